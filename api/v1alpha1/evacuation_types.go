@@ -1,0 +1,172 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// EvacuationCancellationPolicy says whether an evacuation may still be called off.
+//
+// +kubebuilder:validation:Enum=Allow;Forbid
+type EvacuationCancellationPolicy string
+
+const (
+	// CancellationAllow lets instigators withdraw; the default.
+	CancellationAllow EvacuationCancellationPolicy = "Allow"
+	// CancellationForbid is set by an evacuator past its point of no return.
+	CancellationForbid EvacuationCancellationPolicy = "Forbid"
+)
+
+// Limits and defaults of an Evacuation (KEP-4563).
+const (
+	// DefaultProgressDeadlineSeconds is how long an evacuator may be silent.
+	DefaultProgressDeadlineSeconds = 1800
+	// ControllerEvacuatorPriority is the priority that goes with the role "controller".
+	ControllerEvacuatorPriority = 10000
+	// ControllerEvacuatorRole is the role of the evacuator that belongs to the pod's controller.
+	ControllerEvacuatorRole = "controller"
+	// MaxEvacuatorPriority is the highest priority of an evacuator.
+	MaxEvacuatorPriority = 100000
+	// MaxEvacuators is how many evacuators one pod may have.
+	MaxEvacuators = 100
+)
+
+// Evacuation is the contract by which a pod leaves its node: instigators ask
+// for it by a finalizer, evacuators move the pod in turn, and the evacuation
+// controller evicts it when none is left (KEP-4212, KEP-4563). Its name is
+// "<pod UID>-<first 150 characters of the pod's name>".
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=evac
+// +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.spec.podRef.name`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.metadata.annotations['ebbtide\.dev/node']`
+// +kubebuilder:printcolumn:name="Evacuator",type=string,JSONPath=`.status.activeEvacuatorClass`
+// +kubebuilder:printcolumn:name="Progress",type=date,JSONPath=`.status.evacuationProgressTimestamp`
+// +kubebuilder:printcolumn:name="ETA",type=string,JSONPath=`.status.expectedEvacuationFinishTime`
+// +kubebuilder:printcolumn:name="Failed evictions",type=integer,JSONPath=`.status.failedEvictionCounter`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Evacuation struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is which pod is to leave and who can move it.
+	// +required
+	Spec EvacuationSpec `json:"spec"`
+	// status is how far it has come.
+	// +optional
+	Status EvacuationStatus `json:"status,omitempty"`
+}
+
+// EvacuationList is a list of Evacuations.
+//
+// +kubebuilder:object:root=true
+type EvacuationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Evacuation `json:"items"`
+}
+
+// EvacuationSpec is which pod is to leave and who can move it.
+type EvacuationSpec struct {
+	// podRef is the pod. Immutable.
+	// +required
+	PodRef LocalPodReference `json:"podRef"`
+
+	// progressDeadlineSeconds is how long an evacuator may go without reporting
+	// progress before the next one takes over. 600 to 21600, defaults to 1800.
+	// Immutable.
+	// +optional
+	// +default=1800
+	// +kubebuilder:validation:Minimum=600
+	// +kubebuilder:validation:Maximum=21600
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// evacuators are those that registered on the pod, resolved once from its
+	// annotations and immutable from then on.
+	// +optional
+	// +listType=map
+	// +listMapKey=evacuatorClass
+	// +kubebuilder:validation:MaxItems=100
+	Evacuators []Evacuator `json:"evacuators,omitempty"`
+}
+
+// LocalPodReference names one incarnation of a pod in the same namespace.
+type LocalPodReference struct {
+	// name of the pod.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// uid of the pod. A pod that is created again under the same name has another.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+}
+
+// Evacuator is somebody who knows how to move the pod.
+type Evacuator struct {
+	// evacuatorClass names the evacuator, as a DNS subdomain.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	EvacuatorClass string `json:"evacuatorClass"`
+	// priority decides who goes first: the highest does; ties go by class name.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	Priority int32 `json:"priority"`
+	// role is "controller" for the pod's own controller, or free text.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Role string `json:"role,omitempty"`
+}
+
+// EvacuationStatus is how far an evacuation has come. The evacuation controller
+// sets the active evacuator and the eviction counter; the active evacuator
+// reports the rest.
+type EvacuationStatus struct {
+	// activeEvacuatorClass is the evacuator whose turn it is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ActiveEvacuatorClass string `json:"activeEvacuatorClass,omitempty"`
+
+	// activeEvacuatorCompleted is set by the active evacuator when it has done
+	// what it can.
+	// +optional
+	ActiveEvacuatorCompleted bool `json:"activeEvacuatorCompleted,omitempty"`
+
+	// evacuationProgressTimestamp is when the active evacuator last reported.
+	// +optional
+	EvacuationProgressTimestamp *metav1.Time `json:"evacuationProgressTimestamp,omitempty"`
+
+	// expectedEvacuationFinishTime is the active evacuator's estimate.
+	// +optional
+	ExpectedEvacuationFinishTime *metav1.Time `json:"expectedEvacuationFinishTime,omitempty"`
+
+	// evacuationCancellationPolicy says whether the evacuation may be called
+	// off. Absent means Allow.
+	// +optional
+	EvacuationCancellationPolicy EvacuationCancellationPolicy `json:"evacuationCancellationPolicy,omitempty"`
+
+	// failedEvictionCounter counts refused evictions. It only grows.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	FailedEvictionCounter int32 `json:"failedEvictionCounter,omitempty"`
+
+	// message says what is going on, for people. At most 32,768 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32768
+	Message string `json:"message,omitempty"`
+
+	// conditions: EvictionRefused, with a BlockerType as its reason, while the
+	// API server refuses the eviction.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}

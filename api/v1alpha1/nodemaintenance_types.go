@@ -1,0 +1,277 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeMaintenanceStage is what is asked of the selected nodes (KEP-4212).
+// Stages only move forward, in the order Idle, Cordon, Drain, Complete; any of
+// them may be skipped.
+//
+// +kubebuilder:validation:Enum=Idle;Cordon;Drain;Complete
+type NodeMaintenanceStage string
+
+const (
+	// StageIdle announces a maintenance and touches nothing.
+	StageIdle NodeMaintenanceStage = "Idle"
+	// StageCordon makes the selected nodes unschedulable and keeps them so.
+	StageCordon NodeMaintenanceStage = "Cordon"
+	// StageDrain cordons the selected nodes and evacuates their pods by the drain plan.
+	StageDrain NodeMaintenanceStage = "Drain"
+	// StageComplete withdraws the evacuations and gives the nodes back. It is final.
+	StageComplete NodeMaintenanceStage = "Complete"
+)
+
+// PodType divides the pods of a node into the three groups that a drain
+// removes one after the other (KEP-4212).
+//
+// +kubebuilder:validation:Enum=Default;DaemonSet;Static
+type PodType string
+
+const (
+	// PodTypeDefault is every pod that is neither a DaemonSet nor a static pod.
+	PodTypeDefault PodType = "Default"
+	// PodTypeDaemonSet is a pod whose controller is an apps DaemonSet.
+	PodTypeDaemonSet PodType = "DaemonSet"
+	// PodTypeStatic is the mirror of a pod that a kubelet runs from a file.
+	PodTypeStatic PodType = "Static"
+)
+
+// NodeMaintenance asks for a set of nodes to be emptied of pods and, once it is
+// complete, to be given back (KEP-4212).
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nm
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Drained",type=string,JSONPath=`.status.conditions[?(@.type=="Drained")].status`
+// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NodeMaintenance struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what is asked for.
+	// +required
+	Spec NodeMaintenanceSpec `json:"spec"`
+	// status is how far it has come.
+	// +optional
+	Status NodeMaintenanceStatus `json:"status,omitempty"`
+}
+
+// NodeMaintenanceList is a list of NodeMaintenances.
+//
+// +kubebuilder:object:root=true
+type NodeMaintenanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeMaintenance `json:"items"`
+}
+
+// NodeMaintenanceSpec is what is asked of the selected nodes.
+type NodeMaintenanceSpec struct {
+	// nodeSelector selects the nodes, by labels or by name. Terms are ORed; each
+	// needs at least one expression or field.
+	// +required
+	NodeSelector *corev1.NodeSelector `json:"nodeSelector"`
+
+	// stage is how far the maintenance may go. It only moves forward along
+	// Idle, Cordon, Drain, Complete. Defaults to Idle.
+	// +optional
+	// +default="Idle"
+	Stage NodeMaintenanceStage `json:"stage,omitempty"`
+
+	// drainPlan is the order in which pods leave: entries are worked through
+	// from first to last, each when all selected nodes have finished the one
+	// before. Entries are ordered by podType (Default, DaemonSet, Static), then
+	// by ascending podPriority, then with podSelector before without. Twelve
+	// entries that together select every pod are always added. Immutable.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	DrainPlan []DrainPlanEntry `json:"drainPlan,omitempty"`
+
+	// drainDepth is the last pod type that is removed; deeper ones are
+	// retained. Defaults to Static, which removes everything.
+	// +optional
+	// +default="Static"
+	DrainDepth PodType `json:"drainDepth,omitempty"`
+
+	// reason says, in an administrator's words, what the maintenance is for. It
+	// is shown wherever the maintenance is. At most 1,024 characters.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+}
+
+// DrainPlanEntry selects pods of one type up to a priority (KEP-4212).
+//
+// +structType=atomic
+type DrainPlanEntry struct {
+	// podSelector narrows the entry to pods with these labels. Absent selects all.
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+
+	// podPriority selects pods whose priority is at most this value. A pod
+	// without a priority has priority 0.
+	// +required
+	// +kubebuilder:validation:Minimum=-2147483648
+	// +kubebuilder:validation:Maximum=2147483647
+	PodPriority int32 `json:"podPriority"`
+
+	// podType selects pods of this type. Defaults to Default.
+	// +optional
+	// +default="Default"
+	PodType PodType `json:"podType,omitempty"`
+}
+
+// NodeMaintenanceStatus is how far a maintenance has come. It is written by the
+// NodeMaintenance controller only.
+type NodeMaintenanceStatus struct {
+	// observedGeneration is the generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nodes is the number of nodes that the selector matches.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+
+	// summary is the state in one short line, for people.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+
+	// stageStatuses lists the stages that were started, in order.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	StageStatuses []StageStatus `json:"stageStatuses,omitempty"`
+
+	// nodeStatuses describes the selected nodes by name. Past 1,000 nodes those
+	// that are not drained come first and the rest may be left out; summary
+	// then says how many.
+	// +optional
+	// +listType=atomic
+	NodeStatuses []NodeMaintenanceNodeStatus `json:"nodeStatuses,omitempty"`
+
+	// conditions are Drained and Blocked.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// StageStatus records that a stage was started.
+type StageStatus struct {
+	// name is the stage.
+	// +required
+	Name NodeMaintenanceStage `json:"name"`
+	// startTimestamp is when the controller began to act on the stage.
+	// +optional
+	StartTimestamp *metav1.Time `json:"startTimestamp,omitempty"`
+}
+
+// NodeReference names a node.
+type NodeReference struct {
+	// name of the node.
+	// +required
+	Name string `json:"name"`
+}
+
+// NodeMaintenanceNodeStatus is the progress of one node (KEP-4212).
+type NodeMaintenanceNodeStatus struct {
+	// nodeRef identifies the node.
+	// +required
+	NodeRef NodeReference `json:"nodeRef"`
+
+	// drainTargets is which pods of this node are being evacuated: one line per
+	// pod type and selector with the highest priority reached. All maintenances
+	// of a node show the same targets, and targets never shrink.
+	// +optional
+	// +listType=atomic
+	DrainTargets []DrainPlanEntry `json:"drainTargets,omitempty"`
+
+	// drainMessage says what the node is doing or what it waits for.
+	// +optional
+	DrainMessage string `json:"drainMessage,omitempty"`
+
+	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet.
+	// +optional
+	PodsPendingEvacuation int32 `json:"podsPendingEvacuation"`
+
+	// podsEvacuating is how many pods have to leave and have an Evacuation.
+	// +optional
+	PodsEvacuating int32 `json:"podsEvacuating"`
+
+	// podsRetained is how many pods stay on the node on purpose.
+	// +optional
+	PodsRetained int32 `json:"podsRetained"`
+
+	// blockers are the reasons why pods do not leave, those of most pods first;
+	// at most 10.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Blockers []Blocker `json:"blockers,omitempty"`
+}
+
+// Blocker is one reason why pods of a node do not leave, and what to do about it.
+type Blocker struct {
+	// type is the kind of reason, one of the BlockerType constants.
+	// +required
+	Type BlockerType `json:"type"`
+	// object is what blocks, as kind/namespace/name or kind/name.
+	// +optional
+	Object string `json:"object,omitempty"`
+	// pods is how many pods it holds back on this node.
+	// +required
+	Pods int32 `json:"pods"`
+	// since is when it was first seen.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// message says what is in the way, in the API server's words where it gave any.
+	// +required
+	Message string `json:"message"`
+	// suggestion says what would help.
+	// +optional
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+// BlockerType is the kind of reason why a pod does not leave.
+type BlockerType string
+
+// The reasons why a pod does not leave its node.
+const (
+	// BlockerPDBExhausted is a PodDisruptionBudget that allows no disruption now.
+	BlockerPDBExhausted BlockerType = "PDBExhausted"
+	// BlockerPDBUnsatisfiable is a PodDisruptionBudget that can never allow one.
+	BlockerPDBUnsatisfiable BlockerType = "PDBUnsatisfiable"
+	// BlockerMultiplePDBs is a pod under several budgets, which the eviction API refuses.
+	BlockerMultiplePDBs BlockerType = "MultiplePDBs"
+	// BlockerPDBLocked is a budget that another drain or its owner has locked.
+	BlockerPDBLocked BlockerType = "PDBLocked"
+	// BlockerWebhookDenied is an eviction that an admission webhook refused.
+	BlockerWebhookDenied BlockerType = "WebhookDenied"
+	// BlockerEvictionError is an eviction that failed for another reason.
+	BlockerEvictionError BlockerType = "EvictionError"
+	// BlockerNamespaceTerminating is a namespace that is being deleted.
+	BlockerNamespaceTerminating BlockerType = "NamespaceTerminating"
+	// BlockerTerminatingFinalizer is a pod that only a finalizer keeps.
+	BlockerTerminatingFinalizer BlockerType = "TerminatingFinalizer"
+	// BlockerTerminatingGrace is a pod that outlived its grace period.
+	BlockerTerminatingGrace BlockerType = "TerminatingGrace"
+	// BlockerNodeUnreachable is a node whose kubelet does not answer.
+	BlockerNodeUnreachable BlockerType = "NodeUnreachable"
+	// BlockerEvacuatorRunning is an evacuator that is at work.
+	BlockerEvacuatorRunning BlockerType = "EvacuatorRunning"
+	// BlockerWaitingForCompletion is a pod that is to finish by itself.
+	BlockerWaitingForCompletion BlockerType = "WaitingForCompletion"
+	// BlockerRecreated is a pod whose owner puts it back on the same node.
+	BlockerRecreated BlockerType = "Recreated"
+	// BlockerForeignUncordon is somebody who keeps making the node schedulable.
+	BlockerForeignUncordon BlockerType = "ForeignUncordon"
+)

@@ -1,0 +1,74 @@
+package maintenance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// Decision is what one pass over all maintenances concluded. The shell carries
+// it out in the order record, act, report: the finalizer and the status of a
+// maintenance whose Record is true are written before anything is done to its
+// nodes. A failed record stops the nodes of that maintenance and no other.
+type Decision struct {
+	// Maintenances has an entry for every NodeMaintenance, oldest first, then by name.
+	Maintenances []MaintenanceDecision
+	// Nodes has an entry for every node that needs something done, by name.
+	Nodes []NodeDecision
+	// RequeueAfter is when time alone would change the decision; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// MaintenanceDecision is what becomes of one NodeMaintenance object.
+type MaintenanceDecision struct {
+	// Maintenance is the object as it was observed.
+	Maintenance *v1alpha1.NodeMaintenance
+	// Complete is true if spec.stage has to be set to Complete, because the
+	// object is being deleted.
+	Complete bool
+	// AddFinalizer and DropFinalizer are about MaintenanceCompletionFinalizer.
+	AddFinalizer, DropFinalizer bool
+	// Status is the complete status to be written.
+	Status v1alpha1.NodeMaintenanceStatus
+	// Record is true if Status holds what must be in the API before the pass
+	// acts: a stage that starts, or drain targets that grew.
+	Record bool
+	// Urgent is true if a condition changed its status or reason, so that the
+	// report does not wait for the write interval.
+	Urgent bool
+	// Events become true with the status.
+	Events []event.Event
+}
+
+// NodeDecision is what is done to one node and its pods, in this order: Cordon,
+// Evacuate and Withdraw, Conditions. A failed Cordon stops the rest of this node.
+type NodeDecision struct {
+	// Node is the node as it was observed.
+	Node *corev1.Node
+	// Maintenances are the names of those that must have their records written
+	// before this node is touched.
+	Maintenances []string
+	// Cordon is the change of the cordon and its ledger; nil leaves both alone.
+	Cordon *CordonChange
+	// Evacuate are the pods that need an Evacuation with our instigator
+	// finalizer and have none, lowest drain plan entry first.
+	Evacuate []*corev1.Pod
+	// Withdraw are the Evacuations that lose our instigator finalizer.
+	Withdraw []*v1alpha1.Evacuation
+	// Conditions are the node conditions to publish, best effort.
+	Conditions []corev1.NodeCondition
+	// Events become true with Cordon and Withdraw.
+	Events []event.Event
+}
+
+// CordonChange is the wanted cordon of a node together with its ledger. Both
+// are written in one update under the node's resource version.
+type CordonChange struct {
+	// Unschedulable is the wanted spec.unschedulable.
+	Unschedulable bool
+	// Ledger is the wanted value of v1alpha1.CordonAnnotation; empty removes it.
+	Ledger string
+}

@@ -1,0 +1,38 @@
+package maintenance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Snapshot is everything that a pass reads. It is never changed by Decide.
+type Snapshot struct {
+	// Now is the time of the pass.
+	Now time.Time
+	// Maintenances are all NodeMaintenances, in any order.
+	Maintenances []*v1alpha1.NodeMaintenance
+	// Nodes are at least all nodes that Select named, in any order.
+	Nodes []*corev1.Node
+	// Pods are the pods of those nodes, by node name.
+	Pods map[string][]*corev1.Pod
+	// Evacuations are those of the pods above, by the UID of the pod.
+	Evacuations map[types.UID]*v1alpha1.Evacuation
+	// Budgets are the PodDisruptionBudgets, by namespace.
+	Budgets map[string][]*policyv1.PodDisruptionBudget
+	// Runners tells which built-in evacuators somebody runs.
+	Runners Runners
+}
+
+// Runners tells which built-in evacuators somebody runs. A DaemonSet or static
+// pod that nobody can evacuate is retained.
+type Runners struct {
+	// DaemonSets is true if the DaemonSet evacuator runs in this cluster.
+	DaemonSets bool
+	// Agents are the names of the nodes on which a node agent runs.
+	Agents map[string]bool
+}
