@@ -1,0 +1,72 @@
+package podclass
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// maxRoleLength is what the API allows for Evacuator.Role.
+const maxRoleLength = 63
+
+// Evacuators returns the evacuators that a pod registered by annotation
+// (KEP-4563), the highest priority first and ties by class. Malformed ones and
+// those past the first v1alpha1.MaxEvacuators are left out and reported, in the
+// order of their keys.
+func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
+	var evacuators []v1alpha1.Evacuator
+	var problems []Problem
+	for key, value := range pod.Annotations {
+		class, found := strings.CutPrefix(key, v1alpha1.EvacuatorAnnotationPrefix)
+		if !found {
+			continue
+		}
+		evacuator, err := parseEvacuator(class, value)
+		if err != nil {
+			problems = append(problems, evacuatorProblem(class, err))
+			continue
+		}
+		evacuators = append(evacuators, evacuator)
+	}
+	slices.SortFunc(evacuators, func(a, b v1alpha1.Evacuator) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
+	})
+	for len(evacuators) > v1alpha1.MaxEvacuators {
+		last := len(evacuators) - 1
+		problems = append(problems, evacuatorProblem(evacuators[last].EvacuatorClass,
+			fmt.Errorf("a pod may have at most %d evacuators, this one comes later", v1alpha1.MaxEvacuators)))
+		evacuators = evacuators[:last]
+	}
+	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
+	return evacuators, problems
+}
+
+func evacuatorProblem(class string, err error) Problem {
+	key := v1alpha1.EvacuatorAnnotationPrefix + class
+	return Problem{Key: key, Message: fmt.Sprintf("annotation %s is ignored: %v", key, err)}
+}
+
+// parseEvacuator reads the value "<priority>/<role>" of one registration.
+func parseEvacuator(class, value string) (v1alpha1.Evacuator, error) {
+	if faults := validation.IsDNS1123Subdomain(class); len(faults) > 0 {
+		return v1alpha1.Evacuator{}, fmt.Errorf("evacuator class %q: %s", class, faults[0])
+	}
+	digits, role, _ := strings.Cut(value, "/")
+	// ParseUint takes digits only, so neither a sign nor a space slips through.
+	priority, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil || priority > v1alpha1.MaxEvacuatorPriority {
+		return v1alpha1.Evacuator{}, fmt.Errorf(`priority %q must be an integer from 0 to %d, as in "10000/controller"`,
+			digits, v1alpha1.MaxEvacuatorPriority)
+	}
+	if len(role) > maxRoleLength {
+		return v1alpha1.Evacuator{}, fmt.Errorf("role must have at most %d characters, has %d", maxRoleLength, len(role))
+	}
+	return v1alpha1.Evacuator{EvacuatorClass: class, Priority: int32(priority), Role: role}, nil
+}

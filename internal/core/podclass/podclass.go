@@ -1,0 +1,58 @@
+// Package podclass says what a pod is to a drain: its type, its priority,
+// whether it is done, who owns it, what its drain label asks for and which
+// evacuators it registered.
+//
+// It reads the pod and nothing else. What it does not understand it leaves out
+// and returns as a Problem; a pod is never refused for it.
+package podclass
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Problem is a label or annotation of a pod that is left out because it is not
+// understood.
+type Problem struct {
+	// Key is the key of the label or annotation.
+	Key string
+	// Message names the key, says what is wrong and what would be right.
+	Message string
+}
+
+// Type returns the drain group that a pod belongs to (KEP-4212). A pod is
+// Static if it mirrors one that a kubelet runs from a file, DaemonSet if its
+// controller is a DaemonSet of the group apps, and Default otherwise.
+func Type(pod *corev1.Pod) v1alpha1.PodType {
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return v1alpha1.PodTypeStatic
+	}
+	if owner := Owner(pod); owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
+		return v1alpha1.PodTypeDaemonSet
+	}
+	return v1alpha1.PodTypeDefault
+}
+
+// Priority returns the priority of a pod; a pod without one has 0.
+func Priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}
+
+// Terminal returns true if a pod is done. A terminal pod is never evacuated and
+// never counted.
+func Terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Owner returns the controller of a pod, nil if it has none. The result belongs
+// to the pod and must not be changed.
+func Owner(pod *corev1.Pod) *metav1.OwnerReference {
+	return metav1.GetControllerOfNoCopy(pod)
+}

@@ -1,0 +1,195 @@
+package podclass_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+func controlledBy(apiVersion, kind string, controller bool) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "bystander"},
+		{APIVersion: apiVersion, Kind: kind, Name: "owner", Controller: &controller},
+	}}}
+}
+
+func TestType(t *testing.T) {
+	mirror := controlledBy("v1", "Node", true)
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	mirrorOfDaemonSet := controlledBy("apps/v1", "DaemonSet", true)
+	mirrorOfDaemonSet.Annotations = mirror.Annotations
+
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		want v1alpha1.PodType
+	}{
+		"bare pod":                              {&corev1.Pod{}, v1alpha1.PodTypeDefault},
+		"replica":                               {controlledBy("apps/v1", "ReplicaSet", true), v1alpha1.PodTypeDefault},
+		"DaemonSet pod":                         {controlledBy("apps/v1", "DaemonSet", true), v1alpha1.PodTypeDaemonSet},
+		"DaemonSet pod of another version":      {controlledBy("apps/v2", "DaemonSet", true), v1alpha1.PodTypeDaemonSet},
+		"somebody else's kind called DaemonSet": {controlledBy("apps.kruise.io/v1", "DaemonSet", true), v1alpha1.PodTypeDefault},
+		"owned but not controlled":              {controlledBy("apps/v1", "DaemonSet", false), v1alpha1.PodTypeDefault},
+		"mirror pod":                            {mirror, v1alpha1.PodTypeStatic},
+		"mirror pod wins over its owner":        {mirrorOfDaemonSet, v1alpha1.PodTypeStatic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := podclass.Type(test.pod); got != test.want {
+				t.Errorf("Type() = %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPriority(t *testing.T) {
+	if got := podclass.Priority(&corev1.Pod{}); got != 0 {
+		t.Errorf("a pod without priority has %d, want 0", got)
+	}
+	priority := int32(-7)
+	if got := podclass.Priority(&corev1.Pod{Spec: corev1.PodSpec{Priority: &priority}}); got != -7 {
+		t.Errorf("Priority() = %d, want -7", got)
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	for phase, want := range map[corev1.PodPhase]bool{
+		"":                  false,
+		corev1.PodPending:   false,
+		corev1.PodRunning:   false,
+		corev1.PodUnknown:   false,
+		corev1.PodSucceeded: true,
+		corev1.PodFailed:    true,
+	} {
+		if got := podclass.Terminal(&corev1.Pod{Status: corev1.PodStatus{Phase: phase}}); got != want {
+			t.Errorf("Terminal(%q) = %v, want %v", phase, got, want)
+		}
+	}
+}
+
+func TestDrainLabel(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels map[string]string
+		want   podclass.Behaviour
+		says   []string
+	}{
+		"no label":               {nil, podclass.Drain, nil},
+		"skip":                   {map[string]string{v1alpha1.DrainLabel: "skip"}, podclass.Skip, nil},
+		"skip in capitals":       {map[string]string{v1alpha1.DrainLabel: "SKIP"}, podclass.Skip, nil},
+		"wait-completed":         {map[string]string{v1alpha1.DrainLabel: "wait-completed"}, podclass.WaitCompleted, nil},
+		"WaitCompleted":          {map[string]string{v1alpha1.DrainLabel: "WaitCompleted"}, podclass.WaitCompleted, nil},
+		"another value":          {map[string]string{v1alpha1.DrainLabel: "later"}, podclass.Drain, []string{`label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`}},
+		"an empty value":         {map[string]string{v1alpha1.DrainLabel: ""}, podclass.Drain, []string{`label cluster.x-k8s.io/drain: "" is ignored, use "skip" or "wait-completed"`}},
+		"somebody else's labels": {map[string]string{"app": "skip"}, podclass.Drain, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problems := podclass.DrainLabel(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: test.labels}})
+			if got != test.want {
+				t.Errorf("DrainLabel() = %s, want %s", got, test.want)
+			}
+			if diff := cmp.Diff(test.says, messages(problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvacuators(t *testing.T) {
+	const prefix = "evacuation.coordination.k8s.io/priority_"
+	badPriority := func(got string) string {
+		return `priority "` + got + `" must be an integer from 0 to 100000, as in "10000/controller"`
+	}
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		want        []v1alpha1.Evacuator
+		says        []string
+	}{
+		"none": {annotations: map[string]string{"other": "10000/controller"}},
+		"highest first, ties by class": {
+			annotations: map[string]string{
+				prefix + "deployment.apps.k8s.io": "10000/controller",
+				prefix + "b.example.com":          "500",
+				prefix + "a.example.com":          "500/",
+				prefix + "c.example.com":          "100000/the role/of it",
+			},
+			want: []v1alpha1.Evacuator{
+				{EvacuatorClass: "c.example.com", Priority: 100000, Role: "the role/of it"},
+				{EvacuatorClass: "deployment.apps.k8s.io", Priority: 10000, Role: "controller"},
+				{EvacuatorClass: "a.example.com", Priority: 500},
+				{EvacuatorClass: "b.example.com", Priority: 500},
+			},
+		},
+		"malformed ones are left out and named": {
+			annotations: map[string]string{
+				prefix + "a.example.com": "",
+				prefix + "b.example.com": "100001/controller",
+				prefix + "c.example.com": "-1",
+				prefix + "d.example.com": "+1",
+				prefix + "e.example.com": " 1",
+				prefix + "f.example.com": "1e3",
+				prefix + "g.example.com": "1/" + strings.Repeat("r", 64),
+				prefix + "h.example.com": "0",
+				prefix + "":              "1",
+				prefix + "Not_A_Domain":  "1",
+			},
+			want: []v1alpha1.Evacuator{{EvacuatorClass: "h.example.com"}},
+			says: []string{
+				"annotation " + prefix + ` is ignored: evacuator class "": ` + subdomainRule,
+				"annotation " + prefix + `Not_A_Domain is ignored: evacuator class "Not_A_Domain": ` + subdomainRule,
+				"annotation " + prefix + "a.example.com is ignored: " + badPriority(""),
+				"annotation " + prefix + "b.example.com is ignored: " + badPriority("100001"),
+				"annotation " + prefix + "c.example.com is ignored: " + badPriority("-1"),
+				"annotation " + prefix + "d.example.com is ignored: " + badPriority("+1"),
+				"annotation " + prefix + "e.example.com is ignored: " + badPriority(" 1"),
+				"annotation " + prefix + "f.example.com is ignored: " + badPriority("1e3"),
+				"annotation " + prefix + "g.example.com is ignored: role must have at most 63 characters, has 64",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, problems := podclass.Evacuators(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}})
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("evacuators (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.says, messages(problems)); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEvacuatorsPastTheLimitAreTheLowest(t *testing.T) {
+	annotations := map[string]string{}
+	for i := range v1alpha1.MaxEvacuators + 2 {
+		annotations[fmt.Sprintf("%s%03d.example.com", v1alpha1.EvacuatorAnnotationPrefix, i)] = "7"
+	}
+	got, problems := podclass.Evacuators(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})
+	if len(got) != v1alpha1.MaxEvacuators || got[99].EvacuatorClass != "099.example.com" {
+		t.Errorf("got %d evacuators ending with %v, want the first 100", len(got), got[len(got)-1])
+	}
+	want := []string{
+		"annotation evacuation.coordination.k8s.io/priority_100.example.com is ignored: a pod may have at most 100 evacuators, this one comes later",
+		"annotation evacuation.coordination.k8s.io/priority_101.example.com is ignored: a pod may have at most 100 evacuators, this one comes later",
+	}
+	if diff := cmp.Diff(want, messages(problems)); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+const subdomainRule = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', " +
+	"and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " +
+	`'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
+
+func messages(problems []podclass.Problem) []string {
+	var all []string
+	for _, problem := range problems {
+		all = append(all, problem.Message)
+	}
+	return slices.Clip(all)
+}
