@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -31,4 +32,39 @@ type Facts struct {
 	WaitCompleted bool
 	// Budgets are the PodDisruptionBudgets of the pod's namespace.
 	Budgets []*policyv1.PodDisruptionBudget
+}
+
+// Of returns what holds the pod back, if anything does. A pod that simply
+// leaves, or that nobody has asked to leave yet, has no blocker.
+func Of(f Facts) (v1alpha1.Blocker, bool) {
+	if f.Pod.DeletionTimestamp != nil {
+		return terminating(f)
+	}
+	for _, explain := range []func(Facts) (v1alpha1.Blocker, bool){refused, waitedFor, evacuating, recreated} {
+		if b, found := explain(f); found {
+			return b, true
+		}
+	}
+	return v1alpha1.Blocker{}, false
+}
+
+// one returns the blocker of a single pod.
+func one(kind v1alpha1.BlockerType, object string, since time.Time) v1alpha1.Blocker {
+	b := v1alpha1.Blocker{Type: kind, Object: object, Pods: 1}
+	if !since.IsZero() {
+		b.Since = &metav1.Time{Time: since}
+	}
+	return b
+}
+
+func podObject(pod *corev1.Pod) string {
+	return "Pod/" + pod.Namespace + "/" + pod.Name
+}
+
+// ownerObject names the pod's controller, or the pod if it has none.
+func ownerObject(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.Kind + "/" + pod.Namespace + "/" + owner.Name
+	}
+	return podObject(pod)
 }

@@ -1,0 +1,59 @@
+package blocker
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// evacuating explains a pod that an evacuator is moving.
+func evacuating(f Facts) (v1alpha1.Blocker, bool) {
+	if f.Evacuation == nil {
+		return v1alpha1.Blocker{}, false
+	}
+	status := &f.Evacuation.Status
+	if status.ActiveEvacuatorClass == "" || status.ActiveEvacuatorCompleted {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerEvacuatorRunning, "Evacuator/"+status.ActiveEvacuatorClass, f.Evacuation.CreationTimestamp.Time)
+	b.Message = fmt.Sprintf("Evacuator %s moves the pod.", status.ActiveEvacuatorClass)
+	if status.Message != "" {
+		b.Message += " It says: " + status.Message
+	}
+	b.Suggestion = fmt.Sprintf("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
+		f.Pod.Namespace, f.Evacuation.Name)
+	return b, true
+}
+
+// recreated explains a pod that came after the drain began: the cordon does not
+// keep its owner from putting pods on this node.
+func recreated(f Facts) (v1alpha1.Blocker, bool) {
+	owner := metav1.GetControllerOf(f.Pod)
+	if owner == nil || f.DrainStarted.IsZero() || !f.Pod.CreationTimestamp.After(f.DrainStarted) {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerRecreated, ownerObject(f.Pod), f.Pod.CreationTimestamp.Time)
+	b.Message = fmt.Sprintf("%s %s puts pods back on node %s although it is cordoned.", owner.Kind, owner.Name, f.Pod.Spec.NodeName)
+	b.Suggestion = fmt.Sprintf("Take spec.nodeName or the pin to this node out of its pod template: kubectl -n %s get pod %s -o yaml",
+		f.Pod.Namespace, f.Pod.Name)
+	if toleratesCordon(f.Pod) {
+		b.Suggestion = fmt.Sprintf("Take the toleration of %s out of the pod template of %s %s.",
+			corev1.TaintNodeUnschedulable, owner.Kind, owner.Name)
+	}
+	return b, true
+}
+
+func toleratesCordon(pod *corev1.Pod) bool {
+	for _, t := range pod.Spec.Tolerations {
+		everything := t.Key == "" && t.Operator == corev1.TolerationOpExists
+		cordon := t.Key == corev1.TaintNodeUnschedulable && (t.Operator == corev1.TolerationOpExists || t.Value == "")
+		effect := t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule
+		if effect && (everything || cordon) {
+			return true
+		}
+	}
+	return false
+}

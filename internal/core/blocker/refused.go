@@ -1,0 +1,158 @@
+package blocker
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+)
+
+var (
+	budgetInMessage  = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
+	webhookInMessage = regexp.MustCompile(`admission webhook "([^"]+)"`)
+)
+
+// refused explains an eviction that the API server refused, from the condition
+// that the evacuation controller keeps of its answer.
+func refused(f Facts) (v1alpha1.Blocker, bool) {
+	if f.Evacuation == nil {
+		return v1alpha1.Blocker{}, false
+	}
+	answer := meta.FindStatusCondition(f.Evacuation.Status.Conditions, v1alpha1.ConditionEvictionRefused)
+	if answer == nil || answer.Status != metav1.ConditionTrue {
+		return v1alpha1.Blocker{}, false
+	}
+	b := explain(f, answer.Message, v1alpha1.BlockerType(answer.Reason))
+	b.Pods = 1
+	b.Since = &answer.LastTransitionTime
+	return b, true
+}
+
+func explain(f Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker {
+	switch kind {
+	case v1alpha1.BlockerPDBExhausted:
+		return refusedByBudget(f, answer)
+	case v1alpha1.BlockerMultiplePDBs:
+		return refusedForBudgets(f, answer)
+	case v1alpha1.BlockerWebhookDenied:
+		return refusedByWebhook(f, answer)
+	case v1alpha1.BlockerNamespaceTerminating:
+		return v1alpha1.Blocker{
+			Type: kind, Object: "Namespace/" + f.Pod.Namespace, Message: answer,
+			Suggestion: fmt.Sprintf("The conditions of the namespace name what its deletion waits for: kubectl get namespace %s -o yaml", f.Pod.Namespace),
+		}
+	default:
+		return v1alpha1.Blocker{
+			Type: v1alpha1.BlockerEvictionError, Object: podObject(f.Pod), Message: answer,
+			Suggestion: fmt.Sprintf("See the whole story: kubectl -n %s describe evacuation %s", f.Pod.Namespace, f.Evacuation.Name),
+		}
+	}
+}
+
+func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
+	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Message: answer}
+	name, guilty := guiltyBudget(f, answer)
+	if name == "" {
+		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
+		return b
+	}
+	b.Object = "PodDisruptionBudget/" + f.Pod.Namespace + "/" + name
+	if guilty == nil {
+		b.Suggestion = fmt.Sprintf("See what the budget counts: kubectl -n %s describe poddisruptionbudget %s", f.Pod.Namespace, name)
+		return b
+	}
+	if why, never := budget.Never(guilty); never {
+		b.Type = v1alpha1.BlockerPDBUnsatisfiable
+		b.Message = fmt.Sprintf("PodDisruptionBudget %s can never allow a disruption: %s.", name, why)
+		b.Suggestion = loosen(guilty)
+		return b
+	}
+	b.Suggestion = fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods -l '%s'",
+		f.Pod.Namespace, metav1.FormatLabelSelector(guilty.Spec.Selector))
+	return b
+}
+
+// guiltyBudget finds the budget that the API server named, or else the only one
+// that applies. The budget itself may be gone by now.
+func guiltyBudget(f Facts, answer string) (name string, guilty *policyv1.PodDisruptionBudget) {
+	applying := budget.Applying(f.Pod, f.Budgets)
+	if named := budgetInMessage.FindStringSubmatch(answer); named != nil {
+		name = named[1]
+	} else if len(applying) == 1 {
+		name = applying[0].Name
+	}
+	for _, b := range applying {
+		if b.Name == name {
+			return name, b
+		}
+	}
+	return name, nil
+}
+
+// loosen is the smallest change that lets a budget allow one disruption.
+func loosen(b *policyv1.PodDisruptionBudget) string {
+	if b.Spec.MaxUnavailable != nil {
+		return fmt.Sprintf(`Let one pod be unavailable: kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
+			b.Namespace, b.Name)
+	}
+	return fmt.Sprintf("Run at least %d replicas, or let one pod be unavailable: "+
+		`kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`,
+		b.Status.ExpectedPods+1, b.Namespace, b.Name)
+}
+
+func refusedForBudgets(f Facts, answer string) v1alpha1.Blocker {
+	applying := budget.Applying(f.Pod, f.Budgets)
+	b := v1alpha1.Blocker{Type: v1alpha1.BlockerMultiplePDBs, Object: ownerObject(f.Pod), Message: answer}
+	if len(applying) < 2 {
+		b.Suggestion = fmt.Sprintf("Let only one budget select the pod: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
+		return b
+	}
+	names := make([]string, len(applying))
+	for i, one := range applying {
+		names[i] = one.Name
+	}
+	b.Message += " They are " + strings.Join(names, ", ") + "."
+	b.Suggestion = fmt.Sprintf("Keep one and narrow or delete the rest, such as: kubectl -n %s delete poddisruptionbudget %s",
+		f.Pod.Namespace, strings.Join(names[1:], " "))
+	return b
+}
+
+func refusedByWebhook(f Facts, answer string) v1alpha1.Blocker {
+	b := v1alpha1.Blocker{Type: v1alpha1.BlockerWebhookDenied, Message: answer}
+	named := webhookInMessage.FindStringSubmatch(answer)
+	if named == nil {
+		b.Object = podObject(f.Pod)
+		b.Suggestion = "Ask the owner of the policy, or find it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies"
+		return b
+	}
+	b.Object = "Webhook/" + named[1]
+	b.Suggestion = fmt.Sprintf("Do what its message asks for. Its configuration: "+
+		"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: %s'", named[1])
+	return b
+}
+
+// waitedFor explains a pod that is left to finish by itself.
+func waitedFor(f Facts) (v1alpha1.Blocker, bool) {
+	if !f.WaitCompleted {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerWaitingForCompletion, ownerObject(f.Pod), later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
+	b.Message = "The pod is left to complete by itself; the drain waits for it."
+	b.Suggestion = fmt.Sprintf("If it need not finish, evacuate it like any other: kubectl -n %s label pod %s %s-",
+		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
+	return b, true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,78 @@
+package blocker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// graceSlack is how long after its deadline a terminating pod is still thought
+// to be on its way out: a kubelet needs a moment to say that it is gone.
+const graceSlack = 10 * time.Second
+
+// terminating explains a pod that was deleted or evicted and is still there.
+func terminating(f Facts) (v1alpha1.Blocker, bool) {
+	if since, unreachable := unreachableSince(f.Node); unreachable {
+		return unreachableNode(f, since), true
+	}
+	deadline := f.Pod.DeletionTimestamp.Time
+	overdue := f.Now.After(deadline.Add(graceSlack))
+	switch {
+	case len(f.Pod.Finalizers) > 0 && (overdue || stopped(f.Pod)):
+		return heldByFinalizer(f.Pod), true
+	case overdue:
+		return outlivedGrace(f.Pod), true
+	default:
+		return v1alpha1.Blocker{}, false
+	}
+}
+
+// stopped reports whether the pod's containers are known to have ended: the
+// kubelet then sets the grace period to zero, which deletes the pod unless a
+// finalizer keeps it.
+func stopped(pod *corev1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return grace != nil && *grace == 0 ||
+		pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func unreachableSince(node *corev1.Node) (time.Time, bool) {
+	if node == nil {
+		return time.Time{}, false
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
+			return c.LastTransitionTime.Time, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func unreachableNode(f Facts, since time.Time) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerNodeUnreachable, "Node/"+f.Node.Name, since)
+	b.Message = fmt.Sprintf("The kubelet of node %s does not answer, so nobody confirms that its terminating pods have stopped.", f.Node.Name)
+	b.Suggestion = fmt.Sprintf("Bring the node back. If the machine is certainly off: "+
+		"kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", f.Node.Name)
+	return b
+}
+
+func heldByFinalizer(pod *corev1.Pod) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerTerminatingFinalizer, podObject(pod), pod.DeletionTimestamp.Time)
+	b.Message = fmt.Sprintf("The pod terminates and is kept by its finalizers: %s.", strings.Join(pod.Finalizers, ", "))
+	b.Suggestion = fmt.Sprintf("Find out why the owner of the finalizer does not remove it; if it no longer exists: "+
+		"kubectl -n %s patch pod %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", pod.Namespace, pod.Name)
+	return b
+}
+
+func outlivedGrace(pod *corev1.Pod) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerTerminatingGrace, podObject(pod), pod.DeletionTimestamp.Time)
+	b.Message = fmt.Sprintf("The pod should have stopped by %s and its kubelet has not confirmed it.",
+		pod.DeletionTimestamp.UTC().Format(time.RFC3339))
+	b.Suggestion = fmt.Sprintf("Look at the kubelet and the container runtime of node %s; if the pod's processes have certainly ended: "+
+		"kubectl -n %s delete pod %s --grace-period=0 --force", pod.Spec.NodeName, pod.Namespace, pod.Name)
+	return b
+}

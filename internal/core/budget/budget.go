@@ -1,0 +1,92 @@
+// Package budget says what the PodDisruptionBudgets of a namespace mean for a
+// pod: which of them apply, whether one can ever allow a disruption, and how
+// many it allows now.
+//
+// It reads a budget as the eviction API does. A status that does not describe
+// the newest spec is unknown, which is neither yes nor no. Nothing here counts
+// pods: the numbers are those of the disruption controller.
+package budget
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Applying returns the budgets that protect the pod, by name. As in policy/v1
+// an absent selector matches no pod and an empty one every pod of the
+// namespace; an invalid selector matches none.
+func Applying(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
+	var applying []*policyv1.PodDisruptionBudget
+	for _, b := range budgets {
+		if b.Namespace == pod.Namespace && selects(b, pod) {
+			applying = append(applying, b)
+		}
+	}
+	slices.SortFunc(applying, func(a, b *policyv1.PodDisruptionBudget) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+	return applying
+}
+
+func selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	return err == nil && selector.Matches(labels.Set(pod.Labels))
+}
+
+// Allowed returns how many disruptions the budget allows now. It is not known
+// while the status is older than the spec.
+func Allowed(b *policyv1.PodDisruptionBudget) (disruptions int32, known bool) {
+	if !fresh(b) {
+		return 0, false
+	}
+	return max(b.Status.DisruptionsAllowed, 0), true
+}
+
+func fresh(b *policyv1.PodDisruptionBudget) bool {
+	return b.Status.ObservedGeneration > 0 && b.Status.ObservedGeneration >= b.Generation
+}
+
+// Never reports whether the budget can never allow a disruption as long as
+// neither its spec nor the number of replicas changes, and why in words. A
+// budget whose status is stale, or that allows a disruption now, is never one
+// of those.
+func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
+	allowed, known := Allowed(b)
+	if !known || allowed > 0 {
+		return "", false
+	}
+	switch {
+	case b.Spec.MaxUnavailable != nil:
+		return neverUnavailable(b.Spec.MaxUnavailable)
+	case b.Spec.MinAvailable != nil:
+		return neverSpare(b.Spec.MinAvailable, b.Status.ExpectedPods)
+	default:
+		return "", false
+	}
+}
+
+func neverUnavailable(limit *intstr.IntOrString) (why string, never bool) {
+	n, err := intstr.GetScaledValueFromIntOrPercent(limit, 100, true)
+	if err != nil || n > 0 {
+		return "", false
+	}
+	return fmt.Sprintf("maxUnavailable is %s: no pod may ever be disrupted", limit), true
+}
+
+func neverSpare(floor *intstr.IntOrString, expected int32) (why string, never bool) {
+	if floor.Type == intstr.String && floor.StrVal == "100%" {
+		return "minAvailable is 100%: no pod may ever be disrupted", true
+	}
+	needed, err := intstr.GetScaledValueFromIntOrPercent(floor, int(expected), true)
+	if err != nil || expected == 0 || needed < int(expected) {
+		return "", false
+	}
+	return fmt.Sprintf("minAvailable %s needs %d available pods and there are %d in all", floor, needed, expected), true
+}
