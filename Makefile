@@ -1,0 +1,68 @@
+# Everything that a contributor runs. `make help` lists it.
+
+# Kubernetes of the test control plane; any of the last six minor releases.
+K8S_VERSION ?= 1.37.1
+# What deflake repeats, how often, and which tests of it.
+PKG   ?= ./internal/core/...
+COUNT ?= 20
+RUN   ?= .
+# How long fuzz spends on each fuzz test.
+FUZZTIME ?= 20s
+
+GOLANGCI_LINT  := go tool -modfile=go.tools.mod golangci-lint
+CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
+GENERATED      := api charts/ebbtide
+# Every Go module in the tree but this one; the peers of the benchmark and the
+# parts of the control plane need libraries that must not meet ours.
+NESTED := $(filter-out ./,$(dir $(shell find . -name go.mod -not -path './.bin/*')))
+
+export K8S_VERSION
+
+.DEFAULT_GOAL := help
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## Build all binaries into .bin/
+	go build -o .bin/ ./cmd/...
+
+controlplane: ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1)
+	@go run ./cmd/kubectl-ebbtide sandbox build
+
+test: controlplane ## Run all tests
+	go test -p 2 -timeout 20m ./...
+
+scenario: controlplane ## Run only the scenarios on the real control plane
+	go test -v -timeout 20m ./test/scenario/...
+
+lint: ## Check the code against the rules of docs/rules.md
+	$(GOLANGCI_LINT) run --timeout 10m ./...
+
+generate: ## Generate deep copies, apply configurations, CRDs and the ClusterRole
+	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... output:rbac:dir=charts/ebbtide/templates
+
+verify: generate lint ## Check that the tree is generated, tidy, formatted and linted
+	go vet ./...
+	@for module in $(NESTED); do echo "go vet $$module" && (cd $$module && go vet ./...) || exit 1; done
+	go mod tidy -diff
+	git diff --exit-code
+	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
+
+deflake: ## Repeat tests in random order under the race detector (PKG=./… RUN=Test… COUNT=20)
+	CGO_ENABLED=1 go test -race -shuffle=on -count=$(COUNT) -run '$(RUN)' -failfast $(PKG)
+
+fuzz: ## Run every fuzz test for FUZZTIME
+	@go list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' ./... | \
+	xargs grep -oHE '^func Fuzz[A-Za-z0-9_]+' | while IFS=: read -r file func; do \
+		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
+	done
+
+bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; time the core
+	go test -run '^$$' -bench . -benchmem ./internal/core/...
+	cd test/bench && go run .
+
+demo: ## Drain a node of a real control plane before your eyes
+	@go run ./cmd/kubectl-ebbtide sandbox demo
