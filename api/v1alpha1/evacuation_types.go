@@ -103,6 +103,7 @@ type LocalPodReference struct {
 	Name string `json:"name"`
 	// uid of the pod. A pod that is created again under the same name has another.
 	// +required
+	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
