@@ -1,0 +1,228 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Binaries are the executables of one Kubernetes version.
+type Binaries struct {
+	// Dir holds them: <root>/<version>.
+	Dir string
+	// Version of Kubernetes, without "v".
+	Version string
+}
+
+// Path returns the path of an executable, such as "kube-apiserver".
+func (b Binaries) Path(name string) string { return filepath.Join(b.Dir, name) }
+
+// BuildSpec says which binaries to build.
+type BuildSpec struct {
+	// Version of Kubernetes, without "v". Defaults to DefaultVersion.
+	Version string
+	// Dir is the root under which each version has a folder. Defaults to .bin
+	// of the checkout, or a folder of the user's cache outside of one.
+	Dir string
+	// Kubectl asks for kubectl, too.
+	Kubectl bool
+}
+
+// Build builds what is missing and returns at once when nothing is. It says on
+// progress what it is doing. Two builders of one folder wait for each other.
+func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, error) {
+	if spec.Version == "" {
+		spec.Version = DefaultVersion
+	}
+	if err := checkVersion(spec.Version); err != nil {
+		return Binaries{}, err
+	}
+	if spec.Dir == "" {
+		dir, err := defaultBinDir()
+		if err != nil {
+			return Binaries{}, err
+		}
+		spec.Dir = dir
+	}
+	b := &builder{
+		Binaries: Binaries{Dir: filepath.Join(spec.Dir, spec.Version), Version: spec.Version},
+		kubectl:  spec.Kubectl,
+		progress: progress,
+	}
+	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
+		return Binaries{}, fmt.Errorf("build control plane: %w", err)
+	}
+	if err := b.build(ctx); err != nil {
+		return Binaries{}, fmt.Errorf("build control plane %s: %w", spec.Version, err)
+	}
+	return b.Binaries, nil
+}
+
+type builder struct {
+	Binaries
+	kubectl  bool
+	progress io.Writer
+}
+
+func (b *builder) build(ctx context.Context) error {
+	missing, err := b.missing()
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	unlock, err := lockFile(ctx, b.Path(".lock"), func() {
+		b.say("waiting for another build in %s", b.Dir)
+	})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// Another builder may have done it all in the meantime.
+	if missing, err = b.missing(); err != nil || len(missing) == 0 {
+		return err
+	}
+	b.say("building Kubernetes %s, etcd and kwok from source; about six minutes the first time, seconds from the build cache", b.Version)
+	start := time.Now()
+	for i, t := range missing {
+		if err := b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(missing), t.name)); err != nil {
+			return err
+		}
+	}
+	b.say("built in %s: %s", time.Since(start).Round(time.Second), b.Dir)
+	return nil
+}
+
+// target is one binary to build.
+type target struct {
+	wrapper wrapper
+	command
+}
+
+// missing lists the binaries that are absent or were built from something else.
+func (b *builder) missing() ([]target, error) {
+	var missing []target
+	for _, w := range wrappers(b.Version) {
+		want, err := b.stamp(w)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for _, c := range w.commands {
+			if c.name == "kubectl" && !b.kubectl {
+				continue
+			}
+			got, readErr := os.ReadFile(b.Path(c.name + ".stamp"))
+			if _, statErr := os.Stat(b.Path(c.name)); err != nil || readErr != nil || statErr != nil || string(got) != want {
+				missing = append(missing, target{wrapper: w, command: c})
+			}
+		}
+	}
+	return missing, nil
+}
+
+// stamp identifies what the binaries of a wrapper are built from.
+func (b *builder) stamp(w wrapper) (string, error) {
+	dir := b.moduleDir(w)
+	h := sha256.New()
+	for _, file := range []string{"go.mod", "go.sum"} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return "", err
+		}
+		h.Write(data)
+	}
+	fmt.Fprintf(h, "%q %q", b.ldflags(w), stageFiles)
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// moduleDir is where the wrapper module lies: in the checkout when it is
+// pinned there, otherwise next to the binaries.
+func (b *builder) moduleDir(w wrapper) string {
+	if root, ok := checkout(); ok && w.pinned() {
+		return filepath.Join(root, "controlplane", w.name)
+	}
+	return b.Path(filepath.Join("module", w.name))
+}
+
+func (b *builder) ldflags(w wrapper) string {
+	flags := "-s -w"
+	if w.name != "kubernetes" {
+		return flags
+	}
+	const pkg = " -X k8s.io/component-base/version."
+	parts := strings.SplitN(b.Version, ".", 3)
+	return flags + pkg + "gitVersion=v" + b.Version + pkg + "gitMajor=" + parts[0] + pkg + "gitMinor=" + parts[1]
+}
+
+func (b *builder) buildTarget(ctx context.Context, t target, label string) error {
+	dir := b.moduleDir(t.wrapper)
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); errors.Is(err, fs.ErrNotExist) {
+		b.say("%s: resolving the modules of %s %s", label, t.wrapper.module, t.wrapper.version)
+		if err := t.wrapper.generate(ctx, dir); err != nil {
+			return err
+		}
+	}
+	stop := b.sayStill(label)
+	defer stop()
+	tmp := b.Path("." + t.name + ".tmp")
+	if _, err := goTool(ctx, dir, "build", "-mod=readonly", "-ldflags", b.ldflags(t.wrapper), "-o", tmp, t.pkg); err != nil {
+		return err
+	}
+	if t.name == "kwok" {
+		if err := b.copyStages(ctx, dir); err != nil {
+			return err
+		}
+	}
+	stamp, err := b.stamp(t.wrapper)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, b.Path(t.name)); err != nil {
+		return err
+	}
+	return writeFile(b.Path(t.name+".stamp"), []byte(stamp))
+}
+
+// sayStill reports a build when it starts and every half minute, until stopped.
+func (b *builder) sayStill(label string) (stop func()) {
+	start := time.Now()
+	b.say("%s", label)
+	ticker := time.NewTicker(30 * time.Second)
+	done := make(chan struct{})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				b.say("%s: %s so far", label, time.Since(start).Round(time.Second))
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-finished
+	}
+}
+
+func (b *builder) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, format+"\n", args...)
+}
+
+// writeFile writes a file that is complete or absent.
+func writeFile(path string, data []byte) error {
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, path)
+}

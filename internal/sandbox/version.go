@@ -1,0 +1,33 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DefaultVersion is the Kubernetes version that the committed wrapper module
+// pins.
+const DefaultVersion = "1.37.1"
+
+// versions are the Kubernetes versions that a sandbox may run: the last patch
+// that is published as a Go module of each minor release we support.
+var versions = []string{DefaultVersion, "1.36.4", "1.35.4", "1.34.4", "1.33.13", "1.32.13", "1.31.14"}
+
+// Versions returns the Kubernetes versions that a sandbox may run, newest first.
+func Versions() []string { return slices.Clone(versions) }
+
+// checkVersion returns an error that names the choices when there is no
+// sandbox of this Kubernetes version.
+func checkVersion(version string) error {
+	if slices.Contains(versions, version) {
+		return nil
+	}
+	return fmt.Errorf("Kubernetes version %q is not one of %s", version, strings.Join(versions, ", "))
+}
+
+// stagingVersion is the version of the k8s.io/* modules that a Kubernetes
+// version is made of: v0.37.1 for 1.37.1.
+func stagingVersion(version string) string {
+	return "v0" + strings.TrimPrefix(version, "1")
+}
