@@ -1,0 +1,44 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// AddFinalizer adds a finalizer under the resource version of the object and
+// returns the object as it is stored then. It writes nothing if the finalizer
+// is there. A conflict means that the object has changed since it was read.
+func AddFinalizer[T client.Object](ctx context.Context, c client.Client, object T, finalizer string) (T, error) {
+	return patchFinalizers(ctx, c, object, func(changed client.Object) bool {
+		return controllerutil.AddFinalizer(changed, finalizer)
+	})
+}
+
+// RemoveFinalizer removes one finalizer under the resource version of the
+// object and leaves all others. An object that is gone already is no error.
+func RemoveFinalizer[T client.Object](ctx context.Context, c client.Client, object T, finalizer string) (T, error) {
+	removed, err := patchFinalizers(ctx, c, object, func(changed client.Object) bool {
+		return controllerutil.RemoveFinalizer(changed, finalizer)
+	})
+	return removed, client.IgnoreNotFound(err)
+}
+
+func patchFinalizers[T client.Object](
+	ctx context.Context, c client.Client, object T, change func(client.Object) bool,
+) (T, error) {
+	changed, ok := object.DeepCopyObject().(T)
+	if !ok {
+		return object, fmt.Errorf("the copy of a %T has another type", object)
+	}
+	if !change(changed) {
+		return object, nil
+	}
+	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+	if err := c.Patch(ctx, changed, patch); err != nil {
+		return object, err
+	}
+	return changed, nil
+}

@@ -1,0 +1,119 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// keptAnnotations are prefixes of the annotations that decisions read.
+var keptAnnotations = []string{
+	"evacuation.coordination.k8s.io/",
+	"ebbtide.dev/",
+	corev1.MirrorPodAnnotationKey,
+}
+
+// keptNodeConditions are the node conditions that decisions read.
+var keptNodeConditions = []corev1.NodeConditionType{
+	corev1.NodeReady,
+	v1alpha1.NodeMaintenancePlanned,
+	v1alpha1.NodeDrainInProgress,
+	v1alpha1.NodeDrained,
+	v1alpha1.NodeMaintenanceInProgress,
+}
+
+// StripPod returns what decisions read of a pod: who it is, whose it is, where
+// it runs, how important it is, what it tolerates, and whether it is ready, done
+// or on its way out. The result shares maps and slices with the argument.
+func StripPod(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: stripMeta(&pod.ObjectMeta),
+		Spec: corev1.PodSpec{
+			NodeName:                      pod.Spec.NodeName,
+			Priority:                      pod.Spec.Priority,
+			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+			Tolerations:                   pod.Spec.Tolerations,
+		},
+		Status: corev1.PodStatus{
+			Phase:      pod.Status.Phase,
+			Conditions: readyCondition(pod.Status.Conditions),
+		},
+	}
+}
+
+// StripNode returns what decisions read of a node: its identity and labels, its
+// cordon with the ledger, its taints, and whether it is ready or announces a
+// maintenance. The result shares maps and slices with the argument.
+func StripNode(node *corev1.Node) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: stripMeta(&node.ObjectMeta),
+		Spec: corev1.NodeSpec{
+			Unschedulable: node.Spec.Unschedulable,
+			Taints:        node.Spec.Taints,
+		},
+		Status: corev1.NodeStatus{Conditions: nodeConditions(node.Status.Conditions)},
+	}
+}
+
+func stripMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:                       meta.Name,
+		Namespace:                  meta.Namespace,
+		UID:                        meta.UID,
+		ResourceVersion:            meta.ResourceVersion,
+		Generation:                 meta.Generation,
+		CreationTimestamp:          meta.CreationTimestamp,
+		DeletionTimestamp:          meta.DeletionTimestamp,
+		DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
+		Labels:                     meta.Labels,
+		Annotations:                stripAnnotations(meta.Annotations),
+		OwnerReferences:            meta.OwnerReferences,
+		Finalizers:                 meta.Finalizers,
+	}
+}
+
+func stripAnnotations(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	for key, value := range annotations {
+		if !keepAnnotation(key) {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[key] = value
+	}
+	return kept
+}
+
+func keepAnnotation(key string) bool {
+	return slices.ContainsFunc(keptAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+func readyCondition(conditions []corev1.PodCondition) []corev1.PodCondition {
+	for i := range conditions {
+		if ready := &conditions[i]; ready.Type == corev1.PodReady {
+			return []corev1.PodCondition{{
+				Type:               corev1.PodReady,
+				Status:             ready.Status,
+				Reason:             ready.Reason,
+				LastTransitionTime: ready.LastTransitionTime,
+			}}
+		}
+	}
+	return nil
+}
+
+func nodeConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+	var kept []corev1.NodeCondition
+	for i := range conditions {
+		if slices.Contains(keptNodeConditions, conditions[i].Type) {
+			kept = append(kept, conditions[i])
+		}
+	}
+	return kept
+}

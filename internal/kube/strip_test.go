@@ -1,0 +1,199 @@
+package kube_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+var birth = metav1.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
+
+func TestStripPodKeepsWhatDecisionsRead(t *testing.T) {
+	t.Parallel()
+
+	got := kube.StripPod(fullPod(7))
+
+	priority, grace, controller := int32(1000), int64(30), true
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "shop-5d9c7bdf4-00007", Namespace: "shop", UID: "uid-00007", ResourceVersion: "4711",
+			CreationTimestamp: birth, DeletionTimestamp: &birth, DeletionGracePeriodSeconds: &grace,
+			Labels: map[string]string{"app": "shop", "pod-template-hash": "5d9c7bdf4"},
+			Annotations: map[string]string{
+				"evacuation.coordination.k8s.io/priority_deployment.apps.k8s.io": "10000/controller",
+				"ebbtide.dev/surge":           "recorded",
+				"kubernetes.io/config.mirror": "abc",
+			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-5d9c7bdf4", UID: "rs-uid", Controller: &controller,
+			}},
+			Finalizers: []string{"example.com/keep"},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "node-one", Priority: &priority, TerminationGracePeriodSeconds: &grace,
+			Tolerations: []corev1.Toleration{{
+				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: birth,
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cached pod (-want +got):\n%s", diff)
+	}
+}
+
+func TestStripNodeKeepsWhatDecisionsRead(t *testing.T) {
+	t.Parallel()
+
+	got := kube.StripNode(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "node-one", UID: "uid", ResourceVersion: "12", CreationTimestamp: birth,
+			Labels: map[string]string{"zone": "a"},
+			Annotations: map[string]string{
+				"ebbtide.dev/cordon": `{"holders":["a"]}`,
+				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+		},
+		Spec: corev1.NodeSpec{
+			PodCIDR: "10.0.0.0/24", ProviderID: "cloud:///1", Unschedulable: true,
+			Taints: []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}},
+		},
+		Status: corev1.NodeStatus{
+			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
+			Images:   []corev1.ContainerImage{{Names: []string{"shop:1"}}},
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: birth},
+				{Type: "DrainInProgress", Status: corev1.ConditionTrue, Reason: "EbbtideNodeMaintenance"},
+			},
+		},
+	})
+
+	want := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "node-one", UID: "uid", ResourceVersion: "12", CreationTimestamp: birth,
+			Labels:      map[string]string{"zone": "a"},
+			Annotations: map[string]string{"ebbtide.dev/cordon": `{"holders":["a"]}`},
+		},
+		Spec: corev1.NodeSpec{
+			Unschedulable: true,
+			Taints:        []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}},
+		},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: birth},
+				{Type: "DrainInProgress", Status: corev1.ConditionTrue, Reason: "EbbtideNodeMaintenance"},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("cached node (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkCachedPod reports how much memory one pod takes in the cache, which
+// a cluster of 100,000 pods multiplies.
+func BenchmarkCachedPod(b *testing.B) {
+	for b.Loop() {
+		b.ReportMetric(cachedPodBytes(1000), "bytes/pod")
+	}
+}
+
+func TestCachedPodTakesAtMostThreeKiB(t *testing.T) {
+	const limit = 3 * 1024
+	if got := cachedPodBytes(5000); got > limit {
+		t.Errorf("a cached pod takes %.0f bytes, want at most %d", got, limit)
+	}
+}
+
+// cachedPodBytes is the growth of the heap per pod that only its stripped form
+// keeps alive. Pods are decoded from the wire first, because that is how their
+// strings come into being.
+func cachedPodBytes(count int) float64 {
+	kept := make([]*corev1.Pod, 0, count)
+	before := liveHeap()
+	for i := range count {
+		kept = append(kept, kube.StripPod(decoded(fullPod(i))))
+	}
+	after := liveHeap()
+	runtime.KeepAlive(kept)
+	return (float64(after) - float64(before)) / float64(count)
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+func decoded(pod *corev1.Pod) *corev1.Pod {
+	wire, err := pod.Marshal()
+	if err != nil {
+		panic(fmt.Sprintf("encode a pod: %v", err))
+	}
+	copied := &corev1.Pod{}
+	if err := copied.Unmarshal(wire); err != nil {
+		panic(fmt.Sprintf("decode a pod: %v", err))
+	}
+	return copied
+}
+
+// fullPod is a pod as a Deployment, the scheduler and a kubelet leave it.
+func fullPod(number int) *corev1.Pod {
+	priority, grace, controller := int32(1000), int64(30), true
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("shop-5d9c7bdf4-%05d", number), GenerateName: "shop-5d9c7bdf4-", Namespace: "shop",
+			UID: types.UID(fmt.Sprintf("uid-%05d", number)), ResourceVersion: "4711",
+			CreationTimestamp: birth, DeletionTimestamp: &birth, DeletionGracePeriodSeconds: &grace,
+			Labels: map[string]string{"app": "shop", "pod-template-hash": "5d9c7bdf4"},
+			Annotations: map[string]string{
+				"evacuation.coordination.k8s.io/priority_deployment.apps.k8s.io": "10000/controller",
+				"ebbtide.dev/surge":                 "recorded",
+				"kubernetes.io/config.mirror":       "abc",
+				"kubectl.kubernetes.io/restartedAt": "2026-02-01T00:00:00Z",
+			},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-5d9c7bdf4", UID: "rs-uid", Controller: &controller,
+			}},
+			Finalizers:    []string{"example.com/keep"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}}},
+		},
+		Spec: corev1.PodSpec{
+			Volumes:                       []corev1.Volume{{Name: "token"}},
+			Containers:                    []corev1.Container{{Name: "shop", Image: "registry.example/shop:1"}},
+			TerminationGracePeriodSeconds: &grace,
+			NodeName:                      "node-one",
+			ServiceAccountName:            "shop",
+			Priority:                      &priority,
+			Tolerations: []corev1.Toleration{{
+				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+			}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: birth},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: birth, Message: "fine"},
+			},
+			PodIP:             "10.0.0.7",
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "shop", Ready: true, ContainerID: "containerd://abc"}},
+		},
+	}
+}
