@@ -43,4 +43,7 @@ const (
 	ReasonNoNodes = "NoNodes"
 	// ReasonNotBlocked: nothing holds the maintenance up.
 	ReasonNotBlocked = "NotBlocked"
+	// ReasonEvacuatorReturned: an evacuator reports progress again, so the
+	// refused eviction is put off.
+	ReasonEvacuatorReturned = "EvacuatorReturned"
 )

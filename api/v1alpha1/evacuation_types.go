@@ -36,6 +36,8 @@ const (
 // controller evicts it when none is left (KEP-4212, KEP-4563). Its name is
 // "<pod UID>-<first 150 characters of the pod's name>".
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.metadata.generateName)",message="metadata.generateName is not supported: set metadata.name to <spec.podRef.uid>-<first 150 characters of spec.podRef.name>"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name)",messageExpression="'metadata.name must be ' + self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name) + ', which is <spec.podRef.uid>-<first 150 characters of spec.podRef.name>'"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=evac
@@ -71,9 +73,12 @@ type EvacuationList struct {
 }
 
 // EvacuationSpec is which pod is to leave and who can move it.
+//
+// +kubebuilder:validation:XValidation:rule="oldSelf.?evacuators.orValue([]).size() == 0 || self.?evacuators.orValue([]) == oldSelf.evacuators",fieldPath=".evacuators",message="evacuators are set once and then immutable; they come from the pod's annotations when the Evacuation is created"
 type EvacuationSpec struct {
 	// podRef is the pod. Immutable.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="podRef is immutable; create an Evacuation of its own for another pod"
 	PodRef LocalPodReference `json:"podRef"`
 
 	// progressDeadlineSeconds is how long an evacuator may go without reporting
@@ -83,6 +88,7 @@ type EvacuationSpec struct {
 	// +default=1800
 	// +kubebuilder:validation:Minimum=600
 	// +kubebuilder:validation:Maximum=21600
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="progressDeadlineSeconds is immutable; set it when the Evacuation is created"
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
 	// evacuators are those that registered on the pod, resolved once from its
@@ -91,6 +97,7 @@ type EvacuationSpec struct {
 	// +listType=map
 	// +listMapKey=evacuatorClass
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule="self.filter(e, e.?role.orValue('') == 'controller').size() <= 1",message="a pod has one controller; at most one evacuator may have the role controller"
 	Evacuators []Evacuator `json:"evacuators,omitempty"`
 }
 
@@ -110,11 +117,14 @@ type LocalPodReference struct {
 }
 
 // Evacuator is somebody who knows how to move the pod.
+//
+// +kubebuilder:validation:XValidation:rule="(self.?role.orValue('') == 'controller') == (self.priority == 10000)",message="priority 10000 and the role controller belong together: set both or neither"
 type Evacuator struct {
 	// evacuatorClass names the evacuator, as a DNS subdomain.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="evacuatorClass must be a DNS subdomain such as drainer.example.com: lower case letters, digits, - and ., beginning and ending with a letter or digit"
 	EvacuatorClass string `json:"evacuatorClass"`
 	// priority decides who goes first: the highest does; ties go by class name.
 	// +required
@@ -130,6 +140,8 @@ type Evacuator struct {
 // EvacuationStatus is how far an evacuation has come. The evacuation controller
 // sets the active evacuator and the eviction counter; the active evacuator
 // reports the rest.
+//
+// +kubebuilder:validation:XValidation:rule="self.?failedEvictionCounter.orValue(0) >= oldSelf.?failedEvictionCounter.orValue(0)",fieldPath=".failedEvictionCounter",message="failedEvictionCounter only grows; read the Evacuation again and count on from its value"
 type EvacuationStatus struct {
 	// activeEvacuatorClass is the evacuator whose turn it is.
 	// +optional

@@ -10,6 +10,7 @@ import (
 // them may be skipped.
 //
 // +kubebuilder:validation:Enum=Idle;Cordon;Drain;Complete
+// +kubebuilder:validation:MaxLength=8
 type NodeMaintenanceStage string
 
 const (
@@ -27,6 +28,7 @@ const (
 // removes one after the other (KEP-4212).
 //
 // +kubebuilder:validation:Enum=Default;DaemonSet;Static
+// +kubebuilder:validation:MaxLength=9
 type PodType string
 
 const (
@@ -74,6 +76,8 @@ type NodeMaintenanceList struct {
 }
 
 // NodeMaintenanceSpec is what is asked of the selected nodes.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.drainPlan) && self.drainPlan.size() > 0) == (has(oldSelf.drainPlan) && oldSelf.drainPlan.size() > 0)",fieldPath=".drainPlan",message="drainPlan is immutable; complete or delete this NodeMaintenance and create another one with the new plan"
 type NodeMaintenanceSpec struct {
 	// nodeSelector selects the nodes, by labels or by name. Terms are ORed; each
 	// needs at least one expression or field.
@@ -84,6 +88,7 @@ type NodeMaintenanceSpec struct {
 	// Idle, Cordon, Drain, Complete. Defaults to Idle.
 	// +optional
 	// +default="Idle"
+	// +kubebuilder:validation:XValidation:rule="{'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[self] >= {'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[oldSelf]",messageExpression="'stage cannot go back from ' + oldSelf + ' to ' + self + '; it only moves forward along Idle, Cordon, Drain, Complete: create another NodeMaintenance instead'"
 	Stage NodeMaintenanceStage `json:"stage,omitempty"`
 
 	// drainPlan is the order in which pods leave: entries are worked through
@@ -92,8 +97,13 @@ type NodeMaintenanceSpec struct {
 	// by ascending podPriority, then with podSelector before without. Twelve
 	// entries that together select every pod are always added. Immutable.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || oldSelf.size() == 0 || self == oldSelf",message="drainPlan is immutable; complete or delete this NodeMaintenance and create another one with the new plan"
+	// +kubebuilder:validation:XValidation:rule="self.map(e, {'Default':0,'DaemonSet':1,'Static':2}[e.podType]).isSorted()",message="order the entries by podType: first Default, then DaemonSet, then Static"
+	// +kubebuilder:validation:XValidation:rule="['Default','DaemonSet','Static'].all(t, self.filter(e, e.podType == t).map(e, e.podPriority).isSorted())",message="order the entries of each podType by podPriority, lowest first"
+	// +kubebuilder:validation:XValidation:rule="['Default','DaemonSet','Static'].all(t, !self.filter(e, e.podType == t).map(e, e.podPriority).isSorted() || self.filter(e, e.podType == t).map(e, e.podPriority * 2 + (has(e.podSelector) ? 0 : 1)).isSorted())",message="of entries with the same podType and podPriority put those with a podSelector first"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="each entry may occur only once; remove the duplicate"
 	DrainPlan []DrainPlanEntry `json:"drainPlan,omitempty"`
 
 	// drainDepth is the last pod type that is removed; deeper ones are

@@ -211,7 +211,7 @@ var schemaYAML = typed.YAMLObject(`types:
         list:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
-          elementRelationship: associative
+          elementRelationship: atomic
     - name: nodeSelector
       type:
         namedType: io.k8s.api.core.v1.NodeSelector
