@@ -31,7 +31,7 @@ func refused(f Facts) (v1alpha1.Blocker, bool) {
 	}
 	b := explain(f, answer.Message, v1alpha1.BlockerType(answer.Reason))
 	b.Pods = 1
-	b.Since = &answer.LastTransitionTime
+	b.Since = answer.LastTransitionTime.DeepCopy()
 	return b, true
 }
 

@@ -1,0 +1,152 @@
+package evacuation
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Result is what became of a request to evict.
+type Result string
+
+const (
+	// Evicted: the pod terminates.
+	Evicted Result = "evicted"
+	// Gone: the pod, as named by UID, does not exist any more.
+	Gone Result = "gone"
+	// Budgeted: a PodDisruptionBudget allows no disruption now.
+	Budgeted Result = "budget"
+	// Throttled: the API server has too much to do and did not look at the pod.
+	Throttled Result = "throttled"
+	// Contended: the API server lost too many races; the answer may differ in a moment.
+	Contended Result = "contended"
+	// Refused: anything else, such as a webhook or several budgets.
+	Refused Result = "refused"
+)
+
+// Outcome is the API server's answer to a request to evict.
+type Outcome struct {
+	// Result is the kind of the answer.
+	Result Result
+	// Type is what the pod is blocked by, empty for Evicted and Gone.
+	Type v1alpha1.BlockerType
+	// Budget is the name of the PodDisruptionBudget that refused, if it was named.
+	Budget string
+	// Message is the refusal in the API server's words.
+	Message string
+	// RetryAfter is how long the API server asks to wait; 0 if it does not say.
+	RetryAfter time.Duration
+}
+
+// The codes that the eviction subresource answers with.
+const (
+	codeNoAnswer        = 0
+	codeBadRequest      = 400
+	codeForbidden       = 403
+	codeNotFound        = 404
+	codeConflict        = 409
+	codeTooManyRequests = 429
+	codeInternalError   = 500
+	codeTimeout         = 504
+)
+
+// Words by which answers of the same code are told apart.
+const (
+	severalBudgets  = "more than one PodDisruptionBudget"
+	differentUID    = "the UID in the precondition"
+	deniedByWebhook = "denied the request"
+)
+
+var budgetName = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
+
+// Classify reads the API server's answer to a request to evict. A status of
+// code 0 that is no success means that there was no answer at all.
+func Classify(answer metav1.Status) Outcome {
+	if answer.Status == metav1.StatusSuccess {
+		return Outcome{Result: Evicted}
+	}
+	if message, refused := cause(answer, policyv1.DisruptionBudgetCause); refused {
+		return budgeted(answer, message)
+	}
+	if _, terminating := cause(answer, corev1.NamespaceTerminatingCause); terminating {
+		return refusal(v1alpha1.BlockerNamespaceTerminating, answer)
+	}
+	return byCode(answer)
+}
+
+func byCode(answer metav1.Status) Outcome {
+	switch answer.Code {
+	case codeNoAnswer:
+		answer.Message = fmt.Sprintf("The API server did not answer: %s", answer.Message)
+		return refusal(v1alpha1.BlockerEvictionError, answer)
+	case codeNotFound:
+		return Outcome{Result: Gone}
+	case codeConflict:
+		if strings.Contains(answer.Message, differentUID) {
+			return Outcome{Result: Gone}
+		}
+		return passing(Contended, answer)
+	case codeTimeout:
+		return passing(Contended, answer)
+	case codeTooManyRequests:
+		return passing(Throttled, answer)
+	case codeInternalError:
+		if strings.Contains(answer.Message, severalBudgets) {
+			return refusal(v1alpha1.BlockerMultiplePDBs, answer)
+		}
+	case codeForbidden, codeBadRequest:
+		if strings.Contains(answer.Message, deniedByWebhook) {
+			return refusal(v1alpha1.BlockerWebhookDenied, answer)
+		}
+	}
+	return refusal(v1alpha1.BlockerEvictionError, answer)
+}
+
+func budgeted(answer metav1.Status, message string) Outcome {
+	outcome := refusal(v1alpha1.BlockerPDBExhausted, answer)
+	outcome.Result = Budgeted
+	if message != "" {
+		outcome.Message = message
+	}
+	if named := budgetName.FindStringSubmatch(message); named != nil {
+		outcome.Budget = named[1]
+	}
+	return outcome
+}
+
+func refusal(kind v1alpha1.BlockerType, answer metav1.Status) Outcome {
+	return Outcome{Result: Refused, Type: kind, Message: answer.Message, RetryAfter: retryAfter(answer)}
+}
+
+// passing is an answer that says nothing about the pod.
+func passing(result Result, answer metav1.Status) Outcome {
+	outcome := refusal(v1alpha1.BlockerEvictionError, answer)
+	outcome.Result = result
+	return outcome
+}
+
+func retryAfter(answer metav1.Status) time.Duration {
+	if answer.Details == nil {
+		return 0
+	}
+	return time.Duration(max(answer.Details.RetryAfterSeconds, 0)) * time.Second
+}
+
+func cause(answer metav1.Status, kind metav1.CauseType) (message string, found bool) {
+	if answer.Details == nil {
+		return "", false
+	}
+	for _, c := range answer.Details.Causes {
+		if c.Type == kind {
+			return c.Message, true
+		}
+	}
+	return "", false
+}

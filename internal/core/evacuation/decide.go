@@ -1,0 +1,112 @@
+package evacuation
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Decide returns what happens next to an evacuation.
+func Decide(s Snapshot) Decision {
+	switch {
+	case gone(s):
+		return done(s, fmt.Sprintf("Pod %s with UID %s is gone.", s.Evacuation.Spec.PodRef.Name, s.Evacuation.Spec.PodRef.UID))
+	case podclass.Terminal(s.Pod):
+		return done(s, fmt.Sprintf("Pod %s has finished: %s.", s.Pod.Name, s.Pod.Status.Phase))
+	case len(Instigators(s.Evacuation)) == 0:
+		return withdrawn(s)
+	case s.Evacuation.Name != Name(s.Pod):
+		return says(s, StateMismatched, fmt.Sprintf("The name of this Evacuation does not match its pod, nothing is evicted. Create it again as %s.", Name(s.Pod)))
+	case s.Pod.DeletionTimestamp != nil:
+		return Decision{State: StateTerminating, Message: fmt.Sprintf("Pod %s terminates.", s.Pod.Name)}
+	}
+	if unresolved(s.Evacuation) {
+		if evacuators, _ := podclass.Evacuators(s.Pod); len(evacuators) > 0 {
+			return Decision{State: StateEvacuating, Message: "Evacuators were resolved from the pod.", Evacuators: evacuators}
+		}
+	}
+	return takeTurn(s)
+}
+
+// gone compares UIDs: a pod that came again under the same name is another.
+func gone(s Snapshot) bool {
+	return s.Pod == nil || s.Pod.UID != s.Evacuation.Spec.PodRef.UID
+}
+
+func unresolved(e *v1alpha1.Evacuation) bool {
+	return len(e.Spec.Evacuators) == 0 && e.Status.ActiveEvacuatorClass == ""
+}
+
+// done cleans up. Finalizers that are not instigators' hold the object until
+// their owners drop them.
+func done(s Snapshot, message string) Decision {
+	d := Decision{
+		State:          StateDone,
+		Message:        message,
+		DropFinalizers: Instigators(s.Evacuation),
+		Delete:         s.Evacuation.DeletionTimestamp == nil,
+	}
+	if foreign := foreignFinalizers(s.Evacuation); len(foreign) > 0 {
+		d.Message += fmt.Sprintf(" This Evacuation is still held by %s.", strings.Join(foreign, ", "))
+		d.Status = messageIfNew(s.Evacuation, d.Message)
+	}
+	return d
+}
+
+// withdrawn handles an evacuation that nobody asks for any more. While its
+// evacuator forbids to cancel, the evacuator may go on; nobody else steps in.
+func withdrawn(s Snapshot) Decision {
+	if s.Evacuation.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid {
+		return says(s, StateForbidden, fmt.Sprintf("Nobody asks for this evacuation any more, but evacuator %s has forbidden to cancel it: it goes on until the pod is gone.",
+			s.Evacuation.Status.ActiveEvacuatorClass))
+	}
+	return Decision{
+		State:   StateCancelled,
+		Message: "Nobody asks for this evacuation any more.",
+		Delete:  s.Evacuation.DeletionTimestamp == nil,
+	}
+}
+
+// says does nothing but write why nothing is done.
+func says(s Snapshot, state State, message string) Decision {
+	return Decision{State: state, Message: message, Status: messageIfNew(s.Evacuation, message)}
+}
+
+func messageIfNew(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationStatus {
+	if e.Status.Message == message {
+		return nil
+	}
+	status := e.Status.DeepCopy()
+	status.Message = message
+	return status
+}
+
+// evict is the way of a pod that no evacuator moves.
+func evict(s Snapshot, why string) Decision {
+	kind := podclass.Type(s.Pod)
+	if kind == v1alpha1.PodTypeDefault {
+		return Decision{State: StateEvicting, Message: fmt.Sprintf("Pod %s is evicted: %s.", s.Pod.Name, why), Evict: true}
+	}
+	return unevictable(s, fmt.Sprintf("%s pods are never evicted and %s. %s", kind, why, remedy(kind, s.Pod)))
+}
+
+func remedy(kind v1alpha1.PodType, pod *corev1.Pod) string {
+	if kind == v1alpha1.PodTypeStatic {
+		return fmt.Sprintf("Run the node agent on node %s, or take the pod's manifest away from it.", pod.Spec.NodeName)
+	}
+	return fmt.Sprintf("Run its evacuator, or delete the pod by hand: kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
+}
+
+// unevictable shows up where refusals do, so that the pod is named as blocked.
+func unevictable(s Snapshot, message string) Decision {
+	d := Decision{State: StateUnevictable, Message: message}
+	outcome := Outcome{Result: Refused, Type: v1alpha1.BlockerEvictionError, Message: message}
+	if status := Refuse(s.Evacuation.Status, Refusal{Outcome: outcome}, s.Now); !sameRefusal(s.Evacuation.Status, status) {
+		d.Status = &status
+	}
+	return d
+}

@@ -1,0 +1,68 @@
+package evacuation
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// Snapshot is everything that a decision reads. It is never changed by Decide.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Evacuation is the object.
+	Evacuation *v1alpha1.Evacuation
+	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
+	// is known that there is none.
+	Pod *corev1.Pod
+}
+
+// State is where an evacuation stands.
+type State string
+
+const (
+	// StateDone: the pod is gone or has finished.
+	StateDone State = "done"
+	// StateCancelled: nobody asks for the evacuation any more.
+	StateCancelled State = "cancelled"
+	// StateForbidden: nobody asks any more, but an evacuator forbids to cancel.
+	StateForbidden State = "forbidden"
+	// StateMismatched: the object does not name its pod as it should.
+	StateMismatched State = "mismatched"
+	// StateTerminating: the pod is on its way out.
+	StateTerminating State = "terminating"
+	// StateEvacuating: an evacuator has its turn.
+	StateEvacuating State = "evacuating"
+	// StateEvicting: no evacuator has its turn, the pod is to be evicted.
+	StateEvicting State = "evicting"
+	// StateUnevictable: no evacuator has its turn and the pod is never evicted.
+	StateUnevictable State = "unevictable"
+)
+
+// Decision is what happens next. The shell carries it out in this order: it
+// records Evacuators and returns, records Status, then acts: DropFinalizers,
+// Delete, Evict. Events become true with Status.
+type Decision struct {
+	// State is where the evacuation stands.
+	State State
+	// Message says why, for people.
+	Message string
+	// Evacuators are to be written into the spec before anything else; nil if
+	// they are there already or there are none.
+	Evacuators []v1alpha1.Evacuator
+	// Status is the whole status to be written; nil if it stays as it is.
+	Status *v1alpha1.EvacuationStatus
+	// DropFinalizers are removed from the object.
+	DropFinalizers []string
+	// Delete is true if the object is to be deleted.
+	Delete bool
+	// Evict is true if the pod is to be evicted, as soon as its budgets allow.
+	Evict bool
+	// RequeueAfter is when time alone would change the decision; 0 is never.
+	RequeueAfter time.Duration
+	// Events become true with Status.
+	Events []event.Event
+}

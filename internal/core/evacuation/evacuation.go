@@ -1,0 +1,81 @@
+// Package evacuation decides what happens next to one Evacuation: whose turn it
+// is to move the pod, when the next one takes over, when the pod is evicted,
+// and when the object goes.
+//
+// It refuses to evict DaemonSet and mirror pods, pods that terminate already,
+// and any pod but the very one that the Evacuation names, by UID.
+//
+// Invariants: at most one evacuator is active; nobody evicts while an evacuator
+// has its turn; the eviction counter only grows; every Evacuation whose pod is
+// done, or that nobody asks for any more and nobody forbids to cancel, goes.
+// Nothing is remembered between decisions but what the object says: the last
+// evacuator stays active when its turn is over, so that a report of progress by
+// it takes the turn back from the eviction.
+package evacuation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// maxPodNameInName is how many characters of the pod's name are in the name of
+// its Evacuation.
+const maxPodNameInName = 150
+
+// Name returns the name of the Evacuation of a pod.
+func Name(pod *corev1.Pod) string {
+	return nameOf(pod.UID, pod.Name)
+}
+
+// nameOf cuts a long pod name. An object name may not end with a dash or a dot,
+// so a cut that leaves one takes it away too.
+func nameOf(uid types.UID, podName string) string {
+	podName = podName[:min(len(podName), maxPodNameInName)]
+	return string(uid) + "-" + strings.TrimRight(podName, "-.")
+}
+
+// New returns the Evacuation that asks for the pod in the name of one
+// instigator, which is a finalizer. Evacuators are resolved at once, so that
+// the object is complete also where no admission webhook runs.
+func New(pod *corev1.Pod, instigator string) *v1alpha1.Evacuation {
+	evacuators, _ := podclass.Evacuators(pod)
+	deadline := int32(v1alpha1.DefaultProgressDeadlineSeconds)
+	return &v1alpha1.Evacuation{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   pod.Namespace,
+			Name:        Name(pod),
+			Labels:      maps.Clone(pod.Labels),
+			Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
+			Finalizers:  []string{instigator},
+		},
+		Spec: v1alpha1.EvacuationSpec{
+			PodRef:                  v1alpha1.LocalPodReference{Name: pod.Name, UID: pod.UID},
+			ProgressDeadlineSeconds: &deadline,
+			Evacuators:              evacuators,
+		},
+	}
+}
+
+// Instigators returns the finalizers by which instigators ask for the evacuation.
+func Instigators(e *v1alpha1.Evacuation) []string {
+	return withPrefix(e.Finalizers, true)
+}
+
+// foreignFinalizers are those that hold the object for other reasons.
+func foreignFinalizers(e *v1alpha1.Evacuation) []string {
+	return withPrefix(e.Finalizers, false)
+}
+
+func withPrefix(finalizers []string, instigator bool) []string {
+	return slices.DeleteFunc(slices.Clone(finalizers), func(finalizer string) bool {
+		return strings.HasPrefix(finalizer, v1alpha1.InstigatorFinalizerPrefix) != instigator
+	})
+}

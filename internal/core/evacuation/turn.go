@@ -1,0 +1,155 @@
+package evacuation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// MaxClockSkew is how far in the future a report of progress may lie and still
+// be believed.
+const MaxClockSkew = time.Minute
+
+// takeTurn decides whose turn it is: the active evacuator's, the next one's, or
+// the eviction's.
+func takeTurn(s Snapshot) Decision {
+	status := &s.Evacuation.Status
+	if status.ActiveEvacuatorClass == "" && len(s.Evacuation.Spec.Evacuators) == 0 {
+		return evict(s, "no evacuator is registered on it")
+	}
+	if status.ActiveEvacuatorClass == "" {
+		return activate(s, next(s.Evacuation), "")
+	}
+	if !status.ActiveEvacuatorCompleted && !believable(s) {
+		return restart(s)
+	}
+	why, over := turnOver(s)
+	if !over {
+		return keep(s)
+	}
+	if successor := next(s.Evacuation); successor != "" {
+		return activate(s, successor, why)
+	}
+	return evict(s, why)
+}
+
+// next returns the evacuator after the active one, the first if the active one
+// is not listed, and "" after the last.
+func next(e *v1alpha1.Evacuation) string {
+	inTurn := slices.SortedFunc(slices.Values(e.Spec.Evacuators), func(a, b v1alpha1.Evacuator) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
+	})
+	active := slices.IndexFunc(inTurn, func(candidate v1alpha1.Evacuator) bool {
+		return candidate.EvacuatorClass == e.Status.ActiveEvacuatorClass
+	})
+	if active+1 >= len(inTurn) {
+		return ""
+	}
+	return inTurn[active+1].EvacuatorClass
+}
+
+func believable(s Snapshot) bool {
+	progress := s.Evacuation.Status.EvacuationProgressTimestamp
+	return progress != nil && !progress.After(s.Now.Add(MaxClockSkew))
+}
+
+// turnOver reports whether the active evacuator's turn is over, and why. The
+// progress timestamp was set when it became active, so it is the later of both.
+func turnOver(s Snapshot) (why string, over bool) {
+	status := &s.Evacuation.Status
+	if status.ActiveEvacuatorCompleted {
+		return fmt.Sprintf("evacuator %s completed and the pod is still there", status.ActiveEvacuatorClass), true
+	}
+	if s.Now.Before(deadline(s.Evacuation)) {
+		return "", false
+	}
+	return fmt.Sprintf("evacuator %s has reported no progress since %s",
+		status.ActiveEvacuatorClass, status.EvacuationProgressTimestamp.UTC().Format(time.RFC3339)), true
+}
+
+// deadline is when a turn ends in which nothing is reported any more.
+func deadline(e *v1alpha1.Evacuation) time.Time {
+	return e.Status.EvacuationProgressTimestamp.Add(patience(e))
+}
+
+// patience is how long an evacuator may be silent.
+func patience(e *v1alpha1.Evacuation) time.Duration {
+	if e.Spec.ProgressDeadlineSeconds == nil {
+		return v1alpha1.DefaultProgressDeadlineSeconds * time.Second
+	}
+	return time.Duration(*e.Spec.ProgressDeadlineSeconds) * time.Second
+}
+
+// activate gives the turn to an evacuator; why is empty for the first one.
+func activate(s Snapshot, class, why string) Decision {
+	message := fmt.Sprintf("Evacuator %s is to move the pod.", class)
+	if why != "" {
+		message = fmt.Sprintf("Evacuator %s takes over: %s.", class, why)
+	}
+	emitted := event.EvacuatorActivated(s.Evacuation, message)
+	if why != "" {
+		emitted = event.EvacuatorReplaced(s.Evacuation, message)
+	}
+	return Decision{
+		State: StateEvacuating, Message: message, Status: begin(s, class, message),
+		RequeueAfter: patience(s.Evacuation), Events: []event.Event{emitted},
+	}
+}
+
+// restart sets the clock of the active evacuator to now, because what the
+// object says of its progress cannot be believed.
+func restart(s Snapshot) Decision {
+	class := s.Evacuation.Status.ActiveEvacuatorClass
+	message := fmt.Sprintf("Evacuator %s has no progress timestamp; its time begins now.", class)
+	if progress := s.Evacuation.Status.EvacuationProgressTimestamp; progress != nil {
+		message = fmt.Sprintf("The progress timestamp %s of evacuator %s lies in the future and is not believed; its time begins now. Check the clock of the evacuator.",
+			progress.UTC().Format(time.RFC3339), class)
+	}
+	return Decision{
+		State: StateEvacuating, Message: message, Status: begin(s, class, message),
+		RequeueAfter: patience(s.Evacuation),
+		Events:       []event.Event{event.EvacuatorRestarted(s.Evacuation, message)},
+	}
+}
+
+func begin(s Snapshot, class, message string) *v1alpha1.EvacuationStatus {
+	status := s.Evacuation.Status.DeepCopy()
+	status.ActiveEvacuatorClass = class
+	status.ActiveEvacuatorCompleted = false
+	status.EvacuationProgressTimestamp = &metav1.Time{Time: s.Now}
+	status.ExpectedEvacuationFinishTime = nil
+	status.Message = message
+	return status
+}
+
+// keep leaves the turn with the active evacuator. One that comes back while the
+// eviction is being refused puts the eviction off.
+func keep(s Snapshot) Decision {
+	class := s.Evacuation.Status.ActiveEvacuatorClass
+	d := Decision{
+		State:        StateEvacuating,
+		Message:      fmt.Sprintf("Evacuator %s moves the pod.", class),
+		RequeueAfter: deadline(s.Evacuation).Sub(s.Now),
+	}
+	if !meta.IsStatusConditionTrue(s.Evacuation.Status.Conditions, v1alpha1.ConditionEvictionRefused) {
+		return d
+	}
+	message := fmt.Sprintf("Evacuator %s reports progress again; the eviction is put off.", class)
+	d.Message = message
+	d.Status = s.Evacuation.Status.DeepCopy()
+	d.Status.Message = message
+	meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionFalse,
+		Reason: v1alpha1.ReasonEvacuatorReturned, Message: message,
+		LastTransitionTime: metav1.Time{Time: s.Now},
+	})
+	d.Events = []event.Event{event.EvacuatorReturned(s.Evacuation, message)}
+	return d
+}

@@ -1,0 +1,37 @@
+package event
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// EvacuatorActivated tells that the first evacuator got its turn.
+func EvacuatorActivated(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeNormal, "EvacuatorActivated", message)
+}
+
+// EvacuatorReplaced tells that an evacuator took over, from whom and why.
+func EvacuatorReplaced(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeWarning, "EvacuatorReplaced", message)
+}
+
+// EvacuatorRestarted tells that an evacuator's report was not believed.
+func EvacuatorRestarted(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeWarning, "EvacuatorRestarted", message)
+}
+
+// EvacuatorReturned tells that an evacuator came back and put off the eviction.
+func EvacuatorReturned(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeNormal, "EvacuatorReturned", message)
+}
+
+func ofEvacuation(e *v1alpha1.Evacuation, kind, reason, message string) Event {
+	return Event{
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Evacuation",
+			Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion,
+		},
+		Type: kind, Reason: reason, Action: "Evacuate", Message: message,
+	}
+}
