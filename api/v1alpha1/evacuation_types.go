@@ -118,7 +118,7 @@ type LocalPodReference struct {
 
 // Evacuator is somebody who knows how to move the pod.
 //
-// +kubebuilder:validation:XValidation:rule="(self.?role.orValue('') == 'controller') == (self.priority == 10000)",message="priority 10000 and the role controller belong together: set both or neither"
+// +kubebuilder:validation:XValidation:rule="(self.?role.orValue('none') == 'controller') == (self.priority == 10000)",message="priority 10000 and the role controller belong together: set both or neither"
 type Evacuator struct {
 	// evacuatorClass names the evacuator, as a DNS subdomain.
 	// +required
