@@ -27,7 +27,7 @@ func (b Binaries) Path(name string) string { return filepath.Join(b.Dir, name) }
 
 // BuildSpec says which binaries to build.
 type BuildSpec struct {
-	// Version of Kubernetes, without "v". Defaults to DefaultVersion.
+	// Version of Kubernetes, without "v". Defaults to RequestedVersion.
 	Version string
 	// Dir is the root under which each version has a folder. Defaults to .bin
 	// of the checkout, or a folder of the user's cache outside of one.
@@ -40,7 +40,7 @@ type BuildSpec struct {
 // progress what it is doing. Two builders of one folder wait for each other.
 func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, error) {
 	if spec.Version == "" {
-		spec.Version = DefaultVersion
+		spec.Version = RequestedVersion()
 	}
 	if err := checkVersion(spec.Version); err != nil {
 		return Binaries{}, err
@@ -77,7 +77,7 @@ func (b *builder) build(ctx context.Context) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	unlock, err := lockFile(ctx, b.Path(".lock"), func() {
+	unlock, err := waitLock(ctx, b.Path(".lock"), func() {
 		b.say("waiting for another build in %s", b.Dir)
 	})
 	if err != nil {

@@ -18,32 +18,40 @@ func signalGroup(pid int, signal syscall.Signal) error {
 	return syscall.Kill(-pid, signal)
 }
 
-// lockFile takes an exclusive lock that the kernel releases when the process
-// ends, however it ends. It calls waiting once when somebody else has it.
-func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+// errLocked means that another process holds a lock.
+var errLocked = errors.New("locked by another process")
+
+// tryLock takes an exclusive lock that the kernel releases when the process
+// ends, however it ends, or returns errLocked.
+func tryLock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	said := false
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = f.Close() }, nil
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errLocked
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			_ = f.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		if !said {
-			said = true
-			waiting()
-		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// waitLock takes the same lock as soon as it is free. It calls waiting once
+// when somebody else has it.
+func waitLock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+	unlock, err = tryLock(path)
+	if errors.Is(err, errLocked) {
+		waiting()
+	}
+	for errors.Is(err, errLocked) {
 		select {
 		case <-ctx.Done():
-			_ = f.Close()
 			return nil, ctx.Err()
 		case <-time.After(100 * time.Millisecond):
+			unlock, err = tryLock(path)
 		}
 	}
+	return unlock, err
 }

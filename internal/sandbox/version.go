@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 )
@@ -17,13 +19,19 @@ var versions = []string{DefaultVersion, "1.36.4", "1.35.4", "1.34.4", "1.33.13",
 // Versions returns the Kubernetes versions that a sandbox may run, newest first.
 func Versions() []string { return slices.Clone(versions) }
 
+// RequestedVersion returns what the environment variable K8S_VERSION asks for,
+// which the Makefile sets, or DefaultVersion.
+func RequestedVersion() string {
+	return cmp.Or(os.Getenv("K8S_VERSION"), DefaultVersion)
+}
+
 // checkVersion returns an error that names the choices when there is no
 // sandbox of this Kubernetes version.
 func checkVersion(version string) error {
 	if slices.Contains(versions, version) {
 		return nil
 	}
-	return fmt.Errorf("Kubernetes version %q is not one of %s", version, strings.Join(versions, ", "))
+	return fmt.Errorf("there is no sandbox of Kubernetes %q; choose one of %s", version, strings.Join(versions, ", "))
 }
 
 // stagingVersion is the version of the k8s.io/* modules that a Kubernetes

@@ -1,0 +1,199 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Spec is the cluster to start.
+type Spec struct {
+	// Dir holds its files. Defaults to a new folder that Stop removes.
+	Dir string
+	// Nodes is how many kwok nodes it begins with.
+	Nodes int
+	// NodePrefix begins their names, before "-" and a number. Defaults to "node".
+	NodePrefix string
+	// OnlyAPIServer leaves everything out but etcd and kube-apiserver: enough
+	// for validation and for reconcilers that a test steps by hand.
+	OnlyAPIServer bool
+	// QPS is how many requests per second the controller manager and the
+	// scheduler may make, twice that in a burst. Defaults to 500.
+	QPS int
+	// Audit has the API server log every write to Cluster.AuditLog.
+	Audit bool
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	// Dir holds its files and logs.
+	Dir string
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+	// ManagerKubeconfig is the path of the kubeconfig of the manager, who may
+	// do what its ClusterRole says.
+	ManagerKubeconfig string
+	// AuditLog is the path of the API server's audit log, if asked for: one
+	// JSON object per line.
+	AuditLog string
+	// Config is the administrator's, without client-side limits.
+	Config *rest.Config
+	// Client is the administrator's.
+	Client client.Client
+
+	spec        Spec
+	binaries    Binaries
+	credentials credentials
+	unlock      func()
+
+	mu        sync.Mutex
+	processes []*process
+	managers  int // how many were started
+
+	managerMu   sync.Mutex
+	managerPath string
+}
+
+// Scheme knows every kind that a sandbox deals with.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		clientgoscheme.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme),
+	)
+	return scheme, err
+}
+
+// Start runs a control plane. When it returns, the API server answers, the
+// controllers run and the nodes are ready. On an error nothing is left behind.
+func Start(ctx context.Context, binaries Binaries, spec Spec) (*Cluster, error) {
+	if spec.QPS == 0 {
+		spec.QPS = 500
+	}
+	if spec.NodePrefix == "" {
+		spec.NodePrefix = "node"
+	}
+	c := &Cluster{spec: spec, binaries: binaries}
+	if err := c.start(ctx); err != nil {
+		return nil, fmt.Errorf("start control plane: %w", errors.Join(err, c.Stop()))
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	_, etcdPort, err := c.run(ctx, c.etcd())
+	if err != nil {
+		return err
+	}
+	_, port, err := c.run(ctx, c.apiserver(etcdPort))
+	if err != nil {
+		return err
+	}
+	if err := c.connect(port); err != nil {
+		return err
+	}
+	if c.spec.OnlyAPIServer {
+		return nil
+	}
+	if err := c.runControllers(ctx); err != nil {
+		return err
+	}
+	return c.CreateNodes(ctx, c.nodeNames(), nil)
+}
+
+// prepare makes the folder and the files that the components start from.
+func (c *Cluster) prepare(ctx context.Context) error {
+	if err := c.makeDir(ctx); err != nil {
+		return err
+	}
+	var err error
+	if c.credentials, err = newCredentials(c.Dir); err != nil {
+		return err
+	}
+	return c.writeAuditPolicy()
+}
+
+// connect writes the kubeconfigs and makes the administrator's client.
+func (c *Cluster) connect(port int) error {
+	if err := c.credentials.writeKubeconfigs(port); err != nil {
+		return err
+	}
+	c.Kubeconfig = c.credentials.kubeconfig("admin")
+	c.ManagerKubeconfig = c.credentials.kubeconfig("manager")
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	scheme, err := Scheme()
+	if err != nil {
+		return err
+	}
+	c.Config = config
+	c.Client, err = client.New(config, client.Options{Scheme: scheme})
+	return err
+}
+
+// runControllers starts what needs only the API server, all at the same time.
+func (c *Cluster) runControllers(ctx context.Context) error {
+	kwok, err := c.kwok()
+	if err != nil {
+		return err
+	}
+	components := []component{c.controllerManager(), c.scheduler(), kwok}
+	results := make(chan error, len(components))
+	for _, comp := range components {
+		go func() {
+			_, _, err := c.run(ctx, comp)
+			results <- err
+		}()
+	}
+	for range components {
+		err = errors.Join(err, <-results)
+	}
+	return err
+}
+
+// Stop ends every process and removes the files, if Start made the folder.
+func (c *Cluster) Stop() error {
+	c.mu.Lock()
+	processes := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	// Last started, first ended: a client ends before its server.
+	for i := len(processes) - 1; i >= 0; i-- {
+		processes[i].kill()
+	}
+	var err error
+	if c.spec.Dir == "" && c.Dir != "" {
+		err = os.RemoveAll(c.Dir)
+	}
+	if c.unlock != nil {
+		c.unlock()
+	}
+	return err
+}
+
+func (c *Cluster) add(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.processes = append(c.processes, p)
+}
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }

@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// readyWithin bounds how long one component may take to become ready; a loaded
+// machine needs a few seconds.
+const readyWithin = 90 * time.Second
+
+// component is a program of the control plane that listens on one port.
+type component struct {
+	name string
+	// path of the executable; that of the control plane binary when empty.
+	path string
+	// args are its arguments when it listens on this port.
+	args func(port int) []string
+	// ready is the URL, with the port as its only verb, that answers 200 when
+	// the component does its work.
+	ready string
+}
+
+// run starts a component on a free port and waits until it is ready. Another
+// process may take the port in between; then it tries again with another one.
+func (c *Cluster) run(ctx context.Context, comp component) (p *process, port int, err error) {
+	if comp.path == "" {
+		comp.path = c.binaries.Path(comp.name)
+	}
+	for range 5 {
+		if port, err = freePort(); err != nil {
+			return nil, 0, err
+		}
+		if p, err = startProcess(c.Dir, comp.name, comp.path, comp.args(port)); err != nil {
+			return nil, 0, err
+		}
+		if err = p.waitReady(ctx, fmt.Sprintf(comp.ready, port)); err == nil {
+			c.add(p)
+			return p, port, nil
+		}
+		p.kill()
+		if !strings.Contains(p.tail(30), "address already in use") {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, fmt.Errorf("%s found its port taken five times: %w", comp.name, err)
+}
+
+// waitReady returns when url answers 200, or with the reason why it will not.
+func (p *process) waitReady(ctx context.Context, url string) error {
+	client := &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			// Only the status is of interest; the clients check the certificate.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //#nosec G402
+		},
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNotReady)
+	defer cancel()
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if answers(ctx, client, url) {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return p.failure("ended")
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errNotReady) {
+				return p.failure(fmt.Sprintf("was not ready within %s", readyWithin))
+			}
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+var errNotReady = errors.New("not ready in time")
+
+func answers(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// freePort returns a loopback port that nobody listens on right now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}

@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// Namespace and ServiceAccount of the manager.
+const (
+	ManagerNamespace      = "ebbtide-system"
+	ManagerServiceAccount = "ebbtide"
+)
+
+// identity is a user of the API server, known by a token.
+type identity struct {
+	user   string
+	groups []string
+}
+
+// identities are the users of a sandbox, by the name of their kubeconfig. The
+// manager has the name that its ServiceAccount would have, so that it may do
+// exactly what the chart allows.
+var identities = map[string]identity{
+	"admin":                   {"admin", []string{"system:masters"}},
+	"kwok":                    {"kwok", []string{"system:masters"}},
+	"kube-controller-manager": {"system:kube-controller-manager", nil},
+	"kube-scheduler":          {"system:kube-scheduler", nil},
+	"manager": {
+		"system:serviceaccount:" + ManagerNamespace + ":" + ManagerServiceAccount,
+		[]string{"system:serviceaccounts", "system:serviceaccounts:" + ManagerNamespace},
+	},
+}
+
+// credentials are the files by which the components know each other.
+type credentials struct {
+	dir    string
+	tokens map[string]string
+}
+
+func (c credentials) path(name string) string { return filepath.Join(c.dir, name) }
+
+// newCredentials writes certificate, service account key and tokens into dir.
+func newCredentials(dir string) (credentials, error) {
+	c := credentials{dir: dir, tokens: map[string]string{}}
+	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, []string{"localhost"})
+	if err != nil {
+		return c, err
+	}
+	serviceAccountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err != nil {
+		return c, err
+	}
+	for name, data := range map[string][]byte{
+		"server.crt": crt, "server.key": key, "service-account.key": serviceAccountKey,
+	} {
+		if err := os.WriteFile(c.path(name), data, 0o600); err != nil {
+			return c, err
+		}
+	}
+	return c, c.writeTokens()
+}
+
+func (c credentials) writeTokens() error {
+	f, err := os.OpenFile(c.path("tokens.csv"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	w := csv.NewWriter(f)
+	for name, id := range identities {
+		c.tokens[name] = rand.Text()
+		if err := w.Write([]string{c.tokens[name], id.user, name, strings.Join(id.groups, ",")}); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	if err := w.Error(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// writeKubeconfigs writes one kubeconfig per identity, <name>.kubeconfig.
+func (c credentials) writeKubeconfigs(port int) error {
+	ca, err := os.ReadFile(c.path("server.crt"))
+	if err != nil {
+		return err
+	}
+	for name, token := range c.tokens {
+		config := clientcmdapi.NewConfig()
+		config.Clusters["sandbox"] = &clientcmdapi.Cluster{
+			Server:                   fmt.Sprintf("https://127.0.0.1:%d", port),
+			CertificateAuthorityData: ca,
+		}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token}
+		config.Contexts["sandbox"] = &clientcmdapi.Context{Cluster: "sandbox", AuthInfo: name}
+		config.CurrentContext = "sandbox"
+		if err := clientcmd.WriteToFile(*config, c.kubeconfig(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c credentials) kubeconfig(name string) string { return c.path(name + ".kubeconfig") }

@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"ebbtide.dev/ebbtide/charts"
+)
+
+// establishedWithin bounds how long the API server may take to serve a new kind.
+const establishedWithin = 30 * time.Second
+
+// InstallCRDs installs the kinds of the chart and waits until they are served.
+// What is installed already stays as it is.
+func (c *Cluster) InstallCRDs(ctx context.Context) error {
+	documents, err := charts.CRDs()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, document := range documents {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(document, crd); err != nil {
+			return fmt.Errorf("read CRD: %w", err)
+		}
+		if err := c.createOnce(ctx, crd); err != nil {
+			return err
+		}
+		names = append(names, crd.Name)
+	}
+	for _, name := range names {
+		if err := c.waitEstablished(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) waitEstablished(ctx context.Context, name string) error {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	var lastErr error
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, establishedWithin, true, func(ctx context.Context) (bool, error) {
+		lastErr = c.Client.Get(ctx, clientKey(name), crd)
+		return lastErr == nil && established(crd), nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("CRD %s is not established: conditions %v: %w", name, crd.Status.Conditions, err), lastErr)
+	}
+	return nil
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, cond := range crd.Status.Conditions {
+		if cond.Type == apiextensionsv1.Established {
+			return cond.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// InstallRBAC gives the manager what the chart gives it, and nothing else.
+func (c *Cluster) InstallRBAC(ctx context.Context) error {
+	document, err := charts.ClusterRole()
+	if err != nil {
+		return err
+	}
+	clusterRole := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(document, clusterRole); err != nil {
+		return fmt.Errorf("read ClusterRole: %w", err)
+	}
+	meta := metav1.ObjectMeta{Name: ManagerServiceAccount, Namespace: ManagerNamespace}
+	subjects := []rbacv1.Subject{{
+		Kind: rbacv1.ServiceAccountKind, Namespace: ManagerNamespace, Name: ManagerServiceAccount,
+	}}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}},
+		&corev1.ServiceAccount{ObjectMeta: meta},
+		clusterRole,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: clusterRole.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name},
+			Subjects:   subjects,
+		},
+		leaderElectionRole(),
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: leaderElection, Namespace: ManagerNamespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: leaderElection},
+			Subjects:   subjects,
+		},
+	} {
+		if err := c.createOnce(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const leaderElection = "ebbtide-leader-election"
+
+// leaderElectionRole lets the managers agree on a leader in their own namespace.
+func leaderElectionRole() *rbacv1.Role {
+	return &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: leaderElection, Namespace: ManagerNamespace},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
+		},
+	}
+}
+
+func (c *Cluster) createOnce(ctx context.Context, object client.Object) error {
+	err := c.Client.Create(ctx, object)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// managerName is the name of the controller manager's binary.
+const managerName = "ebbtide"
+
+// Manager is a running controller manager.
+type Manager struct{ *process }
+
+// StartManager installs what the manager needs, starts it as a process under
+// its own identity and waits until it is ready. In a checkout it is built from
+// source. Further arguments override those that the sandbox gives. It ends
+// with the cluster; until then, several may run at once.
+func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, error) {
+	if err := c.InstallCRDs(ctx); err != nil {
+		return nil, fmt.Errorf("start manager: %w", err)
+	}
+	if err := c.InstallRBAC(ctx); err != nil {
+		return nil, fmt.Errorf("start manager: %w", err)
+	}
+	path, err := c.managerBinary(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start manager: %w", err)
+	}
+	p, _, err := c.run(ctx, component{
+		name:  c.managerInstance(),
+		path:  path,
+		ready: "http://127.0.0.1:%d/readyz",
+		args: func(port int) []string {
+			return append([]string{
+				"--kubeconfig=" + c.ManagerKubeconfig,
+				"--namespace=" + ManagerNamespace,
+				fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", port),
+				"--metrics-bind-address=0",
+				// A manager that is started again need not wait for a lease to expire.
+				"--leader-elect=false",
+			}, args...)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start manager: %w", err)
+	}
+	return &Manager{p}, nil
+}
+
+// managerInstance names one manager's log file.
+func (c *Cluster) managerInstance() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.managers++
+	return fmt.Sprintf("manager-%d", c.managers)
+}
+
+// managerBinary builds the manager once per cluster, or finds the one that was
+// installed with this program.
+func (c *Cluster) managerBinary(ctx context.Context) (string, error) {
+	c.managerMu.Lock()
+	defer c.managerMu.Unlock()
+	if c.managerPath != "" {
+		return c.managerPath, nil
+	}
+	path, err := c.findManager(ctx)
+	if err == nil {
+		c.managerPath = path
+	}
+	return path, err
+}
+
+func (c *Cluster) findManager(ctx context.Context) (string, error) {
+	if root, ok := checkout(); ok {
+		path := c.path(managerName)
+		_, err := goTool(ctx, root, "build", "-buildvcs=false", "-o", path, "./cmd/ebbtide")
+		return path, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(filepath.Dir(self), managerName)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the manager's binary must lie next to %s: %w", self, err)
+	}
+	return path, nil
+}
+
+// Kill ends the manager at once, as a crash would.
+func (m *Manager) Kill() { m.kill() }
+
+// Stop asks the manager to end and waits for it.
+func (m *Manager) Stop() { m.stop(10 * time.Second) }
+
+// Done is closed when the manager has ended, for whatever reason.
+func (m *Manager) Done() <-chan struct{} { return m.done }
+
+// Tail returns the last n lines of the manager's log.
+func (m *Manager) Tail(n int) string { return m.tail(n) }
+
+// LogFile is the path of the manager's log.
+func (m *Manager) LogFile() string { return m.log }

@@ -1,0 +1,29 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Eventually waits until probe reports that the state it describes is reached.
+// probe returns a description of what it saw, which is shown when the time is
+// up, and whether that is what the test waits for.
+func Eventually(t testing.TB, what string, within time.Duration, probe func(context.Context) (saw string, ok bool)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		saw, ok := probe(ctx)
+		if ok {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s; last seen: %s", within, what, saw)
+		case <-tick.C:
+		}
+	}
+}
