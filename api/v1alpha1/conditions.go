@@ -41,6 +41,8 @@ const (
 	ReasonDrained = "Drained"
 	// ReasonNoNodes: the selector matches no node.
 	ReasonNoNodes = "NoNodes"
+	// ReasonInvalidSpec: the spec cannot be understood; the message names the field.
+	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonNotBlocked: nothing holds the maintenance up.
 	ReasonNotBlocked = "NotBlocked"
 	// ReasonEvacuatorReturned: an evacuator reports progress again, so the

@@ -18,7 +18,9 @@ type Snapshot struct {
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Nodes are at least all nodes that Select named, in any order.
 	Nodes []*corev1.Node
-	// Pods are the pods of those nodes, by node name.
+	// Pods are the pods of those nodes, by node name. A node without pods has an
+	// empty entry; one without any entry has unknown pods, which nothing is
+	// concluded from.
 	Pods map[string][]*corev1.Pod
 	// Evacuations are those of the pods above, by the UID of the pod.
 	Evacuations map[types.UID]*v1alpha1.Evacuation

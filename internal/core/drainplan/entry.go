@@ -1,0 +1,156 @@
+// Package drainplan is the order in which the pods of a node leave, and the
+// sets of pods that this order selects on the way (KEP-4212).
+//
+// A plan is a list of entries; a Set is what some of them select together. Sets
+// grow by joining and never shrink; a joined set holds no entry that another
+// one makes superfluous. Everything here is total: a plan that was written
+// before any validation is sorted and completed, and only a selector or pod
+// type that cannot be understood is refused, by the name of its field.
+package drainplan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Depth is how deep a pod type lies: the types leave a node in this order. It
+// is false for a type that does not exist.
+func Depth(podType v1alpha1.PodType) (int, bool) {
+	switch podType {
+	case v1alpha1.PodTypeDefault, "":
+		return 0, true
+	case v1alpha1.PodTypeDaemonSet:
+		return 1, true
+	case v1alpha1.PodTypeStatic:
+		return 2, true
+	}
+	return 3, false
+}
+
+// Subject is what a plan looks at in a pod.
+type Subject struct {
+	depth    int
+	priority int32
+	labels   labels.Set
+}
+
+// SubjectOf reads a pod.
+func SubjectOf(pod *corev1.Pod) Subject {
+	depth, _ := Depth(podclass.Type(pod))
+	return Subject{depth: depth, priority: podclass.Priority(pod), labels: pod.Labels}
+}
+
+// Depth is the depth of the pod's type.
+func (s Subject) Depth() int { return s.depth }
+
+// Entry is an entry of a plan whose selector is compiled.
+type Entry struct {
+	spec    v1alpha1.DrainPlanEntry
+	depth   int
+	matcher labels.Selector
+	// line names the selector, the same for all ways to write it; empty is none.
+	line string
+}
+
+// Compile compiles entries, in their order. The error names the field of the
+// first entry that cannot be understood, below path.
+func Compile(path string, entries []v1alpha1.DrainPlanEntry) ([]Entry, error) {
+	compiled := make([]Entry, 0, len(entries))
+	for i, spec := range entries {
+		entry, field, err := compile(spec)
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d].%s: %w", path, i, field, err)
+		}
+		compiled = append(compiled, entry)
+	}
+	return compiled, nil
+}
+
+// Parse compiles the entries of a status. One that cannot be understood is left
+// out; this controller has not written it.
+func Parse(entries []v1alpha1.DrainPlanEntry) []Entry {
+	var parsed []Entry
+	for _, spec := range entries {
+		if entry, _, err := compile(spec); err == nil {
+			parsed = append(parsed, entry)
+		}
+	}
+	return parsed
+}
+
+func compile(spec v1alpha1.DrainPlanEntry) (entry Entry, field string, err error) {
+	depth, known := Depth(spec.PodType)
+	if !known {
+		return Entry{}, "podType", fmt.Errorf("must be Default, DaemonSet or Static, is %q", spec.PodType)
+	}
+	spec = complete(spec)
+	if spec.PodSelector == nil {
+		return Entry{spec: spec, depth: depth, matcher: labels.Everything()}, "", nil
+	}
+	matcher, err := metav1.LabelSelectorAsSelector(spec.PodSelector)
+	if err != nil {
+		return Entry{}, "podSelector", err
+	}
+	return Entry{spec: spec, depth: depth, matcher: matcher, line: canonical(matcher)}, "", nil
+}
+
+// complete spells out the defaults of an entry. An empty selector selects every
+// pod, as an absent one does.
+func complete(spec v1alpha1.DrainPlanEntry) v1alpha1.DrainPlanEntry {
+	if spec.PodType == "" {
+		spec.PodType = v1alpha1.PodTypeDefault
+	}
+	if s := spec.PodSelector; s != nil && len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
+		spec.PodSelector = nil
+	}
+	return spec
+}
+
+func canonical(selector labels.Selector) string {
+	requirements, _ := selector.Requirements()
+	words := make([]string, 0, len(requirements))
+	for _, requirement := range requirements {
+		words = append(words, requirement.String())
+	}
+	slices.Sort(words)
+	return strings.Join(slices.Compact(words), ",")
+}
+
+// Compare orders entries as a plan does: by pod type, then by ascending
+// priority, then with a selector before without.
+func (e Entry) Compare(other Entry) int {
+	return cmp.Or(
+		cmp.Compare(e.depth, other.depth),
+		cmp.Compare(e.spec.PodPriority, other.spec.PodPriority),
+		cmp.Compare(e.breadth(), other.breadth()),
+	)
+}
+
+func (e Entry) breadth() int {
+	if e.line == "" {
+		return 1
+	}
+	return 0
+}
+
+// Covers returns true if the entry selects the pod.
+func (e Entry) Covers(pod Subject) bool {
+	return e.depth == pod.depth && e.spec.PodPriority >= pod.priority && (e.line == "" || e.matcher.Matches(pod.labels))
+}
+
+// String is the entry in one short line.
+func (e Entry) String() string {
+	if e.line == "" {
+		return fmt.Sprintf("%s %d", e.spec.PodType, e.spec.PodPriority)
+	}
+	return fmt.Sprintf("%s %d (%s)", e.spec.PodType, e.spec.PodPriority, e.line)
+}

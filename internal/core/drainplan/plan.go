@@ -1,0 +1,111 @@
+package drainplan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Defaults are the twelve entries that every plan holds (KEP-4212). Together
+// they select every pod.
+func Defaults() []v1alpha1.DrainPlanEntry {
+	var entries []v1alpha1.DrainPlanEntry
+	for _, podType := range []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic} {
+		for _, priority := range []int32{
+			1000000000, // the highest of user defined priority classes
+			2000000000, // system-cluster-critical
+			2000001000, // system-node-critical
+			2147483647, // the highest that there is
+		} {
+			entries = append(entries, v1alpha1.DrainPlanEntry{PodPriority: priority, PodType: podType})
+		}
+	}
+	return entries
+}
+
+// Normalise returns a plan in order, without duplicates and with the default
+// entries. Entries with different selectors and the same pod type and priority
+// keep the order that the user gave them. The plan itself is left alone.
+func Normalise(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
+	var normal []v1alpha1.DrainPlanEntry
+	for _, spec := range slices.Concat(plan, Defaults()) {
+		spec = complete(spec)
+		if !slices.ContainsFunc(normal, func(other v1alpha1.DrainPlanEntry) bool { return equality.Semantic.DeepEqual(spec, other) }) {
+			normal = append(normal, spec)
+		}
+	}
+	slices.SortStableFunc(normal, compareSpecs)
+	return normal
+}
+
+func compareSpecs(a, b v1alpha1.DrainPlanEntry) int {
+	depthA, _ := Depth(a.PodType)
+	depthB, _ := Depth(b.PodType)
+	return cmp.Or(
+		cmp.Compare(depthA, depthB),
+		cmp.Compare(a.PodPriority, b.PodPriority),
+		cmp.Compare(specBreadth(a), specBreadth(b)),
+	)
+}
+
+func specBreadth(spec v1alpha1.DrainPlanEntry) int {
+	if spec.PodSelector == nil {
+		return 1
+	}
+	return 0
+}
+
+// Plan is the normalised and compiled plan of one maintenance.
+type Plan struct {
+	entries []Entry
+}
+
+// New makes the plan of a maintenance that removes pods down to drainDepth,
+// Static if empty; entries for deeper pods are not part of it. The error names
+// the field of the maintenance that cannot be understood.
+func New(drainPlan []v1alpha1.DrainPlanEntry, drainDepth v1alpha1.PodType) (Plan, error) {
+	if drainDepth == "" {
+		drainDepth = v1alpha1.PodTypeStatic
+	}
+	limit, known := Depth(drainDepth)
+	if !known {
+		return Plan{}, fmt.Errorf("spec.drainDepth: must be Default, DaemonSet or Static, is %q", drainDepth)
+	}
+	// The given entries are compiled once more below; here they still have the
+	// indexes that the user knows.
+	if _, err := Compile("spec.drainPlan", drainPlan); err != nil {
+		return Plan{}, err
+	}
+	entries, err := Compile("drainPlan", Normalise(drainPlan))
+	if err != nil {
+		return Plan{}, err
+	}
+	return Plan{entries: slices.DeleteFunc(entries, func(entry Entry) bool { return entry.depth > limit })}, nil
+}
+
+// Len is the number of entries, at least four.
+func (p Plan) Len() int { return len(p.entries) }
+
+// Entry is the entry at a position.
+func (p Plan) Entry(position int) Entry { return p.entries[position] }
+
+// Entries are all entries, in order. They must not be changed.
+func (p Plan) Entries() []Entry { return p.entries }
+
+// Cum is what the entries up to and including a position select together.
+func (p Plan) Cum(position int) Set { return NewSet(p.entries[:position+1]...) }
+
+// First is the first position below limit whose entry covers the pod, or limit
+// if there is none.
+func (p Plan) First(pod Subject, limit int) int {
+	for i := range p.entries[:limit] {
+		if p.entries[i].Covers(pod) {
+			return i
+		}
+	}
+	return limit
+}

@@ -1,0 +1,134 @@
+package drainplan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Set is a target set: it covers the pods that any of its entries covers. Sets
+// are values and never change. The zero value covers nothing.
+type Set struct {
+	// entries are in order and none makes another one superfluous.
+	entries []Entry
+	key     string
+}
+
+// NewSet is the set of some entries, in any order.
+func NewSet(entries ...Entry) Set {
+	sorted := slices.Clone(entries)
+	slices.SortStableFunc(sorted, func(a, b Entry) int {
+		return cmp.Or(a.Compare(b), cmp.Compare(a.line, b.line))
+	})
+	return Set{entries: prune(sorted)}.named()
+}
+
+// Join covers what either set covers.
+func Join(a, b Set) Set {
+	switch {
+	case a.Empty() || a.key == b.key:
+		return b
+	case b.Empty():
+		return a
+	}
+	return NewSet(slices.Concat(a.entries, b.entries)...)
+}
+
+// prune leaves out every entry that a later one makes superfluous. Only a later
+// one can: it has at least the same priority.
+func prune(sorted []Entry) []Entry {
+	var kept []Entry
+	for i, entry := range sorted {
+		if !slices.ContainsFunc(sorted[i+1:], entry.within) {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// within returns true if wide covers at least the pods of e, for all that their
+// selectors show.
+func (e Entry) within(wide Entry) bool {
+	return e.depth == wide.depth &&
+		e.spec.PodPriority <= wide.spec.PodPriority &&
+		(wide.line == "" || e.line == wide.line)
+}
+
+func (s Set) named() Set {
+	words := make([]string, 0, len(s.entries))
+	for _, entry := range s.entries {
+		words = append(words, entry.String())
+	}
+	s.key = strings.Join(words, "; ")
+	return s
+}
+
+// Empty returns true if the set covers nothing.
+func (s Set) Empty() bool { return len(s.entries) == 0 }
+
+// Equal returns true if both sets have the same entries.
+func (s Set) Equal(other Set) bool { return s.key == other.key }
+
+// Key names the set: equal sets have equal keys.
+func (s Set) Key() string { return s.key }
+
+// Top is the greatest entry of a set that is not empty.
+func (s Set) Top() Entry { return s.entries[len(s.entries)-1] }
+
+// Covers returns true if some entry covers the pod.
+func (s Set) Covers(pod *corev1.Pod) bool { return s.CoversSubject(SubjectOf(pod)) }
+
+// CoversSubject is Covers for a pod that was read before.
+func (s Set) CoversSubject(pod Subject) bool {
+	for i := range s.entries {
+		if s.entries[i].Covers(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// Render writes the set as status.nodeStatuses[].drainTargets does (KEP-4212,
+// "PodTypes and Label Selectors Progression"): one line per pod type and
+// selector, as soon as the type is reached, with the highest priority that was
+// reached; an entry without a selector lifts all lines of its type. The line
+// without a selector comes first, the others as known and the set name them.
+// Known are the entries whose selectors deserve a line even where a line
+// without a selector covers them already.
+func (s Set) Render(known []Entry) []v1alpha1.DrainPlanEntry {
+	var lines []v1alpha1.DrainPlanEntry
+	candidates := slices.Concat(known, s.entries)
+	for depth := range 3 {
+		var seen []string
+		if line, reached := s.line(Entry{depth: depth}); reached {
+			lines = append(lines, line)
+		}
+		for _, candidate := range candidates {
+			if candidate.depth != depth || candidate.line == "" || slices.Contains(seen, candidate.line) {
+				continue
+			}
+			seen = append(seen, candidate.line)
+			if line, reached := s.line(candidate); reached {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// line is the line of one pod type and selector, false if it is not reached.
+func (s Set) line(of Entry) (v1alpha1.DrainPlanEntry, bool) {
+	line, reached := of.spec, false
+	for _, entry := range s.entries {
+		if entry.depth != of.depth || entry.line != "" && entry.line != of.line {
+			continue
+		}
+		// Entries are in order, so the last one has the highest priority.
+		line.PodType, line.PodPriority, reached = entry.spec.PodType, entry.spec.PodPriority, true
+	}
+	return line, reached
+}
