@@ -51,7 +51,7 @@ type Cluster struct {
 	// Config is the administrator's, without client-side limits.
 	Config *rest.Config
 	// Client is the administrator's.
-	Client client.Client
+	Client client.WithWatch
 
 	spec        Spec
 	binaries    Binaries
@@ -146,7 +146,7 @@ func (c *Cluster) connect(port int) error {
 		return err
 	}
 	c.Config = config
-	c.Client, err = client.New(config, client.Options{Scheme: scheme})
+	c.Client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -18,8 +20,8 @@ import (
 	"ebbtide.dev/ebbtide/charts"
 )
 
-// establishedWithin bounds how long the API server may take to serve a new kind.
-const establishedWithin = 30 * time.Second
+// servedWithin bounds how long the API server may take to serve a new kind.
+const servedWithin = 30 * time.Second
 
 // InstallCRDs installs the kinds of the chart and waits until they are served.
 // What is installed already stays as it is.
@@ -28,7 +30,7 @@ func (c *Cluster) InstallCRDs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var names []string
+	var crds []*apiextensionsv1.CustomResourceDefinition
 	for _, document := range documents {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(document, crd); err != nil {
@@ -37,36 +39,32 @@ func (c *Cluster) InstallCRDs(ctx context.Context) error {
 		if err := c.createOnce(ctx, crd); err != nil {
 			return err
 		}
-		names = append(names, crd.Name)
+		crds = append(crds, crd)
 	}
-	for _, name := range names {
-		if err := c.waitEstablished(ctx, name); err != nil {
+	for _, crd := range crds {
+		if err := c.waitServed(ctx, crd); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) waitEstablished(ctx context.Context, name string) error {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
+// waitServed waits until a kind can be found and listed. The API server says
+// Established a moment before that.
+func (c *Cluster) waitServed(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{
+		Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.ListKind,
+	})
 	var lastErr error
-	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, establishedWithin, true, func(ctx context.Context) (bool, error) {
-		lastErr = c.Client.Get(ctx, clientKey(name), crd)
-		return lastErr == nil && established(crd), nil
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
+		lastErr = c.Client.List(ctx, list, client.Limit(1))
+		return lastErr == nil, nil
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("CRD %s is not established: conditions %v: %w", name, crd.Status.Conditions, err), lastErr)
+		return fmt.Errorf("CRD %s is not served: %w", crd.Name, errors.Join(lastErr, err))
 	}
 	return nil
-}
-
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, cond := range crd.Status.Conditions {
-		if cond.Type == apiextensionsv1.Established {
-			return cond.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // InstallRBAC gives the manager what the chart gives it, and nothing else.

@@ -9,11 +9,12 @@
 //
 // A package that uses it has
 //
-//	func TestMain(m *testing.M) { cluster.Main(m) }
+//	func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -43,7 +44,8 @@ type Spec struct {
 
 // Cluster is one test's view of a running control plane.
 type Cluster struct {
-	client.Client
+	// Client is the administrator's.
+	Client client.WithWatch
 	// Config is the administrator's, without client-side limits.
 	Config *rest.Config
 	// Kubeconfig is the path of the administrator's kubeconfig.
@@ -53,33 +55,40 @@ type Cluster struct {
 	// Nodes are the names of the nodes that the Spec asked for.
 	Nodes []string
 
-	sandbox *sandbox.Cluster
+	plane   *plane
 	prefix  string
 	created counter
 }
 
-// Main runs the tests of a package and then ends what they started.
-func Main(m *testing.M) {
+// Main runs the tests of a package, ends what they started and returns the
+// exit code.
+func Main(m *testing.M) int {
 	shared.mu.Lock()
 	shared.main = true
 	shared.mu.Unlock()
 	code := m.Run()
-	for _, c := range shared.clusters {
+	for _, c := range shared.planes {
 		if err := c.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop cluster:", err)
 			code = max(code, 1)
 		}
 	}
-	os.Exit(code)
+	return code
+}
+
+// plane is a control plane and the manager that acts on it.
+type plane struct {
+	*sandbox.Cluster
+	manager Manager
 }
 
 // shared are the control planes of this process.
 var shared = struct {
-	mu       sync.Mutex
-	main     bool
-	clusters map[key]*sandbox.Cluster
-	prefixes int
-}{clusters: map[key]*sandbox.Cluster{}}
+	mu     sync.Mutex
+	main   bool
+	planes map[key]*plane
+	users  int // how often one was asked for
+}{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
 type key struct{ onlyAPIServer, audit bool }
@@ -87,16 +96,16 @@ type key struct{ onlyAPIServer, audit bool }
 // Start returns a control plane with our CRDs installed.
 func Start(t testing.TB, spec Spec) *Cluster {
 	t.Helper()
-	running, number, err := start(spec)
+	p, number, err := start(spec)
 	if err != nil {
 		t.Fatalf("start cluster: %v", err)
 	}
 	c := &Cluster{
-		Client:     running.Client,
-		Config:     running.Config,
-		Kubeconfig: running.Kubeconfig,
-		AuditLog:   running.AuditLog,
-		sandbox:    running,
+		Client:     p.Client,
+		Config:     p.Config,
+		Kubeconfig: p.Kubeconfig,
+		AuditLog:   p.AuditLog,
+		plane:      p,
 		prefix:     fmt.Sprintf("%s-%d", slug(t.Name()), number),
 	}
 	if spec.Nodes > 0 {
@@ -105,16 +114,16 @@ func Start(t testing.TB, spec Spec) *Cluster {
 	return c
 }
 
-func start(spec Spec) (*sandbox.Cluster, int, error) {
+func start(spec Spec) (*plane, int, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if !shared.main {
-		return nil, 0, fmt.Errorf("the package needs func TestMain(m *testing.M) { cluster.Main(m) }")
+		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
-	shared.prefixes++
+	shared.users++
 	k := key{spec.OnlyAPIServer, spec.Audit}
-	if c, ok := shared.clusters[k]; ok {
-		return c, shared.prefixes, nil
+	if p, ok := shared.planes[k]; ok {
+		return p, shared.users, nil
 	}
 	// Building has no bound of ours: go test has one.
 	binaries, err := sandbox.Build(context.Background(), sandbox.BuildSpec{}, os.Stderr)
@@ -127,25 +136,8 @@ func start(spec Spec) (*sandbox.Cluster, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	shared.clusters[k] = c
-	return c, shared.prefixes, c.InstallCRDs(ctx)
-}
-
-// StartManager starts the controller manager as a process under its own
-// identity, and ends it with the test. Its log is shown when the test fails.
-// It acts on the whole cluster, so tests that run it do not run in parallel
-// with each other unless they share it.
-func (c *Cluster) StartManager(t testing.TB, args ...string) *sandbox.Manager {
-	t.Helper()
-	m, err := c.sandbox.StartManager(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		m.Stop()
-		if t.Failed() {
-			t.Logf("the end of the manager's log:\n%s", m.Tail(200))
-		}
-	})
-	return m
+	p := &plane{Cluster: c}
+	p.manager.plane = p
+	shared.planes[k] = p
+	return p, shared.users, c.InstallCRDs(ctx)
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-func TestMain(m *testing.M) { cluster.Main(m) }
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
 const web = `
 apiVersion: apps/v1
@@ -36,11 +37,11 @@ func TestPodsOfADeploymentBecomeReadyOnTheNodesOfTheirTest(t *testing.T) {
 			t.Parallel()
 			c := cluster.Start(t, cluster.Spec{Nodes: 2})
 			namespace := c.Namespace(t)
-			c.ApplyYAML(t, namespace, web)
+			c.Apply(t, namespace, web)
 			waitAvailable(t, c, client.ObjectKey{Namespace: namespace, Name: "web"}, 6)
 
 			pods := &corev1.PodList{}
-			if err := c.List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
+			if err := c.Client.List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
 				t.Fatal(err)
 			}
 			mine := map[string]bool{c.Nodes[0]: true, c.Nodes[1]: true}
@@ -58,7 +59,7 @@ func waitAvailable(t *testing.T, c *cluster.Cluster, key client.ObjectKey, want 
 	deployment := &appsv1.Deployment{}
 	cluster.Eventually(t, fmt.Sprintf("%d available replicas of %s", want, key), 30*time.Second,
 		func(ctx context.Context) (string, bool) {
-			err := c.Get(ctx, key, deployment)
+			err := c.Client.Get(ctx, key, deployment)
 			return fmt.Sprintf("%d available, error %v", deployment.Status.AvailableReplicas, err),
 				deployment.Status.AvailableReplicas == want
 		})
@@ -67,10 +68,10 @@ func waitAvailable(t *testing.T, c *cluster.Cluster, key client.ObjectKey, want 
 func TestAnAPIServerAloneServesOurKinds(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	if err := c.List(t.Context(), &v1alpha1.NodeMaintenanceList{}); err != nil {
+	if err := c.Client.List(t.Context(), &v1alpha1.NodeMaintenanceList{}); err != nil {
 		t.Errorf("list NodeMaintenances: %v", err)
 	}
-	if err := c.List(t.Context(), &v1alpha1.EvacuationList{}, client.InNamespace(c.Namespace(t))); err != nil {
+	if err := c.Client.List(t.Context(), &v1alpha1.EvacuationList{}, client.InNamespace(c.Namespace(t))); err != nil {
 		t.Errorf("list Evacuations: %v", err)
 	}
 }

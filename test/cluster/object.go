@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -48,11 +49,20 @@ func (c *Cluster) AddNodes(t testing.TB, n int) []string {
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-n%d", c.prefix, c.created.next())
 	}
+	c.NamedNodes(t, nil, names...)
+	return names
+}
+
+// NamedNodes is AddNodes for a test that chooses the names, which must be its
+// own in the whole cluster, and further labels.
+func (c *Cluster) NamedNodes(t testing.TB, labels map[string]string, names ...string) {
+	t.Helper()
 	t.Cleanup(func() { c.removeNodes(t, names) })
-	if err := c.sandbox.CreateNodes(t.Context(), names, map[string]string{PoolLabel: c.prefix}); err != nil {
+	all := map[string]string{PoolLabel: c.prefix}
+	maps.Copy(all, labels)
+	if err := c.plane.CreateNodes(t.Context(), names, all); err != nil {
 		t.Fatal(err)
 	}
-	return names
 }
 
 func (c *Cluster) removeNodes(t testing.TB, names []string) {
@@ -61,7 +71,7 @@ func (c *Cluster) removeNodes(t testing.TB, names []string) {
 	for _, name := range names {
 		// Nobody ends the pods of a node that is gone.
 		pods := &corev1.PodList{}
-		err := c.List(ctx, pods, client.MatchingFields{"spec.nodeName": name})
+		err := c.Client.List(ctx, pods, client.MatchingFields{"spec.nodeName": name})
 		for i := range pods.Items {
 			err = errors.Join(err, c.remove(ctx, &pods.Items[i]))
 		}
@@ -75,8 +85,8 @@ func (c *Cluster) removeNodes(t testing.TB, names []string) {
 // remove deletes an object at once, whatever its finalizers.
 func (c *Cluster) remove(ctx context.Context, object client.Object) error {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	err := client.IgnoreNotFound(c.Patch(ctx, object, patch))
-	return errors.Join(err, client.IgnoreNotFound(c.Delete(ctx, object, client.GracePeriodSeconds(0))))
+	err := client.IgnoreNotFound(c.Client.Patch(ctx, object, patch))
+	return errors.Join(err, client.IgnoreNotFound(c.Client.Delete(ctx, object, client.GracePeriodSeconds(0))))
 }
 
 // Namespace creates a namespace whose pods stay on the nodes of this test, and
@@ -92,19 +102,19 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
 		defer cancel()
-		if err := client.IgnoreNotFound(c.Delete(ctx, namespace)); err != nil {
+		if err := client.IgnoreNotFound(c.Client.Delete(ctx, namespace)); err != nil {
 			t.Errorf("delete namespace %s: %v", name, err)
 		}
 	})
-	if err := c.Create(t.Context(), namespace); err != nil {
+	if err := c.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatalf("create namespace: %v", err)
 	}
 	return name
 }
 
-// ApplyYAML creates the objects of a YAML text, or makes existing ones like it.
+// Apply creates the objects of a YAML text, or makes existing ones like it.
 // Namespaced objects without a namespace go into the given one.
-func (c *Cluster) ApplyYAML(t testing.TB, namespace, text string) []*unstructured.Unstructured {
+func (c *Cluster) Apply(t testing.TB, namespace, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
@@ -120,14 +130,14 @@ func (c *Cluster) ApplyYAML(t testing.TB, namespace, text string) []*unstructure
 		if len(object.Object) == 0 {
 			continue
 		}
-		c.apply(t, namespace, object)
+		c.applyOne(t, namespace, object)
 		objects = append(objects, object)
 	}
 }
 
-func (c *Cluster) apply(t testing.TB, namespace string, object *unstructured.Unstructured) {
+func (c *Cluster) applyOne(t testing.TB, namespace string, object *unstructured.Unstructured) {
 	t.Helper()
-	namespaced, err := c.IsObjectNamespaced(object)
+	namespaced, err := c.Client.IsObjectNamespaced(object)
 	if err != nil {
 		t.Fatalf("apply %s: %v", object.GetKind(), err)
 	}

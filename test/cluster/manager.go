@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// Manager is the controller manager of a control plane, a process under its
+// own identity. Tests share it, as they share the control plane.
+type Manager struct {
+	plane *plane
+
+	mu      sync.Mutex
+	running *sandbox.Manager
+}
+
+// StartManager returns the manager, running. It ends with the test process.
+// When the test fails, the end of its log is shown.
+func (c *Cluster) StartManager(t testing.TB) *Manager {
+	t.Helper()
+	m := &c.plane.manager
+	m.Start(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of the manager's log:\n%s", m.Tail(100))
+		}
+	})
+	return m
+}
+
+// Start starts the manager unless it runs.
+func (m *Manager) Start(t testing.TB) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.alive() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	running, err := m.plane.StartManager(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.running = running
+}
+
+// Kill ends the manager at once, as a crash would.
+func (m *Manager) Kill(t testing.TB) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.alive() {
+		t.Fatal("the manager to be killed does not run")
+	}
+	m.running.Kill()
+}
+
+// Tail returns the last n lines of the log of the manager that ran last.
+func (m *Manager) Tail(n int) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running == nil {
+		return ""
+	}
+	return m.running.Tail(n)
+}
+
+func (m *Manager) alive() bool {
+	if m.running == nil {
+		return false
+	}
+	select {
+	case <-m.running.Done():
+		return false
+	default:
+		return true
+	}
+}
