@@ -1,0 +1,143 @@
+// Package audit reads what the benchmark needs from the API server's audit log:
+// who wrote what, and how soon an eviction followed a budget that opened. The
+// log is the API server's own account, so no contender can look better in it
+// than it was. Requests are told apart by user agent, because all contenders
+// use the same credentials.
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Event is one line of the audit log, cut down to what is read here.
+type Event struct {
+	Stage     string `json:"stage"`
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	Object    struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	// Received is when the request reached the API server.
+	Received time.Time `json:"requestReceivedTimestamp"`
+	// Answered is when the API server had dealt with it.
+	Answered time.Time `json:"stageTimestamp"`
+}
+
+// Agent is the program that sent the request.
+func (e Event) Agent() string {
+	program, _, _ := strings.Cut(e.UserAgent, "/")
+	return program
+}
+
+func (e Event) what() string {
+	if e.Object.Subresource == "" {
+		return e.Verb + " " + e.Object.Resource
+	}
+	return e.Verb + " " + e.Object.Resource + "/" + e.Object.Subresource
+}
+
+// Log is an audit log that is still being written.
+type Log struct {
+	path   string
+	offset int64
+}
+
+// Open returns the log at path, read up to its present end.
+func Open(path string) (*Log, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("find audit log: %w", err)
+	}
+	return &Log{path: path, offset: info.Size()}, nil
+}
+
+// Next returns the finished requests that were logged since the last call. A
+// line that is not complete yet is left for the next one.
+func (l *Log) Next() ([]Event, error) {
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("open audit log: %w", err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.NewSectionReader(file, l.offset, 1<<62))
+	if err != nil {
+		return nil, fmt.Errorf("read audit log: %w", err)
+	}
+	complete := text[:bytes.LastIndexByte(text, '\n')+1]
+	l.offset += int64(len(complete))
+	return parse(complete)
+}
+
+func parse(text []byte) ([]Event, error) {
+	var events []Event
+	for line := range bytes.Lines(text) {
+		var event Event
+		if err := json.Unmarshal(line, &event); err != nil {
+			return nil, fmt.Errorf("parse audit log: %w", err)
+		}
+		if event.Stage == "ResponseComplete" {
+			events = append(events, event)
+		}
+	}
+	return events, nil
+}
+
+// Writes counts the writes of agent by what they wrote, such as "create
+// pods/eviction". Refused ones count: the API server had the work. Leases do
+// not: they are written by the clock and not by the pod.
+func Writes(events []Event, agent string) map[string]int {
+	counts := map[string]int{}
+	for _, event := range events {
+		if event.Agent() == agent && event.Object.Resource != "leases" && isWrite(event.Verb) {
+			counts[event.what()]++
+		}
+	}
+	return counts
+}
+
+func isWrite(verb string) bool {
+	switch verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// Reactions returns, for each time that opener changed the budget in namespace,
+// how long it took from the status that the disruption controller then wrote
+// until the eviction by agent that the API server granted was received. An
+// opening that was not followed by both is left out.
+func Reactions(events []Event, namespace, opener, agent string) []time.Duration {
+	var (
+		reactions    []time.Duration
+		asked, ready bool
+		opened       time.Time
+	)
+	for _, event := range events {
+		if event.Object.Namespace != namespace || event.Response.Code >= 300 {
+			continue
+		}
+		switch {
+		case event.what() == "patch poddisruptionbudgets" && event.Agent() == opener:
+			asked, ready = true, false
+		case asked && event.what() == "update poddisruptionbudgets/status":
+			asked, ready, opened = false, true, event.Answered
+		case ready && event.what() == "create pods/eviction" && event.Agent() == agent:
+			reactions = append(reactions, event.Received.Sub(opened))
+			ready = false
+		}
+	}
+	return reactions
+}

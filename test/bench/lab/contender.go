@@ -1,0 +1,56 @@
+package lab
+
+import (
+	"context"
+	"slices"
+
+	"ebbtide.dev/ebbtide/test/bench/report"
+)
+
+// The peers by name, besides the oracle and Ebbtide.
+const (
+	// Kubectl is kubectl's drain with the 50 queries per second and the burst of
+	// 300 that kubectl allows itself for discovery.
+	Kubectl = "kubectl"
+	// KubectlShipped is kubectl's drain as the command line runs it: its drain
+	// client has client-go's default limits, 5 queries per second and a burst of 10.
+	KubectlShipped = "kubectl-shipped"
+	// ClusterAPI is Cluster API's drain in the loop of its machine controller.
+	ClusterAPI = "clusterapi"
+)
+
+// Contender is somebody who drains nodes. It is up and warm.
+type Contender interface {
+	// Agent is its name in the audit log.
+	Agent() string
+	// Drain drains a node and returns when the contender says that it is done.
+	Drain(ctx context.Context, node string) error
+	// Stop lets it tidy up what it keeps in the cluster, and ends it.
+	Stop(ctx context.Context) error
+}
+
+// Names are all contenders, those to compare with first.
+func Names() []string {
+	return []string{report.Oracle, Kubectl, KubectlShipped, ClusterAPI, report.Ebbtide}
+}
+
+// Rotate returns names with the first n moved to the end, so that over several
+// rounds everybody comes first once.
+func Rotate(names []string, n int) []string {
+	n %= len(names)
+	return slices.Concat(names[n:], names[:n])
+}
+
+// Start starts one of the contenders that the lab was opened for and returns when it is warm.
+func (l *Lab) Start(ctx context.Context, name string) (Contender, error) {
+	switch name {
+	case report.Ebbtide:
+		return l.startManager(ctx)
+	case Kubectl:
+		return l.startPeer(ctx, Kubectl, "-qps=50", "-burst=300")
+	case KubectlShipped:
+		return l.startPeer(ctx, Kubectl)
+	default:
+		return l.startPeer(ctx, name)
+	}
+}

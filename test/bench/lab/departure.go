@@ -1,0 +1,64 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Departure watches the pods that are to leave a node. A pod is gone when its
+// UID is.
+type Departure struct {
+	watch watch.Interface
+	left  map[types.UID]bool
+}
+
+// WatchDeparture begins to watch the pods that are on the load's node now.
+func (l *Lab) WatchDeparture(ctx context.Context, load *Load) (*Departure, error) {
+	pods := &corev1.PodList{}
+	inNamespace := client.InNamespace(load.Namespace)
+	if err := l.Client.List(ctx, pods, inNamespace, client.MatchingFields{"spec.nodeName": load.Node}); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	d := &Departure{left: map[types.UID]bool{}}
+	for _, pod := range pods.Items {
+		d.left[pod.UID] = true
+	}
+	options := &client.ListOptions{}
+	options.ApplyOptions([]client.ListOption{inNamespace, client.MatchingFields{"spec.nodeName": load.Node}})
+	options.Raw = options.AsListOptions()
+	options.Raw.ResourceVersion = pods.ResourceVersion
+	var err error
+	if d.watch, err = l.Client.Watch(ctx, &corev1.PodList{}, options); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	return d, nil
+}
+
+// Left is how many pods have not gone.
+func (d *Departure) Left() int { return len(d.left) }
+
+// Until returns when at most n pods are left.
+func (d *Departure) Until(ctx context.Context, n int) error {
+	for len(d.left) > n {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d pods are still there: %w", len(d.left), ctx.Err())
+		case event, open := <-d.watch.ResultChan():
+			if !open {
+				return fmt.Errorf("the watch of the pods ended with %d left", len(d.left))
+			}
+			if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type == watch.Deleted {
+				delete(d.left, pod.UID)
+			}
+		}
+	}
+	return nil
+}
+
+// Stop ends the watch.
+func (d *Departure) Stop() { d.watch.Stop() }

@@ -1,0 +1,127 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/bench/report"
+)
+
+// manager is Ebbtide: its real manager, told by a NodeMaintenance.
+type manager struct {
+	lab     *Lab
+	process *sandbox.Manager
+	drain   *v1alpha1.NodeMaintenance
+}
+
+// startManager starts the manager and returns when it answers to a maintenance
+// of no node: then its caches are filled.
+func (l *Lab) startManager(ctx context.Context) (Contender, error) {
+	process, err := l.cluster.StartManager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &manager{lab: l, process: process}
+	if err := m.warm(ctx); err != nil {
+		return nil, errors.Join(err, m.Stop(ctx))
+	}
+	return m, nil
+}
+
+func (m *manager) warm(ctx context.Context) error {
+	nobody := maintenance("bench-warm", "no-such-node", v1alpha1.StageIdle)
+	if err := m.lab.Client.Create(ctx, nobody); err != nil {
+		return fmt.Errorf("create maintenance: %w", err)
+	}
+	if err := m.lab.until(ctx, "ebbtide to be warm", func(ctx context.Context) (bool, error) {
+		err := m.lab.Client.Get(ctx, client.ObjectKeyFromObject(nobody), nobody)
+		return nobody.Status.ObservedGeneration == nobody.Generation, err
+	}); err != nil {
+		return err
+	}
+	return m.remove(ctx, nobody)
+}
+
+func (m *manager) Agent() string { return report.Ebbtide }
+
+func (m *manager) Drain(ctx context.Context, node string) error {
+	m.drain = maintenance(node, node, v1alpha1.StageDrain)
+	if err := m.lab.Client.Create(ctx, m.drain); err != nil {
+		return fmt.Errorf("create maintenance: %w", err)
+	}
+	byName := &client.ListOptions{Raw: &metav1.ListOptions{
+		FieldSelector:   "metadata.name=" + m.drain.Name,
+		ResourceVersion: m.drain.ResourceVersion,
+	}}
+	changes, err := m.lab.Client.Watch(ctx, &v1alpha1.NodeMaintenanceList{}, byName)
+	if err != nil {
+		return fmt.Errorf("watch maintenance: %w", err)
+	}
+	defer changes.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for Drained: %w", ctx.Err())
+		case change, open := <-changes.ResultChan():
+			if !open {
+				return errors.New("the watch of the maintenance ended before Drained")
+			}
+			now, isMaintenance := change.Object.(*v1alpha1.NodeMaintenance)
+			if isMaintenance && meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionDrained) {
+				return nil
+			}
+		}
+	}
+}
+
+// Stop deletes the maintenance, waits until the manager has tidied up after it,
+// and ends the manager. On an error it shows how the manager's log ends.
+func (m *manager) Stop(ctx context.Context) error {
+	defer m.process.Stop()
+	if m.drain == nil {
+		return nil
+	}
+	if err := m.remove(ctx, m.drain); err != nil {
+		return fmt.Errorf("%w; the manager's log ends:\n%s", err, m.process.Tail(20))
+	}
+	return nil
+}
+
+func (m *manager) remove(ctx context.Context, object *v1alpha1.NodeMaintenance) error {
+	if err := m.lab.Client.Delete(ctx, object); err != nil {
+		return fmt.Errorf("delete maintenance: %w", err)
+	}
+	return m.lab.until(ctx, "maintenance and evacuations to be gone", func(ctx context.Context) (bool, error) {
+		err := m.lab.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err == nil || client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		evacuations := &v1alpha1.EvacuationList{}
+		err = m.lab.Client.List(ctx, evacuations)
+		return len(evacuations.Items) == 0, err
+	})
+}
+
+func maintenance(name, node string, stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
+	return &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodeMaintenanceSpec{
+			Stage:      stage,
+			DrainDepth: v1alpha1.PodTypeDefault,
+			Reason:     "benchmark",
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{
+					Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+				}},
+			}}},
+		},
+	}
+}

@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ebbtide.dev/ebbtide/test/bench/audit"
+	"ebbtide.dev/ebbtide/test/bench/lab"
+	"ebbtide.dev/ebbtide/test/bench/report"
+)
+
+// finish is how one contender drained one node.
+type finish struct {
+	// gone is from the order until the last pod had gone.
+	gone time.Duration
+	// declared is from the order until the contender said that it was done.
+	declared time.Duration
+	// writes are the contender's, until it has tidied up.
+	writes map[string]int
+}
+
+// race has every contender drain the same work and reports the seconds until
+// the last pod had gone.
+func race(ctx context.Context, l *lab.Lab, options Options, work lab.Work) []report.Run {
+	return options.collect(func(contender string, run *report.Run) error {
+		finish, err := drain(ctx, l, contender, work)
+		if err != nil {
+			return err
+		}
+		run.Values = append(run.Values, finish.gone.Seconds())
+		run.Declared = append(run.Declared, finish.declared.Seconds())
+		return nil
+	})
+}
+
+// drain measures one contender on fresh work.
+func drain(ctx context.Context, l *lab.Lab, name string, work lab.Work) (finish, error) {
+	load, err := l.Prepare(ctx, work)
+	if err != nil {
+		return finish{}, err
+	}
+	contender, err := l.Start(ctx, name)
+	if err != nil {
+		return finish{}, errors.Join(err, l.Clear(ctx, load))
+	}
+	if _, err := l.Audit.Next(); err != nil {
+		return finish{}, err
+	}
+	result, err := timed(ctx, l, contender, load)
+	err = errors.Join(err, contender.Stop(ctx))
+	events, auditErr := l.Audit.Next()
+	result.writes = audit.Writes(events, contender.Agent())
+	return result, errors.Join(err, auditErr, l.Clear(ctx, load))
+}
+
+// timed gives the order and takes the times.
+func timed(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.Load) (finish, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	departure, err := l.WatchDeparture(ctx, load)
+	if err != nil {
+		return finish{}, err
+	}
+	defer departure.Stop()
+
+	type declaration struct {
+		after time.Duration
+		err   error
+	}
+	declared := make(chan declaration, 1)
+	start := time.Now()
+	go func() {
+		err := contender.Drain(ctx, load.Node)
+		declared <- declaration{time.Since(start), err}
+	}()
+	err = departure.Until(ctx, 0)
+	gone := time.Since(start)
+	said := <-declared
+	if err := errors.Join(err, said.err); err != nil {
+		return finish{}, fmt.Errorf("drain: %w", err)
+	}
+	return finish{gone: gone, declared: said.after}, nil
+}

@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/test/bench/audit"
+	"ebbtide.dev/ebbtide/test/bench/lab"
+	"ebbtide.dev/ebbtide/test/bench/report"
+)
+
+const (
+	// openings is how often the budget opens for one pod.
+	openings = 60
+	// settled is how long nothing happens before the next opening, so that none
+	// profits from work that is still under way.
+	settled = 300 * time.Millisecond
+)
+
+// React opens the budget of a blocked node for one pod at a time. Measured in
+// the audit log: from the API server's answer to the disruption controller that
+// opened the budget, to the arrival of the eviction that it then granted. Only
+// those who watch budgets take part; the others retry by the clock.
+func React(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
+	watchers := options
+	watchers.Repeat = 1
+	watchers.Contenders = slices.DeleteFunc(slices.Clone(options.Contenders), func(name string) bool {
+		return name != report.Oracle && name != report.Ebbtide
+	})
+	runs := watchers.collect(func(contender string, run *report.Run) error {
+		reactions, err := react(ctx, l, contender)
+		for _, reaction := range reactions {
+			run.Values = append(run.Values, float64(reaction.Microseconds())/1000)
+		}
+		if err == nil && len(reactions) < openings {
+			return fmt.Errorf("only %d of %d openings were used", len(reactions), openings)
+		}
+		return err
+	})
+	return report.Sheet{
+		Scenario: "react",
+		Unit:     "ms",
+		Quantile: 0.99,
+		Goal:     report.Goal{AtMost: 250},
+		Runs:     runs,
+	}
+}
+
+func react(ctx context.Context, l *lab.Lab, name string) ([]time.Duration, error) {
+	load, err := l.Prepare(ctx, lab.Work{Pods: openings, MaxUnavailable: new(int32(0)), NoRefuge: true})
+	if err != nil {
+		return nil, err
+	}
+	contender, err := l.Start(ctx, name)
+	if err != nil {
+		return nil, errors.Join(err, l.Clear(ctx, load))
+	}
+	if _, err := l.Audit.Next(); err != nil {
+		return nil, err
+	}
+	err = openAll(ctx, l, contender, load)
+	err = errors.Join(err, contender.Stop(ctx))
+	events, auditErr := l.Audit.Next()
+	reactions := audit.Reactions(events, load.Namespace, lab.Agent, contender.Agent())
+	return reactions, errors.Join(err, auditErr, l.Clear(ctx, load))
+}
+
+// openAll begins a drain that cannot proceed and opens the budget until all
+// pods have gone.
+func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.Load) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	departure, err := l.WatchDeparture(ctx, load)
+	if err != nil {
+		return err
+	}
+	defer departure.Stop()
+	declared := make(chan error, 1)
+	go func() { declared <- contender.Drain(ctx, load.Node) }()
+	for opened := 1; departure.Left() > 0; opened++ {
+		if err := open(ctx, l, load, opened); err != nil {
+			return err
+		}
+		if err := departure.Until(ctx, openings-opened); err != nil {
+			return err
+		}
+	}
+	return <-declared
+}
+
+// open lets one more pod be unavailable, once everything before has settled.
+func open(ctx context.Context, l *lab.Lab, load *lab.Load, unavailable int) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(settled):
+	}
+	budget := &policyv1.PodDisruptionBudget{}
+	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: load.Namespace, Name: load.Namespace}, budget); err != nil {
+		return fmt.Errorf("get budget: %w", err)
+	}
+	patch := client.MergeFrom(budget.DeepCopy())
+	budget.Spec.MaxUnavailable = new(intstr.FromInt32(int32(unavailable)))
+	if err := l.Client.Patch(ctx, budget, patch); err != nil {
+		return fmt.Errorf("open budget: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+// Package scenario holds the races: what is drained, what is measured and what
+// Ebbtide must reach. A scenario measures and reports; a contender that fails
+// costs its own values and never the others'. One file each: a new scenario is
+// a file here and a line in All.
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"ebbtide.dev/ebbtide/test/bench/lab"
+	"ebbtide.dev/ebbtide/test/bench/report"
+)
+
+// patience is how long a contender may take for one drain.
+const patience = 2 * time.Minute
+
+// Options are how thoroughly to measure whom.
+type Options struct {
+	// Contenders by name.
+	Contenders []string
+	// Repeat is how often each drains.
+	Repeat int
+	// Progress is told what is being measured.
+	Progress io.Writer
+}
+
+// Scenario is one race.
+type Scenario struct {
+	// Name by which it is asked for.
+	Name string
+	// Run measures the contenders.
+	Run func(context.Context, *lab.Lab, Options) report.Sheet
+}
+
+// All are the scenarios in the order in which they are run.
+func All() []Scenario {
+	return []Scenario{
+		{"free", Free},
+		{"budget", Budget},
+		{"react", React},
+		{"writes", Writes},
+	}
+}
+
+// Select returns the scenarios of these names in the order of All.
+func Select(names []string) ([]Scenario, error) {
+	var selected []Scenario
+	for _, scenario := range All() {
+		if slices.Contains(names, scenario.Name) {
+			selected = append(selected, scenario)
+		}
+	}
+	if len(selected) != len(names) {
+		return nil, fmt.Errorf("of the scenarios %q only %d exist; those are %q", names, len(selected), Names())
+	}
+	return selected, nil
+}
+
+// Names are the names of all scenarios.
+func Names() []string {
+	var names []string
+	for _, scenario := range All() {
+		names = append(names, scenario.Name)
+	}
+	return names
+}
+
+// collect measures every contender Repeat times, in rotated order, and gathers
+// the runs in the order of the contenders.
+func (o Options) collect(measure func(contender string, run *report.Run) error) []report.Run {
+	runs := make([]report.Run, len(o.Contenders))
+	for i, name := range o.Contenders {
+		runs[i].Contender = name
+	}
+	for round := range o.Repeat {
+		for _, name := range lab.Rotate(o.Contenders, round) {
+			run := &runs[slices.Index(o.Contenders, name)]
+			if err := measure(name, run); err != nil {
+				run.Failure = fmt.Sprintf("round %d: %v", round+1, err)
+			}
+			fmt.Fprintf(o.Progress, "  round %d: %s %s\n", round+1, name, last(run))
+		}
+	}
+	return runs
+}
+
+func last(run *report.Run) string {
+	if run.Failure != "" {
+		return "FAILED: " + run.Failure
+	}
+	return fmt.Sprintf("%.3f", run.Values[len(run.Values)-1])
+}
