@@ -1,0 +1,137 @@
+// Command ebbtide is the controller manager: it drains nodes as NodeMaintenances
+// ask for and sees every Evacuation through.
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/controller/evacuation"
+	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+type flags struct {
+	metricsAddress, probeAddress   string
+	leaderElect                    bool
+	namespace                      string
+	qps                            float64
+	burst                          int
+	evacuationWorkers, nodeWorkers int
+	verbosity                      int
+}
+
+func parseFlags() flags {
+	var f flags
+	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
+		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
+	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz; 0 serves none")
+	flag.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
+	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease")
+	flag.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second, on average")
+	flag.IntVar(&f.burst, "kube-api-burst", 600, "API requests at once")
+	flag.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
+	flag.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
+	flag.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
+	flag.Parse()
+	return f
+}
+
+func main() {
+	f := parseFlags()
+	// slog numbers levels the other way round: what logr calls V(1) is -1.
+	level := slog.Level(-f.verbosity)
+	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+		logger.Error(err, "The manager has stopped")
+		os.Exit(1)
+	}
+}
+
+// run returns when the context ends or the manager cannot go on; by then the
+// leader election lease is released.
+func run(ctx context.Context, f flags) error {
+	mgr, err := newManager(f)
+	if err != nil {
+		return err
+	}
+	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Workers: f.nodeWorkers}); err != nil {
+		return err
+	}
+	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers}); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the readiness check: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;update,namespace=ebbtide-system
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=ebbtide-system
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+func newManager(f flags) (manager.Manager, error) {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("load the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = float32(f.qps), f.burst
+	consistent := true
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme: newScheme(),
+		Cache:  kube.CacheOptions(),
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+		Metrics: metricsserver.Options{
+			BindAddress: f.metricsAddress, SecureServing: true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			TLSOpts:        []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }},
+		},
+		HealthProbeBindAddress:        f.probeAddress,
+		LeaderElection:                f.leaderElect,
+		LeaderElectionID:              "ebbtide.dev",
+		LeaderElectionNamespace:       f.namespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}

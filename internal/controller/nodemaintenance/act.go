@@ -1,0 +1,192 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// actTime is how long a pass starts new work on nodes. What is left is found
+	// again by the next pass, which sees what has changed meanwhile: a large
+	// drain does not keep a cancellation waiting.
+	actTime = 2 * time.Second
+	// podWorkers is how many pods of one node are written for at the same time.
+	podWorkers = 4
+)
+
+// work is what a pass does to nodes and their pods.
+type work struct {
+	nodes       []maintenance.NodeDecision
+	evacuations map[types.UID]*v1alpha1.Evacuation
+	records     records
+	// ends is when no new work is started any more.
+	ends time.Time
+}
+
+// act does what was decided for each node whose maintenances are recorded. No
+// node waits for another one's failure.
+func (r *reconciler) act(ctx context.Context, todo work) error {
+	todo.ends = r.clock.Now().Add(actTime)
+	failures := parallel(r.workers, len(todo.nodes), func(i int) error {
+		node := &todo.nodes[i]
+		if anyFailed(todo.records.of(node.Maintenances)) {
+			return nil
+		}
+		if err := r.actOnNode(ctx, node, todo); err != nil {
+			return fmt.Errorf("act on node %s: %w", node.Node.Name, err)
+		}
+		return nil
+	})
+	for i, err := range failures {
+		if err == nil {
+			continue
+		}
+		for _, holder := range todo.records.of(todo.nodes[i].Maintenances) {
+			holder.unfinished = true
+		}
+	}
+	return utilerrors.NewAggregate(failures)
+}
+
+func (r *reconciler) actOnNode(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
+	if r.clock.Now().After(todo.ends) {
+		return errOutOfTime
+	}
+	if err := r.cordon(ctx, node); err != nil {
+		return err
+	}
+	withdrawn := r.withdraw(ctx, node, todo)
+	if withdrawn == nil {
+		r.publish(node.Events)
+	}
+	evacuated := r.evacuate(ctx, node, todo)
+	r.announce(ctx, node)
+	return utilerrors.NewAggregate([]error{withdrawn, evacuated})
+}
+
+// cordon brings the cordon of the node and its ledger to what was decided.
+//
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
+func (r *reconciler) cordon(ctx context.Context, node *maintenance.NodeDecision) error {
+	wanted := node.Cordon
+	if wanted == nil {
+		return nil
+	}
+	if err := kube.Cordon(ctx, r.client, node.Node, wanted.Unschedulable, wanted.Ledger); err != nil {
+		return fmt.Errorf("cordon: %w", err)
+	}
+	log.FromContext(ctx).Info("Changed the cordon of a node", "node", node.Node.Name,
+		"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger)
+	return nil
+}
+
+// withdraw takes our request back; the requests of others stay.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
+func (r *reconciler) withdraw(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
+	return r.each(todo, len(node.Withdraw), func(i int) error {
+		withdrawn := node.Withdraw[i]
+		if _, err := kube.RemoveFinalizer(ctx, r.client, withdrawn, v1alpha1.NodeMaintenanceInstigator); err != nil {
+			return fmt.Errorf("withdraw evacuation %s: %w", client.ObjectKeyFromObject(withdrawn), err)
+		}
+		log.FromContext(ctx).Info("Withdrew an evacuation", "evacuation", client.ObjectKeyFromObject(withdrawn),
+			"node", node.Node.Name)
+		return nil
+	})
+}
+
+// evacuate asks for the evacuation of pods, in the order of the drain plan.
+func (r *reconciler) evacuate(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
+	return r.each(todo, len(node.Evacuate), func(i int) error {
+		pod := node.Evacuate[i]
+		if err := r.ask(ctx, pod, todo.evacuations[pod.UID]); err != nil {
+			return fmt.Errorf("ask for the evacuation of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+		}
+		return nil
+	})
+}
+
+// ask creates the Evacuation of a pod, or joins the one that somebody else asked
+// for. One that is on its way out cannot be joined; its deletion brings the next
+// pass, as the deletion of a pod does whose namespace is on its way out.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
+func (r *reconciler) ask(ctx context.Context, pod *corev1.Pod, existing *v1alpha1.Evacuation) error {
+	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
+	switch {
+	case existing == nil:
+		err := r.client.Create(ctx, evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator))
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			logger.V(1).Info("The namespace of the pod is being deleted and takes no Evacuation")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	case existing.DeletionTimestamp != nil:
+		logger.V(1).Info("The pod's previous Evacuation is on its way out and has to go first")
+		return nil
+	default:
+		if _, err := kube.AddFinalizer(ctx, r.client, existing, v1alpha1.NodeMaintenanceInstigator); err != nil {
+			return err
+		}
+	}
+	logger.Info("Asked for the evacuation of a pod")
+	return nil
+}
+
+// announce publishes the node conditions, best effort: a refusal is shown and
+// tried again after a while, and stops nothing.
+//
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+func (r *reconciler) announce(ctx context.Context, node *maintenance.NodeDecision) {
+	name := node.Node.Name
+	if len(node.Conditions) == 0 || r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
+		return
+	}
+	err := kube.PublishConditions(ctx, r.client, node.Node, node.Conditions)
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	if err != nil {
+		r.refusals.Next(name, r.clock.Now())
+		r.metrics.conditionErrors.Inc()
+		r.publish([]event.Event{event.NodeConditionsRefused(node.Node, err)})
+		return
+	}
+	r.refusals.DeleteEntry(name)
+	r.metrics.conditionsChanged(node.Node.Status.Conditions, node.Conditions)
+}
+
+// each does something for every pod of a node until the pass is out of time.
+func (r *reconciler) each(todo work, count int, do func(i int) error) error {
+	return utilerrors.NewAggregate(parallel(podWorkers, count, func(i int) error {
+		if r.clock.Now().After(todo.ends) {
+			return errOutOfTime
+		}
+		return do(i)
+	}))
+}
+
+func anyFailed(holders []*record) bool {
+	for _, holder := range holders {
+		if holder.failed {
+			return true
+		}
+	}
+	return false
+}

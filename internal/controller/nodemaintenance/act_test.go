@@ -1,0 +1,338 @@
+package nodemaintenance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+var errRefused = errors.New("the webhook of somebody else says no")
+
+// refuseWrites refuses the writes that contain the words.
+func refuseWrites(words string) func(string) error {
+	return func(write string) error {
+		if strings.Contains(write, words) {
+			return errRefused
+		}
+		return nil
+	}
+}
+
+// cordonOf decides a cordon of the node and the evacuation of its pods.
+func (w *world) cordonOf(name string, pods ...*corev1.Pod) maintenance.NodeDecision {
+	node := w.node(name)
+	return maintenance.NodeDecision{
+		Node: node, Maintenances: []string{"upgrade"}, Evacuate: pods,
+		Cordon: &maintenance.CordonChange{Unschedulable: true, Ledger: `{"holders":["upgrade"]}`},
+		Events: []event.Event{{
+			Regarding: corev1.ObjectReference{Kind: "Node", Name: name}, Reason: "Cordoned", Message: "for upgrade",
+		}},
+	}
+}
+
+// cordons says of each node whether it is cordoned, and with which ledger.
+func (w *world) cordons(names ...string) map[string]string {
+	state := map[string]string{}
+	for _, name := range names {
+		node := w.node(name)
+		state[name] = fmt.Sprintf("%t %s", node.Spec.Unschedulable, node.Annotations[v1alpha1.CordonAnnotation])
+	}
+	return state
+}
+
+func TestCordonAndLedgerAreOneWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aNode("one"))
+
+	err := w.manager().act(w.ctx, work{nodes: []maintenance.NodeDecision{w.cordonOf("one")}})
+
+	if err != nil {
+		t.Fatalf("act: %v", err)
+	}
+	if diff := cmp.Diff([]string{"patch Node one"}, w.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"one": `true {"holders":["upgrade"]}`}, w.cordons("one")); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Cordoned on Node/one: for upgrade"}, w.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestUncordonTakesTheLedgerAway(t *testing.T) {
+	t.Parallel()
+	node := aNode("one")
+	node.Spec.Unschedulable = true
+	node.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"holders":["upgrade"]}`, "somebody.else/note": "stays"}
+	w := newWorld(t, node)
+
+	err := w.manager().act(w.ctx, work{nodes: []maintenance.NodeDecision{{Node: w.node("one"), Cordon: &maintenance.CordonChange{}}}})
+
+	if err != nil {
+		t.Fatalf("act: %v", err)
+	}
+	restored := w.node("one")
+	if restored.Spec.Unschedulable {
+		t.Error("the node is still cordoned")
+	}
+	if diff := cmp.Diff(map[string]string{"somebody.else/note": "stays"}, restored.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
+	t.Parallel()
+	podOne, podTwo := aPod("pod-one", "one"), aPod("pod-two", "two")
+	w := newWorld(t, aNode("one"), aNode("two"), podOne, podTwo)
+	w.refuse = refuseWrites("Node one")
+	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
+
+	err := w.manager().act(w.ctx, work{
+		nodes: []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)}, records: all,
+	})
+
+	want := "act on node one: cordon: the webhook of somebody else says no"
+	if err == nil || err.Error() != want {
+		t.Errorf("act = %v, want %q", err, want)
+	}
+	if diff := cmp.Diff(map[string]string{"one": "false ", "two": `true {"holders":["upgrade"]}`}, w.cordons("one", "two")); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"pod-two"}, w.evacuatedPods()); diff != "" {
+		t.Errorf("evacuated pods (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Cordoned on Node/two: for upgrade"}, w.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if !all["upgrade"].unfinished {
+		t.Error("the maintenance counts as finished, although one of its nodes is not")
+	}
+}
+
+func TestAnUnrecordedMaintenanceStopsOnlyItsNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aNode("one"), aNode("two"))
+	two := w.cordonOf("two")
+	two.Maintenances = []string{"other"}
+
+	err := w.manager().act(w.ctx, work{
+		nodes:   []maintenance.NodeDecision{w.cordonOf("one"), two},
+		records: records{"upgrade": {failed: true}, "other": {}},
+	})
+
+	if err != nil {
+		t.Fatalf("act: %v", err)
+	}
+	if diff := cmp.Diff(map[string]string{"one": "false ", "two": `true {"holders":["upgrade"]}`}, w.cordons("one", "two")); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+}
+
+func TestADecisionOnAnOldNodeIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aNode("one"))
+	decided := w.cordonOf("one")
+	relabelled := w.node("one")
+	relabelled.Labels["pool"] = "new"
+	if err := w.client.Update(w.ctx, relabelled); err != nil {
+		t.Fatalf("relabel the node: %v", err)
+	}
+	r := w.manager()
+
+	err := r.act(w.ctx, work{nodes: []maintenance.NodeDecision{decided}})
+
+	if hard := withoutStale(err); err == nil || hard != nil {
+		t.Errorf("act = %v, want a conflict and nothing else", err)
+	}
+	if got := r.next(w.ctx, 0, err).RequeueAfter; got != staleRetry {
+		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
+	}
+	if diff := cmp.Diff(map[string]string{"one": "false "}, w.cordons("one")); diff != "" {
+		t.Errorf("node (-want +got):\n%s", diff)
+	}
+}
+
+func TestAskingForEvacuations(t *testing.T) {
+	t.Parallel()
+	pod := aPod("shop-1", "one")
+	foreign := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
+	leaving := foreign.DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{Time: noon}
+	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "evacuations"}, "x", errors.New("namespace is terminating"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+
+	tests := map[string]struct {
+		existing *v1alpha1.Evacuation
+		refusal  error
+		want     map[string][]string
+	}{
+		"a pod without an Evacuation gets one": {
+			want: map[string][]string{"uid-of-shop-1-shop-1": {v1alpha1.NodeMaintenanceInstigator}},
+		},
+		"an Evacuation of somebody else is joined": {
+			existing: foreign,
+			want:     map[string][]string{"uid-of-shop-1-shop-1": {foreign.Finalizers[0], v1alpha1.NodeMaintenanceInstigator}},
+		},
+		"an Evacuation on its way out is waited for": {
+			existing: leaving,
+			want:     map[string][]string{"uid-of-shop-1-shop-1": {foreign.Finalizers[0]}},
+		},
+		"a namespace on its way out takes no Evacuation": {
+			refusal: terminating,
+			want:    map[string][]string{},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, pod.DeepCopy())
+			known := map[types.UID]*v1alpha1.Evacuation{}
+			if test.existing != nil {
+				known[pod.UID] = w.existing(test.existing)
+			}
+			w.refuse = func(string) error { return test.refusal }
+
+			err := w.manager().act(w.ctx, work{
+				nodes:       []maintenance.NodeDecision{{Node: aNode("one"), Evacuate: []*corev1.Pod{pod}}},
+				evacuations: known,
+			})
+
+			if err != nil {
+				t.Errorf("act: %v", err)
+			}
+			got := map[string][]string{}
+			for _, found := range w.evacuations() {
+				got[found.Name] = found.Finalizers
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("evacuations and their instigators (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked := evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator)
+	theirs := v1alpha1.InstigatorFinalizerPrefix + "autoscaler.example.com"
+	asked.Finalizers = append(asked.Finalizers, theirs)
+	stored := w.existing(asked)
+
+	err := w.manager().act(w.ctx, work{nodes: []maintenance.NodeDecision{{
+		Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored},
+	}}})
+
+	if err != nil {
+		t.Fatalf("act: %v", err)
+	}
+	if diff := cmp.Diff([]string{theirs}, w.evacuations()[0].Finalizers); diff != "" {
+		t.Errorf("instigators (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
+	t.Parallel()
+	pod := aPod("shop-1", "one")
+	w := newWorld(t, aNode("one"), pod)
+	w.refuse = refuseWrites("patch status of Node")
+	r := w.manager()
+	decided := w.cordonOf("one", pod)
+	decided.Events = nil
+	decided.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue}}
+
+	err := r.act(w.ctx, work{nodes: []maintenance.NodeDecision{decided}})
+
+	if err != nil {
+		t.Errorf("act: %v", err)
+	}
+	if diff := cmp.Diff([]string{"shop-1"}, w.evacuatedPods()); diff != "" {
+		t.Errorf("evacuated pods (-want +got):\n%s", diff)
+	}
+	want := []string{"ConditionsRefused on Node/one: The maintenance conditions of node one could not be published, " +
+		"its drain goes on without them: the webhook of somebody else says no"}
+	if diff := cmp.Diff(want, w.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+
+	decided.Cordon, decided.Evacuate = nil, nil
+	w.refuse = nil
+	if err := r.act(w.ctx, work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
+		t.Errorf("act at once again: %v", err)
+	}
+	if got := w.node("one").Status.Conditions; len(got) != 0 {
+		t.Errorf("conditions %v are published without a pause after the refusal", got)
+	}
+	w.clock.Step(firstRetry + time.Millisecond)
+	if err := r.act(w.ctx, work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
+		t.Errorf("act after a pause: %v", err)
+	}
+	if got := w.node("one").Status.Conditions; len(got) != 1 || got[0].Type != v1alpha1.NodeDrainInProgress {
+		t.Errorf("conditions = %v, want DrainInProgress", got)
+	}
+}
+
+func TestAPassThatRunsOutOfTimeLeavesTheRestToTheNext(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aNode("one"), aNode("two"))
+	w.refuse = func(string) error {
+		w.clock.Step(actTime + time.Millisecond)
+		return nil
+	}
+	r := w.manager()
+	r.workers = 1
+	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
+
+	err := r.act(w.ctx, work{nodes: []maintenance.NodeDecision{w.cordonOf("one"), w.cordonOf("two")}, records: all})
+
+	if diff := cmp.Diff(map[string]string{"one": `true {"holders":["upgrade"]}`, "two": "false "}, w.cordons("one", "two")); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	if got := r.next(w.ctx, 0, err).RequeueAfter; got != staleRetry {
+		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
+	}
+	if !all["upgrade"].unfinished {
+		t.Error("the maintenance counts as finished, although one of its nodes is not")
+	}
+}
+
+// evacuatedPods are the pods that we asked to leave.
+func (w *world) evacuatedPods() []string {
+	var names []string
+	for _, found := range w.evacuations() {
+		names = append(names, found.Spec.PodRef.Name)
+	}
+	return names
+}
+
+// existing stores an Evacuation, on its way out if it has a deletion time.
+func (w *world) existing(wanted *v1alpha1.Evacuation) *v1alpha1.Evacuation {
+	w.t.Helper()
+	stored := wanted.DeepCopy()
+	stored.DeletionTimestamp = nil
+	if err := w.client.Create(w.ctx, stored); err != nil {
+		w.t.Fatalf("create the evacuation: %v", err)
+	}
+	if wanted.DeletionTimestamp != nil {
+		if err := w.client.Delete(w.ctx, stored); err != nil {
+			w.t.Fatalf("delete the evacuation: %v", err)
+		}
+	}
+	w.get(stored, stored.Namespace, stored.Name)
+	return stored
+}

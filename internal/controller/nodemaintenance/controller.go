@@ -1,0 +1,160 @@
+package nodemaintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	// staleRetry is how soon a pass runs again that was decided on old state or
+	// that ran out of its time.
+	staleRetry = 50 * time.Millisecond
+	// firstRetry and lastRetry bound the back-off after a failed write.
+	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
+	// passTimeout ends a pass whose requests hang.
+	passTimeout = 2 * time.Minute
+)
+
+// Options configures the controller.
+type Options struct {
+	// Workers is how many nodes are written to at the same time. Defaults to 16.
+	Workers int
+}
+
+const defaultWorkers = 16
+
+// pass is the only work item: one pass over everything.
+type pass struct{}
+
+// reconciler runs passes, one at a time. Everything that it remembers from one
+// pass to the next only saves work; a new one continues from the API alone.
+type reconciler struct {
+	client   client.Client
+	recorder events.EventRecorder
+	clock    clock.Clock
+	workers  int
+	metrics  *metrics
+
+	// podNodes are the nodes whose pods the last pass has read. Event handlers
+	// drop the events of all other pods.
+	podNodes atomic.Pointer[sets.Set[string]]
+	// statusPace spaces out status writes, refusals those of node conditions,
+	// failures whole passes.
+	statusPace pace
+	refusals   *flowcontrol.Backoff
+	failures   workqueue.TypedRateLimiter[pass]
+}
+
+func newReconciler(c client.Client, recorder events.EventRecorder, clk clock.Clock, m *metrics) *reconciler {
+	refusals := flowcontrol.NewBackOff(firstRetry, lastRetry)
+	refusals.Clock = clk
+	return &reconciler{
+		client: c, recorder: recorder, clock: clk, workers: defaultWorkers, metrics: m,
+		statusPace: pace{},
+		refusals:   refusals,
+		failures:   workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
+	}
+}
+
+// Add registers the controller with a manager whose client reads from a cache
+// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
+//
+// Errors: a watch cannot be set up, or the controller was added before.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("ebbtide"), clock.RealClock{}, newMetrics(crmetrics.Registry))
+	if options.Workers > 0 {
+		r.workers = options.Workers
+	}
+	c, err := controller.NewTyped("nodemaintenance", mgr, controller.TypedOptions[pass]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: 1,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
+		ReconciliationTimeout:   passTimeout,
+	})
+	if err != nil {
+		return fmt.Errorf("add the nodemaintenance controller: %w", err)
+	}
+	for _, source := range r.sources(mgr.GetCache()) {
+		if err := c.Watch(source); err != nil {
+			return fmt.Errorf("watch for the nodemaintenance controller: %w", err)
+		}
+	}
+	return nil
+}
+
+// Reconcile runs one pass.
+func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, error) {
+	snapshot, err := r.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	decision := maintenance.Decide(snapshot)
+	records, recordErr := r.record(ctx, decision.Maintenances)
+	actErr := r.act(ctx, work{nodes: decision.Nodes, evacuations: snapshot.Evacuations, records: records})
+	postponed, reportErr := r.report(ctx, records)
+	r.metrics.show(decision.Maintenances)
+
+	failed := utilerrors.NewAggregate([]error{recordErr, actErr, reportErr})
+	return r.next(ctx, soonest(decision.RequeueAfter, postponed), failed), nil
+}
+
+// next says when the next pass is due if no event asks for it before. What
+// failed is logged here and tried again; it is no error of the pass, because
+// that would forget when the rest is due.
+func (r *reconciler) next(ctx context.Context, due time.Duration, failed error) reconcile.Result {
+	logger := log.FromContext(ctx)
+	hard := withoutStale(failed)
+	if hard == nil {
+		r.failures.Forget(pass{})
+	}
+	switch {
+	case hard != nil:
+		logger.Error(hard, "Part of the pass failed and is tried again")
+		due = soonest(due, r.failures.When(pass{}))
+	case failed != nil:
+		logger.V(1).Info("Part of the pass was decided on old state and is decided again", "because", failed.Error())
+		due = soonest(due, staleRetry)
+	}
+	return reconcile.Result{RequeueAfter: due}
+}
+
+// errOutOfTime is left to the next pass, which is due at once.
+var errOutOfTime = errors.New("left to the next pass")
+
+// withoutStale removes the failures that a look at newer state resolves.
+func withoutStale(failed error) error {
+	aggregate := utilerrors.NewAggregate([]error{failed})
+	if aggregate == nil {
+		return nil
+	}
+	return utilerrors.FilterOut(aggregate, func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errOutOfTime)
+	})
+}
+
+// soonest is the lesser of two durations of which 0 means never.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}

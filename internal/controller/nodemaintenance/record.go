@@ -1,0 +1,114 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// record is one maintenance on its way through a pass.
+type record struct {
+	*maintenance.MaintenanceDecision
+	// stored is the object as it was read or, later, last written.
+	stored *v1alpha1.NodeMaintenance
+	// failed is true if the record could not be written: nothing is done to the
+	// nodes of the maintenance and its status is not reported.
+	failed bool
+	// unfinished is true if one of its nodes could not be acted on.
+	unfinished bool
+	// reported is true if the status is in the API.
+	reported bool
+}
+
+// records are all maintenances of a pass, by name.
+type records map[string]*record
+
+// of returns those of the named maintenances that exist.
+func (r records) of(names []string) []*record {
+	found := make([]*record, 0, len(names))
+	for _, name := range names {
+		if named, ok := r[name]; ok {
+			found = append(found, named)
+		}
+	}
+	return found
+}
+
+// record writes, for each maintenance on its own, what must be in the API before
+// its nodes are touched.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=patch
+func (r *reconciler) record(ctx context.Context, decisions []maintenance.MaintenanceDecision) (records, error) {
+	all := make(records, len(decisions))
+	var failures []error
+	for i := range decisions {
+		one := &record{MaintenanceDecision: &decisions[i], stored: decisions[i].Maintenance}
+		all[one.stored.Name] = one
+		if err := r.recordOne(ctx, one); err != nil {
+			one.failed = true
+			failures = append(failures, fmt.Errorf("record maintenance %s: %w", one.stored.Name, err))
+		}
+	}
+	return all, utilerrors.NewAggregate(failures)
+}
+
+func (r *reconciler) recordOne(ctx context.Context, one *record) error {
+	if one.AddFinalizer {
+		stored, err := kube.AddFinalizer(ctx, r.client, one.stored, v1alpha1.MaintenanceCompletionFinalizer)
+		if err != nil {
+			return fmt.Errorf("add the finalizer: %w", err)
+		}
+		one.stored = stored
+	}
+	if one.Complete {
+		if err := r.complete(ctx, one); err != nil {
+			return fmt.Errorf("set stage Complete: %w", err)
+		}
+	}
+	if one.Record {
+		return r.writeStatus(ctx, one)
+	}
+	return nil
+}
+
+// complete sets the stage of a maintenance that is being deleted.
+func (r *reconciler) complete(ctx context.Context, one *record) error {
+	completed := one.stored.DeepCopy()
+	completed.Spec.Stage = v1alpha1.StageComplete
+	patch := client.MergeFromWithOptions(one.stored, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Patch(ctx, completed, patch); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Completed a maintenance that is being deleted", "maintenance", one.stored.Name)
+	one.stored = completed
+	return nil
+}
+
+// writeStatus writes the decided status if it is another than the stored one,
+// under the resource version of the object that it was decided on, and then
+// publishes the events that it makes true.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
+func (r *reconciler) writeStatus(ctx context.Context, one *record) error {
+	one.reported = true
+	if equality.Semantic.DeepEqual(one.stored.Status, one.Status) {
+		return nil
+	}
+	written := one.stored.DeepCopy()
+	one.Status.DeepCopyInto(&written.Status)
+	if err := r.client.Status().Update(ctx, written); err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	one.stored = written
+	r.statusPace.wrote(written.UID, r.clock.Now())
+	r.publish(one.Events)
+	return nil
+}

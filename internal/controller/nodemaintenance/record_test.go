@@ -1,0 +1,203 @@
+package nodemaintenance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// decide is a decision on a maintenance whose summary changes to the given one.
+func (w *world) decide(name, summary string) maintenance.MaintenanceDecision {
+	w.t.Helper()
+	observed := w.maintenance(name)
+	return maintenance.MaintenanceDecision{
+		Maintenance: observed,
+		Status:      v1alpha1.NodeMaintenanceStatus{Summary: summary},
+		Events: []event.Event{{
+			Regarding: corev1.ObjectReference{Kind: "NodeMaintenance", Name: name}, Reason: "Summarised", Message: summary,
+		}},
+	}
+}
+
+// pass records and reports what was decided.
+func (w *world) pass(r *reconciler, decisions ...maintenance.MaintenanceDecision) (time.Duration, error) {
+	all, recordErr := r.record(w.ctx, decisions)
+	due, reportErr := r.report(w.ctx, all)
+	return due, errors.Join(recordErr, reportErr)
+}
+
+func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aMaintenance("first", "old"), aMaintenance("second", "new"))
+	w.refuse = refuseWrites("update status of NodeMaintenance first")
+	first, second := w.decide("first", "draining"), w.decide("second", "draining")
+	first.Record, second.Record = true, true
+
+	all, err := w.manager().record(w.ctx, []maintenance.MaintenanceDecision{first, second})
+
+	want := "record maintenance first: write the status: the webhook of somebody else says no"
+	if err == nil || err.Error() != want {
+		t.Errorf("record = %v, want %q", err, want)
+	}
+	if diff := cmp.Diff(map[string]bool{"first": true, "second": false}, failed(all)); diff != "" {
+		t.Errorf("failed records (-want +got):\n%s", diff)
+	}
+	if got := w.maintenance("second").Status.Summary; got != "draining" {
+		t.Errorf("summary of the second = %q, want it recorded", got)
+	}
+	if diff := cmp.Diff([]string{"Summarised on NodeMaintenance/second: draining"}, w.events.all()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestRecordWritesFinalizerStageAndStatusInThisOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aMaintenance("upgrade", "old"))
+	decided := w.decide("upgrade", "draining")
+	decided.AddFinalizer, decided.Complete, decided.Record = true, true, true
+
+	if _, err := w.pass(w.manager(), decided); err != nil {
+		t.Fatalf("pass: %v", err)
+	}
+
+	want := []string{"patch NodeMaintenance upgrade", "patch NodeMaintenance upgrade", "update status of NodeMaintenance upgrade"}
+	if diff := cmp.Diff(want, w.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	got := w.maintenance("upgrade")
+	if diff := cmp.Diff([]string{v1alpha1.MaintenanceCompletionFinalizer}, got.Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	if got.Spec.Stage != v1alpha1.StageComplete || got.Status.Summary != "draining" {
+		t.Errorf("stage %s and summary %q, want Complete and draining", got.Spec.Stage, got.Status.Summary)
+	}
+}
+
+func TestAStatusThatIsTheSameIsNotWritten(t *testing.T) {
+	t.Parallel()
+	same := aMaintenance("upgrade", "old")
+	same.Status.Summary = "1/2 nodes drained"
+	w := newWorld(t, same)
+
+	if _, err := w.pass(w.manager(), w.decide("upgrade", "1/2 nodes drained")); err != nil {
+		t.Fatalf("pass: %v", err)
+	}
+
+	if len(w.writes) != 0 || len(w.events.all()) != 0 {
+		t.Errorf("writes %v and events %v, want none", w.writes, w.events.all())
+	}
+}
+
+func TestStatusIsWrittenOnceASecondUnlessItIsUrgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aMaintenance("upgrade", "old"))
+	r := w.manager()
+	type step struct {
+		after      time.Duration
+		summary    string
+		urgent     bool
+		wantDue    time.Duration
+		wantStored string
+	}
+	for _, step := range []step{
+		{summary: "10 pods left", wantStored: "10 pods left"},
+		{after: 200 * time.Millisecond, summary: "9 pods left", wantDue: 800 * time.Millisecond, wantStored: "10 pods left"},
+		{after: 300 * time.Millisecond, summary: "8 pods left", wantDue: 500 * time.Millisecond, wantStored: "10 pods left"},
+		{after: 500 * time.Millisecond, summary: "7 pods left", wantStored: "7 pods left"},
+		{after: 100 * time.Millisecond, summary: "drained", urgent: true, wantStored: "drained"},
+		{after: 100 * time.Millisecond, summary: "complete", wantDue: 900 * time.Millisecond, wantStored: "drained"},
+	} {
+		w.clock.Step(step.after)
+		decided := w.decide("upgrade", step.summary)
+		decided.Urgent = step.urgent
+		due, err := w.pass(r, decided)
+		if err != nil {
+			t.Fatalf("pass with %q: %v", step.summary, err)
+		}
+		if due != step.wantDue {
+			t.Errorf("after %q the next pass is due in %s, want %s", step.summary, due, step.wantDue)
+		}
+		if got := w.maintenance("upgrade").Status.Summary; got != step.wantStored {
+			t.Errorf("after %q the API says %q, want %q", step.summary, got, step.wantStored)
+		}
+	}
+	if n := len(w.events.all()); n != 3 {
+		t.Errorf("%d events, want one for each of the 3 writes: %v", n, w.events.all())
+	}
+}
+
+func TestAStatusThatWasDecidedOnAnOldObjectIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aMaintenance("upgrade", "old"))
+	decided := w.decide("upgrade", "draining")
+	moved := w.maintenance("upgrade")
+	moved.Spec.Stage = v1alpha1.StageComplete
+	if err := w.client.Update(w.ctx, moved); err != nil {
+		t.Fatalf("complete the maintenance: %v", err)
+	}
+	r := w.manager()
+
+	_, err := w.pass(r, decided)
+
+	if err == nil || !strings.Contains(err.Error(), "modified") {
+		t.Errorf("pass = %v, want a conflict", err)
+	}
+	if got := w.maintenance("upgrade").Status.Summary; got != "" {
+		t.Errorf("summary = %q, want none", got)
+	}
+}
+
+func TestTheFinalizerGoesLast(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		unfinished bool
+		want       []string
+	}{
+		"once its nodes are given back":                {want: nil},
+		"not while a node could not be given back yet": {unfinished: true, want: []string{v1alpha1.MaintenanceCompletionFinalizer}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held := aMaintenance("upgrade", "old")
+			held.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+			w := newWorld(t, held)
+			r := w.manager()
+			decided := w.decide("upgrade", "complete")
+			decided.DropFinalizer = true
+
+			all, err := r.record(w.ctx, []maintenance.MaintenanceDecision{decided})
+			if err != nil {
+				t.Fatalf("record: %v", err)
+			}
+			all["upgrade"].unfinished = test.unfinished
+			if _, err := r.report(w.ctx, all); err != nil {
+				t.Fatalf("report: %v", err)
+			}
+
+			got := w.maintenance("upgrade")
+			if diff := cmp.Diff(test.want, got.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			if got.Status.Summary != "complete" {
+				t.Errorf("summary = %q, want it written in any case", got.Status.Summary)
+			}
+		})
+	}
+}
+
+func failed(all records) map[string]bool {
+	failures := map[string]bool{}
+	for name, one := range all {
+		failures[name] = one.failed
+	}
+	return failures
+}

@@ -1,0 +1,199 @@
+package nodemaintenance
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+func changed[T any](object *T, change func(*T)) *T {
+	copied := *object
+	change(&copied)
+	return &copied
+}
+
+// watching is a reconciler whose last pass has read the pods of these nodes.
+func watching(t *testing.T, nodes ...string) *reconciler {
+	t.Helper()
+	r := newWorld(t).manager()
+	names := sets.New(nodes...)
+	r.podNodes.Store(&names)
+	return r
+}
+
+func TestWhichNodeEventsMatter(t *testing.T) {
+	t.Parallel()
+	node := aNode("one")
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	tests := map[string]struct {
+		old, now *corev1.Node
+		want     bool
+	}{
+		"a new node":     {now: node, want: true},
+		"a deleted node": {old: node, want: true},
+		"a heartbeat": {old: node, now: changed(node, func(n *corev1.Node) {
+			n.ResourceVersion = "2"
+			n.Status.Conditions = []corev1.NodeCondition{{
+				Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(noon),
+			}}
+		})},
+		"a node that stops answering": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+		})},
+		"another label": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
+			n.Labels = map[string]string{"pool": "new"}
+		})},
+		"a cordon": {old: node, want: true, now: changed(node, func(n *corev1.Node) { n.Spec.Unschedulable = true })},
+		"a changed ledger": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.CordonAnnotation: "{}"}
+		})},
+		"a node that was created again": {old: node, want: true, now: changed(node, func(n *corev1.Node) { n.UID = "other" })},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, got := nodeMatters(test.old, test.now); got != test.want {
+				t.Errorf("matters = %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhichMaintenanceEventsMatter(t *testing.T) {
+	t.Parallel()
+	upgrade := aMaintenance("upgrade", "old")
+	tests := map[string]struct {
+		now  *v1alpha1.NodeMaintenance
+		want bool
+	}{
+		"our own status write": {now: changed(upgrade, func(m *v1alpha1.NodeMaintenance) { m.Status.Summary = "draining" })},
+		"a spec that changes":  {want: true, now: changed(upgrade, func(m *v1alpha1.NodeMaintenance) { m.Generation = 2 })},
+		"a deletion": {want: true, now: changed(upgrade, func(m *v1alpha1.NodeMaintenance) {
+			m.DeletionTimestamp = &metav1.Time{Time: noon}
+		})},
+		"a finalizer that was taken away": {want: true, now: changed(upgrade, func(m *v1alpha1.NodeMaintenance) {
+			m.Finalizers = []string{"other"}
+		})},
+		"one that is gone": {want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, got := maintenanceMatters(upgrade, test.now); got != test.want {
+				t.Errorf("matters = %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhichPodEventsMatter(t *testing.T) {
+	t.Parallel()
+	here, elsewhere := aPod("shop-1", "one"), aPod("shop-2", "two")
+	tests := map[string]struct {
+		old, now *corev1.Pod
+		want     bool
+	}{
+		"a new pod here":               {now: here, want: true},
+		"a new pod elsewhere":          {now: elsewhere},
+		"a pod here is gone":           {old: here, want: true},
+		"a pod elsewhere is gone":      {old: elsewhere},
+		"a pod that is scheduled here": {old: aPod("shop-1", ""), now: here, want: true},
+		"a pod here terminates": {old: here, want: true, now: changed(here, func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: noon}
+		})},
+		"a pod elsewhere terminates": {old: elsewhere, now: changed(elsewhere, func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: noon}
+		})},
+		"a pod here changes in what the cache drops": {old: here, now: changed(here, func(p *corev1.Pod) { p.ResourceVersion = "2" })},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, got := watching(t, "one").podMatters(test.old, test.now); got != test.want {
+				t.Errorf("matters = %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestHowSoonEvacuationAndBudgetEventsMatter(t *testing.T) {
+	t.Parallel()
+	pod := aPod("shop-1", "one")
+	ours := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator)
+	theirs := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
+	budget := &policyv1.PodDisruptionBudget{}
+	busy, idle := watching(t, "one"), watching(t)
+	const never = 0
+	tests := map[string]struct {
+		matters func() (time.Duration, bool)
+		want    time.Duration
+	}{
+		"a request of ours comes":        {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(nil, ours) }},
+		"a request of another comes":     {want: never, matters: func() (time.Duration, bool) { return busy.evacuationMatters(nil, theirs) }},
+		"somebody takes our request":     {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(ours, theirs) }},
+		"an evacuator reports to us":     {want: statusInterval, matters: func() (time.Duration, bool) { return busy.evacuationMatters(ours, ours) }},
+		"an evacuator reports to them":   {want: never, matters: func() (time.Duration, bool) { return busy.evacuationMatters(theirs, theirs) }},
+		"one vanishes during a drain":    {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(theirs, nil) }},
+		"one of others vanishes at rest": {want: never, matters: func() (time.Duration, bool) { return idle.evacuationMatters(theirs, nil) }},
+		"a budget moves during a drain":  {want: statusInterval, matters: func() (time.Duration, bool) { return busy.budgetMatters(budget, budget) }},
+		"a budget moves at rest":         {want: never, matters: func() (time.Duration, bool) { return idle.budgetMatters(budget, budget) }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			due, relevant := test.matters()
+			if !relevant {
+				due = never
+			}
+			if due != test.want {
+				t.Errorf("the pass is due in %s, want %s", due, test.want)
+			}
+		})
+	}
+}
+
+// A burst of 1,000 pod events over 100 ms leads to the four passes that fit in
+// it and one that sees the last event, none of them late.
+func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {
+	t.Parallel()
+	r := watching(t, "one")
+	synctest.Test(t, func(t *testing.T) {
+		queue := priorityqueue.New[pass]("burst")
+		handler := handlerOf(r.podMatters)
+		burst := func() {
+			for range 1000 {
+				handler.Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: aPod("shop-1", "one")}, queue)
+				time.Sleep(100 * time.Microsecond)
+			}
+		}
+		go burst()
+		passes := 0
+		go func() {
+			for {
+				item, shutdown := queue.Get()
+				if shutdown {
+					return
+				}
+				passes++
+				queue.Done(item)
+			}
+		}()
+
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if passes < 1 || passes > 5 {
+			t.Errorf("1,000 events led to %d passes, want 1 to 5", passes)
+		}
+		queue.ShutDown()
+	})
+}
