@@ -17,11 +17,15 @@ func AddFinalizer[T client.Object](ctx context.Context, c client.Client, object 
 	})
 }
 
-// RemoveFinalizer removes one finalizer under the resource version of the
-// object and leaves all others. An object that is gone already is no error.
-func RemoveFinalizer[T client.Object](ctx context.Context, c client.Client, object T, finalizer string) (T, error) {
+// RemoveFinalizer removes finalizers under the resource version of the object
+// and leaves all others. An object that is gone already is no error.
+func RemoveFinalizer[T client.Object](ctx context.Context, c client.Client, object T, finalizers ...string) (T, error) {
 	removed, err := patchFinalizers(ctx, c, object, func(changed client.Object) bool {
-		return controllerutil.RemoveFinalizer(changed, finalizer)
+		before := len(changed.GetFinalizers())
+		for _, finalizer := range finalizers {
+			controllerutil.RemoveFinalizer(changed, finalizer)
+		}
+		return len(changed.GetFinalizers()) < before
 	})
 	return removed, client.IgnoreNotFound(err)
 }

@@ -1,0 +1,142 @@
+// Package evacuation carries out Evacuations: it gives evacuators their turns,
+// evicts pods as fast as their budgets allow, and cleans up after them.
+//
+// What happens is decided in core/evacuation. Here is only when: a refused
+// eviction never holds a worker, it waits in memory for its budget to move or
+// for its time to come. Nothing in memory is needed to go on after a restart.
+// Evictions go before cleaning up.
+package evacuation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// Options configures the controller.
+type Options struct {
+	// Workers is how many evacuations are worked on at the same time. Defaults to 32.
+	Workers int
+}
+
+const defaultWorkers = 32
+
+// evictor asks the API server once to evict a pod and returns its answer.
+type evictor interface {
+	Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status
+}
+
+type reconciler struct {
+	// client reads from the cache, live from the API server.
+	client   client.Client
+	live     client.Reader
+	evictor  evictor
+	recorder events.EventRecorder
+	clock    clock.PassiveClock
+	metrics  *metrics
+	room     *room
+	// wake has evacuations reconciled at once, before all others.
+	wake func(...types.NamespacedName)
+	// known are the evacuations whose pods the cache has shown.
+	known sync.Map
+}
+
+// Add registers the controller with a manager whose client reads from a cache
+// with kube.CacheOptions, consistent with its own writes.
+//
+// Errors: the manager's config is invalid, a watch cannot be set up, or the
+// controller was added before.
+func Add(mgr manager.Manager, options Options) error {
+	evictor, err := kube.NewEvictor(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), evictor: evictor,
+		recorder: mgr.GetEventRecorder("ebbtide"), clock: clock.RealClock{},
+		metrics: newMetrics(crmetrics.Registry), room: newRoom(rand.Float64),
+	}
+	if options.Workers <= 0 {
+		options.Workers = defaultWorkers
+	}
+	c, err := controller.New("evacuation", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers})
+	if err != nil {
+		return fmt.Errorf("add the evacuation controller: %w", err)
+	}
+	for _, source := range r.sources(mgr.GetCache()) {
+		if err := c.Watch(source); err != nil {
+			return fmt.Errorf("watch for the evacuation controller: %w", err)
+		}
+	}
+	return nil
+}
+
+// Reconcile takes one evacuation one step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	defer func() { r.wake(r.room.yield(request.NamespacedName, r.clock.Now())...) }()
+	seen, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	if seen == nil {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	decision := core.Decide(seen.Snapshot)
+	if goOn, err := r.record(ctx, seen, decision); err != nil || !goOn {
+		return reconcile.Result{}, withoutStale(ctx, err)
+	}
+	again, actErr := r.act(ctx, seen, decision)
+	due, reportErr := r.report(ctx, seen, decision)
+	if err := errors.Join(withoutStale(ctx, actErr), withoutStale(ctx, reportErr)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: soonest(decision.RequeueAfter, again, due)}, nil
+}
+
+// forget drops everything that is remembered of an evacuation that is gone.
+func (r *reconciler) forget(key types.NamespacedName) {
+	r.wake(r.room.forget(key)...)
+	r.metrics.gone(key)
+	r.known.Delete(key)
+}
+
+// withoutStale leaves out a write that was decided on old state: the event of
+// the newer state reconciles the object again.
+func withoutStale(ctx context.Context, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
+		return nil
+	}
+	return err
+}
+
+// soonest is the least of durations of which 0 means never.
+func soonest(durations ...time.Duration) time.Duration {
+	var least time.Duration
+	for _, d := range durations {
+		if d > 0 && (least == 0 || d < least) {
+			least = d
+		}
+	}
+	return least
+}

@@ -1,0 +1,80 @@
+package evacuation
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+// metrics are what the controller shows to Prometheus. No label holds the name
+// of an object.
+type metrics struct {
+	evictions   *prometheus.CounterVec
+	evacuations *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// counted is how each evacuation is counted at present.
+	counted map[types.NamespacedName]count
+}
+
+// count is the labels of one evacuation.
+type count struct {
+	evacuator string
+	state     core.State
+}
+
+func newMetrics(registry prometheus.Registerer) *metrics {
+	return &metrics{
+		evictions: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ebbtide_evictions_total",
+			Help: "Requests to evict a pod, by what the API server answered.",
+		}, []string{"result"})),
+		evacuations: register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ebbtide_evacuations",
+			Help: "Evacuations, by the class of their active evacuator and by where they stand.",
+		}, []string{"evacuator", "state"})),
+		counted: map[types.NamespacedName]count{},
+	}
+}
+
+// register returns the collector that is registered already, if there is one: a
+// process may run several managers in turn.
+func register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
+	var already prometheus.AlreadyRegisteredError
+	if err := registry.Register(collector); errors.As(err, &already) {
+		if existing, ok := already.ExistingCollector.(C); ok {
+			return existing
+		}
+	}
+	return collector
+}
+
+// counts notes where an evacuation stands.
+func (m *metrics) counts(key types.NamespacedName, evacuator string, state core.State) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := count{evacuator: evacuator, state: state}
+	before, counted := m.counted[key]
+	if counted && before == now {
+		return
+	}
+	if counted {
+		m.evacuations.WithLabelValues(before.evacuator, string(before.state)).Dec()
+	}
+	m.counted[key] = now
+	m.evacuations.WithLabelValues(now.evacuator, string(now.state)).Inc()
+}
+
+// gone takes an evacuation out of the count.
+func (m *metrics) gone(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before, counted := m.counted[key]; counted {
+		m.evacuations.WithLabelValues(before.evacuator, string(before.state)).Dec()
+		delete(m.counted, key)
+	}
+}

@@ -1,0 +1,95 @@
+package evacuation
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+// observed is what one reconciliation reads.
+type observed struct {
+	core.Snapshot
+	// budget is the one that protects the pod; empty unless it is exactly one.
+	budget types.NamespacedName
+}
+
+// observe reads the evacuation, its pod and the pod's budget; nil if there is no
+// such evacuation any more.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*observed, error) {
+	e := &v1alpha1.Evacuation{}
+	if err := r.client.Get(ctx, key, e); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("get the evacuation: %w", err)
+	}
+	seen := &observed{Snapshot: core.Snapshot{Now: r.clock.Now(), Evacuation: e}}
+	var err error
+	if seen.Pod, err = r.pod(ctx, e); err != nil {
+		return nil, err
+	}
+	if seen.Pod == nil {
+		return seen, nil
+	}
+	seen.budget, err = r.budget(ctx, seen.Pod)
+	return seen, err
+}
+
+// pod reads the pod that bears the name; nil if there is none. The cache of pods
+// may be behind the cache of evacuations, so that its "not found" is believed
+// only of pods that it has shown before; all others are asked for.
+func (r *reconciler) pod(ctx context.Context, e *v1alpha1.Evacuation) (*corev1.Pod, error) {
+	key := types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}
+	pod := &corev1.Pod{}
+	err := r.client.Get(ctx, key, pod, client.DisableReadYourWritesConsistency)
+	if err == nil && pod.UID == e.Spec.PodRef.UID {
+		r.known.Store(client.ObjectKeyFromObject(e), true)
+		return pod, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("get the pod: %w", err)
+	}
+	if _, known := r.known.Load(client.ObjectKeyFromObject(e)); known {
+		return nil, nil
+	}
+	pod = &corev1.Pod{}
+	if err := r.live.Get(ctx, key, pod); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("ask for the pod: %w", err)
+	}
+	return pod, nil
+}
+
+// budget finds the budget that protects the pod. A pod under several is refused
+// whatever they allow, so that none of them is worth waiting for.
+func (r *reconciler) budget(ctx context.Context, pod *corev1.Pod) (types.NamespacedName, error) {
+	list := &policyv1.PodDisruptionBudgetList{}
+	// The list is only read, and it is read for every try of every pod.
+	if err := r.client.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return types.NamespacedName{}, fmt.Errorf("list pod disruption budgets: %w", err)
+	}
+	budgets := make([]*policyv1.PodDisruptionBudget, len(list.Items))
+	for i := range list.Items {
+		budgets[i] = &list.Items[i]
+	}
+	applying := budget.Applying(pod, budgets)
+	if len(applying) != 1 {
+		return types.NamespacedName{}, nil
+	}
+	return client.ObjectKeyFromObject(applying[0]), nil
+}

@@ -1,0 +1,89 @@
+package evacuation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// record writes what has to be in the API before anything else happens. It
+// reports whether to go on: after a change of the spec everything is decided anew.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
+func (r *reconciler) record(ctx context.Context, seen *observed, decision core.Decision) (goOn bool, err error) {
+	if decision.Evacuators != nil {
+		changed := seen.Evacuation.DeepCopy()
+		changed.Spec.Evacuators = decision.Evacuators
+		if err := r.client.Patch(ctx, changed, sameVersion(seen.Evacuation)); err != nil {
+			return false, fmt.Errorf("record the evacuators: %w", err)
+		}
+		return false, nil
+	}
+	if decision.Status == nil {
+		return true, nil
+	}
+	if seen.Evacuation, err = r.writeStatus(ctx, seen.Evacuation, *decision.Status); err != nil {
+		return false, err
+	}
+	log.FromContext(ctx).Info("Recorded a change", "state", decision.State, "message", decision.Message)
+	r.publish(decision.Events)
+	return true, nil
+}
+
+// report tells where the evacuation stands and of refusals that have lasted. It
+// returns when the next report is due; 0 is never.
+func (r *reconciler) report(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(seen.Evacuation)
+	r.metrics.counts(key, seen.Evacuation.Status.ActiveEvacuatorClass, decision.State)
+	refusal, due := r.room.unreported(key, seen.Evacuation.Status)
+	if refusal == nil {
+		return 0, nil
+	}
+	now := r.clock.Now()
+	if wait := due.Sub(now); wait > 0 {
+		return wait, nil
+	}
+	if _, err := r.writeStatus(ctx, seen.Evacuation, core.Refuse(seen.Evacuation.Status, *refusal, now)); err != nil {
+		return 0, err
+	}
+	r.room.wrote(key, *refusal, now)
+	return 0, nil
+}
+
+// writeStatus returns the object as it is stored then.
+//
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
+func (r *reconciler) writeStatus(
+	ctx context.Context, e *v1alpha1.Evacuation, status v1alpha1.EvacuationStatus,
+) (*v1alpha1.Evacuation, error) {
+	changed := e.DeepCopy()
+	changed.Status = status
+	if err := r.client.Status().Patch(ctx, changed, sameVersion(e)); err != nil {
+		return e, fmt.Errorf("write the status: %w", err)
+	}
+	return changed, nil
+}
+
+// sameVersion refuses the write if the object has changed: evacuators and
+// instigators write to it too.
+func sameVersion(e *v1alpha1.Evacuation) client.Patch {
+	return client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})
+}
+
+// publish hands events to the recorder.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+func (r *reconciler) publish(happened []event.Event) {
+	for i := range happened {
+		e := &happened[i]
+		r.recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Message))
+	}
+}

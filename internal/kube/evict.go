@@ -1,0 +1,72 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
+	"k8s.io/client-go/rest"
+)
+
+// evictTimeout is how long one request to evict may take. The API server itself
+// gives up after ten seconds of lost races for a budget.
+const evictTimeout = 15 * time.Second
+
+// Evictor evicts pods through the eviction subresource.
+type Evictor struct {
+	client rest.Interface
+}
+
+// NewEvictor returns an Evictor for the cluster of the config, on the manager's
+// HTTP client.
+//
+// Errors: the config is invalid.
+func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) {
+	policy, err := policyclient.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make a client that evicts: %w", err)
+	}
+	return &Evictor{client: policy.RESTClient()}, nil
+}
+
+// Evict asks the API server once to evict this very pod, by UID, and returns
+// its answer. A refusal is an answer and no error; so is no answer at all, which
+// has code 0. Grace overrides the pod's grace period; nil leaves it alone.
+//
+// The client would wait and ask again on its own whenever the API server says
+// when to; it must not, because its caller has other pods to evict meanwhile.
+//
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+func (e *Evictor) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status {
+	eviction := &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{
+			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
+			GracePeriodSeconds: grace,
+		},
+	}
+	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
+	defer cancel()
+	err := e.client.Post().AbsPath("/api/v1").
+		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
+		MaxRetries(0).Body(eviction).Do(ctx).Error()
+	return answer(err)
+}
+
+func answer(err error) metav1.Status {
+	if err == nil {
+		return metav1.Status{Status: metav1.StatusSuccess}
+	}
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) {
+		return refused.Status()
+	}
+	return metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+}
