@@ -43,7 +43,7 @@ generate: ## Generate deep copies, apply configurations, CRDs and the ClusterRol
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
 	go run ./internal/crdrule internal/crdrule/nodemaintenances.yaml charts/ebbtide/crds/ebbtide.dev_nodemaintenances.yaml
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... output:rbac:dir=charts/ebbtide/templates
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... paths=./cmd/... output:rbac:dir=charts/ebbtide/templates
 
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted
 	go vet ./...

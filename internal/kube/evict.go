@@ -36,14 +36,14 @@ func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) 
 	return &Evictor{client: policy.RESTClient()}, nil
 }
 
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+
 // Evict asks the API server once to evict this very pod, by UID, and returns
 // its answer. A refusal is an answer and no error; so is no answer at all, which
 // has code 0. Grace overrides the pod's grace period; nil leaves it alone.
 //
 // The client would wait and ask again on its own whenever the API server says
 // when to; it must not, because its caller has other pods to evict meanwhile.
-//
-// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 func (e *Evictor) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status {
 	eviction := &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},

@@ -91,6 +91,23 @@ func determinism(s source) (violations []string) {
 	return violations
 }
 
+// permission finds permissions in the comment of a declaration, where the
+// generator of the ClusterRole does not look: a blank line must follow them.
+func permission(s source) (violations []string) {
+	if s.syntax == nil || s.generated() {
+		return nil
+	}
+	for _, declaration := range s.syntax.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if ok && f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool {
+			return strings.Contains(c.Text, "+kubebuilder:rbac:")
+		}) {
+			violations = append(violations, fmt.Sprintf("%s: the permissions of %s need a blank line after them to count", s.path, f.Name.Name))
+		}
+	}
+	return violations
+}
+
 // locality finds paths that exist on one machine only.
 func locality(s source) (violations []string) {
 	if strings.HasPrefix(s.path, "test/arch/") {
@@ -130,7 +147,7 @@ func comments(list []source) (violations []string) {
 
 func TestSources(t *testing.T) {
 	for _, s := range tree(t) {
-		for _, rule := range []func(source) []string{size, cleanliness, determinism, locality} {
+		for _, rule := range []func(source) []string{size, cleanliness, determinism, permission, locality} {
 			for _, violation := range rule(s) {
 				t.Error(violation)
 			}
@@ -158,6 +175,10 @@ func TestSourceRulesCanFail(t *testing.T) {
 		"a clock": {
 			determinism, "internal/core/event/a.go", "package event\n\nimport \"time\"\n\nvar t = time.Now\n",
 			[]string{"internal/core/event/a.go reads the clock: time.Now"},
+		},
+		"a lost permission": {
+			permission, "a.go", "package a\n\n// f reads.\n//\n// +kubebuilder:rbac:groups=\"\",resources=pods,verbs=get\nfunc f() {}\n",
+			[]string{"a.go: the permissions of f need a blank line after them to count"},
 		},
 		"a machine's path": {locality, "docs/a.md", "see\n/root/secret/b\n", []string{"docs/a.md:2 names a path of one machine: /root/secret"}},
 	}

@@ -46,10 +46,10 @@ func (r *reconciler) evict(ctx context.Context, seen *observed) (time.Duration, 
 	return r.room.wait(key, r.clock.Now()), nil
 }
 
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch;delete
+
 // cleanUp lets go of the object and deletes it. The finalizers of others hold
 // it for as long as they like.
-//
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch;delete
 func (r *reconciler) cleanUp(ctx context.Context, e *v1alpha1.Evacuation, decision core.Decision) error {
 	precondition := client.Preconditions{UID: &e.UID}
 	if decision.State == core.StateCancelled {

@@ -22,12 +22,12 @@ type observed struct {
 	budget types.NamespacedName
 }
 
-// observe reads the evacuation, its pod and the pod's budget; nil if there is no
-// such evacuation any more.
-//
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
+
+// observe reads the evacuation, its pod and the pod's budget; nil if there is no
+// such evacuation any more.
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*observed, error) {
 	e := &v1alpha1.Evacuation{}
 	if err := r.client.Get(ctx, key, e); err != nil {

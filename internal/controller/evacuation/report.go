@@ -14,10 +14,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
+
 // record writes what has to be in the API before anything else happens. It
 // reports whether to go on: after a change of the spec everything is decided anew.
-//
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
 func (r *reconciler) record(ctx context.Context, seen *observed, decision core.Decision) (goOn bool, err error) {
 	if decision.Evacuators != nil {
 		changed := seen.Evacuation.DeepCopy()
@@ -58,9 +58,9 @@ func (r *reconciler) report(ctx context.Context, seen *observed, decision core.D
 	return 0, nil
 }
 
-// writeStatus returns the object as it is stored then.
-//
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
+
+// writeStatus returns the object as it is stored then.
 func (r *reconciler) writeStatus(
 	ctx context.Context, e *v1alpha1.Evacuation, status v1alpha1.EvacuationStatus,
 ) (*v1alpha1.Evacuation, error) {
@@ -78,9 +78,9 @@ func sameVersion(e *v1alpha1.Evacuation) client.Patch {
 	return client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})
 }
 
-// publish hands events to the recorder.
-//
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// publish hands events to the recorder.
 func (r *reconciler) publish(happened []event.Event) {
 	for i := range happened {
 		e := &happened[i]

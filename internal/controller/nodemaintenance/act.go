@@ -78,9 +78,9 @@ func (r *reconciler) actOnNode(ctx context.Context, node *maintenance.NodeDecisi
 	return utilerrors.NewAggregate([]error{withdrawn, evacuated})
 }
 
-// cordon brings the cordon of the node and its ledger to what was decided.
-//
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
+
+// cordon brings the cordon of the node and its ledger to what was decided.
 func (r *reconciler) cordon(ctx context.Context, node *maintenance.NodeDecision) error {
 	wanted := node.Cordon
 	if wanted == nil {
@@ -94,9 +94,9 @@ func (r *reconciler) cordon(ctx context.Context, node *maintenance.NodeDecision)
 	return nil
 }
 
-// withdraw takes our request back; the requests of others stay.
-//
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
+
+// withdraw takes our request back; the requests of others stay.
 func (r *reconciler) withdraw(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
 	return r.each(todo, len(node.Withdraw), func(i int) error {
 		withdrawn := node.Withdraw[i]
@@ -120,11 +120,11 @@ func (r *reconciler) evacuate(ctx context.Context, node *maintenance.NodeDecisio
 	})
 }
 
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
+
 // ask creates the Evacuation of a pod, or joins the one that somebody else asked
 // for. One that is on its way out cannot be joined; its deletion brings the next
 // pass, as the deletion of a pod does whose namespace is on its way out.
-//
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
 func (r *reconciler) ask(ctx context.Context, pod *corev1.Pod, existing *v1alpha1.Evacuation) error {
 	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
 	switch {
@@ -149,10 +149,10 @@ func (r *reconciler) ask(ctx context.Context, pod *corev1.Pod, existing *v1alpha
 	return nil
 }
 
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+
 // announce publishes the node conditions, best effort: a refusal is shown and
 // tried again after a while, and stops nothing.
-//
-// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 func (r *reconciler) announce(ctx context.Context, node *maintenance.NodeDecision) {
 	name := node.Node.Name
 	if len(node.Conditions) == 0 || r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {

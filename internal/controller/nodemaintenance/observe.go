@@ -16,12 +16,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// observe reads everything that a pass decides on. A read that fails is an
-// error: what is unknown is never taken for absent.
-//
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
+
+// observe reads everything that a pass decides on. A read that fails is an
+// error: what is unknown is never taken for absent.
 func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) {
 	var (
 		maintenances v1alpha1.NodeMaintenanceList

@@ -42,10 +42,10 @@ func (r records) of(names []string) []*record {
 	return found
 }
 
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=patch
+
 // record writes, for each maintenance on its own, what must be in the API before
 // its nodes are touched.
-//
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=patch
 func (r *reconciler) record(ctx context.Context, decisions []maintenance.MaintenanceDecision) (records, error) {
 	all := make(records, len(decisions))
 	var failures []error
@@ -92,11 +92,11 @@ func (r *reconciler) complete(ctx context.Context, one *record) error {
 	return nil
 }
 
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
+
 // writeStatus writes the decided status if it is another than the stored one,
 // under the resource version of the object that it was decided on, and then
 // publishes the events that it makes true.
-//
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
 func (r *reconciler) writeStatus(ctx context.Context, one *record) error {
 	one.reported = true
 	if equality.Semantic.DeepEqual(one.stored.Status, one.Status) {

@@ -57,9 +57,9 @@ func (r *reconciler) reportOne(ctx context.Context, one *record) (time.Duration,
 	return 0, nil
 }
 
-// publish hands events to the recorder, each on the object that it is about.
-//
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// publish hands events to the recorder, each on the object that it is about.
 func (r *reconciler) publish(happened []event.Event) {
 	for i := range happened {
 		e := &happened[i]
