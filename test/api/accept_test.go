@@ -55,6 +55,10 @@ func TestLongestNameIsAccepted(t *testing.T) {
 	if err := try(t, c, evacuation(uid+"-"+pod[:150], pod, "")); err != nil {
 		t.Errorf("the evacuation of a pod whose name has 253 characters is refused: %v", err)
 	}
+	dashed := strings.Repeat("d", 148) + "--pod"
+	if err := try(t, c, evacuation(uid+"-"+dashed[:148], dashed, "")); err != nil {
+		t.Errorf("the evacuation of a pod whose name is cut at a dash is refused: %v", err)
+	}
 }
 
 func TestReadmeExampleIsAccepted(t *testing.T) {

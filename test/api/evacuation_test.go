@@ -109,6 +109,7 @@ func TestEvacuationNameIsRefused(t *testing.T) {
 		"another name":     {"name: web", "web", "metadata.name must be " + uid + "-web, which is <spec.podRef.uid>-<first 150 characters of spec.podRef.name>"},
 		"another pod":      {"name: " + uid + "-db", "web", "metadata.name must be " + uid + "-web,"},
 		"the whole name":   {"name: " + uid + "-" + long, long, "metadata.name must be " + uid + "-" + long[:150] + ","},
+		"a shorter name":   {"name: " + uid + "-we", "web", "metadata.name must be " + uid + "-web,"},
 		"a generated name": {"generateName: web-", "web", "metadata.generateName is not supported: set metadata.name to <spec.podRef.uid>-<first 150 characters of spec.podRef.name>"},
 	}
 	for name, test := range tests {
@@ -133,7 +134,7 @@ func TestPodRefIsRefused(t *testing.T) {
 		"no pod":        {"{}", refusal{"spec.podRef.name": "Required value", "spec.podRef.uid": "Required value"}},
 		"no UID":        {"{name: web}", refusal{"spec.podRef.uid": "Required value"}},
 		"an empty UID":  {`{name: web, uid: ""}`, refusal{"spec.podRef.uid": "should be at least 1 chars long", "<nil>": "metadata.name must be -web"}},
-		"an empty name": {`{name: "", uid: a}`, refusal{"spec.podRef.name": "should be at least 1 chars long", "<nil>": "metadata.name must be a-"}},
+		"an empty name": {`{name: "", uid: a}`, refusal{"spec.podRef.name": "should be at least 1 chars long"}},
 		"a long UID":    {"{name: web, uid: " + strings.Repeat("u", 65) + "}", refusal{"spec.podRef.uid": "may not be more than 64"}},
 		"a long name":   {"{name: " + strings.Repeat("n", 254) + ", uid: a}", refusal{"spec.podRef.name": "may not be more than 253"}},
 	}

@@ -17,7 +17,8 @@ import (
 // Evacuation is the contract by which a pod leaves its node: instigators ask
 // for it by a finalizer, evacuators move the pod in turn, and the evacuation
 // controller evicts it when none is left (KEP-4212, KEP-4563). Its name is
-// "<pod UID>-<first 150 characters of the pod's name>".
+// "<pod UID>-<first 150 characters of the pod's name>", without the dashes and
+// dots that the cut may leave at its end.
 type EvacuationApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
