@@ -3,6 +3,7 @@
 package charts
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -28,12 +29,19 @@ func CRDs() ([][]byte, error) {
 	return crds, nil
 }
 
-// ClusterRole returns what the manager may do, as YAML. It is generated from
-// the markers next to the code that needs the permissions.
-func ClusterRole() ([]byte, error) {
+// Roles returns what the manager may do: a ClusterRole and perhaps Roles, one
+// YAML document each. They are generated from the markers next to the code that
+// needs the permissions.
+func Roles() ([][]byte, error) {
 	data, err := files.ReadFile("ebbtide/templates/clusterrole.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("read ClusterRole of the chart: %w", err)
+		return nil, fmt.Errorf("read roles of the chart: %w", err)
 	}
-	return data, nil
+	var roles [][]byte
+	for document := range bytes.SplitSeq(data, []byte("---\n")) {
+		if len(bytes.TrimSpace(document)) > 0 {
+			roles = append(roles, document)
+		}
+	}
+	return roles, nil
 }

@@ -42,7 +42,7 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 	if spec.Version == "" {
 		spec.Version = RequestedVersion()
 	}
-	if err := checkVersion(spec.Version); err != nil {
+	if err := CheckVersion(spec.Version); err != nil {
 		return Binaries{}, err
 	}
 	if spec.Dir == "" {

@@ -57,6 +57,7 @@ type Cluster struct {
 	binaries    Binaries
 	credentials credentials
 	unlock      func()
+	ended       chan *process // the first process that ended
 
 	mu        sync.Mutex
 	processes []*process
@@ -86,7 +87,7 @@ func Start(ctx context.Context, binaries Binaries, spec Spec) (*Cluster, error) 
 	if spec.NodePrefix == "" {
 		spec.NodePrefix = "node"
 	}
-	c := &Cluster{spec: spec, binaries: binaries}
+	c := &Cluster{spec: spec, binaries: binaries, ended: make(chan *process, 1)}
 	if err := c.start(ctx); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", errors.Join(err, c.Stop()))
 	}
@@ -190,10 +191,29 @@ func (c *Cluster) Stop() error {
 	return err
 }
 
+// Wait returns nil when ctx is done, or an error when one of the processes ends
+// before that.
+func (c *Cluster) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case p := <-c.ended:
+		return p.failure("ended")
+	}
+}
+
+// add makes the cluster responsible for a process.
 func (c *Cluster) add(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.processes = append(c.processes, p)
+	go func() {
+		<-p.done
+		select {
+		case c.ended <- p:
+		default: // Wait needs to know of one only
+		}
+	}()
 }
 
 func (c *Cluster) path(name string) string { return filepath.Join(c.Dir, name) }

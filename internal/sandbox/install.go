@@ -69,34 +69,22 @@ func (c *Cluster) waitServed(ctx context.Context, crd *apiextensionsv1.CustomRes
 
 // InstallRBAC gives the manager what the chart gives it, and nothing else.
 func (c *Cluster) InstallRBAC(ctx context.Context) error {
-	document, err := charts.ClusterRole()
+	documents, err := charts.Roles()
 	if err != nil {
 		return err
 	}
-	clusterRole := &rbacv1.ClusterRole{}
-	if err := yaml.UnmarshalStrict(document, clusterRole); err != nil {
-		return fmt.Errorf("read ClusterRole: %w", err)
-	}
-	meta := metav1.ObjectMeta{Name: ManagerServiceAccount, Namespace: ManagerNamespace}
-	subjects := []rbacv1.Subject{{
-		Kind: rbacv1.ServiceAccountKind, Namespace: ManagerNamespace, Name: ManagerServiceAccount,
-	}}
-	for _, object := range []client.Object{
+	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}},
-		&corev1.ServiceAccount{ObjectMeta: meta},
-		clusterRole,
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: clusterRole.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole.Name},
-			Subjects:   subjects,
-		},
-		leaderElectionRole(),
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: leaderElection, Namespace: ManagerNamespace},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: leaderElection},
-			Subjects:   subjects,
-		},
-	} {
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ManagerServiceAccount, Namespace: ManagerNamespace}},
+	}
+	for _, document := range documents {
+		role := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(document, &role.Object); err != nil {
+			return fmt.Errorf("read role: %w", err)
+		}
+		objects = append(objects, role, bind(role))
+	}
+	for _, object := range objects {
 		if err := c.createOnce(ctx, object); err != nil {
 			return err
 		}
@@ -104,17 +92,16 @@ func (c *Cluster) InstallRBAC(ctx context.Context) error {
 	return nil
 }
 
-const leaderElection = "ebbtide-leader-election"
-
-// leaderElectionRole lets the managers agree on a leader in their own namespace.
-func leaderElectionRole() *rbacv1.Role {
-	return &rbacv1.Role{
-		ObjectMeta: metav1.ObjectMeta{Name: leaderElection, Namespace: ManagerNamespace},
-		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
-			{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-		},
+// bind binds the manager to a Role or a ClusterRole.
+func bind(role client.Object) client.Object {
+	kind := role.GetObjectKind().GroupVersionKind().Kind
+	meta := metav1.ObjectMeta{Name: role.GetName(), Namespace: role.GetNamespace()}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role.GetName()}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ManagerNamespace, Name: ManagerServiceAccount}}
+	if kind == "Role" {
+		return &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 	}
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 }
 
 func (c *Cluster) createOnce(ctx context.Context, object client.Object) error {

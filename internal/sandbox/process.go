@@ -42,6 +42,9 @@ func startProcess(dir, name, path string, args []string) (*process, error) {
 
 // kill ends the process and what it started at once, and waits for its end.
 func (p *process) kill() {
+	if p.ended() {
+		return // its number may belong to somebody else by now
+	}
 	// An error means that the group is gone already.
 	_ = signalGroup(p.cmd.Process.Pid, killSignal)
 	<-p.done
@@ -49,6 +52,9 @@ func (p *process) kill() {
 
 // stop asks the process to end and kills it when it has not within the time.
 func (p *process) stop(within time.Duration) {
+	if p.ended() {
+		return
+	}
 	_ = signalGroup(p.cmd.Process.Pid, syscall.SIGTERM)
 	select {
 	case <-p.done:

@@ -25,9 +25,9 @@ func RequestedVersion() string {
 	return cmp.Or(os.Getenv("K8S_VERSION"), DefaultVersion)
 }
 
-// checkVersion returns an error that names the choices when there is no
+// CheckVersion returns an error that names the choices when there is no
 // sandbox of this Kubernetes version.
-func checkVersion(version string) error {
+func CheckVersion(version string) error {
 	if slices.Contains(versions, version) {
 		return nil
 	}

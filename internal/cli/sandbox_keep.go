@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+const keepVerb = "keep"
+
+type sandboxKeepOptions struct {
+	Version string
+	Dir     string
+	Nodes   int
+}
+
+// newSandboxKeep is the process that `sandbox up` leaves behind. People do not
+// start it.
+func newSandboxKeep() *cobra.Command {
+	o := &sandboxKeepOptions{}
+	cmd := &cobra.Command{
+		Use:    keepVerb,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.Context()) },
+	}
+	addVersionFlag(cmd, &o.Version)
+	addDirFlag(cmd, &o.Dir)
+	cmd.Flags().IntVar(&o.Nodes, "nodes", 0, "")
+	return cmd
+}
+
+// Run keeps the cluster up until it is told to end.
+func (o *sandboxKeepOptions) Run(ctx context.Context) error {
+	return sandbox.Background{Dir: o.Dir}.Keep(ctx, func(ctx context.Context) (*sandbox.Cluster, error) {
+		binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version}, os.Stderr)
+		if err != nil {
+			return nil, err
+		}
+		c, err := sandbox.Start(ctx, binaries, sandbox.Spec{Dir: o.Dir, Nodes: o.Nodes})
+		if err != nil {
+			return nil, err
+		}
+		_, err = c.StartManager(ctx)
+		return c, err
+	})
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// maxNodes is how many nodes a sandbox starts with at most; more can be
+// created with kubectl.
+const maxNodes = 1000
+
+type sandboxUpOptions struct {
+	genericiooptions.IOStreams
+	Version string
+	Dir     string
+	Nodes   int
+
+	background sandbox.Background
+}
+
+func newSandboxUp(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &sandboxUpOptions{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster with the manager and leave it running",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.Complete(); err != nil {
+				return err
+			}
+			if err := o.Validate(); err != nil {
+				return err
+			}
+			return o.Run(cmd.Context())
+		},
+	}
+	addVersionFlag(cmd, &o.Version)
+	addDirFlag(cmd, &o.Dir)
+	cmd.Flags().IntVar(&o.Nodes, "nodes", 3, "number of simulated nodes")
+	return cmd
+}
+
+// Complete finds the folder.
+func (o *sandboxUpOptions) Complete() (err error) {
+	if o.background, err = background(o.Dir); err != nil {
+		return err
+	}
+	o.background.Dir, err = filepath.Abs(o.background.Dir)
+	return err
+}
+
+// Validate refuses what cannot be started.
+func (o *sandboxUpOptions) Validate() error {
+	if o.Nodes < 0 || o.Nodes > maxNodes {
+		return fmt.Errorf("--nodes must be from 0 to %d, not %d", maxNodes, o.Nodes)
+	}
+	return sandbox.CheckVersion(o.Version)
+}
+
+// Run builds what is missing and starts the cluster in the background.
+func (o *sandboxUpOptions) Run(ctx context.Context) error {
+	if o.background.Up() {
+		return o.alreadyUp()
+	}
+	if _, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version}, o.ErrOut); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.ErrOut, "starting Kubernetes %s with %d nodes and the manager\n", o.Version, o.Nodes)
+	err := o.background.Start(ctx, "sandbox", keepVerb,
+		"--dir", o.background.Dir, "--nodes", strconv.Itoa(o.Nodes), "--kubernetes-version", o.Version)
+	if errors.Is(err, sandbox.ErrUp) {
+		return o.alreadyUp()
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, `The sandbox is up. Use it with
+  export KUBECONFIG=%s
+  kubectl get nodes
+and end it with
+  %s
+`, o.background.Kubeconfig(), o.downCommand())
+	return nil
+}
+
+func (o *sandboxUpOptions) alreadyUp() error {
+	return fmt.Errorf("a sandbox is up already: KUBECONFIG=%s; end it with %q",
+		o.background.Kubeconfig(), o.downCommand())
+}
+
+func (o *sandboxUpOptions) downCommand() string {
+	if o.Dir == "" {
+		return "kubectl ebbtide sandbox down"
+	}
+	return "kubectl ebbtide sandbox down --dir " + o.background.Dir
+}

@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Background is a cluster that outlives the command which starts it. A process
+// of its own, the keeper, starts it and ends it; the keeper's lock on the
+// folder says whether the cluster is up.
+type Background struct {
+	// Dir holds its files.
+	Dir string
+}
+
+const (
+	pidFile = "pid"
+	// reportFD is the keeper's end of the pipe by which it reports its start.
+	reportFD = 3
+	started  = "started"
+	// stopWithin bounds how long a keeper may take to end its cluster.
+	stopWithin = 20 * time.Second
+)
+
+// ErrUp means that a cluster is up in a folder already.
+var ErrUp = errors.New("a sandbox is up already")
+
+// DefaultBackgroundDir is where a sandbox lives unless the user says otherwise.
+func DefaultBackgroundDir() (string, error) {
+	dir, err := defaultBinDir()
+	return filepath.Join(dir, "sandbox"), err
+}
+
+// Up says whether a cluster is up.
+func (b Background) Up() bool {
+	lock := filepath.Join(b.Dir, workDirLock)
+	if _, err := os.Stat(lock); err != nil {
+		return false
+	}
+	unlock, err := tryLock(lock)
+	if err == nil {
+		unlock()
+	}
+	return errors.Is(err, errLocked)
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (b Background) Kubeconfig() string { return filepath.Join(b.Dir, "admin.kubeconfig") }
+
+// LogFile is the path of the keeper's log.
+func (b Background) LogFile() string { return filepath.Join(b.Dir, "sandbox.log") }
+
+// Start runs the keeper, which is this program with other arguments, and
+// returns when the keeper says that the cluster is up, or why it is not.
+func (b Background) Start(ctx context.Context, keeperArgs ...string) error {
+	if b.Up() {
+		return ErrUp
+	}
+	if err := b.makeDir(); err != nil {
+		return err
+	}
+	log, err := os.Create(b.LogFile())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	report, keeperReport, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = report.Close() }()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	keeper := exec.Command(self, keeperArgs...)
+	keeper.Stdout, keeper.Stderr = log, log
+	keeper.ExtraFiles = []*os.File{keeperReport}
+	// A session of its own: the terminal's Ctrl-C and end do not reach it.
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = keeper.Start()
+	_ = keeperReport.Close()
+	if err != nil {
+		return fmt.Errorf("start sandbox: %w", err)
+	}
+	return b.awaitReport(ctx, keeper, report)
+}
+
+// makeDir makes the folder, and refuses one that holds anything else than a
+// sandbox, because Stop will remove it.
+func (b Background) makeDir() error {
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(b.Dir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(b.Dir, workDirLock)); err != nil {
+		return fmt.Errorf("%s holds other files; choose an empty folder", b.Dir)
+	}
+	if err := os.RemoveAll(b.Dir); err != nil {
+		return err
+	}
+	return os.MkdirAll(b.Dir, 0o700)
+}
+
+func (b Background) awaitReport(ctx context.Context, keeper *exec.Cmd, report *os.File) error {
+	// A user who gives up does not want the cluster either.
+	stop := context.AfterFunc(ctx, func() { _ = keeper.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	text, err := io.ReadAll(report)
+	if err != nil {
+		return fmt.Errorf("start sandbox: %w", err)
+	}
+	if string(text) == started {
+		return keeper.Process.Release()
+	}
+	_ = keeper.Wait()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if len(text) == 0 {
+		log, _ := os.ReadFile(b.LogFile())
+		text = []byte(lastLines(string(log), 20))
+	}
+	return errors.New(strings.TrimSpace(string(text)))
+}
+
+// Keep is what the keeper does: it starts the cluster, reports to the command
+// that waits for it, and ends the cluster when it is told to or when one of its
+// processes ends.
+func (b Background) Keep(ctx context.Context, start func(context.Context) (*Cluster, error)) error {
+	report := os.NewFile(reportFD, "report")
+	defer func() { _ = report.Close() }()
+	c, err := start(ctx)
+	if err == nil {
+		err = writeFile(filepath.Join(b.Dir, pidFile), []byte(strconv.Itoa(os.Getpid())))
+	}
+	if err != nil {
+		_, _ = io.WriteString(report, err.Error())
+		if c != nil {
+			err = errors.Join(err, c.Stop())
+		}
+		return err
+	}
+	if _, err := io.WriteString(report, started); err != nil {
+		return errors.Join(err, c.Stop())
+	}
+	_ = report.Close()
+	return errors.Join(c.Wait(ctx), c.Stop())
+}
+
+// Stop ends the cluster and removes its files. It returns false when there is
+// none.
+func (b Background) Stop(ctx context.Context) (bool, error) {
+	lock := filepath.Join(b.Dir, workDirLock)
+	if _, err := os.Stat(lock); err != nil {
+		return false, nil
+	}
+	up := b.Up()
+	if up {
+		if err := b.stopKeeper(ctx, lock); err != nil {
+			return false, fmt.Errorf("stop sandbox: %w", err)
+		}
+	}
+	return up, os.RemoveAll(b.Dir)
+}
+
+func (b Background) stopKeeper(ctx context.Context, lock string) error {
+	text, err := os.ReadFile(filepath.Join(b.Dir, pidFile))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pidFile, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("end process %d: %w", pid, err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	unlock, err := waitLock(bounded, lock, func() {})
+	if err == nil {
+		unlock()
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("process %d has not ended within %s", pid, stopWithin)
+}

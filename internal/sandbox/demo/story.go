@@ -1,0 +1,207 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// slow is when the end of a pod is worth a line of its own.
+const slow = 500 * time.Millisecond
+
+// say prints one line of the timeline.
+type say func(at time.Duration, verb, text string)
+
+// story turns changes of objects into lines, each said once.
+type story struct {
+	say  say
+	node string
+	plan []v1alpha1.DrainPlanEntry
+
+	pods      map[types.UID]*tenant
+	wave      int // the last plan entry that has begun, from 1
+	cordoned  bool
+	drainedAt time.Duration
+	drained   bool
+	back      bool
+	status    v1alpha1.NodeMaintenanceStatus
+	budget    *policyv1.PodDisruptionBudget
+	fewest    int32 // healthy pods under the budget, at the worst moment
+}
+
+// tenant is a pod of the node.
+type tenant struct {
+	name      string
+	priority  int32
+	daemon    bool
+	asked     bool
+	evicted   bool
+	evictedAt time.Duration
+	refused   bool
+	gone      bool
+}
+
+func newStory(node string, plan []v1alpha1.DrainPlanEntry, say say) *story {
+	return &story{say: say, node: node, plan: plan, pods: map[types.UID]*tenant{}}
+}
+
+func (s *story) isDrained() bool { return s.drained }
+
+// isBack says whether the node is schedulable again after its drain.
+func (s *story) isBack() bool { return s.back }
+
+// see takes notice of one change.
+func (s *story) see(at time.Duration, change watch.Event) error {
+	gone := change.Type == watch.Deleted
+	switch object := change.Object.(type) {
+	case *corev1.Node:
+		s.seeNode(at, object)
+	case *corev1.Pod:
+		s.seePod(at, object, gone)
+	case *policyv1.PodDisruptionBudget:
+		s.seeBudget(object)
+	case *v1alpha1.Evacuation:
+		s.seeEvacuation(at, object)
+	case *v1alpha1.NodeMaintenance:
+		s.seeMaintenance(at, object)
+	default:
+		return fmt.Errorf("a watch ended early: %v", change)
+	}
+	return nil
+}
+
+func (s *story) seeNode(at time.Duration, node *corev1.Node) {
+	switch unschedulable := node.Spec.Unschedulable; {
+	case unschedulable && !s.cordoned:
+		s.cordoned = true
+		s.say(at, "cordoned", s.node)
+	case !unschedulable && s.cordoned && s.drained:
+		s.back = true
+		s.say(at, "back", s.node+" is schedulable again")
+	}
+}
+
+func (s *story) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
+	p, known := s.pods[pod.UID]
+	if !known {
+		owner := metav1.GetControllerOf(pod)
+		p = &tenant{name: pod.Name, daemon: owner != nil && owner.Kind == "DaemonSet"}
+		if pod.Spec.Priority != nil {
+			p.priority = *pod.Spec.Priority
+		}
+		s.pods[pod.UID] = p
+	}
+	if pod.DeletionTimestamp != nil && !p.evicted {
+		p.evicted, p.evictedAt = true, at
+		s.say(at, "evicted", pod.Name)
+	}
+	if gone && !p.gone {
+		p.gone = true
+		if took := at - p.evictedAt; took > slow {
+			s.say(at, "gone", fmt.Sprintf("%s, %.1fs after its eviction", pod.Name, took.Seconds()))
+		}
+	}
+}
+
+func (s *story) seeBudget(budget *policyv1.PodDisruptionBudget) {
+	if s.budget == nil || budget.Status.CurrentHealthy < s.fewest {
+		s.fewest = budget.Status.CurrentHealthy
+	}
+	s.budget = budget
+}
+
+func (s *story) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation) {
+	p, ok := s.pods[evacuation.Spec.PodRef.UID]
+	if !ok {
+		return
+	}
+	if !p.asked {
+		p.asked = true
+		s.seeWave(at, p.priority)
+	}
+	refused := meta.FindStatusCondition(evacuation.Status.Conditions, v1alpha1.ConditionEvictionRefused)
+	if refused != nil && refused.Status == metav1.ConditionTrue && !p.refused && !p.evicted {
+		p.refused = true
+		s.say(at, "waits", fmt.Sprintf("%s (%s): %s", p.name, refused.Reason, refused.Message))
+	}
+}
+
+// seeWave announces an entry of the plan when the first of its pods is asked to leave.
+func (s *story) seeWave(at time.Duration, priority int32) {
+	wave := s.waveOf(priority)
+	if wave <= s.wave {
+		return
+	}
+	s.wave = wave
+	pods := 0
+	for _, p := range s.pods {
+		if !p.daemon && s.waveOf(p.priority) == wave {
+			pods++
+		}
+	}
+	s.say(at, fmt.Sprintf("wave %d", wave), fmt.Sprintf("%d with priority up to %d", pods, s.plan[wave-1].PodPriority))
+}
+
+// waveOf is the number of the first plan entry that reaches a priority, or 0.
+func (s *story) waveOf(priority int32) int {
+	for i, entry := range s.plan {
+		if priority <= entry.PodPriority {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (s *story) seeMaintenance(at time.Duration, maintenance *v1alpha1.NodeMaintenance) {
+	s.status = maintenance.Status
+	drained := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionDrained)
+	if drained != nil && drained.Status == metav1.ConditionTrue && !s.drained {
+		s.drained, s.drainedAt = true, at
+		s.say(at, "drained", fmt.Sprintf("Drained=True: %s", drained.Message))
+	}
+}
+
+// lastStatus says how far the maintenance has come, for an error.
+func (s *story) lastStatus() string {
+	if s.status.Summary != "" {
+		return s.status.Summary
+	}
+	return "the maintenance has no status"
+}
+
+func (s *story) printSummary(out io.Writer) {
+	left, waited, stays := 0, 0, []string{}
+	for _, p := range s.pods {
+		if p.gone {
+			left++
+		} else {
+			stays = append(stays, p.name)
+		}
+		if p.refused {
+			waited++
+		}
+	}
+	fmt.Fprintf(out, "\n%s was empty after %.1fs: %d pods left, %d of them waited for their budget", s.node, s.drainedAt.Seconds(), left, waited)
+	if len(stays) > 0 {
+		fmt.Fprintf(out, "; %s stays", strings.Join(stays, ", "))
+	}
+	fmt.Fprintln(out, ".")
+	if s.budget != nil {
+		fmt.Fprintf(out, "web never had fewer than %d of %d pods ready; its budget asks for %d.\n",
+			s.fewest, s.budget.Status.ExpectedPods, s.budget.Status.DesiredHealthy)
+	}
+	fmt.Fprint(out, `
+Read on: README.md, docs/layout.md
+Play:    kubectl ebbtide sandbox up
+`)
+}
