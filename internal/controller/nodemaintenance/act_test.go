@@ -149,7 +149,7 @@ func TestADecisionOnAnOldNodeIsRefused(t *testing.T) {
 	decided := w.cordonOf("one")
 	relabelled := w.node("one")
 	relabelled.Labels["pool"] = "new"
-	if err := w.client.Update(w.ctx, relabelled); err != nil {
+	if err := w.api.Update(w.ctx, relabelled); err != nil {
 		t.Fatalf("relabel the node: %v", err)
 	}
 	r := w.manager()
@@ -325,11 +325,11 @@ func (w *world) existing(wanted *v1alpha1.Evacuation) *v1alpha1.Evacuation {
 	w.t.Helper()
 	stored := wanted.DeepCopy()
 	stored.DeletionTimestamp = nil
-	if err := w.client.Create(w.ctx, stored); err != nil {
+	if err := w.api.Create(w.ctx, stored); err != nil {
 		w.t.Fatalf("create the evacuation: %v", err)
 	}
 	if wanted.DeletionTimestamp != nil {
-		if err := w.client.Delete(w.ctx, stored); err != nil {
+		if err := w.api.Delete(w.ctx, stored); err != nil {
 			w.t.Fatalf("delete the evacuation: %v", err)
 		}
 	}

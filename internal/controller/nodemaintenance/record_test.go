@@ -140,7 +140,7 @@ func TestAStatusThatWasDecidedOnAnOldObjectIsRefused(t *testing.T) {
 	decided := w.decide("upgrade", "draining")
 	moved := w.maintenance("upgrade")
 	moved.Spec.Stage = v1alpha1.StageComplete
-	if err := w.client.Update(w.ctx, moved); err != nil {
+	if err := w.api.Update(w.ctx, moved); err != nil {
 		t.Fatalf("complete the maintenance: %v", err)
 	}
 	r := w.manager()

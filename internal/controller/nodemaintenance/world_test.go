@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -27,21 +28,24 @@ import (
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// world is an API server without admission, on which single requests can be
-// made to fail, and a clock that only moves when it is told to.
+// world is an API server without admission and a clock that only moves when it
+// is told to. Single requests of the manager can be made to fail.
 type world struct {
-	t      *testing.T
-	ctx    context.Context
-	client client.Client
-	clock  *testingclock.FakeClock
-	events *journal
+	t   *testing.T
+	ctx context.Context
+	// api is everybody else's client, managed the manager's.
+	api, managed client.WithWatch
+	clock        *testingclock.FakeClock
+	events       *journal
 
 	mu sync.Mutex
-	// refuse is asked before every write, with "<verb> <kind> <name>".
+	// refuse is asked before every write of the manager, "<verb> <kind> <name>".
 	refuse func(write string) error
-	// unreadable are the kinds whose lists fail.
-	unreadable map[string]bool
+	// unreadable is the list that cannot be read.
+	unreadable string
 	writes     []string
+	// run runs one pass of the manager and returns whether it changed anything.
+	run func() bool
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -52,22 +56,22 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	w := &world{
 		t: t, ctx: log.IntoContext(t.Context(), testr.New(t)),
-		clock: testingclock.NewFakeClock(noon), events: &journal{}, unreadable: map[string]bool{},
+		clock: testingclock.NewFakeClock(noon), events: &journal{},
 	}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).
+	w.api = fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{}, &corev1.Node{}).
 		WithIndex(&corev1.Pod{}, kube.PodNodeField, kube.PodNode).
-		WithInterceptorFuncs(w.interceptor()).
 		Build()
+	w.managed = interceptor.NewClient(w.api, w.interceptor())
 	return w
 }
 
 func (w *world) interceptor() interceptor.Funcs {
 	return interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
-			if kind := fmt.Sprintf("%T", list); w.unreadable[kind] {
-				return fmt.Errorf("the cache has no %s", kind)
+			if reflect.TypeOf(list).Elem().Name() == w.unreadable {
+				return fmt.Errorf("the cache has no %s", w.unreadable)
 			}
 			return c.List(ctx, list, options...)
 		},
@@ -101,7 +105,7 @@ func (w *world) interceptor() interceptor.Funcs {
 func (w *world) write(verb string, object client.Object) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	kind, err := w.client.GroupVersionKindFor(object)
+	kind, err := w.api.GroupVersionKindFor(object)
 	if err != nil {
 		return err
 	}
@@ -117,12 +121,12 @@ func (w *world) write(verb string, object client.Object) error {
 
 // manager is a reconciler without any memory.
 func (w *world) manager() *reconciler {
-	return newReconciler(w.client, w.events, w.clock, newMetrics(prometheus.NewRegistry()))
+	return newReconciler(w.managed, w.events, w.clock, newMetrics(prometheus.NewRegistry()))
 }
 
 func (w *world) get(object client.Object, namespace, name string) {
 	w.t.Helper()
-	if err := w.client.Get(w.ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
+	if err := w.api.Get(w.ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		w.t.Fatalf("get %T %s: %v", object, name, err)
 	}
 }
@@ -144,7 +148,7 @@ func (w *world) maintenance(name string) *v1alpha1.NodeMaintenance {
 func (w *world) evacuations() []v1alpha1.Evacuation {
 	w.t.Helper()
 	var list v1alpha1.EvacuationList
-	if err := w.client.List(w.ctx, &list); err != nil {
+	if err := w.api.List(w.ctx, &list); err != nil {
 		w.t.Fatalf("list evacuations: %v", err)
 	}
 	return list.Items

@@ -1,0 +1,223 @@
+package nodemaintenance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+// A manager that dies after any of its writes leaves a state from which the next
+// one, which remembers nothing, comes to the same end.
+func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ end func(*world) }{
+		"completed":             {end: (*world).completeUpgrade},
+		"deleted":               {end: (*world).deleteUpgrade},
+		"cancelled in between":  {end: (*world).completeUpgradeEarly},
+		"the node leaves early": {end: (*world).relabelNodeEarly},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := newDrain(t, -1)
+			test.end(undisturbed)
+			want := undisturbed.state()
+			if len(undisturbed.writes) == 0 {
+				t.Fatal("the manager wrote nothing")
+			}
+			for writes := range undisturbed.writes {
+				disturbed := newDrain(t, writes)
+				test.end(disturbed)
+				if diff := cmp.Diff(want, disturbed.state()); diff != "" {
+					t.Errorf("the end after dying behind write %d, %q (-undisturbed +continued):\n%s",
+						writes, undisturbed.writes[writes], diff)
+				}
+			}
+		})
+	}
+}
+
+// newDrain is a world with two nodes to be drained, one of which a person has
+// cordoned, whose manager dies instead of doing the given write.
+func newDrain(t *testing.T, dies int) *world {
+	t.Helper()
+	theirs := aNode("two")
+	theirs.Spec.Unschedulable = true
+	w := newWorld(t, aNode("one"), theirs, aNode("three"), aMaintenance("upgrade", "old"),
+		aPod("a", "one"), aPod("b", "one"), aPod("c", "two"))
+	three := w.node("three")
+	three.Labels = nil
+	w.must(w.api.Update(w.ctx, three))
+	alive := w.manager()
+	w.refuse = func(string) error {
+		if len(w.writes) == dies {
+			return errDead
+		}
+		return nil
+	}
+	w.run = func() bool { return w.runOnce(&alive) }
+	return w
+}
+
+var errDead = errors.New("the manager is dead")
+
+// runOnce runs one pass and returns whether it changed anything. A manager that
+// died is replaced.
+func (w *world) runOnce(alive **reconciler) bool {
+	w.t.Helper()
+	before := len(w.writes)
+	died := false
+	refuse := w.refuse
+	if refuse != nil {
+		w.refuse = func(write string) error {
+			err := refuse(write)
+			died = died || err != nil
+			return err
+		}
+	}
+	if _, err := (*alive).Reconcile(w.ctx, pass{}); err != nil {
+		w.t.Fatalf("reconcile: %v", err)
+	}
+	w.refuse = refuse
+	if died {
+		*alive, w.refuse = w.manager(), nil
+	}
+	w.clock.Step(2 * time.Second)
+	return died || len(w.writes) > before
+}
+
+// settle runs passes, and the evacuation controller in between if it is wanted,
+// until nothing changes any more.
+func (w *world) settle(evacuating bool) {
+	w.t.Helper()
+	for range 50 {
+		changed := w.run()
+		if evacuating {
+			changed = w.evacuateAll() || changed
+		}
+		if !changed {
+			return
+		}
+	}
+	w.t.Fatal("the world did not settle in 50 passes")
+}
+
+// evacuateAll does what the evacuation controller does: pods leave, and
+// Evacuations that nobody asks for any more.
+func (w *world) evacuateAll() bool {
+	w.t.Helper()
+	all := w.evacuations()
+	for i := range all {
+		if asked := &all[i]; len(evacuation.Instigators(asked)) > 0 {
+			leaving := &corev1.Pod{}
+			leaving.Namespace, leaving.Name = asked.Namespace, asked.Spec.PodRef.Name
+			w.must(client.IgnoreNotFound(w.api.Delete(w.ctx, leaving)))
+			asked.Finalizers = nil
+			w.must(w.api.Update(w.ctx, asked))
+		}
+		w.must(client.IgnoreNotFound(w.api.Delete(w.ctx, &all[i])))
+	}
+	return len(all) > 0
+}
+
+func (w *world) completeUpgrade() {
+	w.settle(true)
+	w.setStage(v1alpha1.StageComplete)
+	w.settle(true)
+}
+
+func (w *world) deleteUpgrade() {
+	w.settle(true)
+	w.must(w.api.Delete(w.ctx, aMaintenance("upgrade", "old")))
+	w.settle(true)
+}
+
+func (w *world) completeUpgradeEarly() {
+	w.settle(false)
+	w.setStage(v1alpha1.StageComplete)
+	w.settle(false)
+}
+
+func (w *world) relabelNodeEarly() {
+	w.settle(false)
+	node := w.node("one")
+	node.Labels = nil
+	w.must(w.api.Update(w.ctx, node))
+	w.settle(true)
+}
+
+func (w *world) setStage(stage v1alpha1.NodeMaintenanceStage) {
+	w.t.Helper()
+	m := w.maintenance("upgrade")
+	m.Spec.Stage, m.Generation = stage, m.Generation+1
+	w.must(w.api.Update(w.ctx, m))
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// state is everything that is left in the world but times.
+func (w *world) state() []string {
+	w.t.Helper()
+	var state []string
+	for _, name := range []string{"one", "two", "three"} {
+		node := w.node(name)
+		state = append(state, fmt.Sprintf("node %s: unschedulable %t, ledger %q, conditions %v",
+			name, node.Spec.Unschedulable, node.Annotations[v1alpha1.CordonAnnotation], trueConditions(node)))
+	}
+	var pods corev1.PodList
+	w.must(w.api.List(w.ctx, &pods))
+	for i := range pods.Items {
+		state = append(state, "pod "+pods.Items[i].Name)
+	}
+	for _, left := range w.evacuations() {
+		state = append(state, fmt.Sprintf("evacuation of %s: %v", left.Spec.PodRef.Name, left.Finalizers))
+	}
+	return append(state, w.maintenanceState()...)
+}
+
+func (w *world) maintenanceState() []string {
+	w.t.Helper()
+	var m v1alpha1.NodeMaintenance
+	err := w.api.Get(w.ctx, client.ObjectKey{Name: "upgrade"}, &m)
+	if apierrors.IsNotFound(err) {
+		return []string{"no maintenance"}
+	}
+	w.must(err)
+	state := []string{fmt.Sprintf("maintenance: %s, %q, %v", m.Spec.Stage, m.Status.Summary, m.Finalizers)}
+	for _, stage := range m.Status.StageStatuses {
+		state = append(state, "started "+string(stage.Name))
+	}
+	for _, condition := range m.Status.Conditions {
+		state = append(state, fmt.Sprintf("%s=%s because %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message))
+	}
+	for _, node := range m.Status.NodeStatuses {
+		state = append(state, fmt.Sprintf("%s: %s %v", node.NodeRef.Name, node.DrainMessage, node.DrainTargets))
+	}
+	return state
+}
+
+func trueConditions(node *corev1.Node) []string {
+	var kinds []string
+	for _, condition := range node.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue {
+			kinds = append(kinds, string(condition.Type))
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}

@@ -1,0 +1,86 @@
+package nodemaintenance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+func TestGaugesShowTheLastPassAndCountANodeOnce(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	m := newMetrics(registry)
+	draining := aMaintenance("upgrade", "old")
+	idle := aMaintenance("later", "old")
+	idle.Spec.Stage = v1alpha1.StageIdle
+	blocked := v1alpha1.NodeMaintenanceStatus{Nodes: 2, NodeStatuses: []v1alpha1.NodeMaintenanceNodeStatus{
+		{NodeRef: v1alpha1.NodeReference{Name: "one"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, Pods: 3}}},
+		{NodeRef: v1alpha1.NodeReference{Name: "two"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, Pods: 4}}},
+	}}
+
+	m.show([]maintenance.MaintenanceDecision{{Maintenance: draining, Status: blocked}, {Maintenance: idle, Status: blocked}})
+
+	want := `
+# HELP ebbtide_blocked_pods Pods that have to leave a node and do not, by the type of what blocks them.
+# TYPE ebbtide_blocked_pods gauge
+ebbtide_blocked_pods{type="PDBExhausted"} 7
+# HELP ebbtide_maintenance_nodes Nodes that NodeMaintenances select, by the stage of the NodeMaintenance.
+# TYPE ebbtide_maintenance_nodes gauge
+ebbtide_maintenance_nodes{stage="Drain"} 2
+ebbtide_maintenance_nodes{stage="Idle"} 2
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ebbtide_blocked_pods", "ebbtide_maintenance_nodes"); err != nil {
+		t.Error(err)
+	}
+
+	m.show(nil)
+	if n, err := testutil.GatherAndCount(registry, "ebbtide_blocked_pods", "ebbtide_maintenance_nodes"); err != nil || n != 0 {
+		t.Errorf("%d series are left after the last maintenance is gone, want none (%v)", n, err)
+	}
+}
+
+func TestADrainIsTimedWhenItEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aNode("one"))
+	r := w.manager()
+	node := w.node("one")
+	node.Status.Conditions = []corev1.NodeCondition{condition(v1alpha1.NodeDrainInProgress, noon)}
+	ended := maintenance.NodeDecision{Node: node, Conditions: []corev1.NodeCondition{condition(v1alpha1.NodeDrained, noon.Add(90*time.Second))}}
+
+	r.announce(w.ctx, &ended)
+	ended.Node = w.node("one")
+	r.announce(w.ctx, &ended)
+
+	want := `
+# HELP ebbtide_node_drain_duration_seconds Time from the first pod that had to leave a node until none was left.
+# TYPE ebbtide_node_drain_duration_seconds histogram
+ebbtide_node_drain_duration_seconds_bucket{le="1"} 0
+ebbtide_node_drain_duration_seconds_bucket{le="3"} 0
+ebbtide_node_drain_duration_seconds_bucket{le="9"} 0
+ebbtide_node_drain_duration_seconds_bucket{le="27"} 0
+ebbtide_node_drain_duration_seconds_bucket{le="81"} 0
+ebbtide_node_drain_duration_seconds_bucket{le="243"} 1
+ebbtide_node_drain_duration_seconds_bucket{le="729"} 1
+ebbtide_node_drain_duration_seconds_bucket{le="2187"} 1
+ebbtide_node_drain_duration_seconds_bucket{le="6561"} 1
+ebbtide_node_drain_duration_seconds_bucket{le="19683"} 1
+ebbtide_node_drain_duration_seconds_bucket{le="+Inf"} 1
+ebbtide_node_drain_duration_seconds_sum 90
+ebbtide_node_drain_duration_seconds_count 1
+`
+	if err := testutil.CollectAndCompare(r.metrics.drainDuration, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+func condition(kind corev1.NodeConditionType, since time.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since)}
+}
