@@ -10,9 +10,9 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// graceSlack is how long after its deadline a terminating pod is still thought
+// GraceSlack is how long after its deadline a terminating pod is still thought
 // to be on its way out: a kubelet needs a moment to say that it is gone.
-const graceSlack = 10 * time.Second
+const GraceSlack = 10 * time.Second
 
 // terminating explains a pod that was deleted or evicted and is still there.
 func terminating(f Facts) (v1alpha1.Blocker, bool) {
@@ -20,7 +20,7 @@ func terminating(f Facts) (v1alpha1.Blocker, bool) {
 		return unreachableNode(f, since), true
 	}
 	deadline := f.Pod.DeletionTimestamp.Time
-	overdue := f.Now.After(deadline.Add(graceSlack))
+	overdue := f.Now.After(deadline.Add(GraceSlack))
 	switch {
 	case len(f.Pod.Finalizers) > 0 && (overdue || stopped(f.Pod)):
 		return heldByFinalizer(f.Pod), true

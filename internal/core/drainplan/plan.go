@@ -87,6 +87,9 @@ func New(drainPlan []v1alpha1.DrainPlanEntry, drainDepth v1alpha1.PodType) (Plan
 	return Plan{entries: slices.DeleteFunc(entries, func(entry Entry) bool { return entry.depth > limit })}, nil
 }
 
+// Depth is the depth of the deepest pods that the plan selects.
+func (p Plan) Depth() int { return p.entries[len(p.entries)-1].depth }
+
 // Len is the number of entries, at least four.
 func (p Plan) Len() int { return len(p.entries) }
 

@@ -1,0 +1,131 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// StageStarted tells that the controller acts on a new stage.
+func StageStarted(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage, nodes int) Event {
+	return ofMaintenance(m, corev1.EventTypeNormal, "StageStarted", string(stage),
+		fmt.Sprintf("Stage %s started on %d nodes.", stage, nodes))
+}
+
+// MaintenanceDrained tells that no pod is left that has to leave.
+func MaintenanceDrained(m *v1alpha1.NodeMaintenance, nodes int) Event {
+	return ofMaintenance(m, corev1.EventTypeNormal, "Drained", "Drain",
+		fmt.Sprintf("All %d nodes are drained.", nodes))
+}
+
+// NoNodes warns that a maintenance drains nothing because nothing matches.
+func NoNodes(m *v1alpha1.NodeMaintenance) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, "NoNodes", "Drain",
+		"spec.nodeSelector matches no node, so there is nothing to drain.")
+}
+
+// FastForwarded tells that a drain plan is not kept on a node because an older
+// maintenance is further there (KEP-4212).
+func FastForwarded(m *v1alpha1.NodeMaintenance, node, older string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, "FastForwarded", "Drain",
+		fmt.Sprintf("On node %s the drain plan is fast-forwarded, because the drain of older %s has come further there and does not go back.", node, older))
+}
+
+// InvalidSpec warns that a maintenance cannot be understood and is not acted on.
+func InvalidSpec(m *v1alpha1.NodeMaintenance, fault string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.ReasonInvalidSpec, "Validate", fault)
+}
+
+// NodeDrained tells that a node has lost all pods that a maintenance waited for.
+func NodeDrained(node *corev1.Node, maintenance string) Event {
+	return ofNode(node, corev1.EventTypeNormal, "NodeDrained", "Drain",
+		fmt.Sprintf("Drained for %s.", maintenance))
+}
+
+// NodeCordoned tells that a node was made unschedulable.
+func NodeCordoned(node *corev1.Node, maintenances []string) Event {
+	return ofNode(node, corev1.EventTypeNormal, "NodeCordoned", "Cordon",
+		fmt.Sprintf("Cordoned for %s.", strings.Join(maintenances, ", ")))
+}
+
+// NodeRestored tells that the last maintenance has given a node back as it was.
+func NodeRestored(node *corev1.Node, unschedulable bool) Event {
+	message := "Made schedulable again: no maintenance holds the node any more."
+	if unschedulable {
+		message = "Left cordoned, as it was before the maintenance."
+	}
+	return ofNode(node, corev1.EventTypeNormal, "NodeRestored", "Uncordon", message)
+}
+
+// NodeUncordoned tells that a completed maintenance made a node schedulable
+// which it had not cordoned.
+func NodeUncordoned(node *corev1.Node, maintenance string) Event {
+	return ofNode(node, corev1.EventTypeNormal, "NodeUncordoned", "Uncordon",
+		fmt.Sprintf("Made schedulable, as the completed %s asks.", maintenance))
+}
+
+// LedgerUnreadable warns that nobody knows any more whether a node was
+// schedulable before its maintenance.
+func LedgerUnreadable(node *corev1.Node, fault error) Event {
+	return ofNode(node, corev1.EventTypeWarning, "LedgerUnreadable", "Cordon",
+		fmt.Sprintf("Annotation %s cannot be read (%v), so what the node was before the maintenance is unknown: it will stay cordoned afterwards. If it may take pods then: kubectl uncordon %s",
+			v1alpha1.CordonAnnotation, fault, node.Name))
+}
+
+// NodeLeftCordoned warns that a node stays cordoned because what it was before
+// the maintenance is unknown.
+func NodeLeftCordoned(node *corev1.Node) Event {
+	return ofNode(node, corev1.EventTypeWarning, "NodeLeftCordoned", "Uncordon",
+		fmt.Sprintf("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
+}
+
+// ForeignUncordon warns, on the node, that somebody made a node schedulable that
+// is under maintenance.
+func ForeignUncordon(node *corev1.Node, maintenances []string) Event {
+	return ofNode(node, corev1.EventTypeWarning, string(v1alpha1.BlockerForeignUncordon), "Cordon",
+		fmt.Sprintf("Somebody made the node schedulable during its maintenance; it is cordoned again for %s.", strings.Join(maintenances, ", ")))
+}
+
+// ForeignUncordonOf is ForeignUncordon on a maintenance of the node.
+func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, string(v1alpha1.BlockerForeignUncordon), "Cordon",
+		fmt.Sprintf("Somebody made node %s schedulable during its maintenance; it is cordoned again.", node))
+}
+
+// CancellationForbidden warns that evacuations go on although no maintenance
+// asks for them any more, because their evacuators forbid to cancel them.
+func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
+	names, more := evacuations, ""
+	if len(names) > 3 {
+		names, more = names[:3], fmt.Sprintf(" and %d more", len(evacuations)-3)
+	}
+	return ofNode(node, corev1.EventTypeWarning, "CancellationForbidden", "Withdraw",
+		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s%s.", strings.Join(names, ", "), more))
+}
+
+// DrainLabelIgnored warns that a pod has a drain label that is not understood.
+func DrainLabelIgnored(pod *corev1.Pod, problem string) Event {
+	return Event{
+		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Type:      corev1.EventTypeWarning, Reason: "DrainLabelIgnored", Action: "Drain", Message: problem,
+	}
+}
+
+func ofMaintenance(m *v1alpha1.NodeMaintenance, kind, reason, action, message string) Event {
+	return Event{
+		Regarding: corev1.ObjectReference{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeMaintenance", Name: m.Name, UID: m.UID,
+		},
+		Type: kind, Reason: reason, Action: action, Message: message,
+	}
+}
+
+func ofNode(node *corev1.Node, kind, reason, action, message string) Event {
+	return Event{
+		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+		Type:      kind, Reason: reason, Action: action, Message: message,
+	}
+}

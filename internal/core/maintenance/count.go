@@ -1,0 +1,125 @@
+package maintenance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// heldPod is a pod that something holds.
+type heldPod struct {
+	pod     *subject
+	blocker v1alpha1.Blocker
+}
+
+// count counts the pods of every site in Drain for each of its intents.
+func (p *pass) count() {
+	for _, s := range p.sites {
+		if len(s.drains) == 0 {
+			continue
+		}
+		started := s.drainStarted()
+		for n := range s.pods {
+			pod := &s.pods[n]
+			pod.covered = s.target.set.CoversSubject(pod.Subject)
+			if pod.covered && pod.behaviour != podclass.Skip && pod.Depth() <= s.depth {
+				p.hold(s, pod, started)
+			}
+		}
+		for _, one := range s.drains {
+			one.count()
+		}
+	}
+}
+
+func (s *share) count() {
+	for n := range s.site.pods {
+		pod := &s.site.pods[n]
+		switch {
+		case !pod.countedBy(s.intent):
+			s.retained++
+			continue
+		case pod.evacuation != nil:
+			s.evacuating++
+		default:
+			s.pending++
+		}
+		switch {
+		case pod.covered:
+			s.left++
+		case !s.beyond:
+			s.beyond = s.intent.plan.First(pod.Subject, s.intent.position+1) <= s.intent.position
+		}
+	}
+	s.collectBlockers()
+}
+
+// hold finds out what holds a targeted pod.
+func (p *pass) hold(s *site, pod *subject, started time.Time) {
+	facts := blocker.Facts{
+		Now:           p.snapshot.Now,
+		Pod:           pod.pod,
+		Node:          s.node,
+		DrainStarted:  started,
+		Evacuation:    pod.evacuation,
+		WaitCompleted: pod.behaviour == podclass.WaitCompleted,
+		Budgets:       p.snapshot.Budgets[pod.pod.Namespace],
+	}
+	if found, blocked := blocker.Of(facts); blocked {
+		s.held = append(s.held, heldPod{pod: pod, blocker: found})
+	}
+	p.requeueForGrace(pod.pod)
+}
+
+// requeueForGrace asks for a pass when a terminating pod becomes overdue: no
+// event tells.
+func (p *pass) requeueForGrace(pod *corev1.Pod) {
+	if pod.DeletionTimestamp != nil {
+		// The first moment that is after it: deadlines have whole seconds.
+		p.requeue(pod.DeletionTimestamp.Add(blocker.GraceSlack + time.Second))
+	}
+}
+
+// drainStarted is when the oldest record of the Drain stage on this site is
+// from; zero if there is none yet.
+func (s *site) drainStarted() time.Time {
+	var oldest time.Time
+	for _, one := range s.drains {
+		for _, stage := range one.intent.object.Status.StageStatuses {
+			if stage.Name != v1alpha1.StageDrain || stage.StartTimestamp == nil {
+				continue
+			}
+			if oldest.IsZero() || stage.StartTimestamp.Time.Before(oldest) {
+				oldest = stage.StartTimestamp.Time
+			}
+		}
+	}
+	return oldest
+}
+
+// collectBlockers sums up what holds the pods that the intent waits for.
+func (s *share) collectBlockers() {
+	var blockers []v1alpha1.Blocker
+	for _, held := range s.site.held {
+		if !held.pod.countedBy(s.intent) {
+			continue
+		}
+		blockers = append(blockers, held.blocker)
+		if hinders(held.blocker) {
+			s.blocked += held.blocker.Pods
+		}
+	}
+	if s.site.cordon.fought {
+		blockers = append(blockers, s.site.cordon.blocker(s.site))
+	}
+	if len(blockers) > 0 {
+		s.blockers = blocker.Sum(blockers)
+	}
+}
+
+// hinders returns true if a blocker is more than somebody at work.
+func hinders(b v1alpha1.Blocker) bool { return b.Type != v1alpha1.BlockerEvacuatorRunning }

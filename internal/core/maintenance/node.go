@@ -1,0 +1,87 @@
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// nodeDecisions decides what is done to every node.
+func (p *pass) nodeDecisions() []NodeDecision {
+	var decisions []NodeDecision
+	for _, s := range p.sites {
+		d := NodeDecision{
+			Node:       s.node,
+			Cordon:     s.cordon.change,
+			Withdraw:   s.withdraw,
+			Conditions: p.nodeConditions(s),
+			Events:     s.cordon.events,
+		}
+		d.Evacuate, d.Events = s.evacuate(d.Events)
+		if s.tellForbidden() {
+			d.Events = append(d.Events, event.CancellationForbidden(s.node, s.forbidden))
+		}
+		if d.Cordon == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Events) == 0 {
+			continue
+		}
+		d.Maintenances = p.involved(s)
+		decisions = append(decisions, d)
+	}
+	return decisions
+}
+
+// involved are the names, oldest first, of those whose record goes before the
+// acts on the site: those that match it and those that let go of it.
+func (p *pass) involved(s *site) []string {
+	var names []string
+	for _, i := range p.intents {
+		matches := slices.ContainsFunc(s.shares, func(one *share) bool { return one.intent == i })
+		if i.stage != v1alpha1.StageIdle && !i.finished && (matches || s.cordon.ledger.lists(i.name())) {
+			names = append(names, i.name())
+		}
+	}
+	return names
+}
+
+// targeted returns true if the pod is to leave the site now.
+func (s *site) targeted(pod *subject) bool {
+	return pod.covered && pod.behaviour == podclass.Drain && pod.Depth() <= s.depth
+}
+
+// evacuate lists the pods that need an Evacuation of ours, those of the ruling
+// plan's first entries first, and adds what there is to tell about them.
+func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
+	var asked []*subject
+	for n := range s.pods {
+		pod := &s.pods[n]
+		// An Evacuation that is being deleted takes no finalizer; when it is gone
+		// the pod gets another one.
+		terminating := pod.evacuation != nil && pod.evacuation.DeletionTimestamp != nil
+		if s.targeted(pod) && !ours(pod.evacuation) && !terminating {
+			asked = append(asked, pod)
+		}
+	}
+	slices.SortFunc(asked, func(a, b *subject) int {
+		return cmp.Or(cmp.Compare(s.turn(a), s.turn(b)), comparePods(a.pod, b.pod))
+	})
+	pods := make([]*corev1.Pod, 0, len(asked))
+	for _, one := range asked {
+		pods = append(pods, one.pod)
+		if _, problems := podclass.DrainLabel(one.pod); len(problems) > 0 {
+			events = append(events, event.DrainLabelIgnored(one.pod, problems[0].Message))
+		}
+	}
+	return pods, events
+}
+
+// turn is the place of the pod in the ruling plan.
+func (s *site) turn(pod *subject) int { return s.ruling.plan.First(pod.Subject, s.ruling.plan.Len()) }
+
+func comparePods(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}

@@ -1,0 +1,129 @@
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+)
+
+// pass is the working state of one Decide.
+type pass struct {
+	snapshot Snapshot
+	// intents are oldest first, then by name.
+	intents []*intent
+	// sites are by name.
+	sites []*site
+	// targets and parsed keep what is the same for many sites.
+	targets map[string]target
+	parsed  map[string]parsedTargets
+	// due is when time alone changes the decision; zero is never.
+	due time.Time
+}
+
+// site is a node in a pass.
+type site struct {
+	node *corev1.Node
+	// shares are those of all intents that match the node, oldest first; drains
+	// those of intents in Drain.
+	shares, drains []*share
+	// known is true if the pods of a node in Drain were read; pods are those
+	// that are not done.
+	known bool
+	pods  []subject
+	// depth is the greatest drainDepth of the intents in Drain.
+	depth int
+	// ruling is the intent whose drain plan the target follows.
+	ruling *intent
+	target target
+
+	cordon   cordon
+	withdraw []*v1alpha1.Evacuation
+	// forbidden are Evacuations that would be withdrawn if their evacuator let us.
+	forbidden []string
+	// held are the blockers of its pods.
+	held []heldPod
+}
+
+// target is which pods a site loses, as a set and as a status shows it.
+type target struct {
+	set   drainplan.Set
+	lines []v1alpha1.DrainPlanEntry
+	// size is how many bytes the lines take in an object.
+	size int
+}
+
+// share is what one intent has to do with one site.
+type share struct {
+	intent *intent
+	site   *site
+	// previous is the target that the intent's status recorded for the site.
+	previous parsedTargets
+	// observed is the site in the intent's status; nil if it is not listed.
+	observed *v1alpha1.NodeMaintenanceNodeStatus
+	// pending and evacuating are the counted pods without and with an
+	// Evacuation, retained the pods that stay.
+	pending, evacuating, retained int32
+	// left are the counted pods under the target of the site.
+	left int
+	// beyond is true if a counted pod is selected by the intent's plan up to its
+	// position but not by the target.
+	beyond bool
+	// blocked is how many counted pods something holds.
+	blocked  int32
+	blockers []v1alpha1.Blocker
+	message  string
+}
+
+// counted is how many pods the intent waits for on the site.
+func (s *share) counted() int32 { return s.pending + s.evacuating }
+
+// drained returns true if nothing is left, for all that is known.
+func (s *share) drained() bool { return s.site.known && s.counted() == 0 }
+
+func open(snapshot Snapshot) *pass {
+	p := &pass{snapshot: snapshot, targets: map[string]target{}, parsed: map[string]parsedTargets{}}
+	p.intents = newIntents(snapshot.Maintenances)
+	nodes := slices.SortedFunc(slices.Values(snapshot.Nodes), func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	for _, node := range nodes {
+		p.sites = append(p.sites, p.enter(node))
+	}
+	return p
+}
+
+// enter finds out who asks what of a node.
+func (p *pass) enter(node *corev1.Node) *site {
+	s := &site{node: node}
+	for _, i := range p.intents {
+		if !i.matches(node) {
+			continue
+		}
+		one := &share{intent: i, site: s}
+		i.shares = append(i.shares, one)
+		s.shares = append(s.shares, one)
+		if i.stage == v1alpha1.StageDrain {
+			s.drains = append(s.drains, one)
+			s.depth = max(s.depth, i.depth)
+		}
+	}
+	s.cordon = p.newCordon(s)
+	return s
+}
+
+// requeue asks for another pass at a time.
+func (p *pass) requeue(at time.Time) {
+	if at.After(p.snapshot.Now) && (p.due.IsZero() || at.Before(p.due)) {
+		p.due = at
+	}
+}
+
+func (p *pass) requeueAfter() time.Duration {
+	if p.due.IsZero() {
+		return 0
+	}
+	return p.due.Sub(p.snapshot.Now)
+}

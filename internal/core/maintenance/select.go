@@ -1,0 +1,40 @@
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Select returns, by name, the nodes that matter for a pass: those that some
+// maintenance matches whose work is not over, and those that still carry our
+// ledger or announce a maintenance of ours. The pods of other nodes need not be
+// read.
+func Select(maintenances []*v1alpha1.NodeMaintenance, nodes []*corev1.Node) []*corev1.Node {
+	intents := newIntents(maintenances)
+	var selected []*corev1.Node
+	for _, node := range nodes {
+		if carriesTrace(node) || slices.ContainsFunc(intents, func(i *intent) bool { return i.matches(node) }) {
+			selected = append(selected, node)
+		}
+	}
+	slices.SortFunc(selected, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return selected
+}
+
+// carriesTrace returns true if a maintenance has left something on the node.
+func carriesTrace(node *corev1.Node) bool {
+	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger {
+		return true
+	}
+	for n := range node.Status.Conditions {
+		condition := &node.Status.Conditions[n]
+		if condition.Reason == v1alpha1.ReasonNodeMaintenance && condition.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,247 @@
+package maintenance_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// dawn is when the first maintenance of every story is created.
+var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+
+// world is the API as a pass sees it.
+type world struct {
+	t            *testing.T
+	now          time.Time
+	maintenances []*v1alpha1.NodeMaintenance
+	nodes        []*corev1.Node
+	pods         map[string][]*corev1.Pod
+	evacuations  map[types.UID]*v1alpha1.Evacuation
+	runners      maintenance.Runners
+	born         int
+}
+
+func newWorld(t *testing.T, nodes ...string) *world {
+	w := &world{
+		t: t, now: dawn.Add(time.Hour),
+		pods:        map[string][]*corev1.Pod{},
+		evacuations: map[types.UID]*v1alpha1.Evacuation{},
+	}
+	for _, name := range nodes {
+		w.node(name)
+	}
+	return w
+}
+
+func (w *world) node(name string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"name": name}}}
+	w.nodes = append(w.nodes, node)
+	w.pods[name] = nil
+	return node
+}
+
+func (w *world) find(name string) *corev1.Node {
+	at := slices.IndexFunc(w.nodes, func(n *corev1.Node) bool { return n.Name == name })
+	if at < 0 {
+		w.t.Fatalf("there is no node %s", name)
+	}
+	return w.nodes[at]
+}
+
+// maintenance adds one that is a minute younger than the one before.
+func (w *world) maintenance(name string, stage v1alpha1.NodeMaintenanceStage, plan []v1alpha1.DrainPlanEntry, nodes ...string) *v1alpha1.NodeMaintenance {
+	m := &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), Generation: 1,
+			CreationTimestamp: metav1.NewTime(dawn.Add(time.Duration(len(w.maintenances)) * time.Minute)),
+		},
+		Spec: v1alpha1.NodeMaintenanceSpec{Stage: stage, DrainPlan: plan, NodeSelector: named(nodes...)},
+	}
+	w.maintenances = append(w.maintenances, m)
+	return m
+}
+
+// named selects nodes by name.
+func named(nodes ...string) *corev1.NodeSelector {
+	selector := &corev1.NodeSelector{}
+	for _, name := range nodes {
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
+		})
+	}
+	return selector
+}
+
+// run starts pods of one priority on a node.
+func (w *world) run(node string, count int, priority int32, with ...func(*corev1.Pod)) []*corev1.Pod {
+	var started []*corev1.Pod
+	for range count {
+		w.born++
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("pod-%04d", w.born), UID: types.UID(fmt.Sprintf("uid-%04d", w.born))},
+			Spec:       corev1.PodSpec{NodeName: node, Priority: &priority},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+		}
+		for _, change := range with {
+			change(pod)
+		}
+		w.pods[node] = append(w.pods[node], pod)
+		started = append(started, pod)
+	}
+	return started
+}
+
+func labelled(key, value string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Labels = map[string]string{key: value}
+	}
+}
+
+func ofDaemonSet(pod *corev1.Pod) {
+	controller := true
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: &controller}}
+}
+
+func static(pod *corev1.Pod) {
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+}
+
+// evacuate gives a pod its Evacuation.
+func (w *world) evacuate(pod *corev1.Pod) *v1alpha1.Evacuation {
+	evacuation := &v1alpha1.Evacuation{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: string(pod.UID) + "-" + pod.Name, Finalizers: []string{v1alpha1.NodeMaintenanceInstigator},
+		},
+		Spec: v1alpha1.EvacuationSpec{PodRef: v1alpha1.LocalPodReference{Name: pod.Name, UID: pod.UID}},
+	}
+	w.evacuations[pod.UID] = evacuation
+	return evacuation
+}
+
+// leave removes the pods of a node up to a priority, with their Evacuations.
+func (w *world) leave(node string, priority int32) {
+	w.pods[node] = slices.DeleteFunc(w.pods[node], func(pod *corev1.Pod) bool {
+		gone := *pod.Spec.Priority <= priority
+		if gone {
+			delete(w.evacuations, pod.UID)
+		}
+		return gone
+	})
+}
+
+func (w *world) snapshot() maintenance.Snapshot {
+	selected := maintenance.Select(w.maintenances, w.nodes)
+	pods := map[string][]*corev1.Pod{}
+	for _, node := range selected {
+		if read, known := w.pods[node.Name]; known {
+			pods[node.Name] = read
+		}
+	}
+	return maintenance.Snapshot{
+		Now: w.now, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
+		Evacuations: w.evacuations, Runners: w.runners,
+	}
+}
+
+// pass decides and carries everything out, as the shell does.
+func (w *world) pass() maintenance.Decision {
+	decision := maintenance.Decide(w.snapshot())
+	for i := range decision.Maintenances {
+		w.record(&decision.Maintenances[i])
+	}
+	for i := range decision.Nodes {
+		w.act(&decision.Nodes[i])
+	}
+	return decision
+}
+
+func (w *world) record(d *maintenance.MaintenanceDecision) {
+	m := d.Maintenance
+	if d.AddFinalizer {
+		m.Finalizers = append(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer)
+	}
+	if d.Complete {
+		m.Spec.Stage = v1alpha1.StageComplete
+	}
+	d.Status.DeepCopyInto(&m.Status)
+	if d.DropFinalizer {
+		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.MaintenanceCompletionFinalizer })
+	}
+}
+
+func (w *world) act(d *maintenance.NodeDecision) {
+	node := w.find(d.Node.Name)
+	if d.Cordon != nil {
+		node.Spec.Unschedulable = d.Cordon.Unschedulable
+		node.Annotations = map[string]string{v1alpha1.CordonAnnotation: d.Cordon.Ledger}
+		if d.Cordon.Ledger == "" {
+			node.Annotations = nil
+		}
+	}
+	for _, pod := range d.Evacuate {
+		w.evacuate(pod)
+	}
+	for _, evacuation := range d.Withdraw {
+		delete(w.evacuations, evacuation.Spec.PodRef.UID)
+	}
+	for _, condition := range d.Conditions {
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition.Type })
+		node.Status.Conditions = append(node.Status.Conditions, condition)
+	}
+}
+
+// lines writes the node statuses of a maintenance as
+// "<node> <pending>+<evacuating> <message> [<targets>]".
+func lines(m *v1alpha1.NodeMaintenance) []string {
+	var all []string
+	for _, s := range m.Status.NodeStatuses {
+		all = append(all, fmt.Sprintf("%s %d+%d %s [%s]", s.NodeRef.Name, s.PodsPendingEvacuation, s.PodsEvacuating, s.DrainMessage, targets(s.DrainTargets)))
+	}
+	return all
+}
+
+func targets(entries []v1alpha1.DrainPlanEntry) string {
+	var words []string
+	for _, entry := range entries {
+		word := fmt.Sprintf("%s %d", entry.PodType, entry.PodPriority)
+		if entry.PodSelector != nil {
+			word += " " + metav1.FormatLabelSelector(entry.PodSelector)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+func reasons(events []event.Event) []string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e.Regarding.Kind+"/"+e.Regarding.Name+" "+e.Reason)
+	}
+	return all
+}
+
+func linesOf(status v1alpha1.NodeMaintenanceStatus) []string {
+	return lines(&v1alpha1.NodeMaintenance{Status: status})
+}
+
+func (w *world) snapshotDecision() maintenance.Decision { return maintenance.Decide(w.snapshot()) }
+
+func isOneOf(pods []*corev1.Pod, uid types.UID) bool {
+	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid })
+}
+
+// swap turns a list of two around: the KEP does not list nodes by name.
+func swap(all []string) []string {
+	slices.Reverse(all)
+	return all
+}
