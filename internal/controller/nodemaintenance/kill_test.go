@@ -153,6 +153,7 @@ func (w *world) relabelNodeEarly() {
 	node := w.node("one")
 	node.Labels = nil
 	w.must(w.api.Update(w.ctx, node))
+	w.settle(false)
 	w.settle(true)
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/testr"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +55,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatalf("build the scheme: %v", err)
 	}
 	w := &world{
-		t: t, ctx: log.IntoContext(t.Context(), testr.New(t)),
+		t: t, ctx: log.IntoContext(t.Context(), logr.Discard()),
 		clock: testingclock.NewFakeClock(noon), events: &journal{},
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).
