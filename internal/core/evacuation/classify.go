@@ -17,17 +17,17 @@ import (
 type Result string
 
 const (
-	// Evicted: the pod terminates.
+	// Evicted means that the pod terminates.
 	Evicted Result = "evicted"
-	// Gone: the pod, as named by UID, does not exist any more.
+	// Gone means that the pod, as named by UID, does not exist any more.
 	Gone Result = "gone"
-	// Budgeted: a PodDisruptionBudget allows no disruption now.
+	// Budgeted means that a PodDisruptionBudget allows no disruption now.
 	Budgeted Result = "budget"
-	// Throttled: the API server has too much to do and did not look at the pod.
+	// Throttled means that the API server has too much to do and did not look at the pod.
 	Throttled Result = "throttled"
-	// Contended: the API server lost too many races; the answer may differ in a moment.
+	// Contended means that the API server lost too many races; the answer may differ in a moment.
 	Contended Result = "contended"
-	// Refused: anything else, such as a webhook or several budgets.
+	// Refused means anything else, such as a webhook or several budgets.
 	Refused Result = "refused"
 )
 
@@ -45,15 +45,12 @@ type Outcome struct {
 	RetryAfter time.Duration
 }
 
-// The codes that the eviction subresource answers with.
+// The codes that tell answers of the eviction subresource apart.
 const (
 	codeNoAnswer        = 0
-	codeBadRequest      = 400
-	codeForbidden       = 403
 	codeNotFound        = 404
 	codeConflict        = 409
 	codeTooManyRequests = 429
-	codeInternalError   = 500
 	codeTimeout         = 504
 )
 
@@ -97,16 +94,21 @@ func byCode(answer metav1.Status) Outcome {
 		return passing(Contended, answer)
 	case codeTooManyRequests:
 		return passing(Throttled, answer)
-	case codeInternalError:
-		if strings.Contains(answer.Message, severalBudgets) {
-			return refusal(v1alpha1.BlockerMultiplePDBs, answer)
-		}
-	case codeForbidden, codeBadRequest:
-		if strings.Contains(answer.Message, deniedByWebhook) {
-			return refusal(v1alpha1.BlockerWebhookDenied, answer)
-		}
+	default:
+		return refusal(kindOf(answer), answer)
 	}
-	return refusal(v1alpha1.BlockerEvictionError, answer)
+}
+
+// kindOf tells refusals apart that have nothing but words.
+func kindOf(answer metav1.Status) v1alpha1.BlockerType {
+	switch {
+	case strings.Contains(answer.Message, severalBudgets):
+		return v1alpha1.BlockerMultiplePDBs
+	case strings.Contains(answer.Message, deniedByWebhook):
+		return v1alpha1.BlockerWebhookDenied
+	default:
+		return v1alpha1.BlockerEvictionError
+	}
 }
 
 func budgeted(answer metav1.Status, message string) Outcome {
@@ -125,9 +127,9 @@ func refusal(kind v1alpha1.BlockerType, answer metav1.Status) Outcome {
 	return Outcome{Result: Refused, Type: kind, Message: answer.Message, RetryAfter: retryAfter(answer)}
 }
 
-// passing is an answer that says nothing about the pod.
+// passing is an answer that may be another one in a moment.
 func passing(result Result, answer metav1.Status) Outcome {
-	outcome := refusal(v1alpha1.BlockerEvictionError, answer)
+	outcome := refusal(kindOf(answer), answer)
 	outcome.Result = result
 	return outcome
 }

@@ -24,21 +24,21 @@ type Snapshot struct {
 type State string
 
 const (
-	// StateDone: the pod is gone or has finished.
+	// StateDone means that the pod is gone or has finished.
 	StateDone State = "done"
-	// StateCancelled: nobody asks for the evacuation any more.
+	// StateCancelled means that nobody asks for the evacuation any more.
 	StateCancelled State = "cancelled"
-	// StateForbidden: nobody asks any more, but an evacuator forbids to cancel.
+	// StateForbidden means that nobody asks any more, but an evacuator forbids to cancel.
 	StateForbidden State = "forbidden"
-	// StateMismatched: the object does not name its pod as it should.
+	// StateMismatched means that the object does not name its pod as it should.
 	StateMismatched State = "mismatched"
-	// StateTerminating: the pod is on its way out.
+	// StateTerminating means that the pod is on its way out.
 	StateTerminating State = "terminating"
-	// StateEvacuating: an evacuator has its turn.
+	// StateEvacuating means that an evacuator has its turn.
 	StateEvacuating State = "evacuating"
-	// StateEvicting: no evacuator has its turn, the pod is to be evicted.
+	// StateEvicting means that no evacuator has its turn, the pod is to be evicted.
 	StateEvicting State = "evicting"
-	// StateUnevictable: no evacuator has its turn and the pod is never evicted.
+	// StateUnevictable means that no evacuator has its turn and the pod is never evicted.
 	StateUnevictable State = "unevictable"
 )
 

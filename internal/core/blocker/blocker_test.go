@@ -1,0 +1,300 @@
+package blocker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+)
+
+var now = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
+
+// facts are those of a pod of a ReplicaSet on a healthy node, older than the drain.
+func facts(changes ...func(*blocker.Facts)) blocker.Facts {
+	controller := true
+	f := blocker.Facts{
+		Now: now,
+		Pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web-0", UID: "0f1e", CreationTimestamp: *ago(time.Hour),
+				Labels:          map[string]string{"app": "web"},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: &controller}},
+			},
+			Spec: corev1.PodSpec{NodeName: "node-one"},
+		},
+		Node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "node-one"},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		},
+		DrainStarted: now.Add(-30 * time.Minute),
+	}
+	for _, change := range changes {
+		change(&f)
+	}
+	return f
+}
+
+func refused(kind v1alpha1.BlockerType, answer string) func(*blocker.Facts) {
+	return func(f *blocker.Facts) {
+		f.Evacuation = &v1alpha1.Evacuation{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "0f1e-web-0"},
+			Status: v1alpha1.EvacuationStatus{Conditions: []metav1.Condition{{
+				Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue,
+				Reason: string(kind), Message: answer, LastTransitionTime: *ago(time.Minute),
+			}}},
+		}
+	}
+}
+
+func budgetNamed(name string, change func(*policyv1.PodDisruptionBudget)) func(*blocker.Facts) {
+	return func(f *blocker.Facts) {
+		b := &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3},
+		}
+		change(b)
+		f.Budgets = append(f.Budgets, b)
+	}
+}
+
+func maxUnavailable(n int32) func(*policyv1.PodDisruptionBudget) {
+	return func(b *policyv1.PodDisruptionBudget) {
+		limit := intstr.FromInt32(n)
+		b.Spec.MaxUnavailable = &limit
+	}
+}
+
+func minAvailable(n int32) func(*policyv1.PodDisruptionBudget) {
+	return func(b *policyv1.PodDisruptionBudget) {
+		floor := intstr.FromInt32(n)
+		b.Spec.MinAvailable = &floor
+	}
+}
+
+func terminatingSince(deadline *metav1.Time, grace int64, finalizers ...string) func(*blocker.Facts) {
+	return func(f *blocker.Facts) {
+		f.Pod.DeletionTimestamp, f.Pod.DeletionGracePeriodSeconds, f.Pod.Finalizers = deadline, &grace, finalizers
+	}
+}
+
+func unreachable(f *blocker.Facts) {
+	f.Node.Status.Conditions[0] = corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: *ago(5 * time.Minute),
+	}
+}
+
+func evacuator(f *blocker.Facts) {
+	f.Evacuation = &v1alpha1.Evacuation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "0f1e-web-0", CreationTimestamp: *ago(time.Minute)},
+		Status:     v1alpha1.EvacuationStatus{ActiveEvacuatorClass: "mover.example.com", Message: "2 of 5 shards moved"},
+	}
+}
+
+func evacuatorDone(f *blocker.Facts) {
+	evacuator(f)
+	f.Evacuation.Status.ActiveEvacuatorCompleted = true
+}
+
+func cameBack(f *blocker.Facts) { f.Pod.CreationTimestamp = *ago(time.Minute) }
+
+func tolerant(f *blocker.Facts) {
+	f.Pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+}
+
+func waited(f *blocker.Facts) { f.WaitCompleted = true }
+
+func ownerless(f *blocker.Facts) { f.Pod.OwnerReferences = nil }
+
+type story struct {
+	facts blocker.Facts
+	want  v1alpha1.Blocker
+}
+
+func check(t *testing.T, tests map[string]story) {
+	t.Helper()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, blocked := blocker.Of(tc.facts)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("blocker (-want +got):\n%s", diff)
+			}
+			if blocked != (tc.want.Type != "") {
+				t.Errorf("blocked = %t, want %t", blocked, tc.want.Type != "")
+			}
+		})
+	}
+}
+
+func TestNothingBlocks(t *testing.T) {
+	check(t, map[string]story{
+		"a pod that nobody asked for yet":        {facts(), v1alpha1.Blocker{}},
+		"an unreachable node alone":              {facts(unreachable), v1alpha1.Blocker{}},
+		"a pod on its way out in time":           {facts(terminatingSince(ago(5*time.Second), 30)), v1alpha1.Blocker{}},
+		"a finalizer while containers still run": {facts(terminatingSince(ago(-time.Minute), 90, "example.com/keep")), v1alpha1.Blocker{}},
+		"an evacuator that is done":              {facts(evacuatorDone), v1alpha1.Blocker{}},
+		"a bare pod created during the drain":    {facts(cameBack, ownerless), v1alpha1.Blocker{}},
+		"a young pod of an unknown drain":        {facts(cameBack, func(f *blocker.Facts) { f.DrainStarted = time.Time{} }), v1alpha1.Blocker{}},
+	})
+}
+
+func TestABudgetRefuses(t *testing.T) {
+	const answer = "The disruption budget web needs 3 healthy pods and has 3 currently"
+	const object = "PodDisruptionBudget/shop/web"
+	byBudget := refused(v1alpha1.BlockerPDBExhausted, answer)
+	check(t, map[string]story{
+		"exhausted": {
+			facts(byBudget, budgetNamed("web", maxUnavailable(1))),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBExhausted, Object: object, Pods: 1, Since: ago(time.Minute), Message: answer,
+				Suggestion: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l 'app=web'",
+			},
+		},
+		"never satisfiable by maxUnavailable": {
+			facts(byBudget, budgetNamed("web", maxUnavailable(0))),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: object, Pods: 1, Since: ago(time.Minute),
+				Message:    "PodDisruptionBudget web can never allow a disruption: maxUnavailable is 0: no pod may ever be disrupted.",
+				Suggestion: `Let one pod be unavailable: kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
+			},
+		},
+		"never satisfiable by minAvailable": {
+			facts(byBudget, budgetNamed("web", minAvailable(3))),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: object, Pods: 1, Since: ago(time.Minute),
+				Message: "PodDisruptionBudget web can never allow a disruption: minAvailable 3 needs 3 available pods and there are 3 in all.",
+				Suggestion: "Run at least 4 replicas, or let one pod be unavailable: " +
+					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`,
+			},
+		},
+		"the budget is gone by now": {
+			facts(byBudget),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBExhausted, Object: object, Pods: 1, Since: ago(time.Minute), Message: answer,
+				Suggestion: "See what the budget counts: kubectl -n shop describe poddisruptionbudget web",
+			},
+		},
+		"nobody knows which budget": {
+			facts(refused(v1alpha1.BlockerPDBExhausted, "no")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBExhausted, Pods: 1, Since: ago(time.Minute), Message: "no",
+				Suggestion: "See the budgets of the namespace: kubectl -n shop get poddisruptionbudgets",
+			},
+		},
+		"several": {
+			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget."),
+				budgetNamed("web", maxUnavailable(1)), budgetNamed("all", maxUnavailable(1))),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerMultiplePDBs, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Message:    "This pod has more than one PodDisruptionBudget. They are all, web.",
+				Suggestion: "Keep one and narrow or delete the rest, such as: kubectl -n shop delete poddisruptionbudget web",
+			},
+		},
+	})
+}
+
+func TestSomethingElseRefuses(t *testing.T) {
+	const denial = `admission webhook "guard.example.com" denied the request: not on a Friday`
+	check(t, map[string]story{
+		"a webhook": {
+			facts(refused(v1alpha1.BlockerWebhookDenied, denial)),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerWebhookDenied, Object: "Webhook/guard.example.com", Pods: 1, Since: ago(time.Minute), Message: denial,
+				Suggestion: "Do what its message asks for. Its configuration: " +
+					"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: guard.example.com'",
+			},
+		},
+		"a terminating namespace": {
+			facts(refused(v1alpha1.BlockerNamespaceTerminating, "it is being terminated")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerNamespaceTerminating, Object: "Namespace/shop", Pods: 1, Since: ago(time.Minute), Message: "it is being terminated",
+				Suggestion: "The conditions of the namespace name what its deletion waits for: kubectl get namespace shop -o yaml",
+			},
+		},
+		"anything else": {
+			facts(refused(v1alpha1.BlockerEvictionError, "etcdserver: request timed out")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerEvictionError, Object: "Pod/shop/web-0", Pods: 1, Since: ago(time.Minute), Message: "etcdserver: request timed out",
+				Suggestion: "See the whole story: kubectl -n shop describe evacuation 0f1e-web-0",
+			},
+		},
+	})
+}
+
+func TestATerminatingPodStays(t *testing.T) {
+	check(t, map[string]story{
+		"a finalizer keeps it": {
+			facts(terminatingSince(ago(5*time.Second), 0, "example.com/keep", "example.com/too")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerTerminatingFinalizer, Object: "Pod/shop/web-0", Pods: 1, Since: ago(5 * time.Second),
+				Message: "The pod terminates and is kept by its finalizers: example.com/keep, example.com/too.",
+				Suggestion: "Find out why the owner of the finalizer does not remove it; if it no longer exists: " +
+					`kubectl -n shop patch pod web-0 --type=merge -p '{"metadata":{"finalizers":null}}'`,
+			},
+		},
+		"it outlived its grace period": {
+			facts(terminatingSince(ago(11*time.Second), 30)),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerTerminatingGrace, Object: "Pod/shop/web-0", Pods: 1, Since: ago(11 * time.Second),
+				Message: "The pod should have stopped by 2026-03-01T07:59:49Z and its kubelet has not confirmed it.",
+				Suggestion: "Look at the kubelet and the container runtime of node node-one; if the pod's processes have certainly ended: " +
+					"kubectl -n shop delete pod web-0 --grace-period=0 --force",
+			},
+		},
+		"its node does not answer": {
+			facts(unreachable, terminatingSince(ago(-time.Minute), 90, "example.com/keep")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerNodeUnreachable, Object: "Node/node-one", Pods: 1, Since: ago(5 * time.Minute),
+				Message: "The kubelet of node node-one does not answer, so nobody confirms that its terminating pods have stopped.",
+				Suggestion: "Bring the node back. If the machine is certainly off: " +
+					"kubectl taint nodes node-one node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+			},
+		},
+	})
+}
+
+func TestSomebodyIsAtWork(t *testing.T) {
+	check(t, map[string]story{
+		"an evacuator": {
+			facts(evacuator),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerEvacuatorRunning, Object: "Evacuator/mover.example.com", Pods: 1, Since: ago(time.Minute),
+				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
+				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
+			},
+		},
+		"the pod itself": {
+			facts(waited),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerWaitingForCompletion, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(30 * time.Minute),
+				Message:    "The pod is left to complete by itself; the drain waits for it.",
+				Suggestion: "If it need not finish, evacuate it like any other: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain-",
+			},
+		},
+		"an owner who puts it back by tolerating everything": {
+			facts(cameBack, tolerant),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerRecreated, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Message:    "ReplicaSet web puts pods back on node node-one although it is cordoned.",
+				Suggestion: "Take the toleration of node.kubernetes.io/unschedulable out of the pod template of ReplicaSet web.",
+			},
+		},
+		"an owner who pins it": {
+			facts(cameBack),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerRecreated, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Message:    "ReplicaSet web puts pods back on node node-one although it is cordoned.",
+				Suggestion: "Take spec.nodeName or the pin to this node out of its pod template: kubectl -n shop get pod web-0 -o yaml",
+			},
+		},
+	})
+}

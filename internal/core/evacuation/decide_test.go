@@ -1,0 +1,356 @@
+package evacuation_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+var now = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
+
+func at(offset time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(offset)} }
+
+// webPod is a pod with two evacuators, mover before backup.
+func webPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-0", UID: "0f1e",
+			Labels: map[string]string{"app": "web"},
+			Annotations: map[string]string{
+				v1alpha1.EvacuatorAnnotationPrefix + "backup.example.com": "10",
+				v1alpha1.EvacuatorAnnotationPrefix + "mover.example.com":  "20",
+			},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-one"},
+	}
+}
+
+func barePod() *corev1.Pod {
+	pod := webPod()
+	pod.Annotations = nil
+	return pod
+}
+
+func ownedBy(kind string, pod *corev1.Pod) *corev1.Pod {
+	controller := true
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: "agent", Controller: &controller}}
+	return pod
+}
+
+// scene is a snapshot that a story begins with and changes.
+type scene func(*evacuation.Snapshot)
+
+func of(pod *corev1.Pod, changes ...scene) evacuation.Snapshot {
+	s := evacuation.Snapshot{Now: now, Pod: pod, Evacuation: evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator)}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func active(class string, progress *metav1.Time) scene {
+	return func(s *evacuation.Snapshot) {
+		s.Evacuation.Status.ActiveEvacuatorClass = class
+		s.Evacuation.Status.EvacuationProgressTimestamp = progress
+	}
+}
+
+func completed(s *evacuation.Snapshot) { s.Evacuation.Status.ActiveEvacuatorCompleted = true }
+
+func forbidden(s *evacuation.Snapshot) {
+	s.Evacuation.Status.EvacuationCancellationPolicy = v1alpha1.CancellationForbid
+}
+
+func finalizers(list ...string) scene {
+	return func(s *evacuation.Snapshot) { s.Evacuation.Finalizers = list }
+}
+
+func podGone(s *evacuation.Snapshot) { s.Pod = nil }
+
+func podReplaced(s *evacuation.Snapshot) { s.Pod.UID = "another" }
+
+func terminating(s *evacuation.Snapshot) { s.Pod.DeletionTimestamp = at(time.Minute) }
+
+func finished(s *evacuation.Snapshot) { s.Pod.Status.Phase = corev1.PodSucceeded }
+
+func deleted(s *evacuation.Snapshot) { s.Evacuation.DeletionTimestamp = at(-time.Minute) }
+
+func misnamed(s *evacuation.Snapshot) { s.Evacuation.Name = "anything" }
+
+func unresolved(s *evacuation.Snapshot) { s.Evacuation.Spec.Evacuators = nil }
+
+func refusedBefore(s *evacuation.Snapshot) {
+	s.Evacuation.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, Reason: string(v1alpha1.BlockerPDBExhausted),
+	}}
+}
+
+// verdict is what a test asserts of a decision.
+type verdict struct {
+	State     evacuation.State
+	Message   string
+	Written   string // status.message, if the status is written
+	Active    string // status.activeEvacuatorClass, if the status is written
+	Resolved  int
+	Drop      []string
+	Delete    bool
+	Evict     bool
+	LookAgain time.Duration
+	Events    string
+}
+
+func summary(d evacuation.Decision) verdict {
+	v := verdict{
+		State: d.State, Message: d.Message, Resolved: len(d.Evacuators),
+		Drop: d.DropFinalizers, Delete: d.Delete, Evict: d.Evict, LookAgain: d.RequeueAfter,
+	}
+	if d.Status != nil {
+		v.Written, v.Active = d.Status.Message, d.Status.ActiveEvacuatorClass
+	}
+	var reasons []string
+	for _, e := range d.Events {
+		reasons = append(reasons, e.Reason)
+	}
+	v.Events = strings.Join(reasons, ",")
+	return v
+}
+
+func check(t *testing.T, tests map[string]struct {
+	snapshot evacuation.Snapshot
+	want     verdict
+},
+) {
+	t.Helper()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := tc.snapshot.Evacuation.DeepCopy()
+			got := summary(evacuation.Decide(tc.snapshot))
+			if tc.want.Written == "=" {
+				tc.want.Written = tc.want.Message
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tc.snapshot.Evacuation); diff != "" {
+				t.Errorf("the snapshot was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+type story = struct {
+	snapshot evacuation.Snapshot
+	want     verdict
+}
+
+const ours = v1alpha1.NodeMaintenanceInstigator
+
+func TestThePodIsDone(t *testing.T) {
+	const gone = "Pod web-0 with UID 0f1e is gone."
+	other := v1alpha1.InstigatorFinalizerPrefix + "autoscaler.example.com"
+	check(t, map[string]story{
+		"gone": {
+			of(webPod(), podGone),
+			verdict{State: evacuation.StateDone, Message: gone, Drop: []string{ours}, Delete: true},
+		},
+		"another pod has its name": {
+			of(webPod(), podReplaced),
+			verdict{State: evacuation.StateDone, Message: gone, Drop: []string{ours}, Delete: true},
+		},
+		"it has finished": {
+			of(webPod(), finished),
+			verdict{State: evacuation.StateDone, Message: "Pod web-0 has finished: Succeeded.", Drop: []string{ours}, Delete: true},
+		},
+		"all instigators let go, others hold": {
+			of(webPod(), podGone, finalizers("example.com/audit", ours, other)),
+			verdict{
+				State: evacuation.StateDone, Message: gone + " This Evacuation is still held by example.com/audit.", Written: "=",
+				Drop: []string{ours, other}, Delete: true,
+			},
+		},
+		"a deletion that is under way is not repeated": {
+			of(webPod(), podGone, deleted),
+			verdict{State: evacuation.StateDone, Message: gone, Drop: []string{ours}},
+		},
+		"a cancellation may be forbidden, an end may not": {
+			of(webPod(), podGone, forbidden),
+			verdict{State: evacuation.StateDone, Message: gone, Drop: []string{ours}, Delete: true},
+		},
+	})
+}
+
+func TestNobodyAsksAnyMore(t *testing.T) {
+	const nobody = "Nobody asks for this evacuation any more."
+	check(t, map[string]story{
+		"cancelled": {
+			of(webPod(), finalizers()),
+			verdict{State: evacuation.StateCancelled, Message: nobody, Delete: true},
+		},
+		"cancelled and held by another finalizer": {
+			of(webPod(), finalizers("example.com/audit"), deleted),
+			verdict{State: evacuation.StateCancelled, Message: nobody},
+		},
+		"forbidden: the evacuator goes on, nobody evicts": {
+			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Hour)), completed),
+			verdict{
+				State: evacuation.StateForbidden, Active: "backup.example.com", Written: "=",
+				Message: "Nobody asks for this evacuation any more, but evacuator backup.example.com has forbidden to cancel it: it goes on until the pod is gone.",
+			},
+		},
+		"an instigator is left, although somebody deleted the object": {
+			of(barePod(), deleted),
+			verdict{State: evacuation.StateEvicting, Message: "Pod web-0 is evicted: no evacuator is registered on it.", Evict: true},
+		},
+	})
+}
+
+func TestWhatIsNotEvicted(t *testing.T) {
+	mirror := barePod()
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	check(t, map[string]story{
+		"a pod that terminates": {
+			of(barePod(), terminating),
+			verdict{State: evacuation.StateTerminating, Message: "Pod web-0 terminates."},
+		},
+		"a pod under a wrong name": {
+			of(barePod(), misnamed),
+			verdict{
+				State: evacuation.StateMismatched, Written: "=",
+				Message: "The name of this Evacuation does not match its pod, nothing is evicted. Create it again as 0f1e-web-0.",
+			},
+		},
+		"a DaemonSet pod": {
+			of(ownedBy("DaemonSet", barePod())),
+			verdict{
+				State:   evacuation.StateUnevictable,
+				Message: "DaemonSet pods are never evicted and no evacuator is registered on it. Run its evacuator, or delete the pod by hand: kubectl -n shop delete pod web-0",
+				Written: "Eviction refused: DaemonSet pods are never evicted and no evacuator is registered on it. Run its evacuator, or delete the pod by hand: kubectl -n shop delete pod web-0",
+			},
+		},
+		"a mirror pod": {
+			of(mirror),
+			verdict{
+				State:   evacuation.StateUnevictable,
+				Message: "Static pods are never evicted and no evacuator is registered on it. Run the node agent on node node-one, or take the pod's manifest away from it.",
+				Written: "Eviction refused: Static pods are never evicted and no evacuator is registered on it. Run the node agent on node node-one, or take the pod's manifest away from it.",
+			},
+		},
+	})
+}
+
+func TestAnUnevictablePodIsReportedOnce(t *testing.T) {
+	s := of(ownedBy("DaemonSet", barePod()))
+	s.Evacuation.Status = *evacuation.Decide(s).Status
+	if again := evacuation.Decide(s); again.Status != nil {
+		t.Errorf("the status is written again: %+v", again.Status)
+	}
+}
+
+func TestTurns(t *testing.T) {
+	const turn = 1800 * time.Second
+	check(t, map[string]story{
+		"evacuators are recorded before anything else": {
+			of(webPod(), unresolved),
+			verdict{State: evacuation.StateEvacuating, Message: "Evacuators were resolved from the pod.", Resolved: 2},
+		},
+		"the highest priority goes first": {
+			of(webPod()),
+			verdict{
+				State: evacuation.StateEvacuating, Message: "Evacuator mover.example.com is to move the pod.", Written: "=",
+				Active: "mover.example.com", LookAgain: turn, Events: "EvacuatorActivated",
+			},
+		},
+		"the active one has time": {
+			of(webPod(), active("mover.example.com", at(-10*time.Minute))),
+			verdict{State: evacuation.StateEvacuating, Message: "Evacuator mover.example.com moves the pod.", LookAgain: 20 * time.Minute},
+		},
+		"a slightly fast clock is believed": {
+			of(webPod(), active("mover.example.com", at(time.Minute))),
+			verdict{State: evacuation.StateEvacuating, Message: "Evacuator mover.example.com moves the pod.", LookAgain: 31 * time.Minute},
+		},
+		"a report from the future is not": {
+			of(webPod(), active("mover.example.com", at(61*time.Second))),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "mover.example.com", Written: "=", LookAgain: turn, Events: "EvacuatorRestarted",
+				Message: "The progress timestamp 2026-03-01T08:01:01Z of evacuator mover.example.com lies in the future and is not believed; its time begins now. Check the clock of the evacuator.",
+			},
+		},
+		"one without a timestamp begins now": {
+			of(webPod(), active("mover.example.com", nil)),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "mover.example.com", Written: "=", LookAgain: turn, Events: "EvacuatorRestarted",
+				Message: "Evacuator mover.example.com has no progress timestamp; its time begins now.",
+			},
+		},
+		"completed and still there: the next one": {
+			of(webPod(), active("mover.example.com", at(0)), completed),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: "=", LookAgain: turn, Events: "EvacuatorReplaced",
+				Message: "Evacuator backup.example.com takes over: evacuator mover.example.com completed and the pod is still there.",
+			},
+		},
+		"silent for too long: the next one": {
+			of(webPod(), active("mover.example.com", at(-turn))),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: "=", LookAgain: turn, Events: "EvacuatorReplaced",
+				Message: "Evacuator backup.example.com takes over: evacuator mover.example.com has reported no progress since 2026-03-01T07:30:00Z.",
+			},
+		},
+		"an unknown evacuator hands over to the first": {
+			of(webPod(), active("stranger.example.com", at(0)), completed),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "mover.example.com", Written: "=", LookAgain: turn, Events: "EvacuatorReplaced",
+				Message: "Evacuator mover.example.com takes over: evacuator stranger.example.com completed and the pod is still there.",
+			},
+		},
+		"the last one completed: eviction": {
+			of(webPod(), active("backup.example.com", at(0)), completed),
+			verdict{
+				State: evacuation.StateEvicting, Evict: true,
+				Message: "Pod web-0 is evicted: evacuator backup.example.com completed and the pod is still there.",
+			},
+		},
+		"the last one is silent: eviction": {
+			of(webPod(), active("backup.example.com", at(-2*turn))),
+			verdict{
+				State: evacuation.StateEvicting, Evict: true,
+				Message: "Pod web-0 is evicted: evacuator backup.example.com has reported no progress since 2026-03-01T07:00:00Z.",
+			},
+		},
+		"the last one comes back: the eviction is put off": {
+			of(webPod(), active("backup.example.com", at(-time.Minute)), refusedBefore),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: "=", LookAgain: 29 * time.Minute, Events: "EvacuatorReturned",
+				Message: "Evacuator backup.example.com reports progress again; the eviction is put off.",
+			},
+		},
+		"without evacuators: eviction": {
+			of(barePod()),
+			verdict{State: evacuation.StateEvicting, Evict: true, Message: "Pod web-0 is evicted: no evacuator is registered on it."},
+		},
+	})
+}
+
+func TestAHandOverBeginsTheTurnAnew(t *testing.T) {
+	s := of(webPod(), active("mover.example.com", at(-time.Hour)), forbidden)
+	s.Evacuation.Status.ExpectedEvacuationFinishTime = at(time.Hour)
+	s.Evacuation.Status.FailedEvictionCounter = 3
+	got := evacuation.Decide(s).Status
+	want := &v1alpha1.EvacuationStatus{
+		ActiveEvacuatorClass:         "backup.example.com",
+		EvacuationProgressTimestamp:  at(0),
+		EvacuationCancellationPolicy: v1alpha1.CancellationForbid,
+		FailedEvictionCounter:        3,
+		Message:                      "Evacuator backup.example.com takes over: evacuator mover.example.com has reported no progress since 2026-03-01T07:00:00Z.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,81 @@
+package evacuation_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+func refusedBy(kind v1alpha1.BlockerType, message string, times int32) evacuation.Refusal {
+	return evacuation.Refusal{
+		Outcome: evacuation.Outcome{Result: evacuation.Refused, Type: kind, Message: message},
+		Times:   times,
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	before := v1alpha1.EvacuationStatus{FailedEvictionCounter: 2, Message: "earlier", ActiveEvacuatorClass: "mover.example.com"}
+	got := evacuation.Refuse(before, refusedBy(v1alpha1.BlockerWebhookDenied, "not on a Friday", 3), now)
+	want := v1alpha1.EvacuationStatus{
+		ActiveEvacuatorClass:  "mover.example.com",
+		FailedEvictionCounter: 5,
+		Message:               "Eviction refused: not on a Friday",
+		Conditions: []metav1.Condition{{
+			Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue,
+			Reason: "WebhookDenied", Message: "not on a Friday", LastTransitionTime: *at(0),
+		}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	later := evacuation.Refuse(got, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), now.Add(time.Hour))
+	if since := later.Conditions[0].LastTransitionTime; !since.Equal(at(0)) {
+		t.Errorf("the pod is refused since %s, want %s as before", since, at(0))
+	}
+}
+
+func TestRefuseStaysWithinTheAPI(t *testing.T) {
+	full := v1alpha1.EvacuationStatus{FailedEvictionCounter: math.MaxInt32 - 1}
+	got := evacuation.Refuse(full, refusedBy(v1alpha1.BlockerWebhookDenied, strings.Repeat("é", 40_000), 5), now)
+	if got.FailedEvictionCounter != math.MaxInt32 {
+		t.Errorf("counter = %d, want %d", got.FailedEvictionCounter, math.MaxInt32)
+	}
+	for what, message := range map[string]string{"message": got.Message, "condition": got.Conditions[0].Message} {
+		if n := len(message); n > 32_768 || !utf8.ValidString(message) || !strings.HasSuffix(message, "é…") {
+			t.Errorf("%s has %d bytes and ends in %q, want at most 32768 and a clean end", what, n, message[n-8:])
+		}
+	}
+}
+
+func TestNews(t *testing.T) {
+	told := evacuation.Refuse(v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), now)
+	handedOver := *told.DeepCopy()
+	handedOver.Conditions[0].Status = metav1.ConditionFalse
+	tests := map[string]struct {
+		status  v1alpha1.EvacuationStatus
+		refusal evacuation.Refusal
+		want    bool
+	}{
+		"the first refusal":                      {v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), true},
+		"the same again":                         {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), false},
+		"other words":                            {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no, thanks", 1), true},
+		"another reason in the same words":       {told, refusedBy(v1alpha1.BlockerEvictionError, "no", 1), true},
+		"the same after an evacuator came back":  {handedOver, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), true},
+		"the same message without its condition": {v1alpha1.EvacuationStatus{Message: told.Message}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := evacuation.News(tc.status, tc.refusal); got != tc.want {
+				t.Errorf("News() = %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
