@@ -173,7 +173,7 @@ func fullPod(number int) *corev1.Pod {
 				APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-5d9c7bdf4", UID: "rs-uid", Controller: &controller,
 			}},
 			Finalizers:    []string{"example.com/keep"},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)}},
 		},
 		Spec: corev1.PodSpec{
 			Volumes:                       []corev1.Volume{{Name: "token"}},

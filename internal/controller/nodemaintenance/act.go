@@ -165,7 +165,7 @@ func (r *reconciler) announce(ctx context.Context, node *maintenance.NodeDecisio
 	if err != nil {
 		r.refusals.Next(name, r.clock.Now())
 		r.metrics.conditionErrors.Inc()
-		r.publish([]event.Event{event.NodeConditionsRefused(node.Node, err)})
+		r.emit(event.NodeConditionsRefused(node.Node, err))
 		return
 	}
 	r.refusals.DeleteEntry(name)

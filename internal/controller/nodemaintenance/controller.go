@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -21,6 +20,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -48,11 +48,12 @@ type pass struct{}
 // reconciler runs passes, one at a time. Everything that it remembers from one
 // pass to the next only saves work; a new one continues from the API alone.
 type reconciler struct {
-	client   client.Client
-	recorder events.EventRecorder
-	clock    clock.Clock
-	workers  int
-	metrics  *metrics
+	client client.Client
+	// emit publishes an event on the object that it is about.
+	emit    func(event.Event)
+	clock   clock.Clock
+	workers int
+	metrics *metrics
 
 	// podNodes are the nodes whose pods the last pass has read. Event handlers
 	// drop the events of all other pods.
@@ -64,11 +65,11 @@ type reconciler struct {
 	failures   workqueue.TypedRateLimiter[pass]
 }
 
-func newReconciler(c client.Client, recorder events.EventRecorder, clk clock.Clock, m *metrics) *reconciler {
+func newReconciler(c client.Client, emit func(event.Event), clk clock.Clock, m *metrics) *reconciler {
 	refusals := flowcontrol.NewBackOff(firstRetry, lastRetry)
 	refusals.Clock = clk
 	return &reconciler{
-		client: c, recorder: recorder, clock: clk, workers: defaultWorkers, metrics: m,
+		client: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m,
 		statusPace: pace{},
 		refusals:   refusals,
 		failures:   workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
@@ -80,7 +81,8 @@ func newReconciler(c client.Client, recorder events.EventRecorder, clk clock.Clo
 //
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, options Options) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetEventRecorder("ebbtide"), clock.RealClock{}, newMetrics(crmetrics.Registry))
+	emit := emitTo(mgr.GetEventRecorder("ebbtide"))
+	r := newReconciler(mgr.GetClient(), emit, clock.RealClock{}, newMetrics(crmetrics.Registry))
 	if options.Workers > 0 {
 		r.workers = options.Workers
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -59,11 +60,18 @@ func (r *reconciler) reportOne(ctx context.Context, one *record) (time.Duration,
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// publish hands events to the recorder, each on the object that it is about.
 func (r *reconciler) publish(happened []event.Event) {
 	for i := range happened {
-		e := &happened[i]
-		r.recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Message))
+		r.emit(happened[i])
+	}
+}
+
+// emitTo hands events to a recorder.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+func emitTo(recorder events.EventRecorder) func(event.Event) {
+	return func(e event.Event) {
+		recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Message))
 	}
 }
 

@@ -29,19 +29,17 @@ func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 // server is a real API server and a manager on it that is stepped by hand.
 type server struct {
 	t       *testing.T
-	ctx     context.Context
 	api     client.Client
 	manager *reconciler
 	clock   *testingclock.FakeClock
-	events  *journal
 }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	s := &server{
-		t: t, ctx: log.IntoContext(t.Context(), testr.New(t)), api: c.Client,
-		clock: testingclock.NewFakeClock(time.Now()), events: &journal{},
+		t: t, api: c.Client,
+		clock: testingclock.NewFakeClock(time.Now()),
 	}
 	scheme := runtime.NewScheme()
 	s.must("build the scheme", clientgoscheme.AddToScheme(scheme))
@@ -51,8 +49,8 @@ func newServer(t *testing.T) *server {
 	options.Scheme = scheme
 	reads, err := cache.New(c.Config, options)
 	s.must("make the cache", err)
-	s.must("index the cache", kube.IndexFields(s.ctx, reads))
-	ctx, stop := context.WithCancel(s.ctx)
+	s.must("index the cache", kube.IndexFields(s.ctx(), reads))
+	ctx, stop := context.WithCancel(s.ctx())
 	ended := make(chan error, 1)
 	go func() { ended <- reads.Start(ctx) }()
 	t.Cleanup(func() {
@@ -67,9 +65,11 @@ func newServer(t *testing.T) *server {
 		Scheme: scheme, Cache: &client.CacheOptions{Reader: reads, EnableReadYourWritesConsistency: &consistent},
 	})
 	s.must("make the manager's client", err)
-	s.manager = newReconciler(managed, s.events, s.clock, newMetrics(prometheus.NewRegistry()))
+	s.manager = newReconciler(managed, (&journal{}).emit, s.clock, newMetrics(prometheus.NewRegistry()))
 	return s
 }
+
+func (s *server) ctx() context.Context { return log.IntoContext(s.t.Context(), testr.New(s.t)) }
 
 func (s *server) must(what string, err error) {
 	s.t.Helper()
@@ -83,7 +83,7 @@ func (s *server) must(what string, err error) {
 func (s *server) stepUntil(what string, reached func() (saw string, ok bool)) {
 	s.t.Helper()
 	cluster.Eventually(s.t, what, time.Minute, func(context.Context) (string, bool) {
-		if _, err := s.manager.Reconcile(s.ctx, pass{}); err != nil {
+		if _, err := s.manager.Reconcile(s.ctx(), pass{}); err != nil {
 			s.t.Fatalf("reconcile: %v", err)
 		}
 		s.clock.Step(2 * time.Second)
@@ -98,17 +98,17 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "drained-node", Labels: map[string]string{"pool": "drained"}}}
-	s.must("create the node", s.api.Create(s.ctx, node))
+	s.must("create the node", s.api.Create(s.ctx(), node))
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
-	s.must("make the node ready", s.api.Status().Update(s.ctx, node))
+	s.must("make the node ready", s.api.Status().Update(s.ctx(), node))
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "drained-pod", Labels: map[string]string{"app": "shop"}},
 		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
 	}
-	s.must("create the pod", s.api.Create(s.ctx, pod))
+	s.must("create the pod", s.api.Create(s.ctx(), pod))
 	upgrade := aMaintenance("drained", "drained")
 	upgrade.ObjectMeta = metav1.ObjectMeta{Name: "drained"}
-	s.must("create the maintenance", s.api.Create(s.ctx, upgrade))
+	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
 
 	s.stepUntil("the node to be cordoned and its pod to be asked to leave", func() (string, bool) {
 		evacuations := s.evacuationsOf(pod)
@@ -126,7 +126,7 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 
 	s.read(upgrade)
 	upgrade.Spec.Stage = v1alpha1.StageComplete
-	s.must("complete the maintenance", s.api.Update(s.ctx, upgrade))
+	s.must("complete the maintenance", s.api.Update(s.ctx(), upgrade))
 	s.stepUntil("the node to be given back", func() (string, bool) {
 		s.read(node)
 		s.read(upgrade)
@@ -140,7 +140,7 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 	s.read(upgrade)
 	settled := []string{node.ResourceVersion, upgrade.ResourceVersion}
 	for range 3 {
-		if _, err := s.manager.Reconcile(s.ctx, pass{}); err != nil {
+		if _, err := s.manager.Reconcile(s.ctx(), pass{}); err != nil {
 			t.Fatalf("reconcile: %v", err)
 		}
 		s.clock.Step(2 * time.Second)
@@ -154,13 +154,13 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 
 func (s *server) read(object client.Object) {
 	s.t.Helper()
-	s.must("get "+object.GetName(), s.api.Get(s.ctx, client.ObjectKeyFromObject(object), object))
+	s.must("get "+object.GetName(), s.api.Get(s.ctx(), client.ObjectKeyFromObject(object), object))
 }
 
 func (s *server) evacuationsOf(pod *corev1.Pod) []v1alpha1.Evacuation {
 	s.t.Helper()
 	var all v1alpha1.EvacuationList
-	s.must("list evacuations", s.api.List(s.ctx, &all, client.InNamespace(pod.Namespace)))
+	s.must("list evacuations", s.api.List(s.ctx(), &all, client.InNamespace(pod.Namespace)))
 	var found []v1alpha1.Evacuation
 	for i := range all.Items {
 		if all.Items[i].Spec.PodRef.UID == pod.UID {
@@ -173,11 +173,11 @@ func (s *server) evacuationsOf(pod *corev1.Pod) []v1alpha1.Evacuation {
 // evacuate does what the evacuation controller does.
 func (s *server) evacuate(pod *corev1.Pod) {
 	s.t.Helper()
-	s.must("delete the pod", s.api.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))
+	s.must("delete the pod", s.api.Delete(s.ctx(), pod, client.GracePeriodSeconds(0)))
 	for _, evacuation := range s.evacuationsOf(pod) {
-		if _, err := kube.RemoveFinalizer(s.ctx, s.api, &evacuation, v1alpha1.NodeMaintenanceInstigator); err != nil {
+		if _, err := kube.RemoveFinalizer(s.ctx(), s.api, &evacuation, v1alpha1.NodeMaintenanceInstigator); err != nil {
 			s.t.Fatalf("release the evacuation: %v", err)
 		}
-		s.must("delete the evacuation", client.IgnoreNotFound(s.api.Delete(s.ctx, &evacuation)))
+		s.must("delete the evacuation", client.IgnoreNotFound(s.api.Delete(s.ctx(), &evacuation)))
 	}
 }

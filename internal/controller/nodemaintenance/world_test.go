@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -31,8 +32,7 @@ var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 // world is an API server without admission and a clock that only moves when it
 // is told to. Single requests of the manager can be made to fail.
 type world struct {
-	t   *testing.T
-	ctx context.Context
+	t *testing.T
 	// api is everybody else's client, managed the manager's.
 	api, managed client.WithWatch
 	clock        *testingclock.FakeClock
@@ -55,8 +55,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatalf("build the scheme: %v", err)
 	}
 	w := &world{
-		t: t, ctx: log.IntoContext(t.Context(), logr.Discard()),
-		clock: testingclock.NewFakeClock(noon), events: &journal{},
+		t: t, clock: testingclock.NewFakeClock(noon), events: &journal{},
 	}
 	w.api = fake.NewClientBuilder().WithScheme(scheme).
 		WithObjects(objects...).
@@ -119,14 +118,16 @@ func (w *world) write(verb string, object client.Object) error {
 	return nil
 }
 
+func (w *world) ctx() context.Context { return log.IntoContext(w.t.Context(), logr.Discard()) }
+
 // manager is a reconciler without any memory.
 func (w *world) manager() *reconciler {
-	return newReconciler(w.managed, w.events, w.clock, newMetrics(prometheus.NewRegistry()))
+	return newReconciler(w.managed, w.events.emit, w.clock, newMetrics(prometheus.NewRegistry()))
 }
 
 func (w *world) get(object client.Object, namespace, name string) {
 	w.t.Helper()
-	if err := w.api.Get(w.ctx, types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
+	if err := w.api.Get(w.ctx(), types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		w.t.Fatalf("get %T %s: %v", object, name, err)
 	}
 }
@@ -148,32 +149,28 @@ func (w *world) maintenance(name string) *v1alpha1.NodeMaintenance {
 func (w *world) evacuations() []v1alpha1.Evacuation {
 	w.t.Helper()
 	var list v1alpha1.EvacuationList
-	if err := w.api.List(w.ctx, &list); err != nil {
+	if err := w.api.List(w.ctx(), &list); err != nil {
 		w.t.Fatalf("list evacuations: %v", err)
 	}
 	return list.Items
 }
 
-// journal collects what was published, as "<reason> on <kind>/<name>: <note>".
+// journal collects what was published, as "<reason> on <kind>/<name>: <message>".
 type journal struct {
 	mu        sync.Mutex
 	published []string
 }
 
-func (e *journal) Eventf(regarding, _ runtime.Object, _, reason, _, note string, args ...any) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	on, ok := regarding.(*corev1.ObjectReference)
-	if !ok {
-		on = &corev1.ObjectReference{Kind: fmt.Sprintf("%T", regarding)}
-	}
-	e.published = append(e.published, fmt.Sprintf("%s on %s/%s: %s", reason, on.Kind, on.Name, fmt.Sprintf(note, args...)))
+func (j *journal) emit(e event.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.published = append(j.published, fmt.Sprintf("%s on %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Message))
 }
 
-func (e *journal) all() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]string(nil), e.published...)
+func (j *journal) all() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.published...)
 }
 
 func aNode(name string) *corev1.Node {
