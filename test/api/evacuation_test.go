@@ -21,68 +21,70 @@ spec:
 %s`, name, pod, uid, indent(spec, "  "))
 }
 
+const classSyntax = "evacuatorClass must be a DNS subdomain such as drainer.example.com"
+
+var badEvacuations = map[string]struct {
+	spec string
+	want refusal
+}{
+	"a deadline below ten minutes": {
+		"progressDeadlineSeconds: 599",
+		refusal{"spec.progressDeadlineSeconds": "should be greater than or equal to 600"},
+	},
+	"a deadline above six hours": {
+		"progressDeadlineSeconds: 21601",
+		refusal{"spec.progressDeadlineSeconds": "should be less than or equal to 21600"},
+	},
+	"a negative evacuator priority": {
+		"evacuators: [{evacuatorClass: a.example.com, priority: -1}]",
+		refusal{"spec.evacuators[0].priority": "should be greater than or equal to 0"},
+	},
+	"an evacuator priority above 100,000": {
+		"evacuators: [{evacuatorClass: a.example.com, priority: 100001}]",
+		refusal{"spec.evacuators[0].priority": "should be less than or equal to 100000"},
+	},
+	"an evacuator without a class": {
+		"evacuators: [{priority: 1}]",
+		refusal{"spec.evacuators[0].evacuatorClass": "Required value"},
+	},
+	"an empty class": {
+		`evacuators: [{evacuatorClass: "", priority: 1}]`,
+		refusal{"spec.evacuators[0].evacuatorClass": "should be at least 1 chars long"},
+	},
+	"a class in capitals": {
+		"evacuators: [{evacuatorClass: Drainer, priority: 1}]",
+		refusal{"spec.evacuators[0].evacuatorClass": classSyntax},
+	},
+	"a class that ends in a dot": {
+		"evacuators: [{evacuatorClass: example.com., priority: 1}]",
+		refusal{"spec.evacuators[0].evacuatorClass": classSyntax},
+	},
+	"the same class twice": {
+		"evacuators: [{evacuatorClass: a.example.com, priority: 1}, {evacuatorClass: a.example.com, priority: 2}]",
+		refusal{"spec.evacuators[1]": "Duplicate value"},
+	},
+	"the controller's role with another priority": {
+		"evacuators: [{evacuatorClass: a.example.com, priority: 9, role: controller}]",
+		refusal{"spec.evacuators[0]": "priority 10000 and the role controller belong together: set both or neither"},
+	},
+	"the controller's priority with another role": {
+		"evacuators: [{evacuatorClass: a.example.com, priority: 10000}]",
+		refusal{"spec.evacuators[0]": "priority 10000 and the role controller belong together: set both or neither"},
+	},
+	"two controllers": {
+		"evacuators: [{evacuatorClass: a.example.com, priority: 10000, role: controller}, {evacuatorClass: b.example.com, priority: 10000, role: controller}]",
+		refusal{"spec.evacuators": "a pod has one controller; at most one evacuator may have the role controller"},
+	},
+	"101 evacuators": {
+		"evacuators:\n" + evacuators(101),
+		refusal{"spec.evacuators": "must have at most 100 items"},
+	},
+}
+
 func TestEvacuationIsRefused(t *testing.T) {
 	t.Parallel()
 	c := server(t)
-	const classSyntax = "evacuatorClass must be a DNS subdomain such as drainer.example.com"
-	tests := map[string]struct {
-		spec string
-		want refusal
-	}{
-		"a deadline below ten minutes": {
-			"progressDeadlineSeconds: 599",
-			refusal{"spec.progressDeadlineSeconds": "should be greater than or equal to 600"},
-		},
-		"a deadline above six hours": {
-			"progressDeadlineSeconds: 21601",
-			refusal{"spec.progressDeadlineSeconds": "should be less than or equal to 21600"},
-		},
-		"a negative evacuator priority": {
-			"evacuators: [{evacuatorClass: a.example.com, priority: -1}]",
-			refusal{"spec.evacuators[0].priority": "should be greater than or equal to 0"},
-		},
-		"an evacuator priority above 100,000": {
-			"evacuators: [{evacuatorClass: a.example.com, priority: 100001}]",
-			refusal{"spec.evacuators[0].priority": "should be less than or equal to 100000"},
-		},
-		"an evacuator without a class": {
-			"evacuators: [{priority: 1}]",
-			refusal{"spec.evacuators[0].evacuatorClass": "Required value"},
-		},
-		"an empty class": {
-			`evacuators: [{evacuatorClass: "", priority: 1}]`,
-			refusal{"spec.evacuators[0].evacuatorClass": "should be at least 1 chars long"},
-		},
-		"a class in capitals": {
-			"evacuators: [{evacuatorClass: Drainer, priority: 1}]",
-			refusal{"spec.evacuators[0].evacuatorClass": classSyntax},
-		},
-		"a class that ends in a dot": {
-			"evacuators: [{evacuatorClass: example.com., priority: 1}]",
-			refusal{"spec.evacuators[0].evacuatorClass": classSyntax},
-		},
-		"the same class twice": {
-			"evacuators: [{evacuatorClass: a.example.com, priority: 1}, {evacuatorClass: a.example.com, priority: 2}]",
-			refusal{"spec.evacuators[1]": "Duplicate value"},
-		},
-		"the controller's role with another priority": {
-			"evacuators: [{evacuatorClass: a.example.com, priority: 9, role: controller}]",
-			refusal{"spec.evacuators[0]": "priority 10000 and the role controller belong together: set both or neither"},
-		},
-		"the controller's priority with another role": {
-			"evacuators: [{evacuatorClass: a.example.com, priority: 10000}]",
-			refusal{"spec.evacuators[0]": "priority 10000 and the role controller belong together: set both or neither"},
-		},
-		"two controllers": {
-			"evacuators: [{evacuatorClass: a.example.com, priority: 10000, role: controller}, {evacuatorClass: b.example.com, priority: 10000, role: controller}]",
-			refusal{"spec.evacuators": "a pod has one controller; at most one evacuator may have the role controller"},
-		},
-		"101 evacuators": {
-			"evacuators:\n" + evacuators(101),
-			refusal{"spec.evacuators": "must have at most 100 items"},
-		},
-	}
-	for name, test := range tests {
+	for name, test := range badEvacuations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.want.expect(t, try(t, c, evacuation(uid+"-web", "web", test.spec)))

@@ -60,65 +60,66 @@ func TestNodeMaintenanceIsRefused(t *testing.T) {
 	}
 }
 
+var badPlans = map[string]struct {
+	plan string
+	want refusal
+}{
+	"no priority": {
+		`- podType: Default`,
+		refusal{"spec.drainPlan[0].podPriority": "Required value"},
+	},
+	"a priority above int32": {
+		`- podPriority: 2147483648`,
+		refusal{"spec.drainPlan[0].podPriority": "should be less than or equal to 2147483647", "<nil>": "format int32 in spec.drainPlan[0].podPriority"},
+	},
+	"a priority below int32": {
+		`- podPriority: -2147483649`,
+		refusal{"spec.drainPlan[0].podPriority": "should be greater than or equal to -2147483648", "<nil>": "format int32 in spec.drainPlan[0].podPriority"},
+	},
+	"a priority in words": {
+		`- podPriority: high`,
+		refusal{"spec.drainPlan[0].podPriority": `must be of type integer: "string"`},
+	},
+	"a pod type that does not exist": {
+		`- {podPriority: 1, podType: Mirror}`,
+		refusal{"spec.drainPlan[0].podType": `supported values: "Default", "DaemonSet", "Static"`},
+	},
+	"pod types out of order": {
+		"- {podPriority: 1, podType: Static}\n- {podPriority: 1, podType: DaemonSet}",
+		refusal{"spec.drainPlan": "order the entries by podType: first Default, then DaemonSet, then Static"},
+	},
+	"an absent pod type is Default and comes first": {
+		"- {podPriority: 1, podType: DaemonSet}\n- podPriority: 1",
+		refusal{"spec.drainPlan": "order the entries by podType: first Default, then DaemonSet, then Static"},
+	},
+	"priorities out of order": {
+		"- podPriority: 5\n- podPriority: -5",
+		refusal{"spec.drainPlan": "order the entries of each podType by podPriority, lowest first"},
+	},
+	"priorities out of order in a later pod type": {
+		"- podPriority: 9\n- {podPriority: 5, podType: Static}\n- {podPriority: 4, podType: Static}",
+		refusal{"spec.drainPlan": "order the entries of each podType by podPriority, lowest first"},
+	},
+	"a selector after the entry without one": {
+		"- podPriority: 5\n- {podPriority: 5, podSelector: {matchLabels: {app: a}}}",
+		refusal{"spec.drainPlan": "of entries with the same podType and podPriority put those with a podSelector first"},
+	},
+	"a duplicate": {
+		"- podPriority: 5\n- podPriority: 5",
+		refusal{"spec.drainPlan": "each entry may occur only once; remove the duplicate"},
+	},
+	"a duplicate with a selector, not next to the other": {
+		"- {podPriority: 5, podSelector: {matchLabels: {app: a}}}\n" +
+			"- {podPriority: 5, podSelector: {matchLabels: {app: b}}}\n" +
+			"- {podPriority: 5, podType: Default, podSelector: {matchLabels: {app: a}}}",
+		refusal{"spec.drainPlan": "each entry may occur only once; remove the duplicate"},
+	},
+}
+
 func TestDrainPlanIsRefused(t *testing.T) {
 	t.Parallel()
 	c := server(t)
-	tests := map[string]struct {
-		plan string
-		want refusal
-	}{
-		"no priority": {
-			`- podType: Default`,
-			refusal{"spec.drainPlan[0].podPriority": "Required value"},
-		},
-		"a priority above int32": {
-			`- podPriority: 2147483648`,
-			refusal{"spec.drainPlan[0].podPriority": "should be less than or equal to 2147483647", "<nil>": "format int32 in spec.drainPlan[0].podPriority"},
-		},
-		"a priority below int32": {
-			`- podPriority: -2147483649`,
-			refusal{"spec.drainPlan[0].podPriority": "should be greater than or equal to -2147483648", "<nil>": "format int32 in spec.drainPlan[0].podPriority"},
-		},
-		"a priority in words": {
-			`- podPriority: high`,
-			refusal{"spec.drainPlan[0].podPriority": `must be of type integer: "string"`},
-		},
-		"a pod type that does not exist": {
-			`- {podPriority: 1, podType: Mirror}`,
-			refusal{"spec.drainPlan[0].podType": `supported values: "Default", "DaemonSet", "Static"`},
-		},
-		"pod types out of order": {
-			"- {podPriority: 1, podType: Static}\n- {podPriority: 1, podType: DaemonSet}",
-			refusal{"spec.drainPlan": "order the entries by podType: first Default, then DaemonSet, then Static"},
-		},
-		"an absent pod type is Default and comes first": {
-			"- {podPriority: 1, podType: DaemonSet}\n- podPriority: 1",
-			refusal{"spec.drainPlan": "order the entries by podType: first Default, then DaemonSet, then Static"},
-		},
-		"priorities out of order": {
-			"- podPriority: 5\n- podPriority: -5",
-			refusal{"spec.drainPlan": "order the entries of each podType by podPriority, lowest first"},
-		},
-		"priorities out of order in a later pod type": {
-			"- podPriority: 9\n- {podPriority: 5, podType: Static}\n- {podPriority: 4, podType: Static}",
-			refusal{"spec.drainPlan": "order the entries of each podType by podPriority, lowest first"},
-		},
-		"a selector after the entry without one": {
-			"- podPriority: 5\n- {podPriority: 5, podSelector: {matchLabels: {app: a}}}",
-			refusal{"spec.drainPlan": "of entries with the same podType and podPriority put those with a podSelector first"},
-		},
-		"a duplicate": {
-			"- podPriority: 5\n- podPriority: 5",
-			refusal{"spec.drainPlan": "each entry may occur only once; remove the duplicate"},
-		},
-		"a duplicate with a selector, not next to the other": {
-			"- {podPriority: 5, podSelector: {matchLabels: {app: a}}}\n" +
-				"- {podPriority: 5, podSelector: {matchLabels: {app: b}}}\n" +
-				"- {podPriority: 5, podType: Default, podSelector: {matchLabels: {app: a}}}",
-			refusal{"spec.drainPlan": "each entry may occur only once; remove the duplicate"},
-		},
-	}
-	for name, test := range tests {
+	for name, test := range badPlans {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.want.expect(t, try(t, c, maintenance("bad", anyNode+"\ndrainPlan:\n"+test.plan)))
