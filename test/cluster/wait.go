@@ -11,7 +11,8 @@ import (
 // up, and whether that is what the test waits for.
 func Eventually(t testing.TB, what string, within time.Duration, probe func(context.Context) (saw string, ok bool)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	// The context of a test ends before its cleanups run, and those wait too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -1,0 +1,93 @@
+package scenario
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// A node that a person had cordoned before the maintenance is still cordoned
+// after it.
+func TestAPersonsCordonSurvives(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("cordoned", "open")
+	w.cordon(nodes[0], true)
+
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
+	w.awaitDrained("upgrade")
+	w.setStage("upgrade", v1alpha1.StageComplete)
+
+	for _, node := range nodes {
+		w.awaitHolders(node)
+	}
+	w.assertUnschedulable(nodes[0], true)
+	w.assertUnschedulable(nodes[1], false)
+}
+
+// Somebody who uncordons a node under maintenance is overruled and told so; one
+// who keeps doing it is named as what blocks.
+func TestForeignUncordonIsSetAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "held", held: true})
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	cordoned := func(n *corev1.Node) bool { return n.Spec.Unschedulable }
+	w.awaitNode(node, "cordoned", cordoned)
+
+	w.cordon(node, false)
+
+	w.awaitNode(node, "cordoned again", cordoned)
+	w.awaitEvent("upgrade", "ForeignUncordon")
+	w.awaitEvent(node, "ForeignUncordon")
+	for range 3 {
+		w.cordon(node, false)
+		w.awaitNode(node, "cordoned again", cordoned)
+	}
+	w.awaitCondition("upgrade", v1alpha1.ConditionBlocked, "True", "ForeignUncordon")
+	w.release("held")
+}
+
+// Complete without Cordon or Drain before it makes the nodes schedulable,
+// because the administrator asks for it (Idle -> Complete of KEP-4212).
+func TestIdleToCompleteMakesNodesSchedulable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.cordon(node, true)
+	w.maintain("back", v1alpha1.StageIdle, []string{node})
+	w.awaitMaintenance("back", "observed", func(m *v1alpha1.NodeMaintenance) bool { return m.Status.Nodes == 1 })
+	w.assertUnschedulable(node, true)
+
+	w.setStage("back", v1alpha1.StageComplete)
+
+	w.awaitNode(node, "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+	w.awaitMaintenance("back", "without finalizer", func(m *v1alpha1.NodeMaintenance) bool { return len(m.Finalizers) == 0 })
+	w.cordon(node, true)
+	w.assertStaysCordoned(node)
+}
+
+// A node that is relabelled out of the maintenance is given back and its pods
+// stay; one that is relabelled into it is drained.
+func TestNodesComeAndGoByLabel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("leaves", "comes")
+	w.pods(nodes[0], pod{name: "stays", neverEvicted: true})
+	w.pods(nodes[1], pod{name: "goes"})
+	w.label(nodes[0], "pool", w.name("old"))
+	w.maintainLabelled("upgrade", v1alpha1.StageDrain, "pool", w.name("old"))
+	w.awaitEvacuation("stays")
+
+	w.label(nodes[0], "pool", "other")
+	w.label(nodes[1], "pool", w.name("old"))
+
+	w.awaitNode(nodes[0], "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+	w.awaitGone("goes")
+	w.awaitNoEvacuations()
+	w.awaitPod("stays", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+	w.awaitDrained("upgrade")
+}

@@ -1,0 +1,162 @@
+package scenario
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// The manager is killed while the drain waits for a budget. Another one goes on
+// where it was: order, budget and the node's previous state hold.
+func TestManagerIsKilledInTheMiddle(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.nodes("one", "two")
+	w.cordon(nodes[1], true)
+	w.pods(nodes[0], pod{name: "low", priority: 100, held: true}, pod{name: "high", priority: 5000})
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes, entry(1000))
+	w.awaitPod("low", "terminating", terminating)
+
+	w.manager.Kill(t)
+	w.awaitPod("high", "still running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+	w.release("low")
+	w.manager.Start(t)
+
+	w.awaitGone("high")
+	w.awaitDrained("upgrade")
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitHolders(nodes[0])
+	w.awaitHolders(nodes[1])
+	w.assertUnschedulable(nodes[0], false)
+	w.assertUnschedulable(nodes[1], true)
+	w.awaitNoEvacuations()
+}
+
+// Cancelling stops what has not begun: the pod behind the budget keeps running,
+// its Evacuation goes and the node takes pods again.
+func TestCancelInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "protected", neverEvicted: true}, pod{name: "free"})
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	w.awaitGone("free")
+	w.awaitEvacuation("protected")
+
+	w.setStage("upgrade", v1alpha1.StageComplete)
+
+	w.awaitNoEvacuations()
+	w.awaitHolders(node)
+	w.assertUnschedulable(node, false)
+	w.awaitPod("protected", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+}
+
+// Deleting a maintenance completes it first: nothing that it did is left.
+func TestDeletionCompletesFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "protected", neverEvicted: true})
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	w.awaitEvacuation("protected")
+
+	w.deleteMaintenance("upgrade")
+
+	w.awaitMaintenanceGone("upgrade")
+	w.awaitNoEvacuations()
+	w.assertUnschedulable(node, false)
+	w.awaitPod("protected", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+}
+
+// A pod that only a finalizer keeps is named with the finalizer, and holds up
+// nobody but the maintenance's Drained.
+func TestPodStuckOnAFinalizerIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "stuck", held: true}, pod{name: "free"})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitGone("free")
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerTerminatingFinalizer, holdFinalizer)
+	w.assertNotDrained("upgrade")
+	w.release("stuck")
+	w.awaitDrained("upgrade")
+}
+
+// A node that vanishes in the middle leaves the maintenance.
+func TestNodeIsDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("vanishes", "stays")
+	w.pods(nodes[0], pod{name: "protected", neverEvicted: true})
+	w.pods(nodes[1], pod{name: "free"})
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
+	w.awaitEvacuation("protected")
+
+	w.deleteNode(nodes[0])
+
+	w.awaitDrained("upgrade")
+	w.awaitMaintenance("upgrade", "one node left", func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Status.Nodes == 1 && len(m.Status.NodeStatuses) == 1
+	})
+}
+
+// Ten pods under a budget of one leave one by one; the budget is never exceeded,
+// as seen from outside.
+func TestBudgetOfOneIsNeverExceeded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("old", "new")
+	w.cordon(nodes[1], true)
+	w.deployment("web", 10)
+	w.budget("web", 1)
+	w.awaitPods("10 ready pods on the old node", readyPods(10))
+	w.cordon(nodes[1], false)
+	availability := w.watchAvailability("web", 9)
+
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+
+	w.awaitDrained("upgrade")
+	w.awaitPods("10 ready pods on the new node", func(pods []corev1.Pod) bool {
+		for i := range pods {
+			if pods[i].Spec.NodeName != nodes[1] {
+				return false
+			}
+		}
+		return readyPods(10)(pods)
+	})
+	availability.assertKept()
+}
+
+// A budget that can never allow a disruption is named with what to do, and the
+// other pods of the node do not wait for it.
+func TestBudgetThatNeverOpensIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "protected", neverEvicted: true}, pod{name: "free"})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitGone("free")
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerPDBUnsatisfiable, "PodDisruptionBudget protected can never allow a disruption")
+	w.awaitCondition("upgrade", v1alpha1.ConditionDrained, "False", v1alpha1.ReasonBlocked)
+}
+
+// A selector that matches no node is drained at once, and says why.
+func TestSelectorThatMatchesNoNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+
+	w.maintainLabelled("nobody", v1alpha1.StageDrain, "pool", w.name("nobody"))
+
+	w.awaitCondition("nobody", v1alpha1.ConditionDrained, "True", v1alpha1.ReasonNoNodes)
+	w.awaitEvent("nobody", v1alpha1.ReasonNoNodes)
+	w.awaitMaintenance("nobody", "no nodes", func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Status.Nodes == 0 && apimeta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
+	})
+}

@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// The plan of the maintenance is what the administrator wrote: ordinary pods
+// first, then the database, then what everything else depends on. A pod of a
+// later entry must not even begin to leave while one of an earlier entry is
+// still there.
+func TestPodsLeaveInTheOrderOfThePlan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	first := w.pods(node, pod{name: "web-1", priority: 500}, pod{name: "web-2", priority: 1000})
+	second := w.pods(node, pod{name: "postgres", priority: 2000, labels: map[string]string{"app": "postgres"}})
+	third := w.pods(node, pod{name: "queue", priority: 2000}, pod{name: "proxy", priority: 1500})
+	fourth := w.pods(node, pod{name: "gateway", priority: 5000})
+	departures := w.watchDepartures(first, second, third, fourth)
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node},
+		entry(1000), selecting(entry(2000), "app", "postgres"), entry(2000), entry(5000))
+
+	w.awaitDrained("upgrade")
+	departures.assertInOrder()
+	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.DrainMessage }, "Drained.")
+
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNode(node, "schedulable and without ledger", func(n *corev1.Node) bool {
+		return !n.Spec.Unschedulable && n.Annotations[v1alpha1.CordonAnnotation] == ""
+	})
+	w.awaitNoEvacuations()
+}
+
+// A pod that comes to the node while it is being drained is covered by what is
+// already targeted and has to leave as well.
+func TestNewPodsLeaveToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "held", held: true})
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	w.awaitPod("held", "terminating", terminating)
+
+	w.pods(node, pod{name: "latecomer"})
+
+	w.awaitGone("latecomer")
+	w.assertNotDrained("upgrade")
+	w.release("held")
+	w.awaitDrained("upgrade")
+}
+
+// A DaemonSet pod nobody can evacuate and a static pod without a node agent stay
+// where they are. They are counted and do not hold Drained back.
+func TestDaemonSetAndStaticPodsAreRetained(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.daemonSet("logger", node)
+	w.pods(node, pod{name: "web"}, pod{name: "etcd", mirror: true})
+	w.awaitPods("3 pods on the node", func(pods []corev1.Pod) bool { return len(pods) == 3 })
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitDrained("upgrade")
+	w.awaitGone("web")
+	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.PodsRetained }, int32(2))
+	w.awaitPods("the DaemonSet pod and the static pod, running", func(pods []corev1.Pod) bool {
+		return len(pods) == 2 && pods[0].DeletionTimestamp == nil && pods[1].DeletionTimestamp == nil
+	})
+	w.awaitNoEvacuations()
+}
+
+// Fifty nodes under one maintenance empty at once.
+func TestFiftyNodesAtOnce(t *testing.T) {
+	w := newWorld(t)
+	var names []string
+	for i := range 50 {
+		names = append(names, "n"+string(rune('a'+i/26))+string(rune('a'+i%26)))
+	}
+	nodes := w.nodes(names...)
+	for _, node := range nodes {
+		w.pods(node, pod{name: node + "-low"}, pod{name: node + "-high", priority: 5000})
+	}
+
+	w.maintain("fleet", v1alpha1.StageDrain, nodes, entry(1000))
+
+	w.awaitDrained("fleet")
+	w.awaitMaintenance("fleet", "50/50 nodes drained in the summary", func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Status.Nodes == 50 && len(m.Status.NodeStatuses) == 50 && contains(m.Status.Summary, "50/50 nodes drained")
+	})
+	w.awaitPods("no pod", func(pods []corev1.Pod) bool { return len(pods) == 0 })
+	w.setStage("fleet", v1alpha1.StageComplete)
+	for _, node := range nodes {
+		w.awaitNode(node, "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+	}
+}

@@ -1,0 +1,177 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(cluster.Main(m))
+}
+
+// world is what one scenario has for itself in the cluster that all share: a
+// namespace, and a prefix for the names of its nodes and maintenances.
+type world struct {
+	t       *testing.T
+	ctx     context.Context
+	client  client.WithWatch
+	cluster *cluster.Cluster
+	manager *cluster.Manager
+	prefix  string
+	ns      string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := cluster.Start(t, cluster.Spec{})
+	ns := c.Namespace(t)
+	return &world{
+		t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, manager: c.StartManager(t),
+		prefix: ns + "-", ns: ns,
+	}
+}
+
+// name makes the name of a node or maintenance this world's own.
+func (w *world) name(short string) string {
+	return w.prefix + strings.TrimPrefix(short, w.prefix)
+}
+
+// says turns a message of the KEP into one about this world's objects.
+func (w *world) says(message string) string {
+	message = strings.ReplaceAll(message, "maintenance-", w.prefix+"maintenance-")
+	return strings.ReplaceAll(message, "node ", "node "+w.prefix)
+}
+
+// nodes creates simulated nodes, ready to run pods.
+func (w *world) nodes(short ...string) []string {
+	w.t.Helper()
+	names := make([]string, len(short))
+	for i := range short {
+		names[i] = w.name(short[i])
+	}
+	w.cluster.NamedNodes(w.t, nil, names...)
+	return names
+}
+
+// must ends the scenario if a step of the test itself failed.
+func (w *world) must(what string, err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (w *world) create(object client.Object) {
+	w.t.Helper()
+	w.must(fmt.Sprintf("create %T %s", object, object.GetName()), w.client.Create(w.ctx, object))
+}
+
+// change reads an object, lets edit change it and writes it, again after a conflict.
+func (w *world) change(object client.Object, name string, edit func()) {
+	w.t.Helper()
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
+	for {
+		w.must("get "+name, w.client.Get(w.ctx, key, object))
+		edit()
+		err := w.client.Update(w.ctx, object)
+		if !apierrors.IsConflict(err) {
+			w.must("update "+name, err)
+			return
+		}
+	}
+}
+
+// maintain creates a maintenance of named nodes. It is deleted with the scenario.
+func (w *world) maintain(name string, stage v1alpha1.NodeMaintenanceStage, nodes []string, plan ...v1alpha1.DrainPlanEntry) {
+	w.t.Helper()
+	w.maintainTerm(name, stage, corev1.NodeSelectorRequirement{
+		Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes,
+	}, plan)
+}
+
+// maintainLabelled creates a maintenance of all nodes with a label.
+func (w *world) maintainLabelled(name string, stage v1alpha1.NodeMaintenanceStage, key, value string) {
+	w.t.Helper()
+	w.maintainTerm(name, stage, corev1.NodeSelectorRequirement{
+		Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
+	}, nil)
+}
+
+func (w *world) maintainTerm(name string, stage v1alpha1.NodeMaintenanceStage, term corev1.NodeSelectorRequirement, plan []v1alpha1.DrainPlanEntry) {
+	w.t.Helper()
+	w.create(&v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: w.name(name)},
+		Spec: v1alpha1.NodeMaintenanceSpec{
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{term}},
+			}},
+			Stage: stage, DrainPlan: plan, Reason: "scenario " + w.t.Name(),
+		},
+	})
+	w.t.Cleanup(func() { w.forget(name) })
+}
+
+// forget deletes a maintenance and waits until it has given its nodes back.
+func (w *world) forget(name string) {
+	w.must("delete "+name, client.IgnoreNotFound(w.client.Delete(w.ctx, w.maintenance(name))))
+	w.awaitMaintenanceGone(name)
+}
+
+func (w *world) maintenance(name string) *v1alpha1.NodeMaintenance {
+	return &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: w.name(name)}}
+}
+
+func (w *world) deleteMaintenance(name string) {
+	w.t.Helper()
+	w.must("delete "+name, w.client.Delete(w.ctx, w.maintenance(name)))
+}
+
+func (w *world) setStage(name string, stage v1alpha1.NodeMaintenanceStage) {
+	w.t.Helper()
+	m := w.maintenance(name)
+	w.change(m, m.Name, func() { m.Spec.Stage = stage })
+}
+
+// cordon is what a person does with kubectl cordon and uncordon.
+func (w *world) cordon(node string, unschedulable bool) {
+	w.t.Helper()
+	n := &corev1.Node{}
+	w.change(n, node, func() { n.Spec.Unschedulable = unschedulable })
+}
+
+func (w *world) label(node, key, value string) {
+	w.t.Helper()
+	n := &corev1.Node{}
+	w.change(n, node, func() { n.Labels[key] = value })
+}
+
+func (w *world) deleteNode(node string) {
+	w.t.Helper()
+	w.must("delete node", w.client.Delete(w.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}))
+}
+
+// entry is a drain plan entry for ordinary pods.
+func entry(priority int32) v1alpha1.DrainPlanEntry {
+	return v1alpha1.DrainPlanEntry{PodPriority: priority, PodType: v1alpha1.PodTypeDefault}
+}
+
+// daemons is a drain plan entry for DaemonSet pods.
+func daemons(priority int32) v1alpha1.DrainPlanEntry {
+	return v1alpha1.DrainPlanEntry{PodPriority: priority, PodType: v1alpha1.PodTypeDaemonSet}
+}
+
+func selecting(e v1alpha1.DrainPlanEntry, key, value string) v1alpha1.DrainPlanEntry {
+	e.PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	return e
+}
