@@ -39,7 +39,9 @@ lint: ## Check the code against the rules of docs/rules.md
 generate: ## Generate deep copies, apply configurations, CRDs and the ClusterRole
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
-	go run ./internal/crdrule internal/crdrule/nodemaintenances.yaml charts/ebbtide/crds/ebbtide.dev_nodemaintenances.yaml
+	@for kind in nodemaintenances evacuations; do \
+		go run ./internal/crdrule internal/crdrule/$$kind.yaml charts/ebbtide/crds/ebbtide.dev_$$kind.yaml || exit 1; \
+	done
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... paths=./cmd/... output:rbac:dir=charts/ebbtide/templates
 
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -79,7 +80,8 @@ func apply(crd, overlay map[string]any) error {
 	return nil
 }
 
-// merge adds src to dst. Maps must exist on both sides, everything else only in src.
+// merge adds to dst what src has. It neither replaces what is there nor adds a
+// property to an object that has properties.
 func merge(dst, src map[string]any, path string) error {
 	for key, value := range src {
 		at := path + "." + key
@@ -90,8 +92,8 @@ func merge(dst, src map[string]any, path string) error {
 			if err := merge(target, child, at); err != nil {
 				return err
 			}
-		case isMap:
-			return fmt.Errorf("%s: the generated schema has no such place", at)
+		case strings.HasSuffix(path, ".properties"):
+			return fmt.Errorf("%s: the generated schema has no such property", at)
 		case exists:
 			return fmt.Errorf("%s: the generated schema sets it already", at)
 		default:

@@ -14,6 +14,7 @@ spec:
     schema:
       openAPIV3Schema:
         properties:
+          metadata: {type: object}
           spec:
             type: object
             properties:
@@ -27,15 +28,19 @@ func TestApply(t *testing.T) {
 	}{
 		"a limit is added": {
 			"properties: {spec: {properties: {reason: {maxLength: 3}}}}",
-			`{"properties":{"spec":{"properties":{"reason":{"maxLength":3,"type":"string"}},"type":"object"}}}`,
+			`{"properties":{"metadata":{"type":"object"},"spec":{"properties":{"reason":{"maxLength":3,"type":"string"}},"type":"object"}}}`,
 		},
 		"a rule is added": {
 			"properties: {spec: {x-kubernetes-validations: [{rule: 'true'}]}}",
-			`{"properties":{"spec":{"properties":{"reason":{"type":"string"}},"type":"object","x-kubernetes-validations":[{"rule":"true"}]}}}`,
+			`{"properties":{"metadata":{"type":"object"},"spec":{"properties":{"reason":{"type":"string"}},"type":"object","x-kubernetes-validations":[{"rule":"true"}]}}}`,
 		},
-		"a place that is gone is an error": {
+		"metadata gets its properties": {
+			"properties: {metadata: {properties: {name: {type: string}}}}",
+			`{"properties":{"metadata":{"properties":{"name":{"type":"string"}},"type":"object"},"spec":{"properties":{"reason":{"type":"string"}},"type":"object"}}}`,
+		},
+		"a property that is gone is an error": {
 			"properties: {spec: {properties: {cause: {maxLength: 3}}}}",
-			".properties.spec.properties.cause: the generated schema has no such place",
+			".properties.spec.properties.cause: the generated schema has no such property",
 		},
 		"what a marker says is not overruled": {
 			"properties: {spec: {properties: {reason: {type: integer}}}}",
