@@ -58,17 +58,15 @@ func (r *reconciler) reportOne(ctx context.Context, one *record) (time.Duration,
 	return 0, nil
 }
 
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
 func (r *reconciler) publish(happened []event.Event) {
 	for i := range happened {
 		r.emit(happened[i])
 	}
 }
 
-// emitTo hands events to a recorder.
-//
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// emitTo hands events to a recorder.
 func emitTo(recorder events.EventRecorder) func(event.Event) {
 	return func(e event.Event) {
 		recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Message))
