@@ -40,6 +40,7 @@ type work struct {
 // act does what was decided for each node whose maintenances are recorded. No
 // node waits for another one's failure.
 func (r *reconciler) act(ctx context.Context, todo work) error {
+	r.refusals.GC()
 	todo.ends = r.clock.Now().Add(actTime)
 	failures := parallel(r.workers, len(todo.nodes), func(i int) error {
 		node := &todo.nodes[i]
@@ -170,6 +171,18 @@ func (r *reconciler) announce(ctx context.Context, node *maintenance.NodeDecisio
 	}
 	r.refusals.DeleteEntry(name)
 	r.metrics.conditionsChanged(node.Node.Status.Conditions, node.Conditions)
+}
+
+// announceAgain is when node conditions that were refused are due again.
+func (r *reconciler) announceAgain(nodes []maintenance.NodeDecision) time.Duration {
+	var due time.Duration
+	for i := range nodes {
+		name := nodes[i].Node.Name
+		if len(nodes[i].Conditions) > 0 && r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
+			due = soonest(due, r.refusals.Get(name))
+		}
+	}
+	return due
 }
 
 // each does something for every pod of a node until the pass is out of time.

@@ -264,6 +264,10 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 
+	if got := r.announceAgain([]maintenance.NodeDecision{decided}); got != firstRetry {
+		t.Errorf("the conditions are due again in %s, want %s", got, firstRetry)
+	}
+
 	decided.Cordon, decided.Evacuate = nil, nil
 	w.refuse = nil
 	if err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {

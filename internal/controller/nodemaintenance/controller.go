@@ -30,6 +30,8 @@ const (
 	staleRetry = 50 * time.Millisecond
 	// firstRetry and lastRetry bound the back-off after a failed write.
 	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
+	// longestRest bounds the rest after a pass that had to think for long.
+	longestRest = time.Second
 	// passTimeout ends a pass whose requests hang.
 	passTimeout = 2 * time.Minute
 )
@@ -58,6 +60,9 @@ type reconciler struct {
 	// podNodes are the nodes whose pods the last pass has read. Event handlers
 	// drop the events of all other pods.
 	podNodes atomic.Pointer[sets.Set[string]]
+	// restsUntil is when the next pass may begin: one that has to think for long
+	// is followed by a rest as long, so that thinking takes at most half a core.
+	restsUntil time.Time
 	// statusPace spaces out status writes, refusals those of node conditions,
 	// failures whole passes.
 	statusPace pace
@@ -105,18 +110,24 @@ func Add(mgr manager.Manager, options Options) error {
 
 // Reconcile runs one pass.
 func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, error) {
+	begun := r.clock.Now()
+	if rest := r.restsUntil.Sub(begun); rest > 0 {
+		return reconcile.Result{RequeueAfter: rest}, nil
+	}
 	snapshot, err := r.observe(ctx)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
 	}
 	decision := maintenance.Decide(snapshot)
+	thought := r.clock.Since(begun)
+	r.restsUntil = r.clock.Now().Add(min(thought, longestRest))
 	records, recordErr := r.record(ctx, decision.Maintenances)
 	actErr := r.act(ctx, work{nodes: decision.Nodes, evacuations: snapshot.Evacuations, records: records})
 	postponed, reportErr := r.report(ctx, records)
 	r.metrics.show(decision.Maintenances)
 
 	failed := utilerrors.NewAggregate([]error{recordErr, actErr, reportErr})
-	return r.next(ctx, soonest(decision.RequeueAfter, postponed), failed), nil
+	return r.next(ctx, soonest(decision.RequeueAfter, postponed, r.announceAgain(decision.Nodes)), failed), nil
 }
 
 // next says when the next pass is due if no event asks for it before. What
@@ -153,10 +164,13 @@ func withoutStale(failed error) error {
 	})
 }
 
-// soonest is the lesser of two durations of which 0 means never.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || (b != 0 && b < a) {
-		return b
+// soonest is the least of some durations of which 0 means never.
+func soonest(durations ...time.Duration) time.Duration {
+	var least time.Duration
+	for _, duration := range durations {
+		if duration > 0 && (least == 0 || duration < least) {
+			least = duration
+		}
 	}
-	return a
+	return least
 }

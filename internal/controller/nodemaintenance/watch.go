@@ -30,16 +30,12 @@ type relevance[T client.Object] func(old, now T) (due time.Duration, relevant bo
 // sources are the watches that lead to a pass.
 func (r *reconciler) sources(c cache.Cache) []source.TypedSource[pass] {
 	return []source.TypedSource[pass]{
-		watch(c, &v1alpha1.NodeMaintenance{}, maintenanceMatters),
-		watch(c, &corev1.Node{}, nodeMatters),
-		watch(c, &corev1.Pod{}, r.podMatters),
-		watch(c, &v1alpha1.Evacuation{}, r.evacuationMatters),
-		watch(c, &policyv1.PodDisruptionBudget{}, r.budgetMatters),
+		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(maintenanceMatters)),
+		source.TypedKind(c, &corev1.Node{}, handlerOf(nodeMatters)),
+		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.podMatters)),
+		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.evacuationMatters)),
+		source.TypedKind(c, &policyv1.PodDisruptionBudget{}, handlerOf(r.budgetMatters)),
 	}
-}
-
-func watch[T client.Object](c cache.Cache, kind T, matters relevance[T]) source.TypedSource[pass] {
-	return source.TypedKind(c, kind, handlerOf(matters))
 }
 
 // handlerOf leads the events that matter to the one work item. The queue keeps

@@ -1,0 +1,52 @@
+package nodemaintenance
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"))
+	r := w.manager()
+	const reading = 10 * time.Millisecond
+	r.client = interceptor.NewClient(w.managed, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			w.clock.Step(reading)
+			return c.List(ctx, list, options...)
+		},
+	})
+	const thinking = 5 * reading // maintenances, nodes, evacuations, budgets, the pods of one
+
+	for _, step := range []struct {
+		after     time.Duration
+		wantWrite bool
+		wantDue   time.Duration
+	}{
+		{wantWrite: true},
+		{after: 20 * time.Millisecond, wantDue: thinking - 20*time.Millisecond},
+		{after: thinking, wantWrite: true},
+	} {
+		w.clock.Step(step.after)
+		before := len(w.writes)
+		if step.wantWrite {
+			node := w.node("one")
+			node.Spec.Unschedulable = false
+			w.must(w.api.Update(w.ctx(), node))
+		}
+		result, err := r.Reconcile(w.ctx(), pass{})
+		if err != nil {
+			t.Fatalf("reconcile: %v", err)
+		}
+		if wrote := len(w.writes) > before; wrote != step.wantWrite {
+			t.Errorf("after %s the pass wrote %t, want %t", step.after, wrote, step.wantWrite)
+		}
+		if step.wantDue != 0 && result.RequeueAfter != step.wantDue {
+			t.Errorf("after %s the next pass is due in %s, want %s", step.after, result.RequeueAfter, step.wantDue)
+		}
+	}
+}
