@@ -37,6 +37,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		// kubectl shows the plugin as a command of its own.
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ebbtide"},
 		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

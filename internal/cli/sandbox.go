@@ -20,6 +20,7 @@ etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok are built
 from their Go modules, once and in about six minutes, and run as processes on
 127.0.0.1. No container runtime is needed; nothing but Go 1.26 is.`,
 		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		newSandboxBuild(streams),

@@ -140,6 +140,8 @@ func (b Background) awaitReport(ctx context.Context, keeper *exec.Cmd, report *o
 // that waits for it, and ends the cluster when it is told to or when one of its
 // processes ends.
 func (b Background) Keep(ctx context.Context, start func(context.Context) (*Cluster, error)) error {
+	// The processes of the cluster must not hold the pipe open.
+	syscall.CloseOnExec(reportFD)
 	report := os.NewFile(reportFD, "report")
 	defer func() { _ = report.Close() }()
 	c, err := start(ctx)
