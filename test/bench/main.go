@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&args.contenders, "contenders", strings.Join(lab.Names(), ","), "whom to measure")
 	flag.IntVar(&args.repeat, "repeat", 3, "how often each contender drains in scenarios that take a median")
 	flag.StringVar(&args.root, "root", "../..", "folder of the repository")
-	flag.StringVar(&args.json, "json", "", "file to write the results to; none if empty")
+	flag.StringVar(&args.json, "json", "../../bench.json", "file to write the results to; none if empty")
 	flag.BoolVar(&args.strict, "strict", false, "exit with 1 if a goal is missed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -117,8 +117,9 @@ func isWrite(verb string) bool {
 
 // Reactions returns, for each time that opener changed the budget in namespace,
 // how long it took from the status that the disruption controller then wrote
-// until the eviction by agent that the API server granted was received. An
-// opening that was not followed by both is left out.
+// until the eviction by agent that the API server granted: both as received, so
+// that the API server's own share in opening the budget counts against agent.
+// An opening that was not followed by both is left out.
 func Reactions(events []Event, namespace, opener, agent string) []time.Duration {
 	var (
 		reactions    []time.Duration
@@ -133,7 +134,7 @@ func Reactions(events []Event, namespace, opener, agent string) []time.Duration 
 		case event.what() == "patch poddisruptionbudgets" && event.Agent() == opener:
 			asked, ready = true, false
 		case asked && event.what() == "update poddisruptionbudgets/status":
-			asked, ready, opened = false, true, event.Answered
+			asked, ready, opened = false, true, event.Received
 		case ready && event.what() == "create pods/eviction" && event.Agent() == agent:
 			reactions = append(reactions, event.Received.Sub(opened))
 			ready = false

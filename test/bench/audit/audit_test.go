@@ -12,24 +12,29 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// line is one line of an audit log; received and answered are in milliseconds after noon.
-func line(agent, verb, object string, code, received, answered int) string {
+// request is what was asked of the API server.
+type request struct{ verb, object string }
+
+var (
+	openBudget    = request{"patch", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
+	readBudget    = request{"get", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
+	countBudget   = request{"update", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b","subresource":"status"}`}
+	evict         = request{"create", `{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"}`}
+	evictNextDoor = request{"create", `{"resource":"pods","namespace":"elsewhere","name":"p","subresource":"eviction"}`}
+	renewLease    = request{"update", `{"resource":"leases","namespace":"a","name":"l"}`}
+)
+
+// line is one line of an audit log: a request that arrived some milliseconds
+// after noon and was answered one later.
+func line(agent string, asked request, code, received int) string {
 	return fmt.Sprintf(`{"stage":"ResponseComplete","verb":%q,"userAgent":"%s/v0 (linux/amd64)","objectRef":%s,"responseStatus":{"code":%d},`+
 		`"requestReceivedTimestamp":%q,"stageTimestamp":%q}`+"\n",
-		verb, agent, object, code, at(received), at(answered))
+		asked.verb, agent, asked.object, code, at(received), at(received+1))
 }
 
 func at(milliseconds int) string {
 	return noon.Add(time.Duration(milliseconds) * time.Millisecond).Format("2006-01-02T15:04:05.000000Z")
 }
-
-const (
-	budget       = `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`
-	budgetStatus = `{"resource":"poddisruptionbudgets","namespace":"a","name":"b","subresource":"status"}`
-	eviction     = `{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"}`
-	otherPod     = `{"resource":"pods","namespace":"elsewhere","name":"p","subresource":"eviction"}`
-	lease        = `{"resource":"leases","namespace":"a","name":"l"}`
-)
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
@@ -45,13 +50,13 @@ func write(t *testing.T, path, text string) {
 
 func TestLogIsReadOnceAndLeavesHalfLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	write(t, path, line("old", "create", eviction, 201, 0, 1))
+	write(t, path, line("old", evict, 201, 0))
 	log, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	whole := line("new", "create", eviction, 201, 5, 6)
+	whole := line("new", evict, 201, 5)
 	write(t, path, `{"stage":"RequestReceived","verb":"create"}`+"\n"+whole[:20])
 	if events, err := log.Next(); err != nil || len(events) != 0 {
 		t.Fatalf("half a line gave %v, %v; want nothing", events, err)
@@ -82,13 +87,13 @@ func TestALineThatIsNotJSONIsAnError(t *testing.T) {
 }
 
 func TestWritesCountWhatOneAgentWrote(t *testing.T) {
-	events, err := parse([]byte(line("ebbtide", "create", eviction, 201, 0, 1) +
-		line("ebbtide", "create", eviction, 429, 0, 1) +
-		line("ebbtide", "patch", budget, 200, 0, 1) +
-		line("ebbtide", "get", budget, 200, 0, 1) +
-		line("ebbtide", "watch", budget, 200, 0, 1) +
-		line("ebbtide", "update", lease, 200, 0, 1) +
-		line("kubectl", "create", eviction, 201, 0, 1)))
+	events, err := parse([]byte(line("ebbtide", evict, 201, 0) +
+		line("ebbtide", evict, 429, 0) +
+		line("ebbtide", openBudget, 200, 0) +
+		line("ebbtide", readBudget, 200, 0) +
+		line("ebbtide", readBudget, 200, 0) +
+		line("ebbtide", renewLease, 200, 0) +
+		line("kubectl", evict, 201, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,31 +104,31 @@ func TestWritesCountWhatOneAgentWrote(t *testing.T) {
 }
 
 func TestReactions(t *testing.T) {
-	open := line("bench", "patch", budget, 200, 0, 1)
-	opened := line("kube-controller-manager", "update", budgetStatus, 200, 2, 10)
+	open := line("bench", openBudget, 200, 0)
+	opened := line("kube-controller-manager", countBudget, 200, 10)
 	tests := map[string]struct {
 		log  string
 		want []time.Duration
 	}{
 		"from the status that opens the budget to the eviction that is granted": {
-			log:  open + opened + line("ebbtide", "create", eviction, 201, 25, 30),
+			log:  open + opened + line("ebbtide", evict, 201, 25),
 			want: []time.Duration{15 * time.Millisecond},
 		},
 		"refused evictions, other agents and other namespaces are no reaction": {
-			log: open + opened + line("ebbtide", "create", eviction, 429, 11, 12) +
-				line("kubectl", "create", eviction, 201, 12, 13) + line("ebbtide", "create", otherPod, 201, 13, 14) +
-				line("ebbtide", "create", eviction, 201, 40, 41),
+			log: open + opened + line("ebbtide", evict, 429, 11) +
+				line("kubectl", evict, 201, 12) + line("ebbtide", evictNextDoor, 201, 13) +
+				line("ebbtide", evict, 201, 40),
 			want: []time.Duration{30 * time.Millisecond},
 		},
 		"the status after the eviction opens nothing": {
-			log: open + opened + line("ebbtide", "create", eviction, 201, 15, 16) +
-				line("kube-controller-manager", "update", budgetStatus, 200, 17, 18) +
-				line("ebbtide", "create", eviction, 201, 50, 51),
+			log: open + opened + line("ebbtide", evict, 201, 15) +
+				line("kube-controller-manager", countBudget, 200, 17) +
+				line("ebbtide", evict, 201, 50),
 			want: []time.Duration{5 * time.Millisecond},
 		},
 		"every opening counts": {
-			log: open + opened + line("ebbtide", "create", eviction, 201, 11, 12) +
-				open + opened + line("ebbtide", "create", eviction, 201, 14, 15),
+			log: open + opened + line("ebbtide", evict, 201, 11) +
+				open + opened + line("ebbtide", evict, 201, 14),
 			want: []time.Duration{time.Millisecond, 4 * time.Millisecond},
 		},
 		"an opening without an eviction is left out": {

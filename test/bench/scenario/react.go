@@ -19,14 +19,16 @@ import (
 const (
 	// openings is how often the budget opens for one pod.
 	openings = 60
+	// refused is how long a contender has to find out that no pod may go.
+	refused = 3 * time.Second
 	// settled is how long nothing happens before the next opening, so that none
 	// profits from work that is still under way.
 	settled = 300 * time.Millisecond
 )
 
 // React opens the budget of a blocked node for one pod at a time. Measured in
-// the audit log: from the API server's answer to the disruption controller that
-// opened the budget, to the arrival of the eviction that it then granted. Only
+// the audit log: from the arrival of the status by which the disruption
+// controller opened the budget, to that of the eviction that was granted. Only
 // those who watch budgets take part; the others retry by the clock.
 func React(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	watchers := options
@@ -84,6 +86,9 @@ func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab
 	defer departure.Stop()
 	declared := make(chan error, 1)
 	go func() { declared <- contender.Drain(ctx, load.Node) }()
+	if err := pause(ctx, refused); err != nil {
+		return err
+	}
 	for opened := 1; departure.Left() > 0; opened++ {
 		if err := open(ctx, l, load, opened); err != nil {
 			return err
@@ -97,10 +102,8 @@ func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab
 
 // open lets one more pod be unavailable, once everything before has settled.
 func open(ctx context.Context, l *lab.Lab, load *lab.Load, unavailable int) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(settled):
+	if err := pause(ctx, settled); err != nil {
+		return err
 	}
 	budget := &policyv1.PodDisruptionBudget{}
 	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: load.Namespace, Name: load.Namespace}, budget); err != nil {
@@ -112,4 +115,13 @@ func open(ctx context.Context, l *lab.Lab, load *lab.Load, unavailable int) erro
 		return fmt.Errorf("open budget: %w", err)
 	}
 	return nil
+}
+
+func pause(ctx context.Context, length time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(length):
+		return nil
+	}
 }
