@@ -13,6 +13,9 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
+// maxMessage is how many bytes of a condition's message are kept.
+const maxMessage = 4096
+
 // conditions say whether the maintenance is drained and whether something holds
 // it up. They speak of the present: before their stage and after the maintenance
 // is complete there is nothing to say.
@@ -25,7 +28,7 @@ func (p *pass) conditions(i *intent, t tally) []metav1.Condition {
 	}
 	blocked := i.blocked(t)
 	if i.stage == v1alpha1.StageDrain {
-		p.set(i, &conditions, drained(t, blocked))
+		p.set(i, &conditions, drainedCondition(t, blocked))
 	} else {
 		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionDrained)
 	}
@@ -52,11 +55,14 @@ func (p *pass) invalidConditions(i *intent) []metav1.Condition {
 // set puts a condition into a list; its transition time moves with its status only.
 func (p *pass) set(i *intent, conditions *[]metav1.Condition, condition metav1.Condition) {
 	condition.ObservedGeneration = i.object.Generation
+	if len(condition.Message) > maxMessage {
+		condition.Message = strings.ToValidUTF8(condition.Message[:maxMessage], "")
+	}
 	condition.LastTransitionTime = metav1.NewTime(p.snapshot.Now).Rfc3339Copy()
 	meta.SetStatusCondition(conditions, condition)
 }
 
-func drained(t tally, blocked metav1.Condition) metav1.Condition {
+func drainedCondition(t tally, blocked metav1.Condition) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}
 	if t.nodes == 0 {
 		condition.Reason = v1alpha1.ReasonNoNodes
@@ -96,33 +102,30 @@ func (i *intent) blocked(t tally) metav1.Condition {
 
 // held is one type of blocker over all nodes.
 type held struct {
-	kind  v1alpha1.BlockerType
-	pods  int32
-	nodes int
-	// example is the first blocker of this type.
+	kind        v1alpha1.BlockerType
+	pods, nodes int32
+	// example is the least blocker of this type, by object and message.
 	example v1alpha1.Blocker
 }
 
 // worstBlockers are the types of blockers that hinder, the worst first.
 func (i *intent) worstBlockers() []held {
-	byKind := map[v1alpha1.BlockerType]held{}
+	kinds := map[v1alpha1.BlockerType]held{}
+	lastNode := map[v1alpha1.BlockerType]*site{}
 	for _, one := range i.shares {
-		seen := map[v1alpha1.BlockerType]bool{}
-		for _, b := range one.blockers {
-			if !hinders(b) {
-				continue
+		for _, b := range one.hindering {
+			sum, known := kinds[b.Type]
+			if !known || cmp.Or(cmp.Compare(b.Object, sum.example.Object), cmp.Compare(b.Message, sum.example.Message)) < 0 {
+				sum.example = b
 			}
-			sum, known := byKind[b.Type]
-			if !known {
-				sum = held{kind: b.Type, example: b}
-			}
+			sum.kind = b.Type
 			sum.pods += b.Pods
-			sum.nodes += ones(!seen[b.Type])
-			seen[b.Type] = true
-			byKind[b.Type] = sum
+			sum.nodes += int32(ones(lastNode[b.Type] != one.site))
+			lastNode[b.Type] = one.site
+			kinds[b.Type] = sum
 		}
 	}
-	return slices.SortedFunc(maps.Values(byKind), func(a, b held) int {
+	return slices.SortedFunc(maps.Values(kinds), func(a, b held) int {
 		return cmp.Or(
 			cmp.Compare(ones(b.kind == v1alpha1.BlockerForeignUncordon), ones(a.kind == v1alpha1.BlockerForeignUncordon)),
 			cmp.Compare(b.pods, a.pods),
@@ -131,6 +134,7 @@ func (i *intent) worstBlockers() []held {
 	})
 }
 
+// describe tells how much each type holds and explains the worst by an example.
 func describe(worst []held) string {
 	words := make([]string, 0, len(worst))
 	for _, w := range worst {

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +20,6 @@ type heldPod struct {
 // count counts the pods of every site in Drain for each of its intents.
 func (p *pass) count() {
 	for _, s := range p.sites {
-		if len(s.drains) == 0 {
-			continue
-		}
 		started := s.drainStarted()
 		for n := range s.pods {
 			pod := &s.pods[n]
@@ -32,6 +30,9 @@ func (p *pass) count() {
 		}
 		for _, one := range s.drains {
 			one.count()
+		}
+		for _, one := range s.shares {
+			one.collectBlockers()
 		}
 	}
 }
@@ -55,7 +56,6 @@ func (s *share) count() {
 			s.beyond = s.intent.plan.First(pod.Subject, s.intent.position+1) <= s.intent.position
 		}
 	}
-	s.collectBlockers()
 }
 
 // hold finds out what holds a targeted pod.
@@ -101,24 +101,25 @@ func (s *site) drainStarted() time.Time {
 	return oldest
 }
 
-// collectBlockers sums up what holds the pods that the intent waits for.
+// collectBlockers sums up what holds the pods that the intent waits for, and
+// who fights over the cordon that it holds.
 func (s *share) collectBlockers() {
 	var blockers []v1alpha1.Blocker
-	for _, held := range s.site.held {
-		if !held.pod.countedBy(s.intent) {
-			continue
-		}
-		blockers = append(blockers, held.blocker)
-		if hinders(held.blocker) {
-			s.blocked += held.blocker.Pods
+	if s.intent.stage == v1alpha1.StageDrain {
+		for _, held := range s.site.held {
+			if held.pod.countedBy(s.intent) {
+				blockers = append(blockers, held.blocker)
+			}
 		}
 	}
-	if s.site.cordon.fought {
+	if s.site.cordon.fought && s.intent.holds() {
 		blockers = append(blockers, s.site.cordon.blocker(s.site))
 	}
-	if len(blockers) > 0 {
-		s.blockers = blocker.Sum(blockers)
+	if len(blockers) == 0 {
+		return
 	}
+	s.blockers = blocker.Sum(blockers)
+	s.hindering = slices.DeleteFunc(blockers, func(b v1alpha1.Blocker) bool { return !hinders(b) })
 }
 
 // hinders returns true if a blocker is more than somebody at work.

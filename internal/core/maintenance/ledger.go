@@ -40,18 +40,39 @@ type ledger struct {
 // readLedger parses the annotation. A ledger that does not say what the node was
 // cannot be read.
 func readLedger(text string) (ledger, error) {
-	var read ledger
+	read := struct {
+		ledger
+
+		WasUnschedulable *bool `json:"wasUnschedulable"`
+	}{}
 	if err := json.Unmarshal([]byte(text), &read); err != nil {
 		return ledger{}, err
 	}
-	var present map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &present); err != nil {
-		return ledger{}, err
-	}
-	if said, ok := present["wasUnschedulable"]; !ok || string(said) == "null" {
+	if read.WasUnschedulable == nil {
 		return ledger{}, errors.New("wasUnschedulable is missing")
 	}
-	return read, nil
+	read.ledger.WasUnschedulable = *read.WasUnschedulable
+	return read.ledger, nil
+}
+
+// readLedger parses equal ledgers once.
+func (p *pass) readLedger(text string) (ledger, error) {
+	known, found := p.ledgers[text]
+	if !found {
+		known.ledger, known.err = readLedger(text)
+		if known.err != nil {
+			// An unknown is never a yes: whatever it was, it does not become schedulable.
+			known.ledger = ledger{WasUnschedulable: true, Unknown: true}
+		}
+		p.ledgers[text] = known
+	}
+	return known.ledger, known.err
+}
+
+// parsedLedger is what reading a ledger has come to.
+type parsedLedger struct {
+	ledger ledger
+	err    error
 }
 
 func (l ledger) lists(name string) bool { return slices.Contains(l.Holders, name) }
@@ -96,11 +117,7 @@ func (p *pass) newCordon(s *site) cordon {
 	if !present {
 		return p.firstCordon(s)
 	}
-	observed, err := readLedger(text)
-	if err != nil {
-		// An unknown is never a yes: whatever it was, it does not become schedulable.
-		observed = ledger{WasUnschedulable: true, Unknown: true}
-	}
+	observed, err := p.readLedger(text)
 	holders := p.holders(s, observed)
 	if len(holders) == 0 {
 		return restored(s, observed)
@@ -184,6 +201,11 @@ func (p *pass) keptCordon(s *site, observed ledger, holders []string) cordon {
 		c.fights = append(c.fights, metav1.NewTime(now).Rfc3339Copy())
 		c.fights = c.fights[max(0, len(c.fights)-rememberedUncordons):]
 		c.events = append(c.events, event.ForeignUncordon(s.node, holders))
+		for _, one := range s.shares {
+			if one.intent.holds() {
+				c.events = append(c.events, event.ForeignUncordonOf(one.intent.object, s.node.Name))
+			}
+		}
 	}
 	if c.fought = len(c.fights) > toleratedUncordons; c.fought {
 		p.requeue(c.fights[len(c.fights)-toleratedUncordons-1].Add(uncordonWindow))

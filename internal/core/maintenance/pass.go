@@ -18,9 +18,10 @@ type pass struct {
 	intents []*intent
 	// sites are by name.
 	sites []*site
-	// targets and parsed keep what is the same for many sites.
+	// targets, parsed and ledgers keep what is the same for many sites.
 	targets map[string]target
 	parsed  map[string]parsedTargets
+	ledgers map[string]parsedLedger
 	// due is when time alone changes the decision; zero is never.
 	due time.Time
 }
@@ -73,10 +74,10 @@ type share struct {
 	// beyond is true if a counted pod is selected by the intent's plan up to its
 	// position but not by the target.
 	beyond bool
-	// blocked is how many counted pods something holds.
-	blocked  int32
-	blockers []v1alpha1.Blocker
-	message  string
+	// blockers are what holds its pods, summed up and cut to a few; hindering are
+	// those that are more than somebody at work, one by one.
+	blockers, hindering []v1alpha1.Blocker
+	message             string
 }
 
 // counted is how many pods the intent waits for on the site.
@@ -86,8 +87,13 @@ func (s *share) counted() int32 { return s.pending + s.evacuating }
 func (s *share) drained() bool { return s.site.known && s.counted() == 0 }
 
 func open(snapshot Snapshot) *pass {
-	p := &pass{snapshot: snapshot, targets: map[string]target{}, parsed: map[string]parsedTargets{}}
-	p.intents = newIntents(snapshot.Maintenances)
+	p := &pass{
+		snapshot: snapshot,
+		intents:  newIntents(snapshot.Maintenances),
+		targets:  map[string]target{},
+		parsed:   map[string]parsedTargets{},
+		ledgers:  map[string]parsedLedger{},
+	}
 	nodes := slices.SortedFunc(slices.Values(snapshot.Nodes), func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, node := range nodes {
 		p.sites = append(p.sites, p.enter(node))

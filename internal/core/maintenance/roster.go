@@ -6,30 +6,39 @@ import (
 	"slices"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
 const (
-	// fullRoster is up to how many nodes all are listed, whatever their size.
-	fullRoster = 1000
-	// rosterBytes is what a longer list may take of the 1 MiB of an object.
+	// plainRoster is up to how many nodes a list is by name only.
+	plainRoster = 1000
+	// rosterBytes is what the list may take of the 1 MiB of an object.
 	rosterBytes = 900 << 10
 )
 
 // roster lists the sites of an intent by name, and how many it leaves out.
 //
-// Past 1,000 nodes the ones that are not drained come first and the list ends
-// where it would become too long. What is left out must not lose its target.
-// Therefore only sites whose target is the most frequent one are left out, and
-// the last listed site has that same target and stands in for them: see standIn.
+// Past 1,000 nodes those that are not drained come first. A list that would be
+// too long first loses blockers and then nodes, drained ones before others. What
+// is left out must not lose its target. Therefore only sites whose target is the
+// most frequent one are left out, and the last listed site has that same target
+// and stands in for them: see standIn.
 func (i *intent) roster() (roster []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
 	shares := i.listed()
-	if len(shares) > fullRoster {
-		shares, omitted = shorten(shares)
+	depth := 0
+	for _, depth = range []int{blocker.MaxBlockers, 3, 1, 0} {
+		if sizeOf(shares, depth) <= rosterBytes {
+			break
+		}
 	}
-	for _, one := range shares {
-		roster = append(roster, one.status())
+	kept := shares
+	if len(shares) > plainRoster || sizeOf(shares, depth) > rosterBytes {
+		kept = shorten(shares, depth)
 	}
-	return roster, omitted
+	for _, one := range kept {
+		roster = append(roster, one.status(depth))
+	}
+	return roster, len(shares) - len(kept)
 }
 
 // listed are the sites that a status describes: all in Drain, those with a
@@ -45,8 +54,9 @@ func (i *intent) listed() []*share {
 	}
 }
 
-// shorten leaves shares out until the rest is short enough.
-func shorten(shares []*share) (kept []*share, omitted int) {
+// shorten puts shares that are not drained first and leaves others out until the
+// rest is short enough.
+func shorten(shares []*share, blockers int) []*share {
 	common := commonTarget(shares)
 	sorted := slices.Clone(shares)
 	slices.SortStableFunc(sorted, func(a, b *share) int {
@@ -57,13 +67,19 @@ func shorten(shares []*share) (kept []*share, omitted int) {
 	})
 	size := 0
 	for n, one := range sorted {
-		size += one.size()
+		size += one.size(blockers)
 		replaceable := n > 0 && sorted[n-1].site.target.set.Key() == common
 		if size > rosterBytes && replaceable {
-			return inOrder(sorted[:n]), len(sorted) - n
+			// The last one stands in and so stays the last.
+			return append(undrainedFirst(sorted[:n-1]), sorted[n-1])
 		}
 	}
-	return inOrder(sorted), 0
+	return undrainedFirst(sorted)
+}
+
+func undrainedFirst(shares []*share) []*share {
+	slices.SortStableFunc(shares, func(a, b *share) int { return cmp.Compare(ones(a.drained()), ones(b.drained())) })
+	return shares
 }
 
 // commonTarget is the target that most sites have, the least key on a tie.
@@ -81,16 +97,6 @@ func commonTarget(shares []*share) string {
 	return common
 }
 
-// inOrder puts those that are not drained first. The last one stays the last: it
-// is the one that stands in.
-func inOrder(sorted []*share) []*share {
-	last := len(sorted) - 1
-	slices.SortStableFunc(sorted[:last], func(a, b *share) int {
-		return cmp.Compare(ones(a.drained()), ones(b.drained()))
-	})
-	return sorted
-}
-
 // standIn are the drainTargets of the nodes that a status leaves out; none if it
 // lists all nodes. They are valid for nodes whose ledger shows that they belong
 // to the maintenance: one that came later has no history.
@@ -102,7 +108,7 @@ func standIn(m *v1alpha1.NodeMaintenance) []v1alpha1.DrainPlanEntry {
 	return listed[len(listed)-1].DrainTargets
 }
 
-func (s *share) status() v1alpha1.NodeMaintenanceNodeStatus {
+func (s *share) status(blockers int) v1alpha1.NodeMaintenanceNodeStatus {
 	return v1alpha1.NodeMaintenanceNodeStatus{
 		NodeRef:               v1alpha1.NodeReference{Name: s.site.node.Name},
 		DrainTargets:          s.site.target.lines,
@@ -110,7 +116,7 @@ func (s *share) status() v1alpha1.NodeMaintenanceNodeStatus {
 		PodsPendingEvacuation: s.pending,
 		PodsEvacuating:        s.evacuating,
 		PodsRetained:          s.retained,
-		Blockers:              s.blockers,
+		Blockers:              s.blockers[:min(blockers, len(s.blockers))],
 	}
 }
 
@@ -119,11 +125,19 @@ func (s *share) status() v1alpha1.NodeMaintenanceNodeStatus {
 const entryBytes = 160
 
 // size is about how many bytes the site takes in the object.
-func (s *share) size() int {
+func (s *share) size(blockers int) int {
 	size := entryBytes + len(s.site.node.Name) + len(s.message) + s.site.target.size
-	for _, b := range s.blockers {
+	for _, b := range s.blockers[:min(blockers, len(s.blockers))] {
 		text, _ := json.Marshal(b)
 		size += len(text)
+	}
+	return size
+}
+
+func sizeOf(shares []*share, blockers int) int {
+	size := 0
+	for _, one := range shares {
+		size += one.size(blockers)
 	}
 	return size
 }

@@ -71,7 +71,9 @@ func (i *intent) tally() tally {
 		t.pending += one.pending
 		t.evacuating += one.evacuating
 		t.retained += one.retained
-		t.held += one.blocked
+		for _, b := range one.hindering {
+			t.held += b.Pods
+		}
 		t.cordoned += ones(one.site.cordon.change == nil && one.site.node.Spec.Unschedulable)
 		t.fought += ones(one.site.cordon.fought)
 		t.drained += ones(one.drained())
@@ -135,9 +137,6 @@ func (i *intent) events(t tally, d *MaintenanceDecision) []event.Event {
 		events = append(events, event.NoNodes(m))
 	}
 	for _, one := range i.shares {
-		if one.site.cordon.foreign && i.holds() {
-			events = append(events, event.ForeignUncordonOf(m, one.site.node.Name))
-		}
 		events = append(events, one.drainEvents()...)
 	}
 	if became(m.Status.Conditions, d.Status.Conditions, v1alpha1.ConditionDrained, v1alpha1.ReasonDrained) {
@@ -151,16 +150,15 @@ func (s *share) drainEvents() []event.Event {
 	if s.intent.stage != v1alpha1.StageDrain {
 		return nil
 	}
-	before := ""
-	if s.observed != nil {
-		before = s.observed.DrainMessage
+	if s.observed == nil && !s.previous.set.Empty() || s.observed != nil && s.observed.DrainMessage == s.message {
+		// Nothing new, or the status leaves the site out and nobody knows.
+		return nil
 	}
-	var events []event.Event
-	if older := s.fastForwardedBy(); older != nil && before != s.message {
-		events = append(events, event.FastForwarded(s.intent.object, s.site.node.Name, older.name()))
+	if older := s.fastForwardedBy(); older != nil {
+		return []event.Event{event.FastForwarded(s.intent.object, s.site.node.Name, older.name())}
 	}
-	if s.drained() && s.observed != nil && before != s.message {
-		events = append(events, event.NodeDrained(s.site.node, s.intent.name()))
+	if s.drained() && s.observed != nil {
+		return []event.Event{event.NodeDrained(s.site.node, s.intent.name())}
 	}
-	return events
+	return nil
 }

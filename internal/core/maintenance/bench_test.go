@@ -1,0 +1,82 @@
+package maintenance_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const benchNodes, benchPods = 5000, 30
+
+// fleet is 5,000 nodes with 30 pods each under three maintenances: one of all
+// nodes, one of a half of them with selectors in its plan, one that is idle.
+func fleet(b *testing.B) *world {
+	w := newWorld(nil)
+	w.runners.DaemonSets = true
+	for n := range benchNodes {
+		name := fmt.Sprintf("node-%04d", n)
+		w.node(name).Labels = map[string]string{"half": fmt.Sprint(n % 2), "pool": "all", "kubernetes.io/hostname": name}
+		w.run(name, 10, 0, labelled("app", "web"))
+		w.run(name, 10, 1000, labelled("app", "postgres"))
+		w.run(name, 6, 2000)
+		w.run(name, 4, 2000001000, ofDaemonSet)
+	}
+	plan := []v1alpha1.DrainPlanEntry{
+		entryFor("web", v1alpha1.PodTypeDefault, 500), entry(v1alpha1.PodTypeDefault, 500),
+		entryFor("postgres", v1alpha1.PodTypeDefault, 1500), entry(v1alpha1.PodTypeDefault, 1500),
+	}
+	w.maintenance("all", v1alpha1.StageDrain, nil).Spec.NodeSelector = labelledNodes("pool", "all")
+	w.maintenance("half", v1alpha1.StageDrain, plan).Spec.NodeSelector = labelledNodes("half", "1")
+	w.maintenance("idle", v1alpha1.StageIdle, nil).Spec.NodeSelector = labelledNodes("pool", "all")
+	b.Helper()
+	return w
+}
+
+func labelledNodes(key, value string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}},
+	}}}
+}
+
+// BenchmarkDecide is a pass in the middle of a drain of everything.
+func BenchmarkDecide(b *testing.B) {
+	w := fleet(b)
+	for range 3 {
+		w.pass()
+	}
+	snapshot := w.snapshot()
+	b.ReportAllocs()
+	for b.Loop() {
+		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 3 {
+			b.Fatal("a maintenance is missing")
+		}
+	}
+}
+
+// BenchmarkDecideFirst is the pass that starts the drain of everything.
+func BenchmarkDecideFirst(b *testing.B) {
+	snapshot := fleet(b).snapshot()
+	b.ReportAllocs()
+	for b.Loop() {
+		if decision := maintenance.Decide(snapshot); len(decision.Nodes) != benchNodes {
+			b.Fatal("a node is missing")
+		}
+	}
+}
+
+// BenchmarkSelect is a pass's choice of nodes, most of which are not under
+// maintenance.
+func BenchmarkSelect(b *testing.B) {
+	w := fleet(b)
+	maintenances := []*v1alpha1.NodeMaintenance{w.maintenances[1]}
+	b.ReportAllocs()
+	for b.Loop() {
+		if selected := maintenance.Select(maintenances, w.nodes); len(selected) != benchNodes/2 {
+			b.Fatalf("selected %d nodes", len(selected))
+		}
+	}
+}

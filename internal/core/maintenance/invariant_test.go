@@ -1,0 +1,191 @@
+package maintenance_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// check asserts what has to hold in every decision. It uses brute force of its
+// own wherever it can.
+func (s *simulation) check(decision maintenance.Decision) {
+	s.t.Helper()
+	for _, d := range decision.Maintenances {
+		s.checkDrained(d)
+		s.checkGrowth(d)
+		s.checkWaiting(d, decision)
+	}
+	for _, d := range decision.Nodes {
+		s.checkEvacuated(d)
+		for _, c := range d.Conditions {
+			if c.Reason != v1alpha1.ReasonNodeMaintenance {
+				s.t.Errorf("condition %s of node %s has reason %s", c.Type, d.Node.Name, c.Reason)
+			}
+		}
+	}
+}
+
+func isTrue(conditions []metav1.Condition, conditionType string) bool {
+	return meta.IsStatusConditionTrue(conditions, conditionType)
+}
+
+func drains(m *v1alpha1.NodeMaintenance) bool {
+	return m.Spec.Stage == v1alpha1.StageDrain && m.DeletionTimestamp == nil
+}
+
+// matched are the names of the nodes of a maintenance that exist.
+func (s *simulation) matched(m *v1alpha1.NodeMaintenance) []string {
+	var names []string
+	for _, term := range m.Spec.NodeSelector.NodeSelectorTerms {
+		name := term.MatchFields[0].Values[0]
+		if slices.ContainsFunc(s.nodes, func(n *corev1.Node) bool { return n.Name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// waitsFor returns true if a maintenance waits for a pod of one of its nodes.
+func (s *simulation) waitsFor(m *v1alpha1.NodeMaintenance, node string, pod *corev1.Pod) bool {
+	depths := []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic}
+	if m.Spec.DrainDepth != "" && slices.Index(depths, podclass.Type(pod)) > slices.Index(depths, m.Spec.DrainDepth) {
+		return false
+	}
+	switch podclass.Type(pod) {
+	case v1alpha1.PodTypeDaemonSet:
+		return s.runners.DaemonSets && pod.Labels[v1alpha1.DrainLabel] != "skip"
+	case v1alpha1.PodTypeStatic:
+		return s.runners.Agents[node] && pod.Labels[v1alpha1.DrainLabel] != "skip"
+	default:
+		return pod.Labels[v1alpha1.DrainLabel] != "skip"
+	}
+}
+
+func (s *simulation) checkDrained(d maintenance.MaintenanceDecision) {
+	if !isTrue(d.Status.Conditions, v1alpha1.ConditionDrained) {
+		return
+	}
+	for _, node := range s.matched(d.Maintenance) {
+		for _, pod := range s.pods[node] {
+			if s.waitsFor(d.Maintenance, node, pod) {
+				s.t.Errorf("%s is Drained although pod %s is left on node %s", d.Maintenance.Name, pod.Name, node)
+			}
+		}
+	}
+}
+
+// checkGrowth: no line of a status disappears or sinks as long as the
+// maintenance drains the node.
+func (s *simulation) checkGrowth(d maintenance.MaintenanceDecision) {
+	if !drains(d.Maintenance) {
+		return
+	}
+	for _, was := range d.Maintenance.Status.NodeStatuses {
+		for _, is := range d.Status.NodeStatuses {
+			if is.NodeRef != was.NodeRef {
+				continue
+			}
+			for _, line := range was.DrainTargets {
+				if !slices.ContainsFunc(is.DrainTargets, func(now v1alpha1.DrainPlanEntry) bool { return sameLine(line, now) && now.PodPriority >= line.PodPriority }) {
+					s.t.Errorf("%s: targets of node %s shrink from %s to %s", d.Maintenance.Name, was.NodeRef.Name, targets(was.DrainTargets), targets(is.DrainTargets))
+				}
+			}
+		}
+	}
+}
+
+func sameLine(a, b v1alpha1.DrainPlanEntry) bool {
+	return a.PodType == b.PodType && metav1.FormatLabelSelector(a.PodSelector) == metav1.FormatLabelSelector(b.PodSelector)
+}
+
+var waitingFor = regexp.MustCompile(`^Waiting for nodes? (.*)\.$`)
+
+// checkWaiting: who waits, waits for a node that evacuates.
+func (s *simulation) checkWaiting(d maintenance.MaintenanceDecision, decision maintenance.Decision) {
+	for _, status := range d.Status.NodeStatuses {
+		found := waitingFor.FindStringSubmatch(status.DrainMessage)
+		if found == nil {
+			continue
+		}
+		text, _, _ := strings.Cut(found[1], " and ")
+		for _, name := range strings.Split(text, ", ") {
+			name, _, _ = strings.Cut(name, " (")
+			if !evacuates(decision, name) {
+				s.t.Errorf("%s says of node %s %q, but that one does not evacuate", d.Maintenance.Name, status.NodeRef.Name, status.DrainMessage)
+			}
+		}
+	}
+}
+
+func evacuates(decision maintenance.Decision, node string) bool {
+	return slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
+		return slices.ContainsFunc(d.Status.NodeStatuses, func(status v1alpha1.NodeMaintenanceNodeStatus) bool {
+			return status.NodeRef.Name == node && strings.HasPrefix(status.DrainMessage, "Evacuating")
+		})
+	})
+}
+
+// checkEvacuated: nobody leaves before every maintenance of the node that has
+// pods left has come to it, unless history covers it. Plans with selectors do not
+// promise that.
+func (s *simulation) checkEvacuated(d maintenance.NodeDecision) {
+	for _, pod := range d.Evacuate {
+		if podclass.Terminal(pod) || s.evacuations[pod.UID] != nil {
+			s.t.Errorf("pod %s of node %s is evacuated again", pod.Name, d.Node.Name)
+		}
+		wanted := false
+		for _, m := range s.maintenances {
+			if !drains(m) || !slices.Contains(s.matched(m), d.Node.Name) {
+				continue
+			}
+			wanted = wanted || s.waitsFor(m, d.Node.Name, pod)
+			if !s.selectors && !s.reached(m, pod) && !s.history(d.Node.Name).Covers(pod) {
+				s.t.Errorf("pod %s of node %s is evacuated before %s has come to it", pod.Name, d.Node.Name, m.Name)
+			}
+		}
+		if !wanted || strings.HasPrefix(pod.Labels[v1alpha1.DrainLabel], "wait") {
+			s.t.Errorf("pod %s of node %s is evacuated although nobody wants that", pod.Name, d.Node.Name)
+		}
+	}
+}
+
+// history is what the statuses of all maintenances in Drain say of a node.
+func (s *simulation) history(node string) drainplan.Set {
+	var all []v1alpha1.DrainPlanEntry
+	for _, m := range s.maintenances {
+		for _, status := range m.Status.NodeStatuses {
+			if drains(m) && status.NodeRef.Name == node && slices.Contains(s.matched(m), node) {
+				all = append(all, status.DrainTargets...)
+			}
+		}
+	}
+	return drainplan.NewSet(drainplan.Parse(all)...)
+}
+
+// reached returns true if a maintenance without pods left, or whose first plan
+// entry with pods left does not come before all entries that cover the pod.
+func (s *simulation) reached(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) bool {
+	for _, spec := range drainplan.Normalise(m.Spec.DrainPlan) {
+		one := drainplan.NewSet(drainplan.Parse([]v1alpha1.DrainPlanEntry{spec})...)
+		if one.Covers(pod) {
+			return true
+		}
+		for _, node := range s.matched(m) {
+			for _, other := range s.pods[node] {
+				if s.waitsFor(m, node, other) && one.Covers(other) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,315 @@
+package maintenance_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	simulations = 150
+	unrest      = 40  // passes during which everything may happen
+	patience    = 400 // passes after which everything has to be drained
+)
+
+// A simulation lets things happen at random and a pass run after each, until
+// nothing new comes. What must hold after every pass is in invariant_test.go.
+type simulation struct {
+	*world
+	t      *testing.T
+	random *rand.Rand
+	// selectors is true if drain plans may have selectors.
+	selectors bool
+	// before is what nodes were before anybody touched them.
+	before map[string]bool
+	// freed is true if a maintenance went straight from Idle to Complete: that may
+	// lift a person's cordon.
+	freed bool
+}
+
+func TestSimulation(t *testing.T) {
+	for seed := range uint64(simulations) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			s := newSimulation(t, seed)
+			for range unrest {
+				s.happen()
+				s.step(true)
+			}
+			s.drainAll()
+			s.completeAll()
+		})
+	}
+}
+
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	s := &simulation{
+		world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 4212)), selectors: seed%2 == 0,
+		before: map[string]bool{},
+	}
+	s.runners.DaemonSets = s.random.IntN(2) == 0
+	s.runners.Agents = map[string]bool{"node-0": true}
+	for range 2 + s.random.IntN(4) {
+		s.join()
+	}
+	for range 5 * len(s.nodes) {
+		s.bear()
+	}
+	return s
+}
+
+func (s *simulation) chance(percent int) bool { return s.random.IntN(100) < percent }
+
+func pick[T any](s *simulation, from []T) T { return from[s.random.IntN(len(from))] }
+
+func (s *simulation) join() {
+	node := s.node(fmt.Sprintf("node-%d", len(s.nodes)))
+	node.Spec.Unschedulable = s.chance(20)
+	s.before[node.Name] = node.Spec.Unschedulable
+}
+
+func (s *simulation) bear() {
+	pod := s.run(pick(s, s.nodes).Name, 1, pick(s, []int32{-5, 0, 1000, 1000, 5000, 2000000000}))[0]
+	pod.Labels = map[string]string{"app": pick(s, []string{"x", "y", "z"})}
+	switch s.random.IntN(10) {
+	case 0:
+		ofDaemonSet(pod)
+	case 1:
+		static(pod)
+	case 2:
+		pod.Labels[v1alpha1.DrainLabel] = pick(s, []string{"skip", "wait-completed", "nonsense"})
+	}
+}
+
+func (s *simulation) plan() []v1alpha1.DrainPlanEntry {
+	var plan []v1alpha1.DrainPlanEntry
+	for range s.random.IntN(5) {
+		one := entry(pick(s, []v1alpha1.PodType{"", v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet}), pick(s, []int32{-5, 0, 1000, 5000}))
+		if s.selectors && s.chance(50) {
+			one.PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(s, []string{"x", "y", "z"})}}
+		}
+		plan = append(plan, one)
+	}
+	return plan
+}
+
+func (s *simulation) someNodes() []string {
+	var names []string
+	for _, node := range s.nodes {
+		if s.chance(60) {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+// happen is one thing that somebody else does.
+func (s *simulation) happen() {
+	stages := []v1alpha1.NodeMaintenanceStage{v1alpha1.StageIdle, v1alpha1.StageCordon, v1alpha1.StageDrain, v1alpha1.StageComplete}
+	s.now = s.now.Add(time.Duration(s.random.IntN(90)) * time.Second)
+	switch s.random.IntN(9) {
+	case 0:
+		if len(s.maintenances) < 4 {
+			m := s.maintenance(fmt.Sprintf("m-%d", s.born+len(s.maintenances)), pick(s, stages[:3]), s.plan(), s.someNodes()...)
+			m.CreationTimestamp = metav1.NewTime(s.now.Truncate(time.Minute))
+			m.Spec.DrainDepth = pick(s, []v1alpha1.PodType{"", v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic})
+		}
+	case 1, 2:
+		s.bear()
+	case 3:
+		s.kill(pick(s, s.nodes).Name)
+	case 4:
+		if node := pick(s, s.nodes); node.Annotations != nil {
+			node.Spec.Unschedulable = false
+		}
+	case 5:
+		if len(s.maintenances) > 0 {
+			m := pick(s, s.maintenances)
+			was := slices.Index(stages, m.Spec.Stage)
+			m.Spec.Stage = stages[min(3, was+pick(s, []int{0, 1, 1, 1, 3}))]
+			s.freed = s.freed || was < 2 && m.Spec.Stage == v1alpha1.StageComplete
+		}
+	case 6:
+		if len(s.maintenances) > 0 && s.chance(30) {
+			pick(s, s.maintenances).Spec.NodeSelector = named(s.someNodes()...)
+		}
+	default:
+		s.finish(50)
+	}
+	if len(s.maintenances) > 0 && s.chance(3) {
+		s.delete(pick(s, s.maintenances))
+	}
+}
+
+// delete deletes as the API server does: an object with finalizers stays.
+func (s *simulation) delete(m *v1alpha1.NodeMaintenance) {
+	if m.DeletionTimestamp == nil {
+		m.DeletionTimestamp = &metav1.Time{Time: s.now}
+	}
+	s.maintenances = slices.DeleteFunc(s.maintenances, func(m *v1alpha1.NodeMaintenance) bool {
+		return m.DeletionTimestamp != nil && len(m.Finalizers) == 0
+	})
+}
+
+func (s *simulation) kill(node string) {
+	if len(s.pods[node]) == 0 {
+		return
+	}
+	gone := pick(s, s.pods[node])
+	delete(s.evacuations, gone.UID)
+	s.pods[node] = slices.DeleteFunc(s.pods[node], func(pod *corev1.Pod) bool { return pod == gone })
+}
+
+// finish ends evacuations and waits for completion.
+func (s *simulation) finish(percent int) {
+	for name := range s.before {
+		s.pods[name] = slices.DeleteFunc(s.pods[name], func(pod *corev1.Pod) bool {
+			_, evacuating := s.evacuations[pod.UID]
+			waited := pod.Labels[v1alpha1.DrainLabel] == "wait-completed"
+			if gone := (evacuating || waited) && s.chance(percent); !gone {
+				return false
+			}
+			delete(s.evacuations, pod.UID)
+			return true
+		})
+	}
+}
+
+// step is one pass. With failures on, statuses are written late, records fail
+// and the manager stops in the middle.
+func (s *simulation) step(failures bool) maintenance.Decision {
+	s.t.Helper()
+	snapshot := s.snapshot()
+	decision := s.decide(snapshot)
+	if again := maintenance.Decide(s.shuffled(snapshot)); !reflect.DeepEqual(decision, again) {
+		s.t.Fatalf("the order of the snapshot makes a difference:\n%s", cmp.Diff(decision, again))
+	}
+	s.check(decision)
+	failed := map[string]bool{}
+	for i := range decision.Maintenances {
+		d := &decision.Maintenances[i]
+		switch {
+		case failures && d.Record && s.chance(10):
+			failed[d.Maintenance.Name] = true
+		case failures && !d.Record && !d.DropFinalizer && s.chance(30): // written late
+		default:
+			s.record(d)
+		}
+	}
+	for i := range decision.Nodes {
+		d := &decision.Nodes[i]
+		if failures && s.chance(10) || slices.ContainsFunc(d.Maintenances, func(name string) bool { return failed[name] }) {
+			continue
+		}
+		for _, pod := range d.Evacuate {
+			if !s.history(d.Node.Name).Covers(pod) {
+				s.t.Errorf("pod %s of node %s is evacuated without a record", pod.Name, d.Node.Name)
+			}
+		}
+		s.act(d)
+	}
+	s.delete(&v1alpha1.NodeMaintenance{})
+	return decision
+}
+
+// decide decides and sees to it that the snapshot stays as it was.
+func (s *simulation) decide(snapshot maintenance.Snapshot) maintenance.Decision {
+	if !s.chance(20) {
+		return maintenance.Decide(snapshot)
+	}
+	before := fingerprint(s.t, snapshot)
+	decision := maintenance.Decide(snapshot)
+	if after := fingerprint(s.t, snapshot); after != before {
+		s.t.Fatalf("Decide changed its input:\n%s", cmp.Diff(before, after))
+	}
+	return decision
+}
+
+func (s *simulation) shuffled(snapshot maintenance.Snapshot) maintenance.Snapshot {
+	shuffle := snapshot
+	shuffle.Maintenances = shuffledSlice(s, snapshot.Maintenances)
+	shuffle.Nodes = shuffledSlice(s, snapshot.Nodes)
+	shuffle.Pods = map[string][]*corev1.Pod{}
+	for node, pods := range snapshot.Pods {
+		shuffle.Pods[node] = shuffledSlice(s, pods)
+	}
+	return shuffle
+}
+
+func shuffledSlice[T any](s *simulation, all []T) []T {
+	all = slices.Clone(all)
+	s.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+func fingerprint(t *testing.T, snapshot maintenance.Snapshot) string {
+	text, err := json.Marshal(snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// drainAll lets the evacuations finish and nothing new come.
+func (s *simulation) drainAll() {
+	for range patience {
+		decision := s.step(false)
+		s.finish(50)
+		if s.allDrained(decision) {
+			return
+		}
+	}
+	for _, m := range s.maintenances {
+		s.t.Logf("%s %s: %q", m.Name, m.Spec.Stage, lines(m))
+	}
+	s.t.Fatal("the drain does not end")
+}
+
+func (s *simulation) allDrained(decision maintenance.Decision) bool {
+	return !slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
+		return d.Maintenance.Spec.Stage == v1alpha1.StageDrain && d.Maintenance.DeletionTimestamp == nil && !isTrue(d.Status.Conditions, v1alpha1.ConditionDrained)
+	})
+}
+
+// completeAll deletes every maintenance and expects all nodes back as they were.
+func (s *simulation) completeAll() {
+	for _, m := range slices.Clone(s.maintenances) {
+		s.delete(m)
+	}
+	for range 10 {
+		s.step(false)
+	}
+	if len(s.maintenances) > 0 {
+		s.t.Errorf("%d maintenances are left, the first is %s", len(s.maintenances), s.maintenances[0].Name)
+	}
+	if len(s.evacuations) > 0 {
+		s.t.Errorf("%d evacuations are left", len(s.evacuations))
+	}
+	for _, node := range s.nodes {
+		if node.Annotations != nil {
+			s.t.Errorf("node %s still has a ledger: %s", node.Name, node.Annotations)
+		}
+		if node.Spec.Unschedulable && !s.before[node.Name] {
+			s.t.Errorf("node %s stays cordoned", node.Name)
+		}
+		if !node.Spec.Unschedulable && s.before[node.Name] && !s.freed {
+			s.t.Errorf("a person's cordon of node %s is lifted", node.Name)
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Status == corev1.ConditionTrue {
+				s.t.Errorf("node %s still announces %s", node.Name, c.Type)
+			}
+		}
+	}
+}
+
