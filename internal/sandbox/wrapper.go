@@ -37,17 +37,23 @@ type command struct{ name, pkg string }
 func wrappers(version string) []wrapper {
 	const cmd = "k8s.io/kubernetes/cmd/"
 	return []wrapper{
-		{name: "etcd", module: "go.etcd.io/etcd/server/v3", version: etcdVersion,
-			commands: []command{{"etcd", "go.etcd.io/etcd/server/v3"}}},
-		{name: "kwok", module: "sigs.k8s.io/kwok", version: kwokVersion,
-			commands: []command{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}}},
-		{name: "kubernetes", module: "k8s.io/kubernetes", version: "v" + version, staging: stagingVersion(version),
+		{
+			name: "etcd", module: "go.etcd.io/etcd/server/v3", version: etcdVersion,
+			commands: []command{{"etcd", "go.etcd.io/etcd/server/v3"}},
+		},
+		{
+			name: "kwok", module: "sigs.k8s.io/kwok", version: kwokVersion,
+			commands: []command{{"kwok", "sigs.k8s.io/kwok/cmd/kwok"}},
+		},
+		{
+			name: "kubernetes", module: "k8s.io/kubernetes", version: "v" + version, staging: stagingVersion(version),
 			commands: []command{
 				{"kube-apiserver", cmd + "kube-apiserver"},
 				{"kube-controller-manager", cmd + "kube-controller-manager"},
 				{"kube-scheduler", cmd + "kube-scheduler"},
 				{"kubectl", cmd + "kubectl"},
-			}},
+			},
+		},
 	}
 }
 
@@ -126,8 +132,6 @@ func (w wrapper) write(ctx context.Context, dir string) error {
 }
 
 // wrap turns the go.mod of the wrapped module into that of the wrapper.
-// Siblings that upstream replaces by folders of its own repository are taken
-// from their published modules, in the version that belongs to it.
 func (w wrapper) wrap(upstream []byte) ([]byte, error) {
 	f, err := modfile.Parse("go.mod", upstream, nil)
 	if err != nil {
@@ -137,19 +141,8 @@ func (w wrapper) wrap(upstream []byte) ([]byte, error) {
 		return nil, err
 	}
 	f.DropToolchainStmt() // any Go that is new enough will do
-	for _, r := range f.Replace {
-		if r.New.Version != "" {
-			continue
-		}
-		path, local := r.Old.Path, r.New.Path
-		if err := f.DropReplace(path, r.Old.Version); err != nil {
-			return nil, err
-		}
-		if w.staging != "" && strings.HasPrefix(local, "./staging/") {
-			if err := f.AddReplace(path, "", path, w.staging); err != nil {
-				return nil, err
-			}
-		}
+	if err := w.replaceSiblings(f); err != nil {
+		return nil, err
 	}
 	if err := f.AddRequire(w.module, w.version); err != nil {
 		return nil, err
@@ -164,6 +157,27 @@ func (w wrapper) wrap(upstream []byte) ([]byte, error) {
 		return nil, err
 	}
 	return append([]byte(wrapperHeader), bytes.TrimLeft(out, "\n")...), nil
+}
+
+// replaceSiblings takes what upstream replaces by folders of its own repository
+// from the published modules. Kubernetes requires its siblings in a version that
+// does not exist, so they are replaced by the one that belongs to it.
+func (w wrapper) replaceSiblings(f *modfile.File) error {
+	for _, r := range f.Replace {
+		if r.New.Version != "" {
+			continue
+		}
+		var err error
+		if strings.HasPrefix(r.New.Path, "./staging/") {
+			err = f.AddReplace(r.Old.Path, r.Old.Version, r.Old.Path, w.staging)
+		} else {
+			err = f.DropReplace(r.Old.Path, r.Old.Version)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // download fetches a module and returns its folder in the module cache.

@@ -8,13 +8,13 @@ package demo
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"io"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -81,44 +81,50 @@ func (d Demo) Run(ctx context.Context) (err error) {
 
 // drain drains a node, gives it back, and tells the story.
 func (d Demo) drain(ctx context.Context, c client.WithWatch, node string) error {
-	story := newStory(node, plan, printer(d.Out, d.Colour))
-	bounded, cancel := context.WithTimeout(ctx, drainWithin)
+	ctx, cancel := context.WithTimeoutCause(ctx, drainWithin, errTooLong)
 	defer cancel()
-	changes, err := watchAll(bounded, c, node)
+	changes, err := watchAll(ctx, c, node)
 	if err != nil {
 		return err
 	}
 	d.printOpening(node)
-	start := time.Now()
+	t := &teller{story: newStory(node, plan, printer(d.Out, d.Colour)), changes: changes, start: time.Now()}
 	if err := c.Create(ctx, newMaintenance(node)); err != nil {
 		return fmt.Errorf("create NodeMaintenance: %w", err)
 	}
-	follow := func(reached func() bool, what string) error {
-		for !reached() {
-			select {
-			case change := <-changes:
-				if err := story.see(time.Since(start), change); err != nil {
-					return err
-				}
-			case <-bounded.Done():
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				return fmt.Errorf("%s is not %s after %s: %s", node, what, drainWithin, story.lastStatus())
-			}
-		}
-		return nil
-	}
-	if err := follow(story.isDrained, "drained"); err != nil {
+	if err := t.tellUntil(ctx, t.story.isDrained); err != nil {
 		return err
 	}
 	if err := complete(ctx, c); err != nil {
 		return err
 	}
-	if err := follow(story.isBack, "schedulable"); err != nil {
+	if err := t.tellUntil(ctx, t.story.isBack); err != nil {
 		return err
 	}
-	story.printSummary(d.Out)
+	t.story.printSummary(d.Out)
+	return nil
+}
+
+var errTooLong = fmt.Errorf("the node is not back after %s", drainWithin)
+
+// teller tells a story as the changes come in.
+type teller struct {
+	story   *story
+	changes <-chan watch.Event
+	start   time.Time
+}
+
+func (t *teller) tellUntil(ctx context.Context, reached func() bool) error {
+	for !reached() {
+		select {
+		case change := <-t.changes:
+			if err := t.story.see(time.Since(t.start), change); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %s", context.Cause(ctx), t.story.lastStatus())
+		}
+	}
 	return nil
 }
 
