@@ -25,26 +25,42 @@ func asking(wait int32, status metav1.Status) metav1.Status {
 	return status
 }
 
-func TestClassify(t *testing.T) {
-	const (
-		violates = "Cannot evict pod as it would violate the pod's disruption budget."
-		exhaust  = "The disruption budget web needs 3 healthy pods and has 3 currently"
-		behind   = "The disruption budget web is still being processed by the server."
-		pending  = "The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB controller"
-		several  = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-		otherUID = "Operation cannot be fulfilled on Pod \"web-0\": the UID in the precondition (0f1e) does not match the UID in record (2d3c). The object might have been deleted and then recreated"
-		raced    = "Operation cannot be fulfilled on pods \"web-0\": the object has been modified; please apply your changes to the latest version and try again"
-		storm    = "Timeout: couldn't update PodDisruptionBudget \"web\" due to conflicts"
-		denied   = "admission webhook \"guard.example.com\" denied the request: not on a Friday"
-		closing  = "pods \"web-0\" is forbidden: unable to create new content in namespace shop because it is being terminated"
-	)
-	byBudget := func(message string) metav1.StatusCause {
-		return metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message}
+// What the API server says, word for word.
+const (
+	violates = "Cannot evict pod as it would violate the pod's disruption budget."
+	exhaust  = "The disruption budget web needs 3 healthy pods and has 3 currently"
+	behind   = "The disruption budget web is still being processed by the server."
+	pending  = "The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB controller"
+	several  = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+	otherUID = "Operation cannot be fulfilled on Pod \"web-0\": the UID in the precondition (0f1e) does not match the UID in record (2d3c). The object might have been deleted and then recreated"
+	raced    = "Operation cannot be fulfilled on pods \"web-0\": the object has been modified; please apply your changes to the latest version and try again"
+	storm    = "Timeout: couldn't update PodDisruptionBudget \"web\" due to conflicts"
+	denied   = "admission webhook \"guard.example.com\" denied the request: not on a Friday"
+	closing  = "pods \"web-0\" is forbidden: unable to create new content in namespace shop because it is being terminated"
+)
+
+func byBudget(message string) metav1.StatusCause {
+	return metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message}
+}
+
+type exchange struct {
+	answer metav1.Status
+	want   evacuation.Outcome
+}
+
+func checkExchanges(t *testing.T, exchanges map[string]exchange) {
+	t.Helper()
+	for name, tc := range exchanges {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, evacuation.Classify(tc.answer)); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
 	}
-	tests := map[string]struct {
-		answer metav1.Status
-		want   evacuation.Outcome
-	}{
+}
+
+func TestClassifyBudgets(t *testing.T) {
+	checkExchanges(t, map[string]exchange{
 		"evicted": {metav1.Status{Status: metav1.StatusSuccess, Code: 201}, evacuation.Outcome{Result: evacuation.Evicted}},
 		"gone":    {failure(404, `pods "web-0" not found`), evacuation.Outcome{Result: evacuation.Gone}},
 		"another pod has its name": {
@@ -73,6 +89,11 @@ func TestClassify(t *testing.T) {
 			failure(500, several),
 			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerMultiplePDBs, Message: several},
 		},
+	})
+}
+
+func TestClassifyRefusals(t *testing.T) {
+	checkExchanges(t, map[string]exchange{
 		"a webhook": {
 			failure(403, denied),
 			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: denied},
@@ -103,6 +124,11 @@ func TestClassify(t *testing.T) {
 				Message: "pods \"web-0\" is forbidden: User \"x\" cannot create resource \"pods/eviction\"",
 			},
 		},
+	})
+}
+
+func TestClassifyWhatPasses(t *testing.T) {
+	checkExchanges(t, map[string]exchange{
 		"a lost race for the pod": {
 			failure(409, raced),
 			evacuation.Outcome{Result: evacuation.Contended, Type: v1alpha1.BlockerEvictionError, Message: raced},
@@ -130,12 +156,5 @@ func TestClassify(t *testing.T) {
 			asking(-1, failure(429, "slow down")),
 			evacuation.Outcome{Result: evacuation.Throttled, Type: v1alpha1.BlockerEvictionError, Message: "slow down"},
 		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, evacuation.Classify(tc.answer)); diff != "" {
-				t.Errorf("outcome (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }

@@ -122,11 +122,12 @@ func summary(d evacuation.Decision) verdict {
 	return v
 }
 
-func check(t *testing.T, tests map[string]struct {
+type story struct {
 	snapshot evacuation.Snapshot
 	want     verdict
-},
-) {
+}
+
+func check(t *testing.T, tests map[string]story) {
 	t.Helper()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,11 +144,6 @@ func check(t *testing.T, tests map[string]struct {
 			}
 		})
 	}
-}
-
-type story = struct {
-	snapshot evacuation.Snapshot
-	want     verdict
 }
 
 const ours = v1alpha1.NodeMaintenanceInstigator
@@ -289,6 +285,12 @@ func TestTurns(t *testing.T) {
 				Message: "Evacuator mover.example.com has no progress timestamp; its time begins now.",
 			},
 		},
+	})
+}
+
+func TestHandOver(t *testing.T) {
+	const turn = 1800 * time.Second
+	check(t, map[string]story{
 		"completed and still there: the next one": {
 			of(webPod(), active("mover.example.com", at(0)), completed),
 			verdict{

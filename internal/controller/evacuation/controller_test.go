@@ -1,0 +1,330 @@
+package evacuation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+// webPod is a pod of the application web; a lower number is older.
+func webPod(number int, annotations ...string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: fmt.Sprintf("web-%d", number), UID: types.UID(fmt.Sprintf("uid-%d", number)),
+		CreationTimestamp: metav1.Time{Time: dawn.Add(time.Duration(number) * time.Second)},
+		Labels:            map[string]string{"app": "web"},
+	}}
+	for i, class := range annotations {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.EvacuatorAnnotationPrefix+class, fmt.Sprint(100-i))
+	}
+	return p
+}
+
+func asked(pod *corev1.Pod) *v1alpha1.Evacuation {
+	return core.New(pod, v1alpha1.NodeMaintenanceInstigator)
+}
+
+func webBudget(allowed int32) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: allowed},
+	}
+}
+
+func answered(code int32, message string, causes ...metav1.StatusCause) metav1.Status {
+	return metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Message: message, Details: &metav1.StatusDetails{Causes: causes},
+	}
+}
+
+func overBudget(message string) metav1.Status {
+	return answered(429, "Cannot evict pod as it would violate the pod's disruption budget.",
+		metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message})
+}
+
+const (
+	exhausted = "The disruption budget web needs 3 healthy pods and has 3 currently"
+	denial    = `admission webhook "guard.example.com" denied the request: not on a Friday`
+)
+
+func TestAnOrdinaryPodTakesThreeWrites(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0)
+	s := newStage(t, pod, asked(pod))
+	s.calm()
+	if s.podExists(pod) || s.evacuation(pod) != nil {
+		t.Error("the pod and its evacuation should be gone")
+	}
+	if s.writes != 3 {
+		t.Errorf("%d writes, want an eviction, a patch and a delete", s.writes)
+	}
+}
+
+func TestRefusalsAreToldInTheServersWords(t *testing.T) {
+	t.Parallel()
+	const several = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+	tests := map[string]struct {
+		answer  metav1.Status
+		after   time.Duration
+		reason  v1alpha1.BlockerType
+		message string
+	}{
+		"budget":  {overBudget(exhausted), settle, v1alpha1.BlockerPDBExhausted, exhausted},
+		"webhook": {answered(403, denial), settle, v1alpha1.BlockerWebhookDenied, denial},
+		"several": {answered(500, several), settle, v1alpha1.BlockerMultiplePDBs, several},
+		"namespace": {
+			answered(403, "it is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}),
+			settle, v1alpha1.BlockerNamespaceTerminating, "it is being terminated",
+		},
+		"network": {
+			metav1.Status{Status: metav1.StatusFailure, Message: "connection refused"},
+			settle, v1alpha1.BlockerEvictionError, "The API server did not answer: connection refused",
+		},
+		"throttling that does not end":  {answered(429, "slow down"), 10 * time.Second, v1alpha1.BlockerEvictionError, "slow down"},
+		"contention that does not end":  {answered(409, "try again"), 10 * time.Second, v1alpha1.BlockerEvictionError, "try again"},
+		"a timeout that does not end":   {answered(504, "Timeout: conflicts"), 10 * time.Second, v1alpha1.BlockerEvictionError, "Timeout: conflicts"},
+		"an answer that nobody foresaw": {answered(418, "I'm a teapot"), settle, v1alpha1.BlockerEvictionError, "I'm a teapot"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := webPod(0)
+			s := newStage(t, pod, asked(pod), webBudget(0))
+			s.answers[pod.Name] = tc.answer
+			s.calm()
+			if e := s.evacuation(pod); e.Status.Message != "" {
+				t.Errorf("a refusal that has not lasted is written: %s", e.Status.Message)
+			}
+			s.pass(tc.after)
+			expectRefusal(t, s.evacuation(pod).Status, tc.reason, tc.message)
+			delete(s.answers, pod.Name)
+			s.pass(time.Minute)
+			if s.podExists(pod) || s.evacuation(pod) != nil {
+				t.Error("the pod and its evacuation should be gone when nothing refuses any more")
+			}
+		})
+	}
+}
+
+func expectRefusal(t *testing.T, status v1alpha1.EvacuationStatus, reason v1alpha1.BlockerType, message string) {
+	t.Helper()
+	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
+	if refused == nil || refused.Reason != string(reason) || refused.Message != message {
+		t.Fatalf("condition = %+v, want %s: %s", refused, reason, message)
+	}
+	if want := "Eviction refused: " + message; status.Message != want {
+		t.Errorf("message = %q, want %q", status.Message, want)
+	}
+	if status.FailedEvictionCounter == 0 {
+		t.Error("no failed eviction is counted")
+	}
+}
+
+func TestAPassingAnswerIsNotWritten(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0)
+	s := newStage(t, pod, asked(pod))
+	s.answers[pod.Name] = answered(409, "try again")
+	s.calm()
+	s.pass(500 * time.Millisecond)
+	delete(s.answers, pod.Name)
+	s.pass(time.Second)
+	if s.refused[pod.Name] < 2 || s.evicted[pod.Name] != 1 {
+		t.Errorf("refused %d times, evicted %d times, want a few and one", s.refused[pod.Name], s.evicted[pod.Name])
+	}
+	if want := s.refused[pod.Name] + 3; s.writes != want {
+		t.Errorf("%d writes, want %d: no status for what passes", s.writes, want)
+	}
+}
+
+func TestAPodThatIsGoneOrReplacedIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	gone, replaced := webPod(0), webPod(1)
+	again := webPod(1)
+	again.UID = "uid-again"
+	s := newStage(t, again, asked(gone), asked(replaced))
+	s.calm()
+	if s.evacuation(gone) != nil || s.evacuation(replaced) != nil {
+		t.Error("the evacuations should be gone")
+	}
+	if !s.podExists(again) || len(s.evicted) != 0 {
+		t.Errorf("the pod that came again should stay, evicted: %v", s.evicted)
+	}
+}
+
+func TestAPodThatVanishesMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]metav1.Status{
+		"not found":   answered(404, `pods "web-0" not found`),
+		"another UID": answered(409, "the UID in the precondition (uid-0) does not match the UID in record (uid-1)."),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := webPod(0)
+			s := newStage(t, pod, asked(pod))
+			s.answers[pod.Name] = answer
+			s.calm()
+			s.must(s.client.Delete(t.Context(), pod))
+			s.podDeleted(pod)
+			s.calm()
+			if s.refused[pod.Name] != 1 || s.evacuation(pod) != nil {
+				t.Errorf("asked %d times, evacuation %v; want one try and a clean end", s.refused[pod.Name], s.evacuation(pod))
+			}
+		})
+	}
+}
+
+func TestOneBlockedPodHoldsNobody(t *testing.T) {
+	t.Parallel()
+	objects := []client.Object{webBudget(1)}
+	var pods []*corev1.Pod
+	for i := range 20 {
+		pods = append(pods, webPod(i))
+		objects = append(objects, pods[i], asked(pods[i]))
+	}
+	s := newStage(t, objects...)
+	s.answers[pods[0].Name] = answered(403, denial)
+	s.calm()
+	for _, pod := range pods[1:] {
+		if s.podExists(pod) {
+			t.Errorf("%s is held back by %s", pod.Name, pods[0].Name)
+		}
+	}
+	s.pass(2 * time.Second)
+	if e := s.evacuation(pods[0]); e == nil || e.Status.Message != "Eviction refused: "+denial {
+		t.Errorf("the blocked pod should say why: %+v", e)
+	}
+}
+
+func TestAnOpeningBudgetIsUsedAtOnceAndByTheOldest(t *testing.T) {
+	t.Parallel()
+	objects := []client.Object{webBudget(0)}
+	var pods []*corev1.Pod
+	for i := range 6 {
+		pods = append(pods, webPod(i))
+		objects = append(objects, pods[i], asked(pods[i]))
+	}
+	s := newStage(t, objects...)
+	for _, pod := range pods {
+		s.answers[pod.Name] = overBudget(exhausted)
+	}
+	s.calm()
+	for _, oldest := range pods[:2] {
+		delete(s.answers, oldest.Name)
+	}
+	s.budgetEvent(webBudget(0), webBudget(2))
+	s.calm()
+	want := map[string]int{"web-0": 1, "web-1": 1}
+	if diff := cmp.Diff(want, s.evicted); diff != "" {
+		t.Errorf("evicted without any time passing (-want +got):\n%s", diff)
+	}
+	for _, pod := range pods[:2] {
+		if s.refused[pod.Name] != 1 {
+			t.Errorf("%s was refused %d times, want once", pod.Name, s.refused[pod.Name])
+		}
+	}
+}
+
+func TestAStaleOrClosedBudgetWakesNobody(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0)
+	s := newStage(t, webBudget(0), pod, asked(pod))
+	s.answers[pod.Name] = overBudget(exhausted)
+	s.calm()
+	stale := webBudget(5)
+	stale.Generation, stale.Status.ObservedGeneration = 2, 1
+	before := webBudget(0)
+	before.Generation = 2
+	s.budgetEvent(before, stale)
+	s.budgetEvent(webBudget(0), webBudget(0))
+	s.calm()
+	if s.refused[pod.Name] != 1 {
+		t.Errorf("asked %d times, want once", s.refused[pod.Name])
+	}
+	s.budgetEvent(webBudget(0), stale)
+	s.calm()
+	if s.refused[pod.Name] != 2 {
+		t.Errorf("asked %d times, want again because the budget's spec is another", s.refused[pod.Name])
+	}
+}
+
+func TestReportsAreRare(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0)
+	s := newStage(t, webBudget(0), pod, asked(pod))
+	s.answers[pod.Name] = overBudget(exhausted)
+	s.calm()
+	for range 25 {
+		s.budgetEvent(webBudget(0), webBudget(1))
+		s.calm()
+		s.pass(time.Second)
+	}
+	if reports := s.writes - s.refused[pod.Name]; reports != 1 {
+		t.Errorf("%d status writes in 25 s for the same words, want 1", reports)
+	}
+	s.pass(time.Minute)
+	e := s.evacuation(pod)
+	if int(e.Status.FailedEvictionCounter) < 26 {
+		t.Errorf("counter = %d, want all %d", e.Status.FailedEvictionCounter, s.refused[pod.Name])
+	}
+	s.answers[pod.Name] = overBudget("The disruption budget web needs 3 healthy pods and has 2 currently")
+	s.budgetEvent(webBudget(0), webBudget(1))
+	s.calm()
+	s.pass(settle)
+	if e := s.evacuation(pod); !strings.Contains(e.Status.Message, "has 2 currently") {
+		t.Errorf("message = %q, want the new words", e.Status.Message)
+	}
+}
+
+// TestAKilledControllerContinues kills the controller after each of its writes
+// in turn; a new one that remembers nothing reaches the same end.
+func TestAKilledControllerContinues(t *testing.T) {
+	t.Parallel()
+	for killAfter := 1; ; killAfter++ {
+		moved, held := webPod(0, "mover.example.com"), webPod(1)
+		unresolved := asked(moved)
+		unresolved.Spec.Evacuators = nil
+		s := newStage(t, webBudget(0), moved, held, unresolved, asked(held))
+		s.answers[held.Name] = overBudget(exhausted)
+		s.killAfter = killAfter
+		play := func() {
+			_ = s.settle() // A killed controller fails; what matters is how it ends.
+			s.clock.Step(settle)
+			s.queue = append(s.queue, client.ObjectKeyFromObject(asked(held)))
+			_ = s.settle()
+			s.clock.Step(time.Hour)
+			delete(s.answers, held.Name)
+			s.queue = append(s.queue, client.ObjectKeyFromObject(asked(moved)), client.ObjectKeyFromObject(asked(held)))
+			_ = s.settle()
+		}
+		play()
+		survived := !s.dead()
+		s.killAfter = -1
+		s.restart()
+		s.calm()
+		s.pass(2 * time.Hour)
+		for _, pod := range []*corev1.Pod{moved, held} {
+			if s.podExists(pod) || s.evacuation(pod) != nil {
+				t.Fatalf("killed after write %d: %s or its evacuation is left", killAfter, pod.Name)
+			}
+		}
+		if survived {
+			if killAfter < 8 {
+				t.Errorf("the story has only %d writes", killAfter-1)
+			}
+			return
+		}
+	}
+}

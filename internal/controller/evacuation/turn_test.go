@@ -1,0 +1,112 @@
+package evacuation
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+func TestEvacuatorsTakeTurnsByTheClock(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0, "mover.example.com", "backup.example.com")
+	bare := asked(pod)
+	bare.Spec.Evacuators = nil
+	s := newStage(t, pod, bare)
+	s.calm()
+	if e := s.evacuation(pod); len(e.Spec.Evacuators) != 2 || e.Status.ActiveEvacuatorClass != "mover.example.com" {
+		t.Fatalf("evacuators %v, active %q; want both resolved and the first active", e.Spec.Evacuators, e.Status.ActiveEvacuatorClass)
+	}
+	s.pass(20 * time.Minute)
+	s.update(pod, func(e *v1alpha1.Evacuation) {
+		e.Status.EvacuationProgressTimestamp = &metav1.Time{Time: s.clock.Now()}
+	})
+	s.calm()
+	s.pass(29 * time.Minute)
+	if e := s.evacuation(pod); e.Status.ActiveEvacuatorClass != "mover.example.com" {
+		t.Fatalf("active = %s, want the one that reported 29 minutes ago", e.Status.ActiveEvacuatorClass)
+	}
+	s.pass(2 * time.Minute)
+	e := s.evacuation(pod)
+	if want := "Evacuator backup.example.com takes over: evacuator mover.example.com has reported no progress since 2026-03-01T08:20:00Z."; e.Status.Message != want {
+		t.Fatalf("message = %q, want %q", e.Status.Message, want)
+	}
+	s.pass(28 * time.Minute)
+	if !s.podExists(pod) {
+		t.Fatal("the pod was evicted while an evacuator had its turn")
+	}
+	s.pass(2 * time.Minute)
+	if s.podExists(pod) || s.evacuation(pod) != nil {
+		t.Error("the pod should be evicted when the last evacuator is silent")
+	}
+	s.expectEvents("EvacuatorActivated", "EvacuatorReplaced")
+}
+
+func TestAnEvacuatorThatComesBackPutsOffTheEviction(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0, "mover.example.com")
+	s := newStage(t, webBudget(0), pod, asked(pod))
+	s.answers[pod.Name] = overBudget(exhausted)
+	s.calm()
+	s.pass(31 * time.Minute)
+	if s.refused[pod.Name] == 0 {
+		t.Fatal("the eviction should have been tried")
+	}
+	s.update(pod, func(e *v1alpha1.Evacuation) {
+		e.Status.EvacuationProgressTimestamp = &metav1.Time{Time: s.clock.Now()}
+	})
+	delete(s.answers, pod.Name)
+	s.budgetEvent(webBudget(0), webBudget(1))
+	s.calm()
+	s.pass(29 * time.Minute)
+	e := s.evacuation(pod)
+	if !s.podExists(pod) || meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionEvictionRefused) {
+		t.Errorf("the eviction should be put off: %+v", e.Status)
+	}
+	s.expectEvents("EvacuatorActivated", "EvacuatorReturned")
+}
+
+func TestCancellation(t *testing.T) {
+	t.Parallel()
+	allow, forbid := webPod(0, "mover.example.com"), webPod(1, "mover.example.com")
+	s := newStage(t, allow, forbid, asked(allow), asked(forbid))
+	s.calm()
+	s.update(forbid, func(e *v1alpha1.Evacuation) {
+		e.Status.EvacuationCancellationPolicy = v1alpha1.CancellationForbid
+		e.Finalizers = []string{"example.com/audit"}
+	})
+	s.update(allow, func(e *v1alpha1.Evacuation) { e.Finalizers = nil })
+	s.calm()
+	s.pass(2 * time.Hour)
+	if s.evacuation(allow) != nil || !s.podExists(allow) {
+		t.Error("the evacuation should be gone and the pod should stay")
+	}
+	want := "Nobody asks for this evacuation any more, but evacuator mover.example.com has forbidden to cancel it: it goes on until the pod is gone."
+	if e := s.evacuation(forbid); e == nil || e.Status.Message != want || !s.podExists(forbid) {
+		t.Fatalf("evacuation = %+v, want it to stay and say %q", e, want)
+	}
+	s.must(s.client.Delete(t.Context(), forbid))
+	s.podDeleted(forbid)
+	s.calm()
+	e := s.evacuation(forbid)
+	if e == nil || e.DeletionTimestamp == nil || !strings.Contains(e.Status.Message, "still held by example.com/audit") {
+		t.Errorf("evacuation = %+v, want it deleted and held by the other finalizer", e)
+	}
+}
+
+func (s *stage) expectEvents(want ...string) {
+	s.t.Helper()
+	var got []string
+	for len(s.recorder.Events) > 0 {
+		fields := strings.Fields(<-s.recorder.Events)
+		got = append(got, fields[1])
+	}
+	if !slices.Equal(want, got) {
+		s.t.Errorf("events %v, want %v", got, want)
+	}
+}

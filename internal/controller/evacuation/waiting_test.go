@@ -1,0 +1,294 @@
+package evacuation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+var (
+	dawn  = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
+	web   = types.NamespacedName{Namespace: "shop", Name: "web"}
+	evict = core.Outcome{Result: core.Evicted}
+	full  = core.Outcome{Result: core.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: "no"}
+	deny  = core.Outcome{Result: core.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: "not on a Friday"}
+)
+
+func noJitter() float64 { return 0 }
+
+// pod is a visitor under the budget web; a lower number is older.
+func pod(number int) visit {
+	return visit{
+		key:    types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("pod-%d", number)},
+		born:   dawn.Add(time.Duration(number) * time.Second),
+		budget: web,
+	}
+}
+
+func free(number int) visit {
+	v := pod(number)
+	v.budget = types.NamespacedName{}
+	return v
+}
+
+// arrive lets pods ask in this order and returns those that may try.
+func arrive(r *room, now time.Time, visits ...visit) (trying []string) {
+	for _, v := range visits {
+		if mayTry, _ := r.enter(v, now); mayTry {
+			trying = append(trying, v.key.Name)
+		}
+	}
+	return trying
+}
+
+func names(keys []types.NamespacedName) []string {
+	var list []string
+	for _, key := range keys {
+		list = append(list, key.Name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func expect(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestPodsWithoutABudgetAllTryAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	expect(t, "trying", arrive(r, dawn, free(1), free(2), free(3)), "pod-1", "pod-2", "pod-3")
+}
+
+func TestABudgetHasFewTurnsAndTheOldestGoesNext(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	expect(t, "trying", arrive(r, dawn, pod(5), pod(4), pod(3), pod(2), pod(1)), "pod-5", "pod-4")
+	expect(t, "after a success", names(r.leave(pod(5).key, evict, dawn)), "pod-1")
+	expect(t, "after another", names(r.leave(pod(4).key, evict, dawn)), "pod-2")
+	expect(t, "the woken one asks", arrive(r, dawn, pod(1)), "pod-1")
+	expect(t, "another one asks", arrive(r, dawn, pod(3)))
+}
+
+func TestAnExhaustedBudgetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1), pod(2), pod(3))
+	expect(t, "one that was never refused tries too", names(r.leave(pod(1).key, full, dawn)), "pod-3")
+	expect(t, "then nobody", names(r.leave(pod(2).key, full, dawn)))
+	expect(t, "nobody", names(r.leave(pod(3).key, full, dawn)))
+	expect(t, "asking again is no use", arrive(r, dawn.Add(time.Second), pod(1), pod(2), pod(3)))
+
+	expect(t, "the budget opens", names(r.opened(web)), "pod-1", "pod-2")
+	expect(t, "success lets the next one try", names(r.leave(pod(1).key, evict, dawn)), "pod-3")
+	expect(t, "a refusal lets nobody try", names(r.leave(pod(2).key, full, dawn)))
+}
+
+func TestABudgetThatOpensDuringATryIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1))
+	expect(t, "nobody waits yet", names(r.opened(web)))
+	expect(t, "the refusal is older than the opening", names(r.leave(pod(1).key, full, dawn)), "pod-1")
+	arrive(r, dawn, pod(1))
+	expect(t, "this one is not", names(r.leave(pod(1).key, full, dawn)))
+}
+
+func TestTheSafetyRetry(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1))
+	r.leave(pod(1).key, full, dawn)
+	if wait := r.wait(pod(1).key, dawn); wait != safety {
+		t.Errorf("wait = %s, want %s", wait, safety)
+	}
+	expect(t, "too early", arrive(r, dawn.Add(safety-1), pod(1)))
+	expect(t, "in time", arrive(r, dawn.Add(safety), pod(1)), "pod-1")
+}
+
+func TestATurnThatIsNotUsedGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1), pod(2), pod(3), pod(4))
+	expect(t, "a read failed", names(r.yield(pod(1).key, dawn)), "pod-3")
+	expect(t, "an evacuator came back", names(r.forget(pod(2).key)), "pod-4")
+	expect(t, "the one that failed rests", arrive(r, dawn, pod(1)))
+	expect(t, "nothing is taken back twice", names(r.yield(pod(1).key, dawn)))
+	expect(t, "nobody is unknown", names(r.forget(pod(9).key)))
+}
+
+func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1), pod(2), pod(3))
+	r.leave(pod(1).key, full, dawn)
+	r.leave(pod(2).key, full, dawn)
+	expect(t, "those that wait ask again", names(r.scatter(web)), "pod-1", "pod-2")
+	expect(t, "without the budget", arrive(r, dawn, free(1), free(2)), "pod-1", "pod-2")
+	expect(t, "an unknown budget", names(r.scatter(types.NamespacedName{Name: "unknown"})))
+}
+
+func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, free(1))
+	r.leave(free(1).key, full, dawn)
+	expect(t, "the cache did not know the budget yet", arrive(r, dawn, pod(1)))
+	expect(t, "now it does", names(r.opened(web)), "pod-1")
+}
+
+func TestAnotherRefusalRestsAndHoldsNobody(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1), pod(2), pod(3))
+	expect(t, "the next one tries", names(r.leave(pod(1).key, deny, dawn)), "pod-3")
+	expect(t, "the budget does not wake it", names(r.opened(web)))
+	expect(t, "time does", arrive(r, dawn.Add(time.Second), pod(1)))
+	r.leave(pod(2).key, evict, dawn)
+	expect(t, "as soon as there is a turn", arrive(r, dawn.Add(time.Second), pod(1)), "pod-1")
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	outcome := func(result core.Result, retryAfter time.Duration) core.Outcome {
+		return core.Outcome{Result: result, RetryAfter: retryAfter}
+	}
+	tests := map[string]struct {
+		outcome  core.Outcome
+		failures int
+		jitter   float64
+		want     time.Duration
+	}{
+		"the first refusal":            {outcome(core.Refused, 0), 1, 0, time.Second},
+		"the fourth":                   {outcome(core.Refused, 0), 4, 0, 8 * time.Second},
+		"the hundredth":                {outcome(core.Refused, 0), 100, 0, 15 * time.Minute},
+		"jitter takes off":             {outcome(core.Refused, 0), 4, 1, 6 * time.Second},
+		"a refusal that says when":     {outcome(core.Refused, time.Minute), 1, 0, time.Minute},
+		"a lost race":                  {outcome(core.Contended, 10*time.Second), 1, 0, 100 * time.Millisecond},
+		"many lost races":              {outcome(core.Contended, 0), 20, 0, 10 * time.Second},
+		"throttling":                   {outcome(core.Throttled, 3*time.Second), 1, 0, 3 * time.Second},
+		"throttling never comes early": {outcome(core.Throttled, 4*time.Second), 1, 1, 5 * time.Second},
+		"throttling that says nothing": {outcome(core.Throttled, 0), 7, 0, time.Second},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := pause(tc.outcome, tc.failures, tc.jitter); got != tc.want {
+				t.Errorf("pause = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// apiServer is one budget as the API server and the disruption controller treat
+// it: an eviction takes a disruption, and a while later it is given back.
+type apiServer struct {
+	mu      sync.Mutex
+	allowed int
+	left    sync.WaitGroup
+}
+
+func (s *apiServer) evict() core.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.allowed == 0 {
+		return full
+	}
+	s.allowed--
+	s.left.Done()
+	return evict
+}
+
+func (s *apiServer) giveBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allowed++
+}
+
+// TestNoOpeningIsLost has many workers evict many pods of one budget, while it
+// opens at any moment. Time stands still, so that a single lost wake-up would
+// leave pods behind for ever.
+func TestNoOpeningIsLost(t *testing.T) {
+	t.Parallel()
+	const pods, workers, allowed = 300, 8, 3
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r := newRoom(noJitter)
+	server := &apiServer{allowed: allowed}
+	server.left.Add(pods)
+	// Every pod is woken at most once for every try and every opening.
+	queue := make(chan types.NamespacedName, pods*pods)
+	wake := func(keys []types.NamespacedName) {
+		for _, key := range keys {
+			queue <- key
+		}
+	}
+	visits := map[types.NamespacedName]visit{}
+	for i := range pods {
+		visits[pod(i).key] = pod(i)
+		queue <- pod(i).key
+	}
+	// A work queue never hands out the same pod twice at the same time.
+	var busy keyedMutex
+	var openings sync.WaitGroup
+	work := func(key types.NamespacedName) {
+		defer busy.lock(key)()
+		mayTry, _ := r.enter(visits[key], dawn)
+		if !mayTry {
+			return
+		}
+		outcome := server.evict()
+		if outcome.Result == core.Evicted {
+			openings.Go(func() {
+				server.giveBack()
+				wake(r.opened(web))
+			})
+		}
+		wake(r.leave(key, outcome, dawn))
+	}
+	for range workers {
+		openings.Go(func() { serve(ctx, queue, work) })
+	}
+	done := make(chan struct{})
+	go func() { server.left.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		t.Errorf("pods are left although the budget allows %d", server.allowed)
+	}
+	cancel()
+	openings.Wait()
+}
+
+func serve(ctx context.Context, queue <-chan types.NamespacedName, work func(types.NamespacedName)) {
+	for {
+		select {
+		case key := <-queue:
+			work(key)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// keyedMutex is one lock for every key.
+type keyedMutex struct{ locks sync.Map }
+
+func (m *keyedMutex) lock(key types.NamespacedName) (unlock func()) {
+	one, _ := m.locks.LoadOrStore(key, &sync.Mutex{})
+	mutex, _ := one.(*sync.Mutex)
+	mutex.Lock()
+	return mutex.Unlock
+}
