@@ -98,7 +98,6 @@ type EvacuationSpec struct {
 	// +listType=map
 	// +listMapKey=evacuatorClass
 	// +kubebuilder:validation:MaxItems=100
-	// +kubebuilder:validation:XValidation:rule="self.filter(e, e.?role.orValue('') == 'controller').size() <= 1",message="a pod has one controller; at most one evacuator may have the role controller"
 	Evacuators []Evacuator `json:"evacuators,omitempty"`
 }
 
@@ -118,8 +117,6 @@ type LocalPodReference struct {
 }
 
 // Evacuator is somebody who knows how to move the pod.
-//
-// +kubebuilder:validation:XValidation:rule="(self.?role.orValue('none') == 'controller') == (self.priority == 10000)",message="priority 10000 and the role controller belong together: set both or neither"
 type Evacuator struct {
 	// evacuatorClass names the evacuator, as a DNS subdomain.
 	// +required

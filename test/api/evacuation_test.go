@@ -63,18 +63,6 @@ var badEvacuations = map[string]struct {
 		"evacuators: [{evacuatorClass: a.example.com, priority: 1}, {evacuatorClass: a.example.com, priority: 2}]",
 		refusal{"spec.evacuators[1]": "Duplicate value"},
 	},
-	"the controller's role with another priority": {
-		"evacuators: [{evacuatorClass: a.example.com, priority: 9, role: controller}]",
-		refusal{"spec.evacuators[0]": "priority 10000 and the role controller belong together: set both or neither"},
-	},
-	"the controller's priority with another role": {
-		"evacuators: [{evacuatorClass: a.example.com, priority: 10000}]",
-		refusal{"spec.evacuators[0]": "priority 10000 and the role controller belong together: set both or neither"},
-	},
-	"two controllers": {
-		"evacuators: [{evacuatorClass: a.example.com, priority: 10000, role: controller}, {evacuatorClass: b.example.com, priority: 10000, role: controller}]",
-		refusal{"spec.evacuators": "a pod has one controller; at most one evacuator may have the role controller"},
-	},
 	"101 evacuators": {
 		"evacuators:\n" + evacuators(101),
 		refusal{"spec.evacuators": "must have at most 100 items"},
@@ -98,6 +86,27 @@ func evacuators(n int) string {
 		lines = append(lines, fmt.Sprintf("- {evacuatorClass: e%d.example.com, priority: %d}", i, i))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Pods may carry such registrations, with a warning only, and an Evacuation that
+// cannot be created would let its pod down.
+func TestOddRolesAreAccepted(t *testing.T) {
+	t.Parallel()
+	c := server(t)
+	tests := map[string]string{
+		"the controller's role with another priority": "evacuators: [{evacuatorClass: a.example.com, priority: 9, role: controller}]",
+		"the controller's priority without its role":  "evacuators: [{evacuatorClass: a.example.com, priority: 10000}]",
+		"two controllers": "evacuators: [{evacuatorClass: a.example.com, priority: 10000, role: controller}, {evacuatorClass: b.example.com, priority: 10000, role: controller}]",
+		"100 evacuators":  "evacuators:\n" + evacuators(100),
+	}
+	for name, spec := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := try(t, c, evacuation(uid+"-odd", "odd", spec)); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+		})
+	}
 }
 
 func TestEvacuationNameIsRefused(t *testing.T) {
