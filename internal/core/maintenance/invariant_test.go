@@ -95,7 +95,9 @@ func (s *simulation) checkGrowth(d maintenance.MaintenanceDecision) {
 				continue
 			}
 			for _, line := range was.DrainTargets {
-				if !slices.ContainsFunc(is.DrainTargets, func(now v1alpha1.DrainPlanEntry) bool { return sameLine(line, now) && now.PodPriority >= line.PodPriority }) {
+				if !slices.ContainsFunc(is.DrainTargets, func(now v1alpha1.DrainPlanEntry) bool {
+					return sameLine(line, now) && now.PodPriority >= line.PodPriority
+				}) {
 					s.t.Errorf("%s: targets of node %s shrink from %s to %s", d.Maintenance.Name, was.NodeRef.Name, targets(was.DrainTargets), targets(is.DrainTargets))
 				}
 			}

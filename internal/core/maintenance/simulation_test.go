@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	simulations = 150
+	simulations = 300
 	unrest      = 40  // passes during which everything may happen
 	patience    = 400 // passes after which everything has to be drained
 )
@@ -120,7 +120,8 @@ func (s *simulation) happen() {
 	switch s.random.IntN(9) {
 	case 0:
 		if len(s.maintenances) < 4 {
-			m := s.maintenance(fmt.Sprintf("m-%d", s.born+len(s.maintenances)), pick(s, stages[:3]), s.plan(), s.someNodes()...)
+			s.born++
+			m := s.maintenance(fmt.Sprintf("m-%d", s.born), pick(s, stages[:3]), s.plan(), s.someNodes()...)
 			m.CreationTimestamp = metav1.NewTime(s.now.Truncate(time.Minute))
 			m.Spec.DrainDepth = pick(s, []v1alpha1.PodType{"", v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic})
 		}
@@ -312,4 +313,3 @@ func (s *simulation) completeAll() {
 		}
 	}
 }
-
