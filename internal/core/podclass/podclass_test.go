@@ -100,11 +100,12 @@ func TestDrainLabel(t *testing.T) {
 	}
 }
 
+func badPriority(got string) string {
+	return `priority "` + got + `" must be an integer from 0 to 100000, as in "10000/controller"`
+}
+
 func TestEvacuators(t *testing.T) {
 	const prefix = "evacuation.coordination.k8s.io/priority_"
-	badPriority := func(got string) string {
-		return `priority "` + got + `" must be an integer from 0 to 100000, as in "10000/controller"`
-	}
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		want        []v1alpha1.Evacuator
