@@ -119,7 +119,8 @@ func isWrite(verb string) bool {
 // how long it took from the status that the disruption controller then wrote
 // until the eviction by agent that the API server granted: both as received, so
 // that the API server's own share in opening the budget counts against agent.
-// An opening that was not followed by both is left out.
+// An eviction that was already under way took no time at all. An opening that
+// was not followed by both is left out.
 func Reactions(events []Event, namespace, opener, agent string) []time.Duration {
 	var (
 		reactions    []time.Duration
@@ -136,7 +137,7 @@ func Reactions(events []Event, namespace, opener, agent string) []time.Duration 
 		case asked && event.what() == "update poddisruptionbudgets/status":
 			asked, ready, opened = false, true, event.Received
 		case ready && event.what() == "create pods/eviction" && event.Agent() == agent:
-			reactions = append(reactions, event.Received.Sub(opened))
+			reactions = append(reactions, max(0, event.Received.Sub(opened)))
 			ready = false
 		}
 	}

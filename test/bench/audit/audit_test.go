@@ -126,6 +126,10 @@ func TestReactions(t *testing.T) {
 				line("ebbtide", evict, 201, 50),
 			want: []time.Duration{5 * time.Millisecond},
 		},
+		"an eviction that was under way when the budget opened took no time": {
+			log:  open + opened + line("ebbtide", evict, 201, 4),
+			want: []time.Duration{0},
+		},
 		"every opening counts": {
 			log: open + opened + line("ebbtide", evict, 201, 11) +
 				open + opened + line("ebbtide", evict, 201, 14),

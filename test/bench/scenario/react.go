@@ -18,7 +18,10 @@ import (
 
 const (
 	// openings is how often the budget opens for one pod.
-	openings = 60
+	openings = 100
+	// reaction is how long one opening may take, on average, before the contender
+	// is given up.
+	reaction = 3 * time.Second
 	// refused is how long a contender has to find out that no pod may go.
 	refused = 3 * time.Second
 	// settled is how long nothing happens before the next opening, so that none
@@ -77,7 +80,7 @@ func react(ctx context.Context, l *lab.Lab, name string) ([]time.Duration, error
 // openAll begins a drain that cannot proceed and opens the budget until all
 // pods have gone.
 func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.Load) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, openings*reaction)
 	defer cancel()
 	departure, err := l.WatchDeparture(ctx, load)
 	if err != nil {
