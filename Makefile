@@ -50,6 +50,7 @@ verify: generate lint ## Check that the tree is generated, tidy, formatted and l
 	go vet ./...
 	cd test/bench && go vet ./...
 	go mod tidy -diff
+	cd test/bench && go mod tidy -diff
 	git diff --exit-code
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
 
