@@ -47,10 +47,7 @@ func (r *reconciler) act(ctx context.Context, todo work) error {
 		if anyFailed(todo.records.of(node.Maintenances)) {
 			return nil
 		}
-		if err := r.actOnNode(ctx, node, todo); err != nil {
-			return fmt.Errorf("act on node %s: %w", node.Node.Name, err)
-		}
-		return nil
+		return r.actOnNode(ctx, node, todo)
 	})
 	for i, err := range failures {
 		if err == nil {
@@ -88,7 +85,7 @@ func (r *reconciler) cordon(ctx context.Context, node *maintenance.NodeDecision)
 		return nil
 	}
 	if err := kube.Cordon(ctx, r.client, node.Node, wanted.Unschedulable, wanted.Ledger); err != nil {
-		return fmt.Errorf("cordon: %w", err)
+		return fmt.Errorf("change the cordon of node %s: %w", node.Node.Name, err)
 	}
 	log.FromContext(ctx).Info("Changed the cordon of a node", "node", node.Node.Name,
 		"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger)

@@ -104,7 +104,7 @@ func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 		nodes: []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)}, records: all,
 	})
 
-	want := "act on node one: cordon: the webhook of somebody else says no"
+	want := "change the cordon of node one: the webhook of somebody else says no"
 	if err == nil || err.Error() != want {
 		t.Errorf("act = %v, want %q", err, want)
 	}
@@ -238,6 +238,53 @@ func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{theirs}, w.evacuations()[0].Finalizers); diff != "" {
 		t.Errorf("instigators (-want +got):\n%s", diff)
+	}
+}
+
+func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stored := w.existing(evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator))
+	changed := stored.DeepCopy()
+	changed.Finalizers = append(changed.Finalizers, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
+	w.must(w.api.Update(w.ctx(), changed))
+	r := w.manager()
+
+	err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{{
+		Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored},
+	}}})
+
+	if err == nil {
+		t.Error("act succeeded on old state")
+	}
+	if got := r.next(w.ctx(), 0, err).RequeueAfter; got != staleRetry {
+		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
+	}
+	if diff := cmp.Diff(changed.Finalizers, w.evacuations()[0].Finalizers); diff != "" {
+		t.Errorf("instigators (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFailureThatLastsBacksOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.manager()
+	var pauses []time.Duration
+	for range 4 {
+		pauses = append(pauses, r.next(w.ctx(), 0, errRefused).RequeueAfter)
+	}
+	want := []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry, 8 * firstRetry}
+	if diff := cmp.Diff(want, pauses); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
+	if got := r.next(w.ctx(), time.Millisecond, errRefused).RequeueAfter; got != time.Millisecond {
+		t.Errorf("the next pass is due in %s, want the sooner time at which something else is due", got)
+	}
+	if got := r.next(w.ctx(), 0, nil).RequeueAfter; got != 0 {
+		t.Errorf("after a pass without failures the next is due in %s, want never", got)
+	}
+	if got := r.next(w.ctx(), 0, errRefused).RequeueAfter; got != firstRetry {
+		t.Errorf("after a success the first pause is %s, want %s", got, firstRetry)
 	}
 }
 
