@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -28,34 +29,39 @@ func TestNodeMaintenanceIsRefused(t *testing.T) {
 	t.Parallel()
 	c := server(t)
 	tests := map[string]struct {
-		spec string
-		want refusal
+		name, spec string
+		want       refusal
 	}{
+		"a name of 254 characters": {
+			strings.Repeat("n", 254), anyNode,
+			refusal{"metadata.name": "must be no more than 253"},
+		},
 		"no node selector": {
-			`reason: none`,
+			"", `reason: none`,
 			refusal{"spec.nodeSelector": "Required value"},
 		},
 		"a stage that does not exist": {
-			anyNode + "\nstage: Drained",
+			"", anyNode + "\nstage: Drained",
 			refusal{"spec.stage": `supported values: "Idle", "Cordon", "Drain", "Complete"`},
 		},
 		"a drain depth that does not exist": {
-			anyNode + "\ndrainDepth: Job",
+			"", anyNode + "\ndrainDepth: Job",
 			refusal{"spec.drainDepth": `supported values: "Default", "DaemonSet", "Static"`},
 		},
 		"a reason of 10 KB": {
-			anyNode + "\nreason: " + strings.Repeat("because ", 1280),
+			"", anyNode + "\nreason: " + strings.Repeat("because ", 1280),
 			refusal{"spec.reason": "may not be more than 1024"},
 		},
 		"a plan of 65 entries": {
-			anyNode + "\n" + plan(65),
+			"", anyNode + "\n" + plan(65),
 			refusal{"spec.drainPlan": "must have at most 64 items"},
 		},
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
+	for title, test := range tests {
+		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			test.want.expect(t, try(t, c, maintenance("bad", test.spec)))
+			name := cmp.Or(test.name, "bad")
+			test.want.expect(t, try(t, c, maintenance(name, test.spec)))
 		})
 	}
 }
