@@ -70,7 +70,8 @@ func TestNormalise(t *testing.T) {
 		"an unordered plan with duplicates, written before validation": {
 			[]v1alpha1.DrainPlanEntry{
 				entry("Static", -1), entry("", 7), entry("Default", 7), entryFor("b", "Default", 7), entryFor("a", "", 7),
-				entryFor("b", "", 7), {PodPriority: 7, PodSelector: &metav1.LabelSelector{}},
+				entryFor("b", "", 7),
+				{PodPriority: 7, PodSelector: &metav1.LabelSelector{}},
 			},
 			append(append([]string{"Default 7 app=b", "Default 7 app=a", "Default 7"}, defaults[:8]...), append([]string{"Static -1"}, defaults[8:]...)...),
 		},

@@ -27,107 +27,142 @@ func planOf(first, second, daemonSets int32) []v1alpha1.DrainPlanEntry {
 	}
 }
 
-// The section "Pod Selection and DrainTargets Example" of KEP-4212, number by
-// number and message by message.
-func TestPodSelectionAndDrainTargetsExample(t *testing.T) {
-	w := newWorld(t, "one", "two", "three", "four")
-	a := w.maintenance("maintenance-a", v1alpha1.StageDrain, planOf(5000, 15000, 3000), "one", "two")
-	b := w.maintenance("maintenance-b", v1alpha1.StageDrain, planOf(10000, 15000, 4000), "one", "three")
+// kepExample is the world of the section "Pod Selection and DrainTargets
+// Example" of KEP-4212, with pods such that the printed numbers come out.
+type kepExample struct {
+	*world
+	a, b *v1alpha1.NodeMaintenance
+}
 
+func newKEPExample(t *testing.T) *kepExample {
+	w := newWorld(t, "one", "two", "three", "four")
+	example := &kepExample{
+		world: w,
+		a:     w.maintenance("maintenance-a", v1alpha1.StageDrain, planOf(5000, 15000, 3000), "one", "two"),
+		b:     w.maintenance("maintenance-b", v1alpha1.StageDrain, planOf(10000, 15000, 4000), "one", "three"),
+	}
 	w.run("one", 10, 5000)
 	w.run("one", 30, 10000)
 	w.run("one", 70, 15000)
 	w.run("two", 7, 5000)
-	nine := w.run("two", 9, 15000)
-	w.run("two", 21, 15000)
+	w.run("two", 30, 15000)
 	w.run("three", 25, 10000)
 	w.run("three", 45, 15000)
+	return example
+}
 
-	step := func(what string, wantA, wantB []string) {
-		t.Helper()
-		w.pass() // asks for what the targets cover
-		w.pass() // counts it
-		if diff := cmp.Diff(wantA, lines(a)); diff != "" {
-			t.Errorf("%s: maintenance-a (-want +got):\n%s", what, diff)
-		}
-		if diff := cmp.Diff(wantB, lines(b)); diff != "" {
-			t.Errorf("%s: maintenance-b (-want +got):\n%s", what, diff)
-		}
-	}
-
-	step("the entry with the lowest priority is resolved first", []string{
+// steps are the examples of the section up to the third maintenance, each with
+// what happens before it.
+var steps = []struct {
+	what         string
+	happens      func(*kepExample)
+	wantA, wantB []string
+}{{
+	"the entry with the lowest priority is resolved first",
+	func(e *kepExample) { e.pass() },
+	[]string{
 		"one 100+10 Evacuating [Default 5000]",
 		"two 30+7 Evacuating [Default 5000]",
-	}, []string{
+	},
+	[]string{
 		"one 100+10 Evacuating (limited by maintenance-a) [Default 5000]",
 		"three 45+25 Evacuating [Default 10000]",
-	})
-
-	w.leave("three", 10000)
-	w.pods["one"] = w.pods["one"][5:]
-	w.pods["two"] = w.pods["two"][5:]
-	step("the node three is drained and waits for the node one", []string{
+	},
+}, {
+	"the node three is drained and waits for the node one",
+	func(e *kepExample) {
+		e.leave("three", 10000)
+		e.pods["one"] = e.pods["one"][5:]
+		e.pods["two"] = e.pods["two"][5:]
+	},
+	[]string{
 		"one 100+5 Evacuating [Default 5000]",
 		"two 30+2 Evacuating [Default 5000]",
-	}, []string{
+	},
+	[]string{
 		"one 100+5 Evacuating (limited by maintenance-a) [Default 5000]",
 		"three 45+0 Waiting for node one. [Default 10000]",
-	})
-
-	w.leave("one", 5000)
-	step("the node one is drained and waits for the node two", []string{
+	},
+}, {
+	"the node one is drained and waits for the node two",
+	func(e *kepExample) { e.leave("one", 5000) },
+	[]string{
 		"one 100+0 Waiting for node two. [Default 5000]",
 		"two 30+2 Evacuating [Default 5000]",
-	}, []string{
+	},
+	[]string{
 		"one 100+0 Waiting for node two (maintenance-a). [Default 5000]",
 		"three 45+0 Waiting for node two (maintenance-a). [Default 10000]",
-	})
-
-	w.leave("two", 5000)
-	w.pass()
-	// The KEP shows the moment at which 9 of the 30 have begun.
-	for uid := range w.evacuations {
-		if !isOneOf(nine, uid) && uid > "uid-0110" {
-			delete(w.evacuations, uid)
-		}
-	}
-	decision := w.snapshotDecision()
-	if diff := cmp.Diff([]string{
+	},
+}, {
+	"the node two is drained and the targets are incremented",
+	func(e *kepExample) {
+		e.leave("two", 5000)
+		e.pass()
+		e.hesitate("two", 9)
+	},
+	[]string{
 		"one 70+30 Evacuating (limited by maintenance-b) [Default 10000]",
 		"two 21+9 Evacuating [Default 15000]",
-	}, linesOf(decision.Maintenances[0].Status)); diff != "" {
-		t.Errorf("the targets of maintenance-a are incremented (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{
+	},
+	[]string{
 		"one 70+30 Evacuating [Default 10000]",
 		"three 45+0 Waiting for node one. [Default 10000]",
-	}, linesOf(decision.Maintenances[1].Status)); diff != "" {
-		t.Errorf("the targets of maintenance-b are incremented (-want +got):\n%s", diff)
-	}
+	},
+}}
 
-	c := w.maintenance("maintenance-c", v1alpha1.StageDrain, []v1alpha1.DrainPlanEntry{
+// hesitate leaves only some of a node's evacuations: the KEP shows the moment
+// at which the others have not begun.
+func (e *kepExample) hesitate(node string, begun int) {
+	for _, pod := range e.pods[node][begun:] {
+		delete(e.evacuations, pod.UID)
+	}
+}
+
+func TestPodSelectionAndDrainTargetsExample(t *testing.T) {
+	e := newKEPExample(t)
+	for _, step := range steps {
+		step.happens(e)
+		seen := e.pass()
+		if diff := cmp.Diff(step.wantA, linesOf(seen.Maintenances[0].Status)); diff != "" {
+			t.Errorf("%s: maintenance-a (-want +got):\n%s", step.what, diff)
+		}
+		if diff := cmp.Diff(step.wantB, linesOf(seen.Maintenances[1].Status)); diff != "" {
+			t.Errorf("%s: maintenance-b (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+// The third maintenance of the section comes when the others are under way.
+func TestFastForwardExample(t *testing.T) {
+	e := newKEPExample(t)
+	for _, step := range steps {
+		step.happens(e)
+		e.pass()
+	}
+	c := e.maintenance("maintenance-c", v1alpha1.StageDrain, []v1alpha1.DrainPlanEntry{
 		entry(v1alpha1.PodTypeDefault, 2000), entry(v1alpha1.PodTypeDefault, 15000),
 	}, "one", "four")
-	w.run("four", 5, 2000)
-	w.run("four", 20, 15000)
-	first := w.pass()
-	w.pass()
+	e.run("four", 5, 2000)
+	e.run("four", 20, 15000)
+
+	first := e.pass().Maintenances[2].Events
+	e.pass()
 	if diff := cmp.Diff([]string{
-		"one 70+30 Evacuating (fast-forwarded by older maintenance-b) [Default 10000]",
 		"four 20+5 Evacuating [Default 2000]",
-	}, swap(lines(c))); diff != "" {
-		t.Errorf("maintenance-c is fast-forwarded (-want +got):\n%s", diff)
+		"one 70+30 Evacuating (fast-forwarded by older maintenance-b) [Default 10000]",
+	}, lines(c)); diff != "" {
+		t.Errorf("maintenance-c (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"NodeMaintenance/maintenance-c StageStarted", "NodeMaintenance/maintenance-c FastForwarded"},
-		reasons(first.Maintenances[2].Events)); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"NodeMaintenance/maintenance-c StageStarted", "NodeMaintenance/maintenance-c FastForwarded"}, reasons(first)); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
 	}
 	const want = "On node one the drain plan is fast-forwarded, because the drain of older maintenance-b has come further there and does not go back."
-	if got := first.Maintenances[2].Events[1].Message; got != want {
+	if got := first[1].Message; got != want {
 		t.Errorf("event says %q, want %q", got, want)
 	}
-	if again := w.pass(); len(again.Maintenances[2].Events) > 0 {
-		t.Errorf("the next pass tells it again: %v", again.Maintenances[2].Events)
+	if again := e.pass().Maintenances[2].Events; len(again) > 0 {
+		t.Errorf("the next pass tells it again: %v", reasons(again))
 	}
 }
 

@@ -169,8 +169,7 @@ func askedUncordon(s *site) cordon {
 		return cordon{}
 	}
 	for _, one := range s.shares {
-		i := one.intent
-		if i.stage == v1alpha1.StageComplete && !hasStarted(i.object, v1alpha1.StageCordon, v1alpha1.StageDrain) {
+		if i := one.intent; asksUncordon(i) {
 			return cordon{
 				change: &CordonChange{Unschedulable: false},
 				events: []event.Event{event.NodeUncordoned(s.node, i.name())},
@@ -178,6 +177,18 @@ func askedUncordon(s *site) cordon {
 		}
 	}
 	return cordon{}
+}
+
+// asksUncordon returns true if an administrator has set stage Complete where
+// nothing was begun. A deletion alone does not ask for that.
+func asksUncordon(i *intent) bool {
+	if i.stage != v1alpha1.StageComplete || hasStarted(i.object, v1alpha1.StageCordon, v1alpha1.StageDrain) {
+		return false
+	}
+	deleted := i.object.DeletionTimestamp
+	return deleted == nil || slices.ContainsFunc(i.object.Status.StageStatuses, func(s v1alpha1.StageStatus) bool {
+		return s.Name == v1alpha1.StageComplete && s.StartTimestamp.Before(deleted)
+	})
 }
 
 // restored gives a node back that nobody holds any more.

@@ -83,8 +83,11 @@ type share struct {
 // counted is how many pods the intent waits for on the site.
 func (s *share) counted() int32 { return s.pending + s.evacuating }
 
-// drained returns true if nothing is left, for all that is known.
-func (s *share) drained() bool { return s.site.known && s.counted() == 0 }
+// drained returns true if nothing is left, for all that is known, and nothing
+// new can come: a node that still takes pods is not drained.
+func (s *share) drained() bool {
+	return s.site.known && s.counted() == 0 && s.site.node.Spec.Unschedulable
+}
 
 func open(snapshot Snapshot) *pass {
 	p := &pass{

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	simulations = 300
+	simulations = 200
 	unrest      = 40  // passes during which everything may happen
 	patience    = 400 // passes after which everything has to be drained
 )
@@ -138,7 +138,7 @@ func (s *simulation) happen() {
 			m := pick(s, s.maintenances)
 			was := slices.Index(stages, m.Spec.Stage)
 			m.Spec.Stage = stages[min(3, was+pick(s, []int{0, 1, 1, 1, 3}))]
-			s.freed = s.freed || was < 2 && m.Spec.Stage == v1alpha1.StageComplete
+			s.freed = s.freed || m.Spec.Stage == v1alpha1.StageComplete && len(m.Status.StageStatuses) == 0
 		}
 	case 6:
 		if len(s.maintenances) > 0 && s.chance(30) {
@@ -157,6 +157,10 @@ func (s *simulation) delete(m *v1alpha1.NodeMaintenance) {
 	if m.DeletionTimestamp == nil {
 		m.DeletionTimestamp = &metav1.Time{Time: s.now}
 	}
+	s.collect()
+}
+
+func (s *simulation) collect() {
 	s.maintenances = slices.DeleteFunc(s.maintenances, func(m *v1alpha1.NodeMaintenance) bool {
 		return m.DeletionTimestamp != nil && len(m.Finalizers) == 0
 	})
@@ -196,6 +200,21 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 		s.t.Fatalf("the order of the snapshot makes a difference:\n%s", cmp.Diff(decision, again))
 	}
 	s.check(decision)
+	failed := s.recordSome(decision, failures)
+	for i := range decision.Nodes {
+		d := &decision.Nodes[i]
+		stopped := slices.ContainsFunc(d.Maintenances, func(name string) bool { return failed[name] })
+		if !stopped && !(failures && s.chance(10)) {
+			s.checkRecorded(d)
+			s.act(d)
+		}
+	}
+	s.collect()
+	return decision
+}
+
+// recordSome returns whose record has failed.
+func (s *simulation) recordSome(decision maintenance.Decision, failures bool) map[string]bool {
 	failed := map[string]bool{}
 	for i := range decision.Maintenances {
 		d := &decision.Maintenances[i]
@@ -207,20 +226,16 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 			s.record(d)
 		}
 	}
-	for i := range decision.Nodes {
-		d := &decision.Nodes[i]
-		if failures && s.chance(10) || slices.ContainsFunc(d.Maintenances, func(name string) bool { return failed[name] }) {
-			continue
+	return failed
+}
+
+// checkRecorded: what is evacuated is in the API before.
+func (s *simulation) checkRecorded(d *maintenance.NodeDecision) {
+	for _, pod := range d.Evacuate {
+		if !s.history(d.Node.Name).Covers(pod) {
+			s.t.Errorf("pod %s of node %s is evacuated without a record", pod.Name, d.Node.Name)
 		}
-		for _, pod := range d.Evacuate {
-			if !s.history(d.Node.Name).Covers(pod) {
-				s.t.Errorf("pod %s of node %s is evacuated without a record", pod.Name, d.Node.Name)
-			}
-		}
-		s.act(d)
 	}
-	s.delete(&v1alpha1.NodeMaintenance{})
-	return decision
 }
 
 // decide decides and sees to it that the snapshot stays as it was.
@@ -297,19 +312,23 @@ func (s *simulation) completeAll() {
 		s.t.Errorf("%d evacuations are left", len(s.evacuations))
 	}
 	for _, node := range s.nodes {
-		if node.Annotations != nil {
-			s.t.Errorf("node %s still has a ledger: %s", node.Name, node.Annotations)
-		}
-		if node.Spec.Unschedulable && !s.before[node.Name] {
-			s.t.Errorf("node %s stays cordoned", node.Name)
-		}
-		if !node.Spec.Unschedulable && s.before[node.Name] && !s.freed {
-			s.t.Errorf("a person's cordon of node %s is lifted", node.Name)
-		}
-		for _, c := range node.Status.Conditions {
-			if c.Status == corev1.ConditionTrue {
-				s.t.Errorf("node %s still announces %s", node.Name, c.Type)
-			}
+		s.checkRestored(node)
+	}
+}
+
+func (s *simulation) checkRestored(node *corev1.Node) {
+	if node.Annotations != nil {
+		s.t.Errorf("node %s still has a ledger: %s", node.Name, node.Annotations)
+	}
+	if node.Spec.Unschedulable && !s.before[node.Name] {
+		s.t.Errorf("node %s stays cordoned", node.Name)
+	}
+	if !node.Spec.Unschedulable && s.before[node.Name] && !s.freed {
+		s.t.Errorf("a person's cordon of node %s is lifted", node.Name)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Status == corev1.ConditionTrue {
+			s.t.Errorf("node %s still announces %s", node.Name, c.Type)
 		}
 	}
 }

@@ -233,15 +233,3 @@ func reasons(events []event.Event) []string {
 func linesOf(status v1alpha1.NodeMaintenanceStatus) []string {
 	return lines(&v1alpha1.NodeMaintenance{Status: status})
 }
-
-func (w *world) snapshotDecision() maintenance.Decision { return maintenance.Decide(w.snapshot()) }
-
-func isOneOf(pods []*corev1.Pod, uid types.UID) bool {
-	return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.UID == uid })
-}
-
-// swap turns a list of two around: the KEP does not list nodes by name.
-func swap(all []string) []string {
-	slices.Reverse(all)
-	return all
-}

@@ -104,6 +104,13 @@ func badPriority(got string) string {
 	return `priority "` + got + `" must be an integer from 0 to 100000, as in "10000/controller"`
 }
 
+func TestEvacuatorsOfOtherAnnotations(t *testing.T) {
+	other := map[string]string{"other": "10000/controller"}
+	if got, problems := podclass.Evacuators(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: other}}); len(got)+len(problems) > 0 {
+		t.Errorf("got %v and %v, want nothing", got, problems)
+	}
+}
+
 func TestEvacuators(t *testing.T) {
 	const prefix = "evacuation.coordination.k8s.io/priority_"
 	for name, test := range map[string]struct {
@@ -111,7 +118,6 @@ func TestEvacuators(t *testing.T) {
 		want        []v1alpha1.Evacuator
 		says        []string
 	}{
-		"none": {annotations: map[string]string{"other": "10000/controller"}},
 		"highest first, ties by class": {
 			annotations: map[string]string{
 				prefix + "deployment.apps.k8s.io": "10000/controller",
