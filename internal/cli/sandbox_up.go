@@ -62,7 +62,10 @@ func (o *sandboxUpOptions) Validate() error {
 	if o.Nodes < 0 || o.Nodes > maxNodes {
 		return fmt.Errorf("--nodes must be from 0 to %d, not %d", maxNodes, o.Nodes)
 	}
-	return sandbox.CheckVersion(o.Version)
+	if err := sandbox.CheckVersion(o.Version); err != nil {
+		return err
+	}
+	return o.background.Check()
 }
 
 // Run builds what is missing and starts the cluster in the background.

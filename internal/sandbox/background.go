@@ -95,18 +95,26 @@ func (b Background) Start(ctx context.Context, keeperArgs ...string) error {
 	return b.awaitReport(ctx, keeper, report)
 }
 
-// makeDir makes the folder, and refuses one that holds anything else than a
-// sandbox, because Stop will remove it.
-func (b Background) makeDir() error {
-	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
-		return err
-	}
+// Check refuses a folder that holds anything else than a sandbox, because Stop
+// will remove it.
+func (b Background) Check() error {
 	entries, err := os.ReadDir(b.Dir)
-	if err != nil || len(entries) == 0 {
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(b.Dir, workDirLock)); err != nil {
 		return fmt.Errorf("%s holds other files; choose an empty folder", b.Dir)
+	}
+	return nil
+}
+
+// makeDir makes the folder, without what a sandbox that was killed left there.
+func (b Background) makeDir() error {
+	if err := b.Check(); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(b.Dir); err != nil {
 		return err

@@ -10,5 +10,5 @@
 // directory do not disturb each other; no process outlives the one that
 // started it; everything listens on 127.0.0.1 only; what a component logs goes
 // to a file and is shown only when the component fails. It refuses Kubernetes
-// versions that it was not tried with.
+// versions that it does not know.
 package sandbox

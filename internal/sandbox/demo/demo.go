@@ -95,6 +95,7 @@ func (d Demo) drain(ctx context.Context, c client.WithWatch, node string) error 
 	if err := t.tellUntil(ctx, t.story.isDrained); err != nil {
 		return err
 	}
+	t.story.say(time.Since(t.start), "complete", "the work is done: stage Complete")
 	if err := complete(ctx, c); err != nil {
 		return err
 	}
