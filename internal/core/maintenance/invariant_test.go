@@ -75,6 +75,9 @@ func (s *simulation) checkDrained(d maintenance.MaintenanceDecision) {
 		return
 	}
 	for _, node := range s.matched(d.Maintenance) {
+		if !s.find(node).Spec.Unschedulable {
+			s.t.Errorf("%s is Drained although node %s still takes pods", d.Maintenance.Name, node)
+		}
 		for _, pod := range s.pods[node] {
 			if s.waitsFor(d.Maintenance, node, pod) {
 				s.t.Errorf("%s is Drained although pod %s is left on node %s", d.Maintenance.Name, pod.Name, node)
