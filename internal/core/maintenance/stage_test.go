@@ -1,0 +1,203 @@
+package maintenance_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	idle     = v1alpha1.StageIdle
+	cordon   = v1alpha1.StageCordon
+	drain    = v1alpha1.StageDrain
+	complete = v1alpha1.StageComplete
+)
+
+func started(stages ...v1alpha1.NodeMaintenanceStage) []v1alpha1.StageStatus {
+	var all []v1alpha1.StageStatus
+	for _, stage := range stages {
+		at := metav1.NewTime(dawn)
+		all = append(all, v1alpha1.StageStatus{Name: stage, StartTimestamp: &at})
+	}
+	return all
+}
+
+// verdict is what is decided about the object itself.
+type verdict struct {
+	complete, add, drop, record bool
+	stages                      []v1alpha1.NodeMaintenanceStage
+}
+
+func verdictOf(d maintenance.MaintenanceDecision) verdict {
+	v := verdict{complete: d.Complete, add: d.AddFinalizer, drop: d.DropFinalizer, record: d.Record}
+	for _, s := range d.Status.StageStatuses {
+		v.stages = append(v.stages, s.Name)
+	}
+	return v
+}
+
+func TestStagesAndFinalizer(t *testing.T) {
+	type stages = []v1alpha1.NodeMaintenanceStage
+	for name, test := range map[string]struct {
+		stage               v1alpha1.NodeMaintenanceStage
+		finalizer, deleting bool
+		recorded            stages
+		want                verdict
+	}{
+		"no stage is Idle":                   {stage: "", want: verdict{}},
+		"Idle":                               {stage: idle, want: verdict{}},
+		"Idle is deleted":                    {stage: idle, deleting: true, want: verdict{}},
+		"Idle with a finalizer is deleted":   {stage: idle, deleting: true, finalizer: true, want: verdict{drop: true}},
+		"Cordon starts":                      {stage: cordon, want: verdict{add: true, record: true, stages: stages{cordon}}},
+		"Drain starts":                       {stage: drain, want: verdict{add: true, record: true, stages: stages{drain}}},
+		"Drain follows Cordon":               {stage: drain, finalizer: true, recorded: stages{cordon}, want: verdict{record: true, stages: stages{cordon, drain}}},
+		"Cordon goes on":                     {stage: cordon, finalizer: true, recorded: stages{cordon}, want: verdict{stages: stages{cordon}}},
+		"Cordon has lost its finalizer":      {stage: cordon, recorded: stages{cordon}, want: verdict{add: true, stages: stages{cordon}}},
+		"Idle goes to Complete":              {stage: complete, want: verdict{add: true, record: true, stages: stages{complete}}},
+		"Complete follows Drain":             {stage: complete, finalizer: true, recorded: stages{drain}, want: verdict{record: true, stages: stages{drain, complete}}},
+		"Complete has nothing left to do":    {stage: complete, finalizer: true, recorded: stages{drain, complete}, want: verdict{drop: true, stages: stages{drain, complete}}},
+		"Complete is done":                   {stage: complete, recorded: stages{drain, complete}, want: verdict{stages: stages{drain, complete}}},
+		"Drain is deleted":                   {stage: drain, deleting: true, finalizer: true, recorded: stages{drain}, want: verdict{complete: true, record: true, stages: stages{drain, complete}}},
+		"deleted and set to Complete":        {stage: complete, deleting: true, finalizer: true, recorded: stages{drain}, want: verdict{record: true, stages: stages{drain, complete}}},
+		"deleted with nothing left to do":    {stage: complete, deleting: true, finalizer: true, recorded: stages{drain, complete}, want: verdict{drop: true, stages: stages{drain, complete}}},
+		"deleted and let go, others hold it": {stage: complete, deleting: true, recorded: stages{drain, complete}, want: verdict{stages: stages{drain, complete}}},
+		"deleted before anything was done":   {stage: drain, deleting: true, want: verdict{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "one")
+			m := w.maintenance("m", test.stage, nil, "elsewhere")
+			m.Status.StageStatuses = started(test.recorded...)
+			if test.finalizer {
+				m.Finalizers = []string{"other", v1alpha1.MaintenanceCompletionFinalizer}
+			}
+			if test.deleting {
+				m.DeletionTimestamp = &metav1.Time{Time: w.now}
+			}
+			got := verdictOf(maintenance.Decide(w.snapshot()).Maintenances[0])
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(verdict{})); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFinalizerStaysAsLongAsThereIsWork(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	pods := w.run("one", 2, 0)
+	w.pass()
+	if len(w.evacuations) != 2 || !w.find("one").Spec.Unschedulable {
+		t.Fatalf("the drain has not begun: %d evacuations", len(w.evacuations))
+	}
+
+	m.DeletionTimestamp = &metav1.Time{Time: w.now}
+	decision := w.pass()
+	if decision.Maintenances[0].DropFinalizer {
+		t.Error("the finalizer is dropped before the work is done")
+	}
+	one := decision.Nodes[0]
+	if diff := cmp.Diff(&maintenance.CordonChange{}, one.Cordon); diff != "" {
+		t.Errorf("cordon (-want +got):\n%s", diff)
+	}
+	if len(one.Withdraw) != 2 || one.Withdraw[0].Spec.PodRef.Name != pods[0].Name {
+		t.Errorf("withdrawn are %v, want both in order", one.Withdraw)
+	}
+	if diff := cmp.Diff([]string{"Node/one NodeRestored"}, reasons(one.Events)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+
+	if d := w.pass().Maintenances[0]; !d.DropFinalizer {
+		t.Error("the finalizer stays although nothing is left to do")
+	}
+	if again := w.pass(); len(again.Nodes) > 0 || again.Maintenances[0].Record {
+		t.Errorf("a finished maintenance does something: %+v", again)
+	}
+}
+
+func TestEvacuationsOfUnknownPodsHoldTheFinalizer(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", complete, nil, "one")
+	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+	m.Status.StageStatuses = started(drain, complete)
+	snapshot := w.snapshot()
+	delete(snapshot.Pods, "one")
+	if maintenance.Decide(snapshot).Maintenances[0].DropFinalizer {
+		t.Error("the finalizer is dropped although nobody knows the pods of the node")
+	}
+}
+
+func TestForbiddenCancellation(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	w.run("one", 5, 0)
+	w.pass()
+	for _, evacuation := range w.evacuations {
+		evacuation.Status.EvacuationCancellationPolicy = v1alpha1.CancellationForbid
+	}
+	m.Spec.Stage = complete
+	decision := w.pass()
+	if got := decision.Nodes[0].Withdraw; len(got) > 0 {
+		t.Errorf("withdrawn are %v, want none", got)
+	}
+	events := decision.Nodes[0].Events
+	const want = "These evacuations are not withdrawn, because their evacuators forbid it: default/pod-0001, default/pod-0002, default/pod-0003 and 2 more."
+	if at := slices.IndexFunc(events, func(e event.Event) bool { return e.Reason == "CancellationForbidden" }); at < 0 || events[at].Message != want {
+		t.Errorf("events are %v, want one that says %q", events, want)
+	}
+	again := w.pass()
+	if len(again.Nodes) > 0 {
+		t.Errorf("it is told again: %v", reasons(again.Nodes[0].Events))
+	}
+	if !again.Maintenances[0].DropFinalizer {
+		t.Error("what may not be withdrawn holds the finalizer")
+	}
+}
+
+func TestNodeLeavesTheMaintenance(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	m := w.maintenance("m", drain, nil, "one", "two")
+	w.run("one", 1, 0)
+	w.run("two", 1, 0)
+	w.pass()
+
+	m.Spec.NodeSelector = named("two")
+	first := w.pass()
+	if d := first.Nodes[0]; d.Node.Name != "one" || len(d.Withdraw) != 1 || d.Cordon != nil {
+		t.Errorf("first the evacuations are withdrawn, got %+v", d)
+	}
+	second := w.pass()
+	if d := second.Nodes[0]; d.Node.Name != "one" || d.Cordon == nil || d.Cordon.Unschedulable || d.Cordon.Ledger != "" {
+		t.Errorf("then the node is restored, got %+v", d)
+	}
+	if !w.find("two").Spec.Unschedulable || len(w.evacuations) != 1 {
+		t.Error("the node that stays has lost its maintenance")
+	}
+	if again := w.pass(); len(again.Nodes) > 0 {
+		t.Errorf("it does not end: %+v", again.Nodes)
+	}
+}
+
+func TestNodeOfAnotherMaintenanceKeepsItsEvacuations(t *testing.T) {
+	w := newWorld(t, "one")
+	a := w.maintenance("a", drain, nil, "one")
+	w.maintenance("b", drain, nil, "one")
+	w.run("one", 3, 0)
+	w.pass()
+	a.Spec.Stage = complete
+	for range 3 {
+		for _, d := range w.pass().Nodes {
+			if len(d.Withdraw) > 0 || d.Cordon != nil && !d.Cordon.Unschedulable {
+				t.Errorf("the other maintenance still wants it: %+v", d)
+			}
+		}
+	}
+	if slices.Contains(a.Finalizers, v1alpha1.MaintenanceCompletionFinalizer) {
+		t.Error("a finished maintenance keeps its finalizer")
+	}
+}
