@@ -1,8 +1,6 @@
 package cluster_test
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -38,7 +36,10 @@ func TestPodsOfADeploymentBecomeReadyOnTheNodesOfTheirTest(t *testing.T) {
 			c := cluster.Start(t, cluster.Spec{Nodes: 2})
 			namespace := c.Namespace(t)
 			c.Apply(t, namespace, web)
-			waitAvailable(t, c, client.ObjectKey{Namespace: namespace, Name: "web"}, 6)
+			deployment := &appsv1.Deployment{}
+			waitFor(t, c, client.ObjectKey{Namespace: namespace, Name: "web"}, deployment, "available", func() bool {
+				return deployment.Status.AvailableReplicas == 6
+			})
 
 			pods := &corev1.PodList{}
 			if err := c.Client.List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
@@ -54,17 +55,6 @@ func TestPodsOfADeploymentBecomeReadyOnTheNodesOfTheirTest(t *testing.T) {
 	}
 }
 
-func waitAvailable(t *testing.T, c *cluster.Cluster, key client.ObjectKey, want int32) {
-	t.Helper()
-	deployment := &appsv1.Deployment{}
-	cluster.Eventually(t, fmt.Sprintf("%d available replicas of %s", want, key), 30*time.Second,
-		func(ctx context.Context) (string, bool) {
-			err := c.Client.Get(ctx, key, deployment)
-			return fmt.Sprintf("%d available, error %v", deployment.Status.AvailableReplicas, err),
-				deployment.Status.AvailableReplicas == want
-		})
-}
-
 func TestAnAPIServerAloneServesOurKinds(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
@@ -73,5 +63,20 @@ func TestAnAPIServerAloneServesOurKinds(t *testing.T) {
 	}
 	if err := c.Client.List(t.Context(), &v1alpha1.EvacuationList{}, client.InNamespace(c.Namespace(t))); err != nil {
 		t.Errorf("list Evacuations: %v", err)
+	}
+}
+
+func TestFiftyNodesAreReadySoon(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Spec{})
+	begin := time.Now()
+	c.AddNodes(t, 50)
+	t.Logf("50 nodes were ready after %s", time.Since(begin).Round(time.Millisecond))
+	nodes := &corev1.NodeList{}
+	if err := c.Client.List(t.Context(), nodes, client.MatchingLabels{cluster.PoolLabel: c.Pool()}); err != nil {
+		t.Fatal(err)
+	}
+	if len(nodes.Items) != 50 {
+		t.Errorf("the test has %d nodes, want 50", len(nodes.Items))
 	}
 }
