@@ -1,0 +1,99 @@
+package api
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/yaml"
+
+	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// The rules use no function that the oldest release does not know.
+func TestRulesCompileOnEveryRelease(t *testing.T) {
+	t.Parallel()
+	documents, err := charts.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents {
+		name, root := structural(t, document)
+		for _, release := range sandbox.Versions() {
+			env := environment.MustBaseEnvSet(version.MustParseGeneric(release))
+			if problems := compile(t, root, env, true); len(problems) > 0 {
+				t.Errorf("%s on Kubernetes %s:\n%s", name, release, strings.Join(problems, "\n"))
+			}
+		}
+	}
+}
+
+// A rule that calls what a release does not have is found.
+func TestUnknownFunctionDoesNotCompile(t *testing.T) {
+	t.Parallel()
+	root := &schema.Structural{
+		Generic: schema.Generic{Type: "string"},
+		ValidationExtensions: schema.ValidationExtensions{
+			XValidations: apiextensionsv1.ValidationRules{{Rule: "self.sounds('right')"}},
+		},
+	}
+	env := environment.MustBaseEnvSet(version.MajorMinor(1, 32))
+	problems := compile(t, root, env, false)
+	if len(problems) != 1 || !strings.Contains(problems[0], "undeclared reference to 'sounds'") {
+		t.Errorf("problems: %q", problems)
+	}
+}
+
+// structural reads the schema of a CRD the way the API server does.
+func structural(t *testing.T, document []byte) (name string, root *schema.Structural) {
+	t.Helper()
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(document, &crd); err != nil {
+		t.Fatal(err)
+	}
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+		t.Fatal(err)
+	}
+	root, err := schema.NewStructural(&props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crd.Name, root
+}
+
+// compile compiles the rules of a schema and everything below it.
+func compile(t *testing.T, s *schema.Structural, env *environment.EnvSet, isRoot bool) (problems []string) {
+	t.Helper()
+	if len(s.XValidations) > 0 {
+		const perCallLimit = 1_000_000
+		results, err := cel.Compile(s, model.SchemaDeclType(s, isRoot), perCallLimit, env, cel.NewExpressionsEnvLoader())
+		if err != nil {
+			t.Fatalf("compile: %v", err)
+		}
+		for i, result := range results {
+			if result.Error != nil {
+				problems = append(problems, s.XValidations[i].Rule+": "+result.Error.Error())
+			}
+			if result.MessageExpressionError != nil {
+				problems = append(problems, s.XValidations[i].MessageExpression+": "+result.MessageExpressionError.Error())
+			}
+		}
+	}
+	for _, property := range s.Properties {
+		problems = slices.Concat(problems, compile(t, &property, env, false))
+	}
+	if s.Items != nil {
+		problems = slices.Concat(problems, compile(t, s.Items, env, false))
+	}
+	return problems
+}
