@@ -233,3 +233,5 @@ func reasons(events []event.Event) []string {
 func linesOf(status v1alpha1.NodeMaintenanceStatus) []string {
 	return lines(&v1alpha1.NodeMaintenance{Status: status})
 }
+
+func metaTime(at time.Time) *metav1.Time { return &metav1.Time{Time: at} }

@@ -1,0 +1,198 @@
+package maintenance_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+func TestCordon(t *testing.T) {
+	const (
+		held    = `{"wasUnschedulable":false,"holders":["m"]}`
+		persons = `{"wasUnschedulable":true,"holders":["m"]}`
+		both    = `{"wasUnschedulable":false,"holders":["m","other"]}`
+		unknown = `{"wasUnschedulable":true,"unknown":true,"holders":["m"]}`
+		uncords = `{"wasUnschedulable":false,"holders":["m"],"foreignUncordons":["2026-03-01T07:00:00Z"]}`
+	)
+	list := func(stages ...v1alpha1.NodeMaintenanceStage) []v1alpha1.NodeMaintenanceStage { return stages }
+	change := func(unschedulable bool, ledger string) *maintenance.CordonChange {
+		return &maintenance.CordonChange{Unschedulable: unschedulable, Ledger: ledger}
+	}
+	for name, test := range map[string]struct {
+		stage         v1alpha1.NodeMaintenanceStage
+		recorded      []v1alpha1.NodeMaintenanceStage
+		unschedulable bool
+		ledger        string
+		want          *maintenance.CordonChange
+		events        []string
+	}{
+		"idle touches nothing":                 {stage: idle, unschedulable: true},
+		"first touch":                          {stage: cordon, want: change(true, held), events: []string{"Node/n NodeCordoned"}},
+		"first touch in Drain":                 {stage: drain, want: change(true, held), events: []string{"Node/n NodeCordoned"}},
+		"a person's cordon is remembered":      {stage: cordon, unschedulable: true, want: change(true, persons)},
+		"held already":                         {stage: cordon, unschedulable: true, ledger: held},
+		"another holder joins":                 {stage: cordon, unschedulable: true, ledger: strings.Replace(held, `"m"`, `"gone"`, 1), want: change(true, held)},
+		"a holder has gone":                    {stage: cordon, unschedulable: true, ledger: both, want: change(true, held)},
+		"somebody uncordons":                   {stage: cordon, ledger: held, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
+		"the last holder leaves":               {stage: complete, recorded: list(cordon), unschedulable: true, ledger: held, want: change(false, ""), events: []string{"Node/n NodeRestored"}},
+		"a person's cordon comes back":         {stage: complete, recorded: list(cordon), unschedulable: true, ledger: persons, want: change(true, ""), events: []string{"Node/n NodeRestored"}},
+		"restored already":                     {stage: complete, recorded: list(cordon, complete), unschedulable: true},
+		"Idle to Complete asks for it":         {stage: complete, unschedulable: true, want: change(false, ""), events: []string{"Node/n NodeUncordoned"}},
+		"Idle to Complete on a free node":      {stage: complete},
+		"a broken ledger is held and repaired": {stage: drain, unschedulable: true, ledger: `{"holders":["m"]}`, want: change(true, unknown), events: []string{"Node/n LedgerUnreadable"}},
+		"no JSON at all":                       {stage: drain, unschedulable: true, ledger: `}`, want: change(true, unknown), events: []string{"Node/n LedgerUnreadable"}},
+		"an unknown past stays cordoned":       {stage: complete, recorded: list(drain), unschedulable: true, ledger: unknown, want: change(true, ""), events: []string{"Node/n NodeLeftCordoned"}},
+		"a broken ledger stays cordoned":       {stage: complete, recorded: list(drain), unschedulable: true, ledger: `null`, want: change(true, ""), events: []string{"Node/n NodeLeftCordoned"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			node := w.node("n")
+			node.Spec.Unschedulable = test.unschedulable
+			if test.ledger != "" {
+				node.Annotations = map[string]string{v1alpha1.CordonAnnotation: test.ledger}
+			}
+			m := w.maintenance("m", test.stage, nil, "n")
+			m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+			m.Status.StageStatuses = started(test.recorded...)
+			got := maintenance.NodeDecision{}
+			for _, d := range maintenance.Decide(w.snapshot()).Nodes {
+				got = d
+			}
+			if diff := cmp.Diff(test.want, got.Cordon); diff != "" {
+				t.Errorf("cordon (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.events, reasons(got.Events)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIdleToCompleteRespectsAnotherHolder(t *testing.T) {
+	w := newWorld(t, "one")
+	w.maintenance("keeps", cordon, nil, "one")
+	w.pass()
+	m := w.maintenance("completes", complete, nil, "one")
+	for range 3 {
+		w.pass()
+	}
+	if !w.find("one").Spec.Unschedulable {
+		t.Error("the node of another maintenance is uncordoned")
+	}
+	if len(m.Finalizers) > 0 {
+		t.Error("the complete maintenance does not finish")
+	}
+}
+
+func TestDeletionDoesNotLiftAPersonsCordon(t *testing.T) {
+	w := newWorld(t, "one")
+	w.find("one").Spec.Unschedulable = true
+	m := w.maintenance("m", drain, nil, "one")
+	// The manager died between the finalizer and the record of the stage.
+	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+	m.DeletionTimestamp = metaTime(w.now)
+	for range 3 {
+		w.pass()
+	}
+	if !w.find("one").Spec.Unschedulable || len(m.Finalizers) > 0 {
+		t.Errorf("cordoned is %v and finalizers are %v, want true and none", w.find("one").Spec.Unschedulable, m.Finalizers)
+	}
+}
+
+func TestFightOverTheCordon(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", cordon, nil, "one")
+	w.pass()
+	for n := range 14 {
+		w.now = w.now.Add(time.Minute)
+		w.find("one").Spec.Unschedulable = false
+		w.pass()
+		blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
+		if want := n >= 3; isTrue(m.Status.Conditions, v1alpha1.ConditionBlocked) != want {
+			t.Errorf("after %d uncordons: %+v, want blocked %v", n+1, blocked, want)
+		}
+	}
+	blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
+	const want = "ForeignUncordon: 0 pods on 1 nodes. Node/one: Somebody made node one schedulable 10 times in the last 10 minutes; it is cordoned again each time."
+	if blocked.Reason != "ForeignUncordon" || !strings.HasPrefix(blocked.Message, want) {
+		t.Errorf("condition is %s: %s, want ForeignUncordon: %s", blocked.Reason, blocked.Message, want)
+	}
+	if got := m.Status.NodeStatuses; len(got) != 1 || got[0].Blockers[0].Type != v1alpha1.BlockerForeignUncordon {
+		t.Errorf("node statuses are %+v, want the blocker", got)
+	}
+	if ledger := w.find("one").Annotations[v1alpha1.CordonAnnotation]; strings.Count(ledger, "2026-") != 10 {
+		t.Errorf("the ledger remembers more or less than 10 times: %s", ledger)
+	}
+
+	// Nothing but time passes: the fight is over when only three are left.
+	decision := w.pass()
+	if decision.RequeueAfter != 7*time.Minute {
+		t.Fatalf("the next pass is due in %s, want 7m", decision.RequeueAfter)
+	}
+	w.now = w.now.Add(decision.RequeueAfter)
+	if again := w.pass(); again.RequeueAfter != 0 || isTrue(m.Status.Conditions, v1alpha1.ConditionBlocked) {
+		t.Errorf("blocked is %v and the next pass due in %s, want false and never", m.Status.Conditions, again.RequeueAfter)
+	}
+}
+
+func TestTwoHoldersTellOnce(t *testing.T) {
+	w := newWorld(t, "one")
+	w.maintenance("a", cordon, nil, "one")
+	w.maintenance("b", drain, nil, "one")
+	w.pass()
+	w.find("one").Spec.Unschedulable = false
+	got := w.pass().Nodes[0].Events
+	if diff := cmp.Diff([]string{"Node/one ForeignUncordon", "NodeMaintenance/a ForeignUncordon", "NodeMaintenance/b ForeignUncordon"}, reasons(got)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	const want = "Somebody made the node schedulable during its maintenance; it is cordoned again for a, b."
+	if got[0].Message != want {
+		t.Errorf("event says %q, want %q", got[0].Message, want)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	w := newWorld(t, "d", "c", "b", "a", "other")
+	w.maintenance("m", idle, nil, "c")
+	done := w.maintenance("done", complete, nil, "d")
+	done.Status.StageStatuses = started(complete)
+	broken := w.maintenance("broken", drain, nil)
+	broken.Spec.NodeSelector = nil
+	w.find("b").Annotations = map[string]string{v1alpha1.CordonAnnotation: "{}"}
+	w.find("a").Status.Conditions = []corev1.NodeCondition{
+		{Type: v1alpha1.NodeMaintenancePlanned, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonNodeMaintenance},
+	}
+	w.find("other").Status.Conditions = []corev1.NodeCondition{
+		{Type: v1alpha1.NodeMaintenancePlanned, Status: corev1.ConditionTrue, Reason: "Somebody"},
+		{Type: v1alpha1.NodeDrained, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNodeMaintenance},
+	}
+	var got []string
+	for _, node := range maintenance.Select(w.maintenances, w.nodes) {
+		got = append(got, node.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
+		t.Errorf("selected (-want +got):\n%s", diff)
+	}
+}
+
+// The record of a maintenance goes before the acts on all of its nodes.
+func TestNodesNameTheMaintenancesToRecord(t *testing.T) {
+	w := newWorld(t, "one")
+	w.maintenance("young", drain, nil, "one").CreationTimestamp = *metaTime(dawn.Add(time.Hour))
+	w.maintenance("old", cordon, nil, "one")
+	w.maintenance("planned", idle, nil, "one")
+	w.maintenance("elsewhere", drain, nil, "two")
+	w.maintenance("restores", complete, nil, "one")
+	got := fmt.Sprint(w.pass().Nodes[0].Maintenances)
+	if want := "[old restores young]"; got != want {
+		t.Errorf("maintenances are %s, want %s", got, want)
+	}
+}
