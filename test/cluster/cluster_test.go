@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -36,8 +37,8 @@ func TestPodsOfADeploymentBecomeReadyOnTheNodesOfTheirTest(t *testing.T) {
 			c := cluster.Start(t, cluster.Spec{Nodes: 2})
 			namespace := c.Namespace(t)
 			c.Apply(t, namespace, web)
-			deployment := &appsv1.Deployment{}
-			waitFor(t, c, client.ObjectKey{Namespace: namespace, Name: "web"}, deployment, "available", func() bool {
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+			waitFor(t, c, deployment, "available", func() bool {
 				return deployment.Status.AvailableReplicas == 6
 			})
 

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -51,16 +52,16 @@ spec:
 func TestAPodIsAsSlowAsItsAnnotationsSay(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Spec{Nodes: 1})
-	key := client.ObjectKey{Namespace: c.Namespace(t), Name: "slow"}
+	meta := metav1.ObjectMeta{Namespace: c.Namespace(t), Name: "slow"}
 	begin := time.Now()
-	c.Apply(t, key.Namespace, slow)
+	c.Apply(t, meta.Namespace, slow)
 
-	pod := &corev1.Pod{}
-	waitFor(t, c, key, pod, "ready", func() bool { return isReady(pod) })
+	pod := &corev1.Pod{ObjectMeta: meta}
+	waitFor(t, c, pod, "ready", func() bool { return isReady(pod) })
 	wantSlow(t, "being ready", begin)
 
-	job := &batchv1.Job{}
-	waitFor(t, c, key, job, "complete", func() bool { return job.Status.Succeeded == 1 })
+	job := &batchv1.Job{ObjectMeta: meta}
+	waitFor(t, c, job, "complete", func() bool { return job.Status.Succeeded == 1 })
 	wantSlow(t, "completing a Job", begin)
 
 	begin = time.Now()
@@ -68,20 +69,22 @@ func TestAPodIsAsSlowAsItsAnnotationsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.Eventually(t, "the end of the pod", 30*time.Second, func(ctx context.Context) (string, bool) {
-		err := c.Client.Get(ctx, key, pod)
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 	wantSlow(t, "terminating", begin)
 
-	key.Name = "never-ready"
-	waitFor(t, c, key, pod, "running and not ready", func() bool {
+	meta.Name = "never-ready"
+	pod = &corev1.Pod{ObjectMeta: meta}
+	waitFor(t, c, pod, "running and not ready", func() bool {
 		return pod.Status.Phase == corev1.PodRunning && !isReady(pod)
 	})
 }
 
-// waitFor waits for a state of an object, which it reads.
-func waitFor(t *testing.T, c *cluster.Cluster, key client.ObjectKey, object client.Object, what string, reached func() bool) {
+// waitFor waits for a state of the object of this name, which it reads.
+func waitFor(t *testing.T, c *cluster.Cluster, object client.Object, what string, reached func() bool) {
 	t.Helper()
+	key := client.ObjectKeyFromObject(object)
 	cluster.Eventually(t, fmt.Sprintf("%s %s", key, what), 30*time.Second, func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, key, object)
 		return fmt.Sprintf("%+v, error %v", object, err), err == nil && reached()
