@@ -29,7 +29,9 @@ func (r *reconciler) evict(ctx context.Context, seen *observed) (time.Duration, 
 	if !mayTry {
 		return wait, nil
 	}
+	slow := r.clock.AfterFunc(slowTry, func() { r.wake(r.room.slow(key)...) })
 	answer := r.evictor.Evict(ctx, seen.Pod, nil)
+	slow.Stop()
 	if err := ctx.Err(); err != nil {
 		return 0, fmt.Errorf("evict pod %s: %w", seen.Pod.Name, err)
 	}

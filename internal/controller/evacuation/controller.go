@@ -51,7 +51,7 @@ type reconciler struct {
 	live     client.Reader
 	evictor  evictor
 	recorder events.EventRecorder
-	clock    clock.PassiveClock
+	clock    clock.WithDelayedExecution
 	metrics  *metrics
 	room     *room
 	// wake has evacuations reconciled at once, before all others.

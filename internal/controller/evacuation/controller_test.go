@@ -237,26 +237,35 @@ func TestAnOpeningBudgetIsUsedAtOnceAndByTheOldest(t *testing.T) {
 	}
 }
 
-func TestAStaleOrClosedBudgetWakesNobody(t *testing.T) {
+func TestOnlyABudgetThatMovedWakesItsPods(t *testing.T) {
 	t.Parallel()
-	pod := webPod(0)
-	s := newStage(t, webBudget(0), pod, asked(pod))
-	s.answers[pod.Name] = overBudget(exhausted)
-	s.calm()
-	stale := webBudget(5)
-	stale.Generation, stale.Status.ObservedGeneration = 2, 1
-	before := webBudget(0)
-	before.Generation = 2
-	s.budgetEvent(before, stale)
-	s.budgetEvent(webBudget(0), webBudget(0))
-	s.calm()
-	if s.refused[pod.Name] != 1 {
-		t.Errorf("asked %d times, want once", s.refused[pod.Name])
-	}
-	s.budgetEvent(webBudget(0), stale)
-	s.calm()
-	if s.refused[pod.Name] != 2 {
-		t.Errorf("asked %d times, want again because the budget's spec is another", s.refused[pod.Name])
+	open, wider, stale := webBudget(1), webBudget(0), webBudget(5)
+	wider.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", "tier": "front"}}
+	stale.Generation = 2
+	for name, tc := range map[string]struct {
+		after *policyv1.PodDisruptionBudget
+		tries int
+	}{
+		"it allows one":           {open, 2},
+		"it still allows none":    {webBudget(0), 1},
+		"its status is stale":     {stale, 1},
+		"it protects other pods":  {wider, 2},
+		"it is about another one": {&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Spec: open.Spec, Status: open.Status}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := webPod(0)
+			s := newStage(t, webBudget(0), pod, asked(pod))
+			s.answers[pod.Name] = overBudget(exhausted)
+			s.calm()
+			before := webBudget(0)
+			before.Name = tc.after.Name
+			s.budgetEvent(before, tc.after)
+			s.calm()
+			if s.refused[pod.Name] != tc.tries {
+				t.Errorf("tried %d times, want %d", s.refused[pod.Name], tc.tries)
+			}
+		})
 	}
 }
 

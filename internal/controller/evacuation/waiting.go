@@ -1,6 +1,9 @@
 package evacuation
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,34 +16,21 @@ const (
 	// safety is how long an evacuation waits for its budget or for its pod to
 	// terminate before it is tried again without any sign.
 	safety = 30 * time.Second
-	// maxTurns is how many pods of one budget are evicted at the same time. The
-	// API server settles a race for a budget by making the losers wait for half
-	// a second, so that a few at a time are faster than all at once.
-	maxTurns = 2
 )
 
 // room holds the evacuations that wait to evict, and says who may try.
 //
-// Pods of one budget form a line: the oldest goes first, and whoever comes back
-// with success lets the next one try. A refusal closes the line until the
-// watched budget allows a disruption again; a budget that moved while the
-// refusal was under way keeps it open, so that no sign is ever lost. All of it
-// is in memory: after a restart everything is simply tried again.
+// Pods of one budget form a line: one tries at a time, the oldest first, as
+// many as the watched budget has last said that it allows. A refusal uses that
+// credit up, unless the budget opened while the refusal was under way, so that
+// no opening is ever lost. A pod that was never refused tries without credit,
+// so that it can say what refuses it. All of it is in memory: after a restart
+// everything is simply tried again.
 type room struct {
 	mu     sync.Mutex
 	jitter func() float64
 	guests map[types.NamespacedName]*guest
 	lines  map[types.NamespacedName]*line
-}
-
-// line is the pods of one budget.
-type line struct {
-	// open is true if there is no sign that the budget allows nothing.
-	open bool
-	// openings counts the signs that it allows something.
-	openings int
-	guests   map[types.NamespacedName]*guest
-	turns    map[types.NamespacedName]bool
 }
 
 // standing is what a guest is waiting for.
@@ -49,7 +39,7 @@ type standing int
 const (
 	// arriving: for nothing.
 	arriving standing = iota
-	// queued: for one of the turns of its budget.
+	// queued: for its turn in the line of its budget.
 	queued
 	// trying: it has a turn.
 	trying
@@ -116,12 +106,29 @@ func (r *room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration) {
 		return true, 0
 	}
 	l := r.lines[g.budget]
-	if g.standing != trying && len(l.turns) >= maxTurns {
+	if g.standing != trying && !l.hasTurn() {
 		g.standing = queued
 		return false, 0
 	}
-	l.take(g)
+	if g.standing != trying {
+		l.take(g)
+	}
+	g.openings = l.openings
 	return true, 0
+}
+
+// slow lets the next one try while a try is still under way.
+func (r *room) slow(key types.NamespacedName) []types.NamespacedName {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.guests[key]
+	if g == nil || g.standing != trying {
+		return nil
+	}
+	if l := r.lines[g.budget]; l != nil {
+		l.tries[key] = true
+	}
+	return r.release(g.budget)
 }
 
 // leave ends a try and returns who may try now.
@@ -139,8 +146,8 @@ func (r *room) leave(key types.NamespacedName, outcome core.Outcome, now time.Ti
 		openings = r.lines[named].openings
 	}
 	r.settle(g, outcome, now)
-	if l := r.lines[g.budget]; l != nil && g.standing == parked {
-		l.open = l.openings != openings
+	if l := r.lines[g.budget]; l != nil {
+		l.account(outcome, openings)
 	}
 	return append(r.release(left), r.releaseOther(left, g.budget)...)
 }
@@ -154,6 +161,7 @@ func (r *room) yield(key types.NamespacedName, now time.Time) []types.Namespaced
 	if g == nil || g.standing != trying {
 		return nil
 	}
+	r.refund(g)
 	r.rest(g, now.Add(time.Second))
 	return r.release(g.budget)
 }
@@ -168,6 +176,7 @@ func (r *room) forget(key types.NamespacedName) []types.NamespacedName {
 		return nil
 	}
 	left := g.budget
+	r.refund(g)
 	r.move(g, types.NamespacedName{})
 	delete(r.guests, key)
 	return r.release(left)
@@ -185,21 +194,24 @@ func (r *room) wait(key types.NamespacedName, now time.Time) time.Duration {
 	return max(g.notBefore.Sub(now), time.Nanosecond)
 }
 
-// opened is told of a budget that allows disruptions and returns who may try.
-func (r *room) opened(budget types.NamespacedName) []types.NamespacedName {
+// moved is told how many disruptions a budget allows and returns who may try.
+func (r *room) moved(budget types.NamespacedName, allowed int32) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[budget]
 	if l == nil {
 		return nil
 	}
-	l.open = true
-	l.openings++
+	l.credit = allowed
+	if allowed > 0 {
+		l.openings++
+	}
 	return r.release(budget)
 }
 
-// scatter is told of a budget that is gone or has another spec, so that nothing
-// is known of its pods any more. It returns all that should ask again.
+// scatter is told of a budget that is gone or selects other pods, so that nothing
+// is known of its pods any more. It returns all that should ask again, the
+// oldest first.
 func (r *room) scatter(budget types.NamespacedName) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,14 +219,19 @@ func (r *room) scatter(budget types.NamespacedName) []types.NamespacedName {
 	if l == nil {
 		return nil
 	}
-	l.open = true
+	l.credit = unknown
 	l.openings++
-	var woken []types.NamespacedName
-	for key, g := range l.guests {
+	var waiting []*guest
+	for _, g := range l.guests {
 		if g.standing == parked || g.standing == queued {
 			g.standing = arriving
-			woken = append(woken, key)
+			waiting = append(waiting, g)
 		}
+	}
+	slices.SortFunc(waiting, (*guest).compare)
+	woken := make([]types.NamespacedName, len(waiting))
+	for i, g := range waiting {
+		woken[i] = g.key
 	}
 	return woken
 }
@@ -228,7 +245,7 @@ func (r *room) settle(g *guest, outcome core.Outcome, now time.Time) {
 		return
 	case core.Budgeted:
 		g.failures = 0
-		r.rest(g, now.Add(safety))
+		r.rest(g, now.Add(min(cmp.Or(outcome.RetryAfter, safety), safety)))
 		if g.budget != (types.NamespacedName{}) {
 			g.standing = parked
 		}
@@ -239,18 +256,25 @@ func (r *room) settle(g *guest, outcome core.Outcome, now time.Time) {
 	g.note(outcome, now)
 }
 
+// refund gives back the credit of a turn that was not used.
+func (r *room) refund(g *guest) {
+	if l := r.lines[g.budget]; l != nil && g.standing == trying {
+		l.refund()
+	}
+}
+
 // rest takes the turn away until the time has come.
 func (r *room) rest(g *guest, until time.Time) {
 	g.standing, g.notBefore = resting, until
 	if l := r.lines[g.budget]; l != nil {
-		delete(l.turns, g.key)
+		delete(l.tries, g.key)
 	}
 }
 
 // move puts a guest into the line of another budget.
 func (r *room) move(g *guest, budget types.NamespacedName) {
 	if l := r.lines[g.budget]; l != nil {
-		delete(l.turns, g.key)
+		delete(l.tries, g.key)
 		delete(l.guests, g.key)
 		if len(l.guests) == 0 {
 			delete(r.lines, g.budget)
@@ -262,7 +286,7 @@ func (r *room) move(g *guest, budget types.NamespacedName) {
 	}
 	l := r.lines[budget]
 	if l == nil {
-		l = &line{open: true, guests: map[types.NamespacedName]*guest{}, turns: map[types.NamespacedName]bool{}}
+		l = newLine()
 		r.lines[budget] = l
 	}
 	l.guests[g.key] = g
@@ -275,49 +299,23 @@ func (r *room) releaseOther(left, budget types.NamespacedName) []types.Namespace
 	return r.release(budget)
 }
 
-// release hands out the free turns of a budget, to the oldest first. A closed
-// line lets only those try who have not been refused yet.
+// release gives the turn to the oldest who may have it, if it is free.
 func (r *room) release(budget types.NamespacedName) []types.NamespacedName {
 	l := r.lines[budget]
-	if l == nil {
+	if l == nil || !l.hasTurn() {
 		return nil
 	}
-	var woken []types.NamespacedName
-	for len(l.turns) < maxTurns {
-		g := l.oldest()
-		if g == nil {
-			break
-		}
-		l.take(g)
-		woken = append(woken, g.key)
+	next := l.oldest()
+	if next == nil {
+		return nil
 	}
-	return woken
+	l.take(next)
+	return []types.NamespacedName{next.key}
 }
 
-func (l *line) take(g *guest) {
-	l.turns[g.key] = true
-	g.standing = trying
-	g.openings = l.openings
-}
-
-// oldest is the next one to try; nil if nobody may.
-func (l *line) oldest() *guest {
-	var first *guest
-	for _, g := range l.guests {
-		if g.standing == queued || (g.standing == parked && l.open) {
-			if first == nil || g.before(first) {
-				first = g
-			}
-		}
-	}
-	return first
-}
-
-func (g *guest) before(other *guest) bool {
-	if !g.born.Equal(other.born) {
-		return g.born.Before(other.born)
-	}
-	return g.key.String() < other.key.String()
+// compare puts the oldest pod first.
+func (g *guest) compare(other *guest) int {
+	return cmp.Or(g.born.Compare(other.born), strings.Compare(g.key.String(), other.key.String()))
 }
 
 func budgetOf(namespace string, outcome core.Outcome) types.NamespacedName {

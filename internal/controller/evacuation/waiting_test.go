@@ -72,35 +72,80 @@ func TestPodsWithoutABudgetAllTryAtOnce(t *testing.T) {
 	expect(t, "trying", arrive(r, dawn, free(1), free(2), free(3)), "pod-1", "pod-2", "pod-3")
 }
 
-func TestABudgetHasFewTurnsAndTheOldestGoesNext(t *testing.T) {
+func TestPodsOfABudgetTryOneAfterTheOtherTheOldestNext(t *testing.T) {
 	t.Parallel()
 	r := newRoom(noJitter)
-	expect(t, "trying", arrive(r, dawn, pod(5), pod(4), pod(3), pod(2), pod(1)), "pod-5", "pod-4")
+	expect(t, "trying", arrive(r, dawn, pod(5), pod(4), pod(3), pod(2), pod(1)), "pod-5")
 	expect(t, "after a success", names(r.leave(pod(5).key, evict, dawn)), "pod-1")
-	expect(t, "after another", names(r.leave(pod(4).key, evict, dawn)), "pod-2")
-	expect(t, "the woken one asks", arrive(r, dawn, pod(1)), "pod-1")
 	expect(t, "another one asks", arrive(r, dawn, pod(3)))
+	expect(t, "the woken one asks", arrive(r, dawn, pod(1)), "pod-1")
+	expect(t, "after another success", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
+}
+
+func TestASlowTryLetsTheNextOneTry(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	var visits []visit
+	for i := range maxTries + 2 {
+		visits = append(visits, pod(i))
+	}
+	arrive(r, dawn, visits...)
+	for i := range maxTries - 1 {
+		expect(t, "one is slow", names(r.slow(pod(i).key)), pod(i+1).key.Name)
+	}
+	expect(t, "too many are slow", names(r.slow(pod(maxTries-1).key)))
+	expect(t, "one of them is back", names(r.leave(pod(0).key, evict, dawn)), pod(maxTries).key.Name)
+	expect(t, "it is not slow any more", names(r.slow(pod(0).key)))
 }
 
 func TestAnExhaustedBudgetIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRoom(noJitter)
 	arrive(r, dawn, pod(1), pod(2), pod(3))
-	expect(t, "one that was never refused tries too", names(r.leave(pod(1).key, full, dawn)), "pod-3")
-	expect(t, "then nobody", names(r.leave(pod(2).key, full, dawn)))
-	expect(t, "nobody", names(r.leave(pod(3).key, full, dawn)))
+	expect(t, "one that was never refused tries too", names(r.leave(pod(1).key, full, dawn)), "pod-2")
+	expect(t, "and the next", names(r.leave(pod(2).key, full, dawn)), "pod-3")
+	expect(t, "then nobody", names(r.leave(pod(3).key, full, dawn)))
 	expect(t, "asking again is no use", arrive(r, dawn.Add(time.Second), pod(1), pod(2), pod(3)))
 
-	expect(t, "the budget opens", names(r.opened(web)), "pod-1", "pod-2")
-	expect(t, "success lets the next one try", names(r.leave(pod(1).key, evict, dawn)), "pod-3")
-	expect(t, "a refusal lets nobody try", names(r.leave(pod(2).key, full, dawn)))
+	expect(t, "the budget allows two", names(r.moved(web, 2)), "pod-1")
+	expect(t, "success lets the next one try", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
+	expect(t, "two are enough", names(r.leave(pod(2).key, evict, dawn)))
+	expect(t, "the budget allows none", names(r.moved(web, 0)))
+	expect(t, "the budget allows one", names(r.moved(web, 1)), "pod-3")
+	expect(t, "a refusal wakes nobody", names(r.leave(pod(3).key, full, dawn)))
+}
+
+func TestATurnThatWasNoUseIsGivenOn(t *testing.T) {
+	t.Parallel()
+	outcomes := map[string]func(*room) []types.NamespacedName{
+		"denied by a webhook": func(r *room) []types.NamespacedName { return r.leave(pod(1).key, deny, dawn) },
+		"gone": func(r *room) []types.NamespacedName {
+			return r.leave(pod(1).key, core.Outcome{Result: core.Gone}, dawn)
+		},
+		"a read failed":          func(r *room) []types.NamespacedName { return r.yield(pod(1).key, dawn) },
+		"an evacuator came back": func(r *room) []types.NamespacedName { return r.forget(pod(1).key) },
+		"the API server is busy": func(r *room) []types.NamespacedName {
+			return r.leave(pod(1).key, core.Outcome{Result: core.Throttled}, dawn)
+		},
+	}
+	for name, end := range outcomes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(noJitter)
+			arrive(r, dawn, pod(1), pod(2))
+			r.leave(pod(1).key, full, dawn)
+			r.leave(pod(2).key, full, dawn)
+			expect(t, "the budget allows one", names(r.moved(web, 1)), "pod-1")
+			expect(t, name, names(end(r)), "pod-2")
+		})
+	}
 }
 
 func TestABudgetThatOpensDuringATryIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRoom(noJitter)
 	arrive(r, dawn, pod(1))
-	expect(t, "nobody waits yet", names(r.opened(web)))
+	expect(t, "nobody waits yet", names(r.moved(web, 1)))
 	expect(t, "the refusal is older than the opening", names(r.leave(pod(1).key, full, dawn)), "pod-1")
 	arrive(r, dawn, pod(1))
 	expect(t, "this one is not", names(r.leave(pod(1).key, full, dawn)))
@@ -118,14 +163,13 @@ func TestTheSafetyRetry(t *testing.T) {
 	expect(t, "in time", arrive(r, dawn.Add(safety), pod(1)), "pod-1")
 }
 
-func TestATurnThatIsNotUsedGoesOn(t *testing.T) {
+func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 	t.Parallel()
 	r := newRoom(noJitter)
-	arrive(r, dawn, pod(1), pod(2), pod(3), pod(4))
-	expect(t, "a read failed", names(r.yield(pod(1).key, dawn)), "pod-3")
-	expect(t, "an evacuator came back", names(r.forget(pod(2).key)), "pod-4")
-	expect(t, "the one that failed rests", arrive(r, dawn, pod(1)))
+	arrive(r, dawn, pod(1), pod(2), pod(3))
+	expect(t, "a read failed", names(r.yield(pod(1).key, dawn)), "pod-2")
 	expect(t, "nothing is taken back twice", names(r.yield(pod(1).key, dawn)))
+	expect(t, "the one that failed rests", arrive(r, dawn, pod(1)))
 	expect(t, "nobody is unknown", names(r.forget(pod(9).key)))
 }
 
@@ -135,7 +179,8 @@ func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
 	arrive(r, dawn, pod(1), pod(2), pod(3))
 	r.leave(pod(1).key, full, dawn)
 	r.leave(pod(2).key, full, dawn)
-	expect(t, "those that wait ask again", names(r.scatter(web)), "pod-1", "pod-2")
+	r.leave(pod(3).key, full, dawn)
+	expect(t, "those that wait ask again", names(r.scatter(web)), "pod-1", "pod-2", "pod-3")
 	expect(t, "without the budget", arrive(r, dawn, free(1), free(2)), "pod-1", "pod-2")
 	expect(t, "an unknown budget", names(r.scatter(types.NamespacedName{Name: "unknown"})))
 }
@@ -146,18 +191,17 @@ func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
 	arrive(r, dawn, free(1))
 	r.leave(free(1).key, full, dawn)
 	expect(t, "the cache did not know the budget yet", arrive(r, dawn, pod(1)))
-	expect(t, "now it does", names(r.opened(web)), "pod-1")
+	expect(t, "now it does", names(r.moved(web, 1)), "pod-1")
 }
 
 func TestAnotherRefusalRestsAndHoldsNobody(t *testing.T) {
 	t.Parallel()
 	r := newRoom(noJitter)
-	arrive(r, dawn, pod(1), pod(2), pod(3))
-	expect(t, "the next one tries", names(r.leave(pod(1).key, deny, dawn)), "pod-3")
-	expect(t, "the budget does not wake it", names(r.opened(web)))
+	arrive(r, dawn, pod(1), pod(2))
+	expect(t, "the next one tries", names(r.leave(pod(1).key, deny, dawn)), "pod-2")
+	expect(t, "the budget does not wake it", names(r.moved(web, 1)))
 	expect(t, "time does", arrive(r, dawn.Add(time.Second), pod(1)))
-	r.leave(pod(2).key, evict, dawn)
-	expect(t, "as soon as there is a turn", arrive(r, dawn.Add(time.Second), pod(1)), "pod-1")
+	expect(t, "as soon as it is its turn", names(r.leave(pod(2).key, evict, dawn)), "pod-1")
 }
 
 func TestPause(t *testing.T) {
@@ -196,7 +240,7 @@ func TestPause(t *testing.T) {
 // it: an eviction takes a disruption, and a while later it is given back.
 type apiServer struct {
 	mu      sync.Mutex
-	allowed int
+	allowed int32
 	left    sync.WaitGroup
 }
 
@@ -211,10 +255,13 @@ func (s *apiServer) evict() core.Outcome {
 	return evict
 }
 
-func (s *apiServer) giveBack() {
+// giveBack returns what the budget allows now. Nobody orders the events of two
+// openings, so that the room may hear of the later one first.
+func (s *apiServer) giveBack() int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.allowed++
+	return s.allowed
 }
 
 // TestNoOpeningIsLost has many workers evict many pods of one budget, while it
@@ -252,8 +299,7 @@ func TestNoOpeningIsLost(t *testing.T) {
 		outcome := server.evict()
 		if outcome.Result == core.Evicted {
 			openings.Go(func() {
-				server.giveBack()
-				wake(r.opened(web))
+				wake(r.moved(web, server.giveBack()))
 			})
 		}
 		wake(r.leave(key, outcome, dawn))

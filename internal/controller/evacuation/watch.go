@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -99,7 +100,7 @@ func (r *reconciler) budgetHandler() handler.TypedFuncs[*policyv1.PodDisruptionB
 			r.budgetMoved(e.Object, q)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*policyv1.PodDisruptionBudget], q queue) {
-			if e.ObjectOld.Generation != e.ObjectNew.Generation {
+			if !sameSubjects(&e.ObjectOld.Spec, &e.ObjectNew.Spec) {
 				wake(q, r.room.scatter(client.ObjectKeyFromObject(e.ObjectNew)))
 				return
 			}
@@ -111,8 +112,14 @@ func (r *reconciler) budgetHandler() handler.TypedFuncs[*policyv1.PodDisruptionB
 	}
 }
 
+// sameSubjects reports whether two specs protect the same pods.
+func sameSubjects(a, b *policyv1.PodDisruptionBudgetSpec) bool {
+	return equality.Semantic.DeepEqual(a.Selector, b.Selector) &&
+		equality.Semantic.DeepEqual(a.UnhealthyPodEvictionPolicy, b.UnhealthyPodEvictionPolicy)
+}
+
 func (r *reconciler) budgetMoved(b *policyv1.PodDisruptionBudget, q queue) {
-	if allowed, known := budget.Allowed(b); known && allowed > 0 {
-		wake(q, r.room.opened(client.ObjectKeyFromObject(b)))
+	if allowed, known := budget.Allowed(b); known {
+		wake(q, r.room.moved(client.ObjectKeyFromObject(b), allowed))
 	}
 }
