@@ -58,7 +58,7 @@ func TestCordonAndLedgerAreOneWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aNode("one"))
 
-	err := w.manager().act(w.ctx(), work{nodes: []maintenance.NodeDecision{w.cordonOf("one")}})
+	err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{w.cordonOf("one")}})
 	if err != nil {
 		t.Fatalf("act: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestUncordonTakesTheLedgerAway(t *testing.T) {
 	node.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"holders":["upgrade"]}`, "somebody.else/note": "stays"}
 	w := newWorld(t, node)
 
-	err := w.manager().act(w.ctx(), work{nodes: []maintenance.NodeDecision{{Node: w.node("one"), Cordon: &maintenance.CordonChange{}}}})
+	err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{Node: w.node("one"), Cordon: &maintenance.CordonChange{}}}})
 	if err != nil {
 		t.Fatalf("act: %v", err)
 	}
@@ -100,7 +100,7 @@ func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 	w.refuse = refuseWrites("Node one")
 	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
 
-	err := w.manager().act(w.ctx(), work{
+	err := w.manager().act(w.t.Context(), work{
 		nodes: []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)}, records: all,
 	})
 
@@ -128,7 +128,7 @@ func TestAnUnrecordedMaintenanceStopsOnlyItsNodes(t *testing.T) {
 	two := w.cordonOf("two")
 	two.Maintenances = []string{"other"}
 
-	err := w.manager().act(w.ctx(), work{
+	err := w.manager().act(w.t.Context(), work{
 		nodes:   []maintenance.NodeDecision{w.cordonOf("one"), two},
 		records: records{"upgrade": {failed: true}, "other": {}},
 	})
@@ -146,17 +146,17 @@ func TestADecisionOnAnOldNodeIsRefused(t *testing.T) {
 	decided := w.cordonOf("one")
 	relabelled := w.node("one")
 	relabelled.Labels["pool"] = "new"
-	if err := w.api.Update(w.ctx(), relabelled); err != nil {
+	if err := w.api.Update(w.t.Context(), relabelled); err != nil {
 		t.Fatalf("relabel the node: %v", err)
 	}
 	r := w.manager()
 
-	err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{decided}})
+	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}})
 
 	if hard := withoutStale(err); err == nil || hard != nil {
 		t.Errorf("act = %v, want a conflict and nothing else", err)
 	}
-	if got := r.next(w.ctx(), 0, err).RequeueAfter; got != staleRetry {
+	if got := r.next(w.t.Context(), 0, err).RequeueAfter; got != staleRetry {
 		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
 	}
 	if diff := cmp.Diff(map[string]string{"one": "false "}, w.cordons("one")); diff != "" {
@@ -204,7 +204,7 @@ func TestAskingForEvacuations(t *testing.T) {
 			}
 			w.refuse = func(string) error { return test.refusal }
 
-			err := w.manager().act(w.ctx(), work{
+			err := w.manager().act(w.t.Context(), work{
 				nodes:       []maintenance.NodeDecision{{Node: aNode("one"), Evacuate: []*corev1.Pod{pod}}},
 				evacuations: known,
 			})
@@ -230,7 +230,7 @@ func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
 	asked.Finalizers = append(asked.Finalizers, theirs)
 	stored := w.existing(asked)
 
-	err := w.manager().act(w.ctx(), work{nodes: []maintenance.NodeDecision{{
+	err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{
 		Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored},
 	}}})
 	if err != nil {
@@ -247,17 +247,17 @@ func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	stored := w.existing(evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator))
 	changed := stored.DeepCopy()
 	changed.Finalizers = append(changed.Finalizers, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
-	w.must(w.api.Update(w.ctx(), changed))
+	w.must(w.api.Update(w.t.Context(), changed))
 	r := w.manager()
 
-	err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{{
+	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{
 		Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored},
 	}}})
 
 	if err == nil {
 		t.Error("act succeeded on old state")
 	}
-	if got := r.next(w.ctx(), 0, err).RequeueAfter; got != staleRetry {
+	if got := r.next(w.t.Context(), 0, err).RequeueAfter; got != staleRetry {
 		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
 	}
 	if diff := cmp.Diff(changed.Finalizers, w.evacuations()[0].Finalizers); diff != "" {
@@ -271,19 +271,19 @@ func TestAFailureThatLastsBacksOff(t *testing.T) {
 	r := w.manager()
 	var pauses []time.Duration
 	for range 4 {
-		pauses = append(pauses, r.next(w.ctx(), 0, errRefused).RequeueAfter)
+		pauses = append(pauses, r.next(w.t.Context(), 0, errRefused).RequeueAfter)
 	}
 	want := []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry, 8 * firstRetry}
 	if diff := cmp.Diff(want, pauses); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
-	if got := r.next(w.ctx(), time.Millisecond, errRefused).RequeueAfter; got != time.Millisecond {
+	if got := r.next(w.t.Context(), time.Millisecond, errRefused).RequeueAfter; got != time.Millisecond {
 		t.Errorf("the next pass is due in %s, want the sooner time at which something else is due", got)
 	}
-	if got := r.next(w.ctx(), 0, nil).RequeueAfter; got != 0 {
+	if got := r.next(w.t.Context(), 0, nil).RequeueAfter; got != 0 {
 		t.Errorf("after a pass without failures the next is due in %s, want never", got)
 	}
-	if got := r.next(w.ctx(), 0, errRefused).RequeueAfter; got != firstRetry {
+	if got := r.next(w.t.Context(), 0, errRefused).RequeueAfter; got != firstRetry {
 		t.Errorf("after a success the first pause is %s, want %s", got, firstRetry)
 	}
 }
@@ -298,7 +298,7 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	decided.Events = nil
 	decided.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue}}
 
-	err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{decided}})
+	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}})
 	if err != nil {
 		t.Errorf("act: %v", err)
 	}
@@ -317,14 +317,14 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 
 	decided.Cordon, decided.Evacuate = nil, nil
 	w.refuse = nil
-	if err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
+	if err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
 		t.Errorf("act at once again: %v", err)
 	}
 	if got := w.node("one").Status.Conditions; len(got) != 0 {
 		t.Errorf("conditions %v are published without a pause after the refusal", got)
 	}
 	w.clock.Step(firstRetry + time.Millisecond)
-	if err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
+	if err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
 		t.Errorf("act after a pause: %v", err)
 	}
 	if got := w.node("one").Status.Conditions; len(got) != 1 || got[0].Type != v1alpha1.NodeDrainInProgress {
@@ -343,12 +343,12 @@ func TestAPassThatRunsOutOfTimeLeavesTheRestToTheNext(t *testing.T) {
 	r.workers = 1
 	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
 
-	err := r.act(w.ctx(), work{nodes: []maintenance.NodeDecision{w.cordonOf("one"), w.cordonOf("two")}, records: all})
+	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{w.cordonOf("one"), w.cordonOf("two")}, records: all})
 
 	if diff := cmp.Diff(map[string]string{"one": `true {"holders":["upgrade"]}`, "two": "false "}, w.cordons("one", "two")); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
-	if got := r.next(w.ctx(), 0, err).RequeueAfter; got != staleRetry {
+	if got := r.next(w.t.Context(), 0, err).RequeueAfter; got != staleRetry {
 		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
 	}
 	if !all["upgrade"].unfinished {
@@ -370,11 +370,11 @@ func (w *world) existing(wanted *v1alpha1.Evacuation) *v1alpha1.Evacuation {
 	w.t.Helper()
 	stored := wanted.DeepCopy()
 	stored.DeletionTimestamp = nil
-	if err := w.api.Create(w.ctx(), stored); err != nil {
+	if err := w.api.Create(w.t.Context(), stored); err != nil {
 		w.t.Fatalf("create the evacuation: %v", err)
 	}
 	if wanted.DeletionTimestamp != nil {
-		if err := w.api.Delete(w.ctx(), stored); err != nil {
+		if err := w.api.Delete(w.t.Context(), stored); err != nil {
 			w.t.Fatalf("delete the evacuation: %v", err)
 		}
 	}

@@ -36,9 +36,9 @@ func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
 		if step.wantWrite {
 			node := w.node("one")
 			node.Spec.Unschedulable = false
-			w.must(w.api.Update(w.ctx(), node))
+			w.must(w.api.Update(w.t.Context(), node))
 		}
-		result, err := r.Reconcile(w.ctx(), pass{})
+		result, err := r.Reconcile(w.t.Context(), pass{})
 		if err != nil {
 			t.Fatalf("reconcile: %v", err)
 		}

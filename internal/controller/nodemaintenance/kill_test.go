@@ -57,7 +57,7 @@ func newDrain(t *testing.T, dies int) *world {
 		aPod("a", "one"), aPod("b", "one"), aPod("c", "two"))
 	three := w.node("three")
 	three.Labels = nil
-	w.must(w.api.Update(w.ctx(), three))
+	w.must(w.api.Update(w.t.Context(), three))
 	alive := w.manager()
 	w.refuse = func(string) error {
 		if len(w.writes) == dies {
@@ -85,7 +85,7 @@ func (w *world) runOnce(alive **reconciler) bool {
 			return err
 		}
 	}
-	if _, err := (*alive).Reconcile(w.ctx(), pass{}); err != nil {
+	if _, err := (*alive).Reconcile(w.t.Context(), pass{}); err != nil {
 		w.t.Fatalf("reconcile: %v", err)
 	}
 	w.refuse = refuse
@@ -121,11 +121,11 @@ func (w *world) evacuateAll() bool {
 		if asked := &all[i]; len(evacuation.Instigators(asked)) > 0 {
 			leaving := &corev1.Pod{}
 			leaving.Namespace, leaving.Name = asked.Namespace, asked.Spec.PodRef.Name
-			w.must(client.IgnoreNotFound(w.api.Delete(w.ctx(), leaving)))
+			w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), leaving)))
 			asked.Finalizers = nil
-			w.must(w.api.Update(w.ctx(), asked))
+			w.must(w.api.Update(w.t.Context(), asked))
 		}
-		w.must(client.IgnoreNotFound(w.api.Delete(w.ctx(), &all[i])))
+		w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), &all[i])))
 	}
 	return len(all) > 0
 }
@@ -138,7 +138,7 @@ func (w *world) completeUpgrade() {
 
 func (w *world) deleteUpgrade() {
 	w.settle(true)
-	w.must(w.api.Delete(w.ctx(), aMaintenance("upgrade", "old")))
+	w.must(w.api.Delete(w.t.Context(), aMaintenance("upgrade", "old")))
 	w.settle(true)
 }
 
@@ -152,7 +152,7 @@ func (w *world) relabelNodeEarly() {
 	w.settle(false)
 	node := w.node("one")
 	node.Labels = nil
-	w.must(w.api.Update(w.ctx(), node))
+	w.must(w.api.Update(w.t.Context(), node))
 	w.settle(false)
 	w.settle(true)
 }
@@ -161,7 +161,7 @@ func (w *world) setStage(stage v1alpha1.NodeMaintenanceStage) {
 	w.t.Helper()
 	m := w.maintenance("upgrade")
 	m.Spec.Stage, m.Generation = stage, m.Generation+1
-	w.must(w.api.Update(w.ctx(), m))
+	w.must(w.api.Update(w.t.Context(), m))
 }
 
 func (w *world) must(err error) {
@@ -181,7 +181,7 @@ func (w *world) state() []string {
 			name, node.Spec.Unschedulable, node.Annotations[v1alpha1.CordonAnnotation], trueConditions(node)))
 	}
 	var pods corev1.PodList
-	w.must(w.api.List(w.ctx(), &pods))
+	w.must(w.api.List(w.t.Context(), &pods))
 	for i := range pods.Items {
 		state = append(state, "pod "+pods.Items[i].Name)
 	}
@@ -194,7 +194,7 @@ func (w *world) state() []string {
 func (w *world) maintenanceState() []string {
 	w.t.Helper()
 	var m v1alpha1.NodeMaintenance
-	err := w.api.Get(w.ctx(), client.ObjectKey{Name: "upgrade"}, &m)
+	err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "upgrade"}, &m)
 	if apierrors.IsNotFound(err) {
 		return []string{"no maintenance"}
 	}

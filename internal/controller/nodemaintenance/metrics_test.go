@@ -55,9 +55,9 @@ func TestADrainIsTimedWhenItEnds(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{condition(v1alpha1.NodeDrainInProgress, noon)}
 	ended := maintenance.NodeDecision{Node: node, Conditions: []corev1.NodeCondition{condition(v1alpha1.NodeDrained, noon.Add(90*time.Second))}}
 
-	r.announce(w.ctx(), &ended)
+	r.announce(w.t.Context(), &ended)
 	ended.Node = w.node("one")
-	r.announce(w.ctx(), &ended)
+	r.announce(w.t.Context(), &ended)
 
 	want := `
 # HELP ebbtide_node_drain_duration_seconds Time from the first pod that had to leave a node until none was left.

@@ -20,7 +20,7 @@ func TestAReadThatFailsStopsThePass(t *testing.T) {
 			w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"))
 			w.unreadable = test.unreadable
 
-			_, err := w.manager().Reconcile(w.ctx(), pass{})
+			_, err := w.manager().Reconcile(w.t.Context(), pass{})
 
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("Reconcile = %v, want an error that begins with %q", err, test.want)

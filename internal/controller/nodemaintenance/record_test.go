@@ -29,8 +29,8 @@ func (w *world) decide(name, summary string) maintenance.MaintenanceDecision {
 
 // pass records and reports what was decided.
 func (w *world) pass(r *reconciler, decisions ...maintenance.MaintenanceDecision) (time.Duration, error) {
-	all, recordErr := r.record(w.ctx(), decisions)
-	due, reportErr := r.report(w.ctx(), all)
+	all, recordErr := r.record(w.t.Context(), decisions)
+	due, reportErr := r.report(w.t.Context(), all)
 	return due, errors.Join(recordErr, reportErr)
 }
 
@@ -41,7 +41,7 @@ func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
 	first, second := w.decide("first", "draining"), w.decide("second", "draining")
 	first.Record, second.Record = true, true
 
-	all, err := w.manager().record(w.ctx(), []maintenance.MaintenanceDecision{first, second})
+	all, err := w.manager().record(w.t.Context(), []maintenance.MaintenanceDecision{first, second})
 
 	want := "record maintenance first: write the status: the webhook of somebody else says no"
 	if err == nil || err.Error() != want {
@@ -140,7 +140,7 @@ func TestAStatusThatWasDecidedOnAnOldObjectIsRefused(t *testing.T) {
 	decided := w.decide("upgrade", "draining")
 	moved := w.maintenance("upgrade")
 	moved.Spec.Stage = v1alpha1.StageComplete
-	if err := w.api.Update(w.ctx(), moved); err != nil {
+	if err := w.api.Update(w.t.Context(), moved); err != nil {
 		t.Fatalf("complete the maintenance: %v", err)
 	}
 	r := w.manager()
@@ -174,12 +174,12 @@ func TestTheFinalizerGoesLast(t *testing.T) {
 			decided := w.decide("upgrade", "complete")
 			decided.DropFinalizer = true
 
-			all, err := r.record(w.ctx(), []maintenance.MaintenanceDecision{decided})
+			all, err := r.record(w.t.Context(), []maintenance.MaintenanceDecision{decided})
 			if err != nil {
 				t.Fatalf("record: %v", err)
 			}
 			all["upgrade"].unfinished = test.unfinished
-			if _, err := r.report(w.ctx(), all); err != nil {
+			if _, err := r.report(w.t.Context(), all); err != nil {
 				t.Fatalf("report: %v", err)
 			}
 

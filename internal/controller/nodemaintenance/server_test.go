@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -24,12 +25,17 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(cluster.Main(m))
+}
 
 // server is a real API server and a manager on it that is stepped by hand.
 type server struct {
-	t       *testing.T
-	api     client.Client
+	t   *testing.T
+	api client.Client
+	// prefix makes names this test's own.
+	prefix  string
 	manager *reconciler
 	clock   *testingclock.FakeClock
 }
@@ -38,7 +44,7 @@ func newServer(t *testing.T) *server {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	s := &server{
-		t: t, api: c.Client,
+		t: t, api: c.Client, prefix: c.Pool(),
 		clock: testingclock.NewFakeClock(time.Now()),
 	}
 	scheme := runtime.NewScheme()
@@ -97,17 +103,17 @@ func (s *server) stepUntil(what string, reached func() (saw string, ok bool)) {
 func TestADrainOnARealAPIServer(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "drained-node", Labels: map[string]string{"pool": "drained"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.prefix + "-node", Labels: map[string]string{"pool": s.prefix}}}
 	s.must("create the node", s.api.Create(s.ctx(), node))
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
 	s.must("make the node ready", s.api.Status().Update(s.ctx(), node))
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "drained-pod", Labels: map[string]string{"app": "shop"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.prefix + "-pod", Labels: map[string]string{"app": "shop"}},
 		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
 	}
 	s.must("create the pod", s.api.Create(s.ctx(), pod))
-	upgrade := aMaintenance("drained", "drained")
-	upgrade.ObjectMeta = metav1.ObjectMeta{Name: "drained"}
+	upgrade := aMaintenance("upgrade", s.prefix)
+	upgrade.ObjectMeta = metav1.ObjectMeta{Name: s.prefix}
 	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
 
 	s.stepUntil("the node to be cordoned and its pod to be asked to leave", func() (string, bool) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -118,8 +116,6 @@ func (w *world) write(verb string, object client.Object) error {
 	return nil
 }
 
-func (w *world) ctx() context.Context { return log.IntoContext(w.t.Context(), logr.Discard()) }
-
 // manager is a reconciler without any memory.
 func (w *world) manager() *reconciler {
 	return newReconciler(w.managed, w.events.emit, w.clock, newMetrics(prometheus.NewRegistry()))
@@ -127,7 +123,7 @@ func (w *world) manager() *reconciler {
 
 func (w *world) get(object client.Object, namespace, name string) {
 	w.t.Helper()
-	if err := w.api.Get(w.ctx(), types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
+	if err := w.api.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, object); err != nil {
 		w.t.Fatalf("get %T %s: %v", object, name, err)
 	}
 }
@@ -149,7 +145,7 @@ func (w *world) maintenance(name string) *v1alpha1.NodeMaintenance {
 func (w *world) evacuations() []v1alpha1.Evacuation {
 	w.t.Helper()
 	var list v1alpha1.EvacuationList
-	if err := w.api.List(w.ctx(), &list); err != nil {
+	if err := w.api.List(w.t.Context(), &list); err != nil {
 		w.t.Fatalf("list evacuations: %v", err)
 	}
 	return list.Items
