@@ -235,3 +235,11 @@ func linesOf(status v1alpha1.NodeMaintenanceStatus) []string {
 }
 
 func metaTime(at time.Time) *metav1.Time { return &metav1.Time{Time: at} }
+
+// remove ends a pod and its Evacuation.
+func (w *world) remove(gone types.UID) {
+	delete(w.evacuations, gone)
+	for node := range w.pods {
+		w.pods[node] = slices.DeleteFunc(w.pods[node], func(pod *corev1.Pod) bool { return pod.UID == gone })
+	}
+}

@@ -1,0 +1,207 @@
+package maintenance_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+func registered(class string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[v1alpha1.EvacuatorAnnotationPrefix+class] = "10000/controller"
+	}
+}
+
+func phase(phase corev1.PodPhase) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Status.Phase = phase }
+}
+
+// Each pod is alone on its node; counted pods hold Drained back.
+func TestWhichPodsLeave(t *testing.T) {
+	type with = []func(*corev1.Pod)
+	ours := maintenance.Runners{DaemonSets: true, Agents: map[string]bool{"one": true}}
+	for name, test := range map[string]struct {
+		with    with
+		depth   v1alpha1.PodType
+		runners maintenance.Runners
+		// want is pending/evacuating/retained after two passes.
+		want [3]int32
+	}{
+		"an ordinary pod":                           {with{}, "", ours, [3]int32{0, 1, 0}},
+		"a terminating pod counts":                  {with{terminating}, "", ours, [3]int32{0, 1, 0}},
+		"a succeeded pod is nothing":                {with{phase(corev1.PodSucceeded)}, "", ours, [3]int32{}},
+		"a failed pod is nothing":                   {with{phase(corev1.PodFailed)}, "", ours, [3]int32{}},
+		"skip":                                      {with{labelled(v1alpha1.DrainLabel, "Skip")}, "", ours, [3]int32{0, 0, 1}},
+		"wait-completed":                            {with{labelled(v1alpha1.DrainLabel, "WaitCompleted")}, "", ours, [3]int32{1, 0, 0}},
+		"wait-completed that completed":             {with{labelled(v1alpha1.DrainLabel, "wait-completed"), phase(corev1.PodSucceeded)}, "", ours, [3]int32{}},
+		"a label that is not understood":            {with{labelled(v1alpha1.DrainLabel, "later")}, "", ours, [3]int32{0, 1, 0}},
+		"DaemonSet":                                 {with{ofDaemonSet}, "", ours, [3]int32{0, 1, 0}},
+		"DaemonSet that nobody evacuates":           {with{ofDaemonSet}, "", maintenance.Runners{}, [3]int32{0, 0, 1}},
+		"DaemonSet that only registered ours":       {with{ofDaemonSet, registered(v1alpha1.DaemonSetEvacuatorClass)}, "", maintenance.Runners{}, [3]int32{0, 0, 1}},
+		"DaemonSet with an evacuator of a third":    {with{ofDaemonSet, registered("storage.example.com")}, "", maintenance.Runners{}, [3]int32{0, 1, 0}},
+		"DaemonSet below the depth":                 {with{ofDaemonSet}, "Default", ours, [3]int32{0, 0, 1}},
+		"DaemonSet within the depth":                {with{ofDaemonSet}, "DaemonSet", ours, [3]int32{0, 1, 0}},
+		"wait-completed that nobody could evacuate": {with{ofDaemonSet, labelled(v1alpha1.DrainLabel, "wait-completed")}, "", maintenance.Runners{}, [3]int32{0, 0, 1}},
+		"static":                                      {with{static}, "", ours, [3]int32{0, 1, 0}},
+		"static without an agent on this node":        {with{static}, "", maintenance.Runners{DaemonSets: true, Agents: map[string]bool{"two": true}}, [3]int32{0, 0, 1}},
+		"static that only registered ours":            {with{static, registered(v1alpha1.KubeletEvacuatorClass)}, "", maintenance.Runners{DaemonSets: true}, [3]int32{0, 0, 1}},
+		"static with an evacuator of a third":         {with{static, registered("kubelet.example.com")}, "", maintenance.Runners{}, [3]int32{0, 1, 0}},
+		"static below the depth":                      {with{static}, "DaemonSet", ours, [3]int32{0, 0, 1}},
+		"static with a malformed evacuator of theirs": {with{static, malformed}, "", maintenance.Runners{}, [3]int32{0, 0, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "one")
+			w.runners = test.runners
+			m := w.maintenance("m", drain, nil, "one")
+			m.Spec.DrainDepth = test.depth
+			w.run("one", 1, 0, test.with...)
+			w.pass()
+			w.pass()
+			s := m.Status.NodeStatuses[0]
+			if diff := cmp.Diff(test.want, [3]int32{s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained}); diff != "" {
+				t.Errorf("pending, evacuating, retained (-want +got):\n%s", diff)
+			}
+			left := test.want[0]+test.want[1] > 0
+			if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) == left {
+				t.Errorf("Drained is %v with %d pods left", !left, test.want[0]+test.want[1])
+			}
+		})
+	}
+}
+
+func terminating(pod *corev1.Pod) { pod.DeletionTimestamp = metaTime(dawn.Add(2 * time.Hour)) }
+
+func malformed(pod *corev1.Pod) {
+	pod.Annotations[v1alpha1.EvacuatorAnnotationPrefix+"kubelet.example.com"] = "soon"
+}
+
+func TestWaitCompletedIsABlocker(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	pod := w.run("one", 1, 0)[0]
+	w.pass()
+	pod.Labels = map[string]string{v1alpha1.DrainLabel: "wait-completed"}
+	if d := w.pass().Nodes[0]; len(d.Withdraw) != 1 {
+		t.Errorf("the evacuation of a pod that is to complete is not withdrawn: %+v", d)
+	}
+	s := m.Status.NodeStatuses[0]
+	if len(s.Blockers) != 1 || s.Blockers[0].Type != v1alpha1.BlockerWaitingForCompletion {
+		t.Errorf("blockers are %+v, want WaitingForCompletion", s.Blockers)
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked); c.Reason != "WaitingForCompletion" {
+		t.Errorf("Blocked is %+v, want WaitingForCompletion", c)
+	}
+}
+
+func TestALabelThatIsNotUnderstoodIsToldOnce(t *testing.T) {
+	w := newWorld(t, "one")
+	w.maintenance("m", drain, nil, "one")
+	w.run("one", 1, 0, labelled(v1alpha1.DrainLabel, "later"))
+	events := w.pass().Nodes[0].Events
+	const want = `label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`
+	if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Reason == "DrainLabelIgnored" && e.Message == want }) {
+		t.Errorf("events are %v, want one that says %q", events, want)
+	}
+	if again := w.pass(); len(again.Nodes) > 0 {
+		t.Errorf("the next pass does %+v, want nothing", again.Nodes)
+	}
+}
+
+// Two maintenances share a node and differ in how deep they drain.
+func TestDepthsDiffer(t *testing.T) {
+	w := newWorld(t, "one")
+	w.runners.DaemonSets = true
+	shallow := w.maintenance("shallow", drain, nil, "one")
+	shallow.Spec.DrainDepth = v1alpha1.PodTypeDefault
+	deep := w.maintenance("deep", drain, nil, "one")
+	w.run("one", 2, 0)
+	w.run("one", 3, 0, ofDaemonSet)
+	w.pass()
+	w.pass()
+	if diff := cmp.Diff([]string{"one 0+2 Evacuating [Default 1000000000]"}, lines(shallow)); diff != "" {
+		t.Errorf("shallow begins (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"one 3+2 Evacuating [Default 1000000000]"}, lines(deep)); diff != "" {
+		t.Errorf("deep begins (-want +got):\n%s", diff)
+	}
+
+	w.pods["one"] = w.pods["one"][2:]
+	w.pass()
+	w.pass()
+	if diff := cmp.Diff([]string{"one 0+0 Drained. [Default 2147483647, DaemonSet 1000000000]"}, lines(shallow)); diff != "" {
+		t.Errorf("shallow is done and holds nobody back (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"one 0+3 Evacuating [Default 2147483647, DaemonSet 1000000000]"}, lines(deep)); diff != "" {
+		t.Errorf("deep goes on (-want +got):\n%s", diff)
+	}
+	if !isTrue(shallow.Status.Conditions, v1alpha1.ConditionDrained) || isTrue(deep.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("want shallow Drained and deep not")
+	}
+	if c := nodeCondition(w.find("one"), v1alpha1.NodeDrained); c.Status != corev1.ConditionFalse {
+		t.Error("the node announces Drained although a maintenance still drains it")
+	}
+}
+
+func TestEvacuationsOfOthersAreJoined(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	pods := w.run("one", 3, 0)
+	w.evacuate(pods[0]).Finalizers = []string{"evacuation.coordination.k8s.io/instigator_theirs.example.com"}
+	w.evacuate(pods[1]).DeletionTimestamp = metaTime(w.now)
+	w.evacuations[pods[1].UID].Finalizers = []string{"hold"}
+	d := maintenance.Decide(w.snapshot())
+	if got := d.Nodes[0].Evacuate; len(got) != 2 || got[0] != pods[0] || got[1] != pods[2] {
+		t.Errorf("asked for %v, want the first and the third pod", got)
+	}
+	if s := d.Maintenances[0].Status.NodeStatuses[0]; s.PodsEvacuating != 2 || s.PodsPendingEvacuation != 1 {
+		t.Errorf("counts are %d+%d, want 1+2", s.PodsPendingEvacuation, s.PodsEvacuating)
+	}
+	if len(m.Status.NodeStatuses) > 0 {
+		t.Error("Decide has changed the object")
+	}
+}
+
+func TestEvacuateInTheOrderOfThePlan(t *testing.T) {
+	w := newWorld(t, "one")
+	w.runners.DaemonSets = true
+	w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entryFor("db", "Default", 10)}, "one")
+	last := w.run("one", 1, 5, ofDaemonSet)
+	second := w.run("one", 1, 2000)
+	first := w.run("one", 1, 5, labelled("app", "db"))
+	// The target was further before.
+	w.maintenances[0].Status.NodeStatuses = []v1alpha1.NodeMaintenanceNodeStatus{{
+		NodeRef: v1alpha1.NodeReference{Name: "one"}, DrainTargets: []v1alpha1.DrainPlanEntry{entry("Default", 2147483647), entry("DaemonSet", 10)},
+	}}
+	got := maintenance.Decide(w.snapshot()).Nodes[0].Evacuate
+	if want := slices.Concat(first, second, last); !slices.Equal(got, want) {
+		t.Errorf("order is %v, want %v", names(got), names(want))
+	}
+}
+
+func names(pods []*corev1.Pod) []string {
+	var all []string
+	for _, pod := range pods {
+		all = append(all, pod.Name)
+	}
+	return all
+}
+
+func nodeCondition(node *corev1.Node, conditionType corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range node.Status.Conditions {
+		if c.Type == conditionType {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}
