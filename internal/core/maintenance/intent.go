@@ -109,6 +109,12 @@ func (i *intent) holds() bool {
 	return i.stage == v1alpha1.StageCordon || i.stage == v1alpha1.StageDrain
 }
 
+// keepsUnread returns true if the intent cannot be understood any more and still
+// holds the node of this ledger.
+func (i *intent) keepsUnread(l ledger) bool {
+	return i.invalid != nil && i.holds() && l.lists(i.name())
+}
+
 func (i *intent) name() string { return i.object.Name }
 
 // compare orders intents by how much they ask for: those with pods left come

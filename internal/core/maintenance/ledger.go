@@ -140,7 +140,7 @@ func (p *pass) holders(s *site, observed ledger) []string {
 		}
 	}
 	for _, i := range p.intents {
-		if i.invalid != nil && i.holds() && observed.lists(i.name()) {
+		if i.keepsUnread(observed) {
 			holders = append(holders, i.name())
 		}
 	}

@@ -77,6 +77,9 @@ func announcers(shares []*share) string {
 // nodeConditions are the conditions of a site that have to change. Those that
 // bear somebody else's reason are left alone.
 func (p *pass) nodeConditions(s *site) []corev1.NodeCondition {
+	if s.frozen {
+		return nil
+	}
 	wishes, message := s.announcement()
 	now := metav1.NewTime(p.snapshot.Now).Rfc3339Copy()
 	var changed []corev1.NodeCondition

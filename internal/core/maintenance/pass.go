@@ -42,7 +42,10 @@ type site struct {
 	ruling *intent
 	target target
 
-	cordon   cordon
+	cordon cordon
+	// frozen is true if an intent holds the site that cannot be understood any
+	// more: what it asks for is unknown, so nothing is taken back.
+	frozen   bool
 	withdraw []*v1alpha1.Evacuation
 	// forbidden are Evacuations that would be withdrawn if their evacuator let us.
 	forbidden []string
@@ -120,6 +123,7 @@ func (p *pass) enter(node *corev1.Node) *site {
 		}
 	}
 	s.cordon = p.newCordon(s)
+	s.frozen = slices.ContainsFunc(p.intents, func(i *intent) bool { return i.keepsUnread(s.cordon.ledger) })
 	return s
 }
 

@@ -17,7 +17,7 @@ func (p *pass) settle() {
 		return
 	}
 	for _, s := range p.sites {
-		if p.frozen(s) {
+		if s.frozen {
 			continue
 		}
 		s.letGo(p.snapshot)
@@ -42,14 +42,6 @@ func (p *pass) hasStray() bool {
 		}
 	}
 	return stray > 0
-}
-
-// frozen returns true if the site is held by an intent that cannot be understood
-// any more: what it asks for is unknown, so nothing is taken back.
-func (p *pass) frozen(s *site) bool {
-	return slices.ContainsFunc(p.intents, func(i *intent) bool {
-		return i.invalid != nil && i.holds() && s.cordon.ledger.lists(i.name())
-	})
 }
 
 // letGo collects the Evacuations of pods that are not targeted.
