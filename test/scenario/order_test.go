@@ -46,7 +46,7 @@ func TestNewPodsLeaveToo(t *testing.T) {
 	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
 	w.awaitPod("held", "terminating", terminating)
 
-	w.pods(node, pod{name: "latecomer"})
+	w.createPod(w.podOn(node, pod{name: "latecomer"}))
 
 	w.awaitGone("latecomer")
 	w.assertNotDrained("upgrade")
