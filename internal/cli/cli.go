@@ -9,13 +9,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Run runs the plugin with these arguments and returns its exit code.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	// What libraries log is not for the user of a command.
+	log.SetLogger(logr.Discard())
 	root := newRoot(streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -46,4 +51,13 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	root.AddCommand(newSandbox(streams))
 	return root
+}
+
+// commandName is how the user calls the plugin: through kubectl where it is
+// installed, otherwise from the checkout.
+func commandName() string {
+	if _, err := exec.LookPath("kubectl-ebbtide"); err == nil {
+		return "kubectl ebbtide"
+	}
+	return "go run ./cmd/kubectl-ebbtide"
 }

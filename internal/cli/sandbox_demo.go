@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -40,7 +41,15 @@ func (o *sandboxDemoOptions) Validate() error { return sandbox.CheckVersion(o.Ve
 
 // Run shows the demo.
 func (o *sandboxDemoOptions) Run(ctx context.Context) error {
-	return demo.Demo{Version: o.Version, Out: o.Out, Progress: o.ErrOut, Colour: colour(o.Out)}.Run(ctx)
+	err := demo.Demo{Version: o.Version, Out: o.Out, Progress: o.ErrOut, Colour: colour(o.Out)}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, `
+Read on  README.md, docs/layout.md
+Play     %s sandbox up
+`, commandName())
+	return nil
 }
 
 // colour says whether an output shows colours: a terminal does, unless its

@@ -35,8 +35,8 @@ func TestASandboxIsUpUntilItIsTakenDown(t *testing.T) {
   export KUBECONFIG=%s
   kubectl get nodes
 and end it with
-  kubectl ebbtide sandbox down --dir %s
-`, kubeconfig, dir)
+  %s sandbox down --dir %s
+`, kubeconfig, commandName(), dir)
 	if diff := cmp.Diff(result{Code: 0, Out: wantUp, ErrOut: up.ErrOut}, up); diff != "" {
 		t.Fatalf("up (-want +got):\n%s", diff)
 	}
@@ -45,7 +45,7 @@ and end it with
 	}
 
 	wantAgain := result{Code: 1, ErrOut: fmt.Sprintf(
-		"error: a sandbox is up already: KUBECONFIG=%s; end it with \"kubectl ebbtide sandbox down --dir %s\"\n", kubeconfig, dir)}
+		"error: a sandbox is up already: KUBECONFIG=%s; end it with \"%s sandbox down --dir %s\"\n", kubeconfig, commandName(), dir)}
 	if diff := cmp.Diff(wantAgain, run(t.Context(), "sandbox", "up", "--dir", dir)); diff != "" {
 		t.Errorf("up again (-want +got):\n%s", diff)
 	}

@@ -100,8 +100,9 @@ func (o *sandboxUpOptions) alreadyUp() error {
 }
 
 func (o *sandboxUpOptions) downCommand() string {
+	down := commandName() + " sandbox down"
 	if o.Dir == "" {
-		return "kubectl ebbtide sandbox down"
+		return down
 	}
-	return "kubectl ebbtide sandbox down --dir " + o.background.Dir
+	return down + " --dir " + o.background.Dir
 }

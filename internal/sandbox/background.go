@@ -92,6 +92,9 @@ func (b Background) Start(ctx context.Context, keeperArgs ...string) error {
 	if err != nil {
 		return fmt.Errorf("start sandbox: %w", err)
 	}
+	if err := writeFile(filepath.Join(b.Dir, pidFile), []byte(strconv.Itoa(keeper.Process.Pid))); err != nil {
+		return errors.Join(fmt.Errorf("start sandbox: %w", err), keeper.Process.Kill())
+	}
 	return b.awaitReport(ctx, keeper, report)
 }
 
@@ -105,7 +108,7 @@ func (b Background) Check() error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(b.Dir, workDirLock)); err != nil {
+	if _, err := os.Stat(b.LogFile()); err != nil {
 		return fmt.Errorf("%s holds other files; choose an empty folder", b.Dir)
 	}
 	return nil
@@ -153,9 +156,6 @@ func (b Background) Keep(ctx context.Context, start func(context.Context) (*Clus
 	report := os.NewFile(reportFD, "report")
 	defer func() { _ = report.Close() }()
 	c, err := start(ctx)
-	if err == nil {
-		err = writeFile(filepath.Join(b.Dir, pidFile), []byte(strconv.Itoa(os.Getpid())))
-	}
 	if err != nil {
 		_, _ = io.WriteString(report, err.Error())
 		if c != nil {

@@ -7,11 +7,15 @@ import (
 	"strconv"
 )
 
-// auditPolicy records who changed what, without bodies: enough to count writes.
+// auditPolicy records who changed what: enough to count writes. Only the states
+// of budgets are recorded with what they say, which tells when one has opened.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+  - level: Request
+    verbs: [update]
+    resources: [{group: policy, resources: [poddisruptionbudgets/status]}]
   - level: Metadata
     verbs: [create, update, patch, delete, deletecollection]
   - level: None

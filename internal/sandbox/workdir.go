@@ -14,21 +14,25 @@ const (
 
 // makeDir makes the folder of a cluster and locks it for as long as the
 // process lives. The lock tells folders in use from those of killed processes.
-func (c *Cluster) makeDir(ctx context.Context) error {
-	c.Dir = c.spec.Dir
-	if c.Dir == "" {
-		sweep(ctx)
-		dir, err := os.MkdirTemp("", workDirPattern)
-		if err != nil {
+func (c *Cluster) makeDir(ctx context.Context) (err error) {
+	if c.spec.Dir != "" {
+		c.Dir = c.spec.Dir
+		if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 			return err
 		}
-		c.Dir = dir
-	} else if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		c.unlock, err = tryLock(c.path(workDirLock))
 		return err
 	}
-	var err error
-	c.unlock, err = tryLock(c.path(workDirLock))
-	return err
+	sweep(ctx)
+	if c.Dir, err = os.MkdirTemp("", workDirPattern); err != nil {
+		return err
+	}
+	// The lock is held before it has the name that sweep looks for.
+	unnamed := c.path("." + workDirLock)
+	if c.unlock, err = tryLock(unnamed); err != nil {
+		return err
+	}
+	return os.Rename(unnamed, c.path(workDirLock))
 }
 
 // sweep removes what processes that were killed have left behind.

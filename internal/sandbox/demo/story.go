@@ -200,8 +200,4 @@ func (s *story) printSummary(out io.Writer) {
 		fmt.Fprintf(out, "web never had fewer than %d of %d pods ready; its budget asks for %d.\n",
 			s.fewest, s.budget.Status.ExpectedPods, s.budget.Status.DesiredHealthy)
 	}
-	fmt.Fprint(out, `
-Read on: README.md, docs/layout.md
-Play:    kubectl ebbtide sandbox up
-`)
 }

@@ -108,9 +108,6 @@ const wantStory = `   0.1s  cordoned  node-1
 
 node-1 was empty after 3.3s: 3 pods left, 1 of them waited for their budget; agent stays.
 web never had fewer than 1 of 2 pods ready; its budget asks for 1.
-
-Read on: README.md, docs/layout.md
-Play:    kubectl ebbtide sandbox up
 `
 
 func TestAStorySaysEachThingOnceAndWhenItWasSeen(t *testing.T) {
