@@ -16,14 +16,14 @@ import (
 // act does what was decided, and returns when to look again; 0 is never.
 func (r *reconciler) act(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
 	if decision.Evict {
-		return r.evict(ctx, seen)
+		return r.evict(ctx, seen, decision)
 	}
 	r.wake(r.room.forget(client.ObjectKeyFromObject(seen.Evacuation))...)
 	return 0, r.cleanUp(ctx, seen.Evacuation, decision)
 }
 
 // evict asks the API server once, if the pod's budget has a turn for it.
-func (r *reconciler) evict(ctx context.Context, seen *observed) (time.Duration, error) {
+func (r *reconciler) evict(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Evacuation)
 	mayTry, wait := r.room.enter(visit{key: key, born: seen.Pod.CreationTimestamp.Time, budget: seen.budget}, r.clock.Now())
 	if !mayTry {
@@ -42,6 +42,7 @@ func (r *reconciler) evict(ctx context.Context, seen *observed) (time.Duration, 
 	logger := log.FromContext(ctx).WithValues("pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName)
 	if outcome.Result == core.Evicted {
 		logger.Info("Evicted a pod")
+		r.publish(decision.Events)
 	} else {
 		logger.V(1).Info("The eviction of a pod was refused", "result", outcome.Result, "message", outcome.Message)
 	}

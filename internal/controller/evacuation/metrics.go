@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
@@ -35,7 +36,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, []string{"result"})),
 		evacuations: register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_evacuations",
-			Help: "Evacuations, by the class of their active evacuator and by where they stand.",
+			Help: "Evacuations, by the class of their active evacuator, where it is a built-in one, and by where they stand.",
 		}, []string{"evacuator", "state"})),
 		counted: map[types.NamespacedName]count{},
 	}
@@ -57,7 +58,7 @@ func register[C prometheus.Collector](registry prometheus.Registerer, collector 
 func (m *metrics) counts(key types.NamespacedName, evacuator string, state core.State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := count{evacuator: evacuator, state: state}
+	now := count{evacuator: bounded(evacuator), state: state}
 	before, counted := m.counted[key]
 	if counted && before == now {
 		return
@@ -67,6 +68,19 @@ func (m *metrics) counts(key types.NamespacedName, evacuator string, state core.
 	}
 	m.counted[key] = now
 	m.evacuations.WithLabelValues(now.evacuator, string(now.state)).Inc()
+}
+
+// bounded keeps the number of labels small: classes are made up by whoever
+// annotates a pod.
+func bounded(class string) string {
+	switch class {
+	case "":
+		return "none"
+	case v1alpha1.DeploymentEvacuatorClass, v1alpha1.DaemonSetEvacuatorClass, v1alpha1.KubeletEvacuatorClass:
+		return class
+	default:
+		return "other"
+	}
 }
 
 // gone takes an evacuation out of the count.

@@ -44,7 +44,7 @@ func TestEvacuatorsTakeTurnsByTheClock(t *testing.T) {
 	if s.podExists(pod) || s.evacuation(pod) != nil {
 		t.Error("the pod should be evicted when the last evacuator is silent")
 	}
-	s.expectEvents("EvacuatorActivated", "EvacuatorReplaced")
+	s.expectEvents("EvacuatorActivated", "EvacuatorReplaced", "PodEvicted")
 }
 
 func TestAnEvacuatorThatComesBackPutsOffTheEviction(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -89,9 +90,19 @@ func messageIfNew(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationSt
 func evict(s Snapshot, why string) Decision {
 	kind := podclass.Type(s.Pod)
 	if kind == v1alpha1.PodTypeDefault {
-		return Decision{State: StateEvicting, Message: fmt.Sprintf("Pod %s is evicted: %s.", s.Pod.Name, why), Evict: true}
+		return evictNow(s, fmt.Sprintf("Pod %s is evicted: %s.", s.Pod.Name, why))
 	}
 	return unevictable(s, fmt.Sprintf("%s pods are never evicted and %s. %s", kind, why, remedy(kind, s.Pod)))
+}
+
+// evictNow is an event only if evacuators had their turns before: who has none
+// expects nothing else.
+func evictNow(s Snapshot, message string) Decision {
+	d := Decision{State: StateEvicting, Message: message, Evict: true}
+	if s.Evacuation.Status.ActiveEvacuatorClass != "" {
+		d.Events = []event.Event{event.PodEvicted(s.Evacuation, message)}
+	}
+	return d
 }
 
 func remedy(kind v1alpha1.PodType, pod *corev1.Pod) string {

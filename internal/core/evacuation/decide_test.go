@@ -315,14 +315,14 @@ func TestHandOver(t *testing.T) {
 		"the last one completed: eviction": {
 			of(webPod(), active("backup.example.com", at(0)), completed),
 			verdict{
-				State: evacuation.StateEvicting, Evict: true,
+				State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted",
 				Message: "Pod web-0 is evicted: evacuator backup.example.com completed and the pod is still there.",
 			},
 		},
 		"the last one is silent: eviction": {
 			of(webPod(), active("backup.example.com", at(-2*turn))),
 			verdict{
-				State: evacuation.StateEvicting, Evict: true,
+				State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted",
 				Message: "Pod web-0 is evicted: evacuator backup.example.com has reported no progress since 2026-03-01T07:00:00Z.",
 			},
 		},

@@ -44,7 +44,7 @@ const (
 
 // Decision is what happens next. The shell carries it out in this order: it
 // records Evacuators and returns, records Status, then acts: DropFinalizers,
-// Delete, Evict. Events become true with Status.
+// Delete, Evict. Events become true with Status, or with the eviction.
 type Decision struct {
 	// State is where the evacuation stands.
 	State State
@@ -63,6 +63,6 @@ type Decision struct {
 	Evict bool
 	// RequeueAfter is when time alone would change the decision; 0 is never.
 	RequeueAfter time.Duration
-	// Events become true with Status.
+	// Events become true with Status, or with the eviction if Evict is true.
 	Events []event.Event
 }

@@ -26,6 +26,11 @@ func EvacuatorReturned(e *v1alpha1.Evacuation, message string) Event {
 	return ofEvacuation(e, corev1.EventTypeNormal, "EvacuatorReturned", message)
 }
 
+// PodEvicted tells that a pod was evicted after its evacuators, and why.
+func PodEvicted(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeNormal, "PodEvicted", message)
+}
+
 func ofEvacuation(e *v1alpha1.Evacuation, kind, reason, message string) Event {
 	return Event{
 		Regarding: corev1.ObjectReference{
