@@ -22,18 +22,17 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Depth is how deep a pod type lies: the types leave a node in this order. It
-// is false for a type that does not exist.
+// order is the order in which the pod types leave a node.
+var order = [...]v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic}
+
+// Depth is how deep a pod type lies, its place in the order in which the types
+// leave a node. It is false for a type that does not exist.
 func Depth(podType v1alpha1.PodType) (int, bool) {
-	switch podType {
-	case v1alpha1.PodTypeDefault, "":
-		return 0, true
-	case v1alpha1.PodTypeDaemonSet:
-		return 1, true
-	case v1alpha1.PodTypeStatic:
-		return 2, true
+	if podType == "" {
+		podType = v1alpha1.PodTypeDefault
 	}
-	return 3, false
+	depth := slices.Index(order[:], podType)
+	return depth, depth >= 0
 }
 
 // Subject is what a plan looks at in a pod.
@@ -48,6 +47,9 @@ func SubjectOf(pod *corev1.Pod) Subject {
 	depth, _ := Depth(podclass.Type(pod))
 	return Subject{depth: depth, priority: podclass.Priority(pod), labels: pod.Labels}
 }
+
+// Type is the pod's type.
+func (s Subject) Type() v1alpha1.PodType { return order[s.depth] }
 
 // Depth is the depth of the pod's type.
 func (s Subject) Depth() int { return s.depth }

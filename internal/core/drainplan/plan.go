@@ -14,7 +14,7 @@ import (
 // they select every pod.
 func Defaults() []v1alpha1.DrainPlanEntry {
 	var entries []v1alpha1.DrainPlanEntry
-	for _, podType := range []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic} {
+	for _, podType := range order {
 		for _, priority := range []int32{
 			1000000000, // the highest of user defined priority classes
 			2000000000, // system-cluster-critical

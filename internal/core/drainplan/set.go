@@ -102,7 +102,7 @@ func (s Set) CoversSubject(pod Subject) bool {
 func (s Set) Render(known []Entry) []v1alpha1.DrainPlanEntry {
 	var lines []v1alpha1.DrainPlanEntry
 	candidates := slices.Concat(known, s.entries)
-	for depth := range 3 {
+	for depth := range order {
 		var seen []string
 		if line, reached := s.line(Entry{depth: depth}); reached {
 			lines = append(lines, line)

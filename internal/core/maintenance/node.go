@@ -56,19 +56,8 @@ func (s *site) targeted(pod *subject) bool {
 // evacuate lists the pods that need an Evacuation of ours, those of the ruling
 // plan's first entries first, and adds what there is to tell about them.
 func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
-	var asked []*subject
-	for n := range s.pods {
-		pod := &s.pods[n]
-		// An Evacuation that is being deleted takes no finalizer; when it is gone
-		// the pod gets another one.
-		terminating := pod.evacuation != nil && pod.evacuation.DeletionTimestamp != nil
-		if s.targeted(pod) && !ours(pod.evacuation) && !terminating {
-			asked = append(asked, pod)
-		}
-	}
-	slices.SortFunc(asked, func(a, b *subject) int {
-		return cmp.Or(cmp.Compare(s.turn(a), s.turn(b)), comparePods(a.pod, b.pod))
-	})
+	asked := s.unasked()
+	slices.SortFunc(asked, func(a, b turn) int { return cmp.Or(cmp.Compare(a.entry, b.entry), comparePods(a.pod, b.pod)) })
 	pods := make([]*corev1.Pod, 0, len(asked))
 	for _, one := range asked {
 		pods = append(pods, one.pod)
@@ -79,8 +68,26 @@ func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
 	return pods, events
 }
 
-// turn is the place of the pod in the ruling plan.
-func (s *site) turn(pod *subject) int { return s.ruling.plan.First(pod.Subject, s.ruling.plan.Len()) }
+// turn is a pod and its place in the ruling plan.
+type turn struct {
+	pod   *corev1.Pod
+	entry int
+}
+
+// unasked are the targeted pods without an Evacuation of ours. An Evacuation that
+// is being deleted takes no finalizer; when it is gone its pod gets another one.
+func (s *site) unasked() []turn {
+	var unasked []turn
+	for n := range s.pods {
+		pod := &s.pods[n]
+		deleting := pod.evacuation != nil && pod.evacuation.DeletionTimestamp != nil
+		if s.targeted(pod) && !ours(pod.evacuation) && !deleting {
+			plan := s.ruling.plan
+			unasked = append(unasked, turn{pod: pod.pod, entry: plan.First(pod.Subject, plan.Len())})
+		}
+	}
+	return unasked
+}
 
 func comparePods(a, b *corev1.Pod) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))

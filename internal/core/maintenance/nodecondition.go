@@ -85,7 +85,7 @@ func (p *pass) nodeConditions(s *site) []corev1.NodeCondition {
 	var changed []corev1.NodeCondition
 	for n, conditionType := range announced {
 		was := findNodeCondition(s.node, conditionType)
-		if wishes[n] == leave || wishes[n] == retract && was == nil || was != nil && was.Reason != v1alpha1.ReasonNodeMaintenance {
+		if !wishes[n].speaks(was) {
 			continue
 		}
 		next := corev1.NodeCondition{
@@ -104,6 +104,15 @@ func (p *pass) nodeConditions(s *site) []corev1.NodeCondition {
 		changed = append(changed, next)
 	}
 	return changed
+}
+
+// speaks returns true if the wish has something to say about a condition that
+// was as it is, nil if it was never announced.
+func (w wish) speaks(was *corev1.NodeCondition) bool {
+	if was == nil {
+		return w == deny || w == assert
+	}
+	return w != leave && was.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
 func findNodeCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {

@@ -59,7 +59,7 @@ func (p *pass) read(s *site, pod *corev1.Pod) subject {
 // that keeps them from coming back.
 func (p *pass) removable(s *site, one *subject) bool {
 	runners := p.snapshot.Runners
-	switch podclass.Type(one.pod) {
+	switch one.Type() {
 	case v1alpha1.PodTypeDaemonSet:
 		return runners.DaemonSets || hasThirdParty(one.pod)
 	case v1alpha1.PodTypeStatic:
