@@ -31,19 +31,10 @@ func (s *share) explain() string {
 	if s.side() < 0 {
 		return fmt.Sprintf("Evacuating (limited by %s)", s.limiter().name())
 	}
-	if older := s.fastForwardedBy(); older != nil {
+	if older := s.forwarder(); older != nil {
 		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", older.name())
 	}
 	return "Evacuating"
-}
-
-// fastForwardedBy is the older intent because of which the site evacuates pods
-// that this one has not come to; nil if there is none.
-func (s *share) fastForwardedBy() *intent {
-	if s.left == 0 || s.side() <= 0 {
-		return nil
-	}
-	return s.forwarder()
 }
 
 // side is where the target of the site stands, seen from the intent: below 0 it
@@ -67,8 +58,12 @@ func (s *share) limiter() *intent {
 
 // forwarder is the older intent that has brought the target of the site ahead of
 // this one: the oldest at the entry that the target has come to, else the least
-// that is further. It is nil if no older one is as far; the target is history then.
+// that is further. It is nil if the target is not ahead, or if no older intent is
+// as far: the target is history then.
 func (s *share) forwarder() *intent {
+	if s.side() <= 0 {
+		return nil
+	}
 	top := s.site.target.set.Top()
 	var least *intent
 	for _, other := range s.site.drains {

@@ -150,14 +150,15 @@ func (s *share) drainEvents() []event.Event {
 	if s.intent.stage != v1alpha1.StageDrain {
 		return nil
 	}
-	if s.observed == nil && !s.previous.set.Empty() || s.observed != nil && s.observed.DrainMessage == s.message {
-		// Nothing new, or the status leaves the site out and nobody knows.
+	joined := s.observed == nil
+	if joined && !s.previous.set.Empty() || !joined && s.observed.DrainMessage == s.message {
+		// Nothing is new, or the status leaves the site out and nobody knows.
 		return nil
 	}
-	if older := s.fastForwardedBy(); older != nil {
+	if older := s.forwarder(); older != nil && (joined || s.left > 0) {
 		return []event.Event{event.FastForwarded(s.intent.object, s.site.node.Name, older.name())}
 	}
-	if s.drained() && s.observed != nil {
+	if !joined && s.drained() {
 		return []event.Event{event.NodeDrained(s.site.node, s.intent.name())}
 	}
 	return nil
