@@ -29,6 +29,12 @@ type Event struct {
 	Response struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	// Request is what was sent; only recorded for the states of budgets.
+	Request struct {
+		Status struct {
+			DisruptionsAllowed int `json:"disruptionsAllowed"`
+		} `json:"status"`
+	} `json:"requestObject"`
 	// Received is when the request reached the API server.
 	Received time.Time `json:"requestReceivedTimestamp"`
 	// Answered is when the API server had dealt with it.
@@ -115,30 +121,36 @@ func isWrite(verb string) bool {
 	return false
 }
 
-// Reactions returns, for each time that opener changed the budget in namespace,
-// how long it took from the status that the disruption controller then wrote
-// until the eviction by agent that the API server granted: both as received, so
-// that the API server's own share in opening the budget counts against agent.
-// An eviction that was already under way took no time at all. An opening that
-// was not followed by both is left out.
-func Reactions(events []Event, namespace, opener, agent string) []time.Duration {
+// Reactions returns, for each time that the budget in namespace opened, how long
+// it took until the eviction by agent that the API server granted: from one
+// request's arrival to the other's, so that the API server's own share in opening
+// the budget counts against agent. An eviction that was already under way took
+// no time at all. An opening that nobody used is left out. The API server closes
+// the budget in the name of an eviction before it grants it.
+func Reactions(events []Event, namespace, agent string) []time.Duration {
 	var (
-		reactions    []time.Duration
-		asked, ready bool
+		reactions []time.Duration
+		// open is what the budget's state said last; unused, that its last
+		// opening was not used yet.
+		open, unused bool
 		opened       time.Time
 	)
 	for _, event := range events {
 		if event.Object.Namespace != namespace || event.Response.Code >= 300 {
 			continue
 		}
-		switch {
-		case event.what() == "patch poddisruptionbudgets" && event.Agent() == opener:
-			asked, ready = true, false
-		case asked && event.what() == "update poddisruptionbudgets/status":
-			asked, ready, opened = false, true, event.Received
-		case ready && event.what() == "create pods/eviction" && event.Agent() == agent:
-			reactions = append(reactions, max(0, event.Received.Sub(opened)))
-			ready = false
+		switch event.what() {
+		case "update poddisruptionbudgets/status":
+			allows := event.Request.Status.DisruptionsAllowed > 0
+			if allows && !open {
+				unused, opened = true, event.Received
+			}
+			open = allows
+		case "create pods/eviction":
+			if unused && event.Agent() == agent {
+				reactions = append(reactions, max(0, event.Received.Sub(opened)))
+				unused = false
+			}
 		}
 	}
 	return reactions

@@ -12,13 +12,16 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
+const budgetStatus = `{"resource":"poddisruptionbudgets","namespace":"a","name":"b","subresource":"status"}`
+
 // request is what was asked of the API server.
 type request struct{ verb, object string }
 
 var (
-	openBudget    = request{"patch", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
+	changeBudget  = request{"patch", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
 	readBudget    = request{"get", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b"}`}
-	countBudget   = request{"update", `{"resource":"poddisruptionbudgets","namespace":"a","name":"b","subresource":"status"}`}
+	openBudget    = request{"update", budgetStatus + `,"requestObject":{"status":{"disruptionsAllowed":1}}`}
+	closeBudget   = request{"update", budgetStatus + `,"requestObject":{"status":{"disruptionsAllowed":0}}`}
 	evict         = request{"create", `{"resource":"pods","namespace":"a","name":"p","subresource":"eviction"}`}
 	evictNextDoor = request{"create", `{"resource":"pods","namespace":"elsewhere","name":"p","subresource":"eviction"}`}
 	renewLease    = request{"update", `{"resource":"leases","namespace":"a","name":"l"}`}
@@ -89,7 +92,7 @@ func TestALineThatIsNotJSONIsAnError(t *testing.T) {
 func TestWritesCountWhatOneAgentWrote(t *testing.T) {
 	events, err := parse([]byte(line("ebbtide", evict, 201, 0) +
 		line("ebbtide", evict, 429, 0) +
-		line("ebbtide", openBudget, 200, 0) +
+		line("ebbtide", changeBudget, 200, 0) +
 		line("ebbtide", readBudget, 200, 0) +
 		line("ebbtide", readBudget, 200, 0) +
 		line("ebbtide", renewLease, 200, 0) +
@@ -104,39 +107,38 @@ func TestWritesCountWhatOneAgentWrote(t *testing.T) {
 }
 
 func TestReactions(t *testing.T) {
-	open := line("bench", openBudget, 200, 0)
-	opened := line("kube-controller-manager", countBudget, 200, 10)
+	const controller = "kube-controller-manager"
+	opened := line(controller, openBudget, 200, 10)
 	tests := map[string]struct {
 		log  string
 		want []time.Duration
 	}{
 		"from the status that opens the budget to the eviction that is granted": {
-			log:  open + opened + line("ebbtide", evict, 201, 25),
+			log:  opened + line("ebbtide", evict, 201, 25),
 			want: []time.Duration{15 * time.Millisecond},
 		},
 		"refused evictions, other agents and other namespaces are no reaction": {
-			log: open + opened + line("ebbtide", evict, 429, 11) +
-				line("kubectl", evict, 201, 12) + line("ebbtide", evictNextDoor, 201, 13) +
-				line("ebbtide", evict, 201, 40),
+			log: opened + line("ebbtide", evict, 429, 11) + line("kubectl", evict, 201, 12) +
+				line("ebbtide", evictNextDoor, 201, 13) + line("ebbtide", evict, 201, 40),
 			want: []time.Duration{30 * time.Millisecond},
 		},
-		"the status after the eviction opens nothing": {
-			log: open + opened + line("ebbtide", evict, 201, 15) +
-				line("kube-controller-manager", countBudget, 200, 17) +
-				line("ebbtide", evict, 201, 50),
-			want: []time.Duration{5 * time.Millisecond},
+		"a budget that says again that it is open has not opened again": {
+			log:  opened + line(controller, openBudget, 200, 20) + line("ebbtide", evict, 201, 25),
+			want: []time.Duration{15 * time.Millisecond},
 		},
 		"an eviction that was under way when the budget opened took no time": {
-			log:  open + opened + line("ebbtide", evict, 201, 4),
+			log:  opened + line("ebbtide", evict, 201, 4),
 			want: []time.Duration{0},
 		},
 		"every opening counts": {
-			log: open + opened + line("ebbtide", evict, 201, 11) +
-				open + opened + line("ebbtide", evict, 201, 14),
+			log: opened + line("kube-apiserver", closeBudget, 200, 12) + line("ebbtide", evict, 201, 11) +
+				line(controller, openBudget, 200, 20) + line("kube-apiserver", closeBudget, 200, 26) + line("ebbtide", evict, 201, 24),
 			want: []time.Duration{time.Millisecond, 4 * time.Millisecond},
 		},
-		"an opening without an eviction is left out": {
-			log: open + opened,
+		"an opening that closed again unused is left out": {
+			log: opened + line(controller, closeBudget, 200, 12) +
+				line(controller, openBudget, 200, 20) + line("ebbtide", evict, 201, 24),
+			want: []time.Duration{4 * time.Millisecond},
 		},
 	}
 	for name, test := range tests {
@@ -145,7 +147,7 @@ func TestReactions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, Reactions(events, "a", "bench", "ebbtide")); diff != "" {
+			if diff := cmp.Diff(test.want, Reactions(events, "a", "ebbtide")); diff != "" {
 				t.Errorf("reactions (-want +got):\n%s", diff)
 			}
 		})

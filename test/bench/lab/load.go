@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -26,10 +25,10 @@ type Work struct {
 	Pods int32
 	// Others are pods of the same Deployment on another node.
 	Others int32
-	// MaxUnavailable is the Deployment's budget; nil for no budget.
-	MaxUnavailable *int32
+	// Budget protects all of them; its selector is filled in. Nil for no budget.
+	Budget *policyv1.PodDisruptionBudgetSpec
 	// NoRefuge leaves the evicted pods without a node to go to, so that a budget
-	// once used up stays so.
+	// once used up stays so until Relieve.
 	NoRefuge bool
 }
 
@@ -83,13 +82,13 @@ func (l *Lab) prepare(ctx context.Context, load *Load, work Work) error {
 
 // addRefuge creates the node to which evicted pods go, with the other pods on it.
 func (l *Lab) addRefuge(ctx context.Context, load *Load, work Work, deployment *appsv1.Deployment) error {
-	if work.NoRefuge {
-		return nil
-	}
 	if err := l.setUnschedulable(ctx, load.Node, true); err != nil {
 		return err
 	}
 	if err := l.cluster.CreateNodes(ctx, []string{load.refuge}, load.labels); err != nil {
+		return err
+	}
+	if err := l.setUnschedulable(ctx, load.refuge, work.NoRefuge); err != nil {
 		return err
 	}
 	patch := client.MergeFrom(deployment.DeepCopy())
@@ -104,10 +103,11 @@ func (l *Lab) addRefuge(ctx context.Context, load *Load, work Work, deployment *
 }
 
 func (l *Lab) addBudget(ctx context.Context, load *Load, work Work) error {
-	if work.MaxUnavailable == nil {
+	if work.Budget == nil {
 		return nil
 	}
-	budget := load.budget(*work.MaxUnavailable)
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: load.meta(load.Namespace), Spec: *work.Budget}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: load.labels}
 	if err := l.Client.Create(ctx, budget); err != nil {
 		return fmt.Errorf("create budget: %w", err)
 	}
@@ -116,6 +116,19 @@ func (l *Lab) addBudget(ctx context.Context, load *Load, work Work) error {
 		return err == nil && budget.Status.ObservedGeneration == budget.Generation &&
 			budget.Status.CurrentHealthy == work.Pods+work.Others, err
 	})
+}
+
+// Relieve adds a healthy pod elsewhere, so that a budget that asks for a number
+// of available pods lets one more go.
+func (l *Lab) Relieve(ctx context.Context, load *Load, name string) error {
+	pod := &corev1.Pod{
+		ObjectMeta: load.meta(name),
+		Spec:       corev1.PodSpec{NodeName: load.refuge, Containers: containers},
+	}
+	if err := l.Client.Create(ctx, pod); err != nil {
+		return fmt.Errorf("create pod: %w", err)
+	}
+	return nil
 }
 
 // Clear deletes the work and waits until it is gone, so that it costs the next
@@ -173,13 +186,15 @@ func (l *Lab) until(ctx context.Context, what string, reached wait.ConditionWith
 	return nil
 }
 
-func (load *Load) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: load.Namespace, Name: load.Namespace, Labels: load.labels}
+func (load *Load) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: load.Namespace, Name: name, Labels: load.labels}
 }
+
+var containers = []corev1.Container{{Name: "app", Image: "app"}}
 
 func (load *Load) deployment(replicas int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
-		ObjectMeta: load.meta(),
+		ObjectMeta: load.meta(load.Namespace),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: load.labels},
@@ -187,19 +202,9 @@ func (load *Load) deployment(replicas int32) *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: load.labels},
 				Spec: corev1.PodSpec{
 					NodeSelector: load.labels,
-					Containers:   []corev1.Container{{Name: "app", Image: "app"}},
+					Containers:   containers,
 				},
 			},
-		},
-	}
-}
-
-func (load *Load) budget(maxUnavailable int32) *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: load.meta(),
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: new(intstr.FromInt32(maxUnavailable)),
-			Selector:       &metav1.LabelSelector{MatchLabels: load.labels},
 		},
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/bench/audit"
 	"ebbtide.dev/ebbtide/test/bench/lab"
@@ -29,7 +28,8 @@ const (
 	settled = 300 * time.Millisecond
 )
 
-// React opens the budget of a blocked node for one pod at a time. Measured in
+// React opens the budget of a blocked node for one pod at a time, as budgets
+// open in life: a pod elsewhere has become healthy. Measured in
 // the audit log: from the arrival of the status by which the disruption
 // controller opened the budget, to that of the eviction that was granted. Only
 // those who watch budgets take part; the others retry by the clock.
@@ -58,8 +58,15 @@ func React(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	}
 }
 
+// blockedWork are pods of which none may go.
+var blockedWork = lab.Work{
+	Pods:     openings,
+	Budget:   &policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(openings))},
+	NoRefuge: true,
+}
+
 func react(ctx context.Context, l *lab.Lab, name string) ([]time.Duration, error) {
-	load, err := l.Prepare(ctx, lab.Work{Pods: openings, MaxUnavailable: new(int32(0)), NoRefuge: true})
+	load, err := l.Prepare(ctx, blockedWork)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +80,7 @@ func react(ctx context.Context, l *lab.Lab, name string) ([]time.Duration, error
 	err = openAll(ctx, l, contender, load)
 	err = errors.Join(err, contender.Stop(ctx))
 	events, auditErr := l.Audit.Next()
-	reactions := audit.Reactions(events, load.Namespace, lab.Agent, contender.Agent())
+	reactions := audit.Reactions(events, load.Namespace, contender.Agent())
 	return reactions, errors.Join(err, auditErr, l.Clear(ctx, load))
 }
 
@@ -93,7 +100,10 @@ func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab
 		return err
 	}
 	for opened := 1; departure.Left() > 0; opened++ {
-		if err := open(ctx, l, load, opened); err != nil {
+		if err := pause(ctx, settled); err != nil {
+			return err
+		}
+		if err := l.Relieve(ctx, load, fmt.Sprintf("relief-%d", opened)); err != nil {
 			return err
 		}
 		if err := departure.Until(ctx, openings-opened); err != nil {
@@ -101,23 +111,6 @@ func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab
 		}
 	}
 	return <-declared
-}
-
-// open lets one more pod be unavailable, once everything before has settled.
-func open(ctx context.Context, l *lab.Lab, load *lab.Load, unavailable int) error {
-	if err := pause(ctx, settled); err != nil {
-		return err
-	}
-	budget := &policyv1.PodDisruptionBudget{}
-	if err := l.Client.Get(ctx, client.ObjectKey{Namespace: load.Namespace, Name: load.Namespace}, budget); err != nil {
-		return fmt.Errorf("get budget: %w", err)
-	}
-	patch := client.MergeFrom(budget.DeepCopy())
-	budget.Spec.MaxUnavailable = new(intstr.FromInt32(int32(unavailable)))
-	if err := l.Client.Patch(ctx, budget, patch); err != nil {
-		return fmt.Errorf("open budget: %w", err)
-	}
-	return nil
 }
 
 func pause(ctx context.Context, length time.Duration) error {
