@@ -1,8 +1,10 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,22 +182,20 @@ func (s *story) lastStatus() string {
 }
 
 func (s *story) printSummary(out io.Writer) {
-	left, waited, stays := 0, 0, []string{}
+	evicted, waited, stay := 0, 0, []string{}
 	for _, p := range s.pods {
-		if p.gone {
-			left++
+		if p.evicted || p.gone {
+			evicted++
 		} else {
-			stays = append(stays, p.name)
+			stay = append(stay, p.name)
 		}
 		if p.refused {
 			waited++
 		}
 	}
-	fmt.Fprintf(out, "\n%s was empty after %.1fs: %d pods left, %d of them waited for their budget", s.node, s.drainedAt.Seconds(), left, waited)
-	if len(stays) > 0 {
-		fmt.Fprintf(out, "; %s stays", strings.Join(stays, ", "))
-	}
-	fmt.Fprintln(out, ".")
+	slices.Sort(stay)
+	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted, %d of them had to wait for a budget; what stays: %s.\n",
+		s.node, s.drainedAt.Seconds(), evicted, waited, cmp.Or(strings.Join(stay, ", "), "nothing"))
 	if s.budget != nil {
 		fmt.Fprintf(out, "web never had fewer than %d of %d pods ready; its budget asks for %d.\n",
 			s.fewest, s.budget.Status.ExpectedPods, s.budget.Status.DesiredHealthy)

@@ -106,7 +106,7 @@ const wantStory = `   0.1s  cordoned  node-1
    3.3s  drained   Drained=True: nobody is left
    3.4s  back      node-1 is schedulable again
 
-node-1 was empty after 3.3s: 3 pods left, 1 of them waited for their budget; agent stays.
+node-1 was drained in 3.3s: 3 pods evicted, 1 of them had to wait for a budget; what stays: agent.
 web never had fewer than 1 of 2 pods ready; its budget asks for 1.
 `
 
