@@ -81,6 +81,11 @@ func minAvailable(n int32) func(*policyv1.PodDisruptionBudget) {
 	}
 }
 
+func countsNobody(b *policyv1.PodDisruptionBudget) {
+	maxUnavailable(1)(b)
+	b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 1
+}
+
 func terminatingSince(deadline *metav1.Time, grace int64, finalizers ...string) func(*blocker.Facts) {
 	return func(f *blocker.Facts) {
 		f.Pod.DeletionTimestamp, f.Pod.DeletionGracePeriodSeconds, f.Pod.Finalizers = deadline, &grace, finalizers
@@ -174,6 +179,15 @@ func TestABudgetRefuses(t *testing.T) {
 				Message: "PodDisruptionBudget web can never allow a disruption: minAvailable 3 needs 3 available pods and there are 3 in all.",
 				Suggestion: "Run at least 4 replicas, or let one pod be unavailable: " +
 					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`,
+			},
+		},
+		"never satisfiable because nobody is counted": {
+			facts(byBudget, budgetNamed("web", countsNobody)),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: object, Pods: 1, Since: ago(time.Minute),
+				Message: "PodDisruptionBudget web can never allow a disruption: it counts in replicas and its pods have no controller.",
+				Suggestion: "Give the pods a controller, or count pods: " +
+					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":0,"maxUnavailable":null}}'`,
 			},
 		},
 		"the budget is gone by now": {

@@ -98,6 +98,11 @@ func guiltyBudget(f Facts, answer string) (name string, guilty *policyv1.PodDisr
 
 // loosen is the smallest change that lets a budget allow one disruption.
 func loosen(b *policyv1.PodDisruptionBudget) string {
+	if b.Status.ExpectedPods == 0 {
+		return fmt.Sprintf("Give the pods a controller, or count pods: "+
+			`kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"minAvailable":0,"maxUnavailable":null}}'`,
+			b.Namespace, b.Name)
+	}
 	if b.Spec.MaxUnavailable != nil {
 		return fmt.Sprintf(`Let one pod be unavailable: kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
 			b.Namespace, b.Name)

@@ -63,6 +63,8 @@ func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
 		return "", false
 	}
 	switch {
+	case countsNobody(b):
+		return "it counts in replicas and its pods have no controller", true
 	case b.Spec.MaxUnavailable != nil:
 		return neverUnavailable(b.Spec.MaxUnavailable)
 	case b.Spec.MinAvailable != nil:
@@ -70,6 +72,13 @@ func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
 	default:
 		return "", false
 	}
+}
+
+// countsNobody is true of a budget whose limit is one of replicas, while its pods
+// belong to no controller that has any: none of them is expected, none is to spare.
+func countsNobody(b *policyv1.PodDisruptionBudget) bool {
+	ofReplicas := b.Spec.MaxUnavailable != nil || (b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String)
+	return ofReplicas && b.Status.ExpectedPods == 0 && b.Status.CurrentHealthy > 0
 }
 
 func neverUnavailable(limit *intstr.IntOrString) (why string, never bool) {

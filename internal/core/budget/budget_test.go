@@ -61,6 +61,11 @@ func status(generation, observed int64, expected, allowed int32) *policyv1.PodDi
 	}
 }
 
+func healthy(n int32, b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
+	b.Status.CurrentHealthy = n
+	return b
+}
+
 func TestAllowed(t *testing.T) {
 	tests := map[string]struct {
 		budget *policyv1.PodDisruptionBudget
@@ -110,6 +115,9 @@ func TestNever(t *testing.T) {
 		"minAvailable 100%":                    {minAvailable("100%", status(1, 1, 0, 0)), "minAvailable is 100%: no pod may ever be disrupted"},
 		"minAvailable 50% of a single pod":     {minAvailable("50%", status(1, 1, 1, 0)), "minAvailable 50% needs 1 available pods and there are 1 in all"},
 		"no pods counted yet":                  {minAvailable("1", status(1, 1, 0, 0)), ""},
+		"maxUnavailable of bare pods":          {maxUnavailable("1", healthy(2, status(1, 1, 0, 0))), "it counts in replicas and its pods have no controller"},
+		"a percentage of bare pods":            {minAvailable("50%", healthy(2, status(1, 1, 0, 0))), "it counts in replicas and its pods have no controller"},
+		"a number of bare pods":                {minAvailable("1", healthy(2, status(1, 1, 2, 0))), ""},
 		"a stale status says nothing":          {maxUnavailable("0", status(2, 1, 3, 0)), ""},
 		"a surged pod is allowed after all":    {maxUnavailable("0", status(1, 1, 1, 1)), ""},
 		"a malformed limit says nothing":       {maxUnavailable("many", status(1, 1, 3, 0)), ""},

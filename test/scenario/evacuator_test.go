@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+const (
+	mover  = "mover.example.com"
+	backup = "backup.example.com"
+	// foreignInstigator is not ours.
+	foreignInstigator = v1alpha1.InstigatorFinalizerPrefix + "scenario.example.com"
+)
+
+// movable creates a pod that two evacuators have registered on.
+func (w *world) movable(node, name string) *corev1.Pod {
+	w.t.Helper()
+	p := w.podOn(node, pod{name: name})
+	p.Annotations[v1alpha1.EvacuatorAnnotationPrefix+mover] = "20"
+	p.Annotations[v1alpha1.EvacuatorAnnotationPrefix+backup] = "10"
+	w.createPod(p)
+	w.awaitPod(name, "running", func(found *corev1.Pod) bool {
+		*p = *found
+		return found.Status.Phase == corev1.PodRunning
+	})
+	return p
+}
+
+// awaitTurn waits until it is this evacuator's turn.
+func (w *world) awaitTurn(pod *corev1.Pod, class string) {
+	w.t.Helper()
+	await(w, "active evacuator "+class, &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}, evacuation.Name(pod),
+		func(e *v1alpha1.Evacuation) bool {
+			return e.Status.ActiveEvacuatorClass == class && !e.Status.ActiveEvacuatorCompleted &&
+				e.Status.EvacuationProgressTimestamp != nil
+		})
+}
+
+// evacuator writes to the status of an evacuation, as the active evacuator does.
+func (w *world) evacuator(pod *corev1.Pod, patch string) {
+	w.t.Helper()
+	e := &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: evacuation.Name(pod)}}
+	w.must("patch the evacuation", w.client.Status().Patch(w.ctx, e, client.RawPatch("application/merge-patch+json", []byte(patch))))
+}
+
+const completes = `{"status":{"activeEvacuatorCompleted":true}}`
+
+// Evacuators have their turns by priority; when the last one has completed and
+// the pod is still there, it is evicted.
+func TestEvacuatorsTakeTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	movable := w.movable(node, "movable")
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitTurn(movable, mover)
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerEvacuatorRunning, "Evacuator "+mover+" moves the pod")
+	w.evacuator(movable, completes)
+	w.awaitTurn(movable, backup)
+	w.evacuator(movable, completes)
+	w.awaitDrained("upgrade")
+	w.awaitNoEvacuations()
+}
+
+// While an evacuator forbids to cancel, an evacuation outlives its instigator.
+func TestAnEvacuatorForbidsToCancel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	movable := w.movable(w.nodes("one")[0], "movable")
+	asked := evacuation.New(movable, foreignInstigator)
+	w.create(asked)
+	w.awaitTurn(movable, mover)
+	w.evacuator(movable, `{"status":{"evacuationCancellationPolicy":"Forbid"}}`)
+	w.change(asked, asked.Name, func() { asked.Finalizers = nil })
+
+	await(w, "kept and explained", asked, asked.Name, func(e *v1alpha1.Evacuation) bool {
+		return contains(e.Status.Message, "evacuator "+mover+" has forbidden to cancel it")
+	})
+
+	w.must("the evacuator deletes the pod", w.client.Delete(w.ctx, movable))
+	w.awaitNoEvacuations()
+}
+
+// Any instigator may ask for an evacuation, without a maintenance; whoever comes
+// first does not have to know the evacuators.
+func TestAForeignInstigatorIsServed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	movable := w.movable(node, "movable")
+	asked := evacuation.New(movable, foreignInstigator)
+	asked.Spec.Evacuators = nil
+	w.create(asked)
+
+	w.awaitTurn(movable, mover)
+	await(w, "evacuators resolved", asked, asked.Name, func(e *v1alpha1.Evacuation) bool { return len(e.Spec.Evacuators) == 2 })
+	w.change(asked, asked.Name, func() { asked.Finalizers = nil })
+	w.awaitNoEvacuations()
+	w.awaitPod(movable.Name, "left alone", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+}
+
+// A budget that counts in replicas never lets a pod go that has no controller.
+func TestABudgetThatCountsNobodyIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "bare"})
+	w.create(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "bare"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"name": "bare"}},
+			MaxUnavailable: new(intstr.FromInt32(1)),
+		},
+	})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerPDBUnsatisfiable, "its pods have no controller")
+}
+
+// A pod under two budgets can never be evicted; both are named.
+func TestSeveralBudgetsAreNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.pods(node, pod{name: "protected", neverEvicted: true})
+	w.create(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "second"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"name": "protected"}},
+			MinAvailable: new(intstr.FromInt32(0)),
+		},
+	})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerMultiplePDBs, "They are protected, second.")
+}
