@@ -14,18 +14,21 @@ import (
 // peer is a contender that takes its orders on standard input.
 type peer struct {
 	agent   string
+	log     string
 	command *exec.Cmd
 	orders  io.WriteCloser
 	answers chan string
 }
 
 func (l *Lab) startPeer(ctx context.Context, agent string, args ...string) (Contender, error) {
-	p := &peer{agent: agent, answers: make(chan string)}
-	command, logFile, err := l.command(ctx, agent, args...)
+	p := &peer{agent: agent, log: filepath.Join(l.logs, agent+".log"), answers: make(chan string)}
+	logFile, err := os.Create(p.log)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make log: %w", err)
 	}
 	defer logFile.Close()
+	command := exec.CommandContext(ctx, filepath.Join(l.bin, agent), args...)
+	command.Stderr = logFile
 	command.Env = append(os.Environ(), "KUBECONFIG="+l.cluster.Kubeconfig, "KUBECACHEDIR="+filepath.Join(l.cluster.Dir, "kubectl-cache"))
 	p.command = command
 	orders, errIn := command.StdinPipe()
@@ -41,18 +44,6 @@ func (l *Lab) startPeer(ctx context.Context, agent string, args ...string) (Cont
 	return p, nil
 }
 
-// command makes a command of a contender's binary whose errors go to a log file.
-// The caller closes the file once the command has started.
-func (l *Lab) command(ctx context.Context, binary string, args ...string) (*exec.Cmd, *os.File, error) {
-	logFile, err := os.Create(filepath.Join(l.logs, binary+".log"))
-	if err != nil {
-		return nil, nil, fmt.Errorf("make log: %w", err)
-	}
-	command := exec.CommandContext(ctx, filepath.Join(l.bin, binary), args...)
-	command.Stderr = logFile
-	return command, logFile, nil
-}
-
 func (p *peer) read(answers io.Reader) {
 	for lines := bufio.NewScanner(answers); lines.Scan(); {
 		p.answers <- lines.Text()
@@ -66,7 +57,7 @@ func (p *peer) expect(ctx context.Context, want string) error {
 		return fmt.Errorf("%s did not say %q: %w", p.agent, want, ctx.Err())
 	case got := <-p.answers:
 		if got != want {
-			return fmt.Errorf("%s said %q instead of %q; see its log", p.agent, got, want)
+			return fmt.Errorf("%s said %q instead of %q; see %s", p.agent, got, want, p.log)
 		}
 		return nil
 	}

@@ -37,22 +37,16 @@ func race(ctx context.Context, l *lab.Lab, options Options, work lab.Work) []rep
 
 // drain measures one contender on fresh work.
 func drain(ctx context.Context, l *lab.Lab, name string, work lab.Work) (finish, error) {
-	load, err := l.Prepare(ctx, work)
-	if err != nil {
-		return finish{}, err
-	}
-	contender, err := l.Start(ctx, name)
-	if err != nil {
-		return finish{}, errors.Join(err, l.Clear(ctx, load))
-	}
-	if _, err := l.Audit.Next(); err != nil {
-		return finish{}, err
-	}
-	result, err := timed(ctx, l, contender, load)
-	err = errors.Join(err, contender.Stop(ctx))
-	events, auditErr := l.Audit.Next()
-	result.writes = audit.Writes(events, contender.Agent())
-	return result, errors.Join(err, auditErr, l.Clear(ctx, load))
+	var result finish
+	var agent string
+	events, err := stage(ctx, l, cast{name, work}, func(contender lab.Contender, load *lab.Load) error {
+		var err error
+		result, err = timed(ctx, l, contender, load)
+		agent = contender.Agent()
+		return err
+	})
+	result.writes = audit.Writes(events, agent)
+	return result, err
 }
 
 // timed gives the order and takes the times.

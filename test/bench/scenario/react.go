@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,10 +28,10 @@ const (
 )
 
 // React opens the budget of a blocked node for one pod at a time, as budgets
-// open in life: a pod elsewhere has become healthy. Measured in
-// the audit log: from the arrival of the status by which the disruption
-// controller opened the budget, to that of the eviction that was granted. Only
-// those who watch budgets take part; the others retry by the clock.
+// open in life: a pod elsewhere has become healthy. Measured in the audit log:
+// from the arrival of the status by which the disruption controller opened the
+// budget, to that of the eviction that was granted. Only those who watch budgets
+// take part; the others retry by the clock.
 func React(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	watchers := options
 	watchers.Repeat = 1
@@ -66,22 +65,12 @@ var blockedWork = lab.Work{
 }
 
 func react(ctx context.Context, l *lab.Lab, name string) ([]time.Duration, error) {
-	load, err := l.Prepare(ctx, blockedWork)
-	if err != nil {
-		return nil, err
-	}
-	contender, err := l.Start(ctx, name)
-	if err != nil {
-		return nil, errors.Join(err, l.Clear(ctx, load))
-	}
-	if _, err := l.Audit.Next(); err != nil {
-		return nil, err
-	}
-	err = openAll(ctx, l, contender, load)
-	err = errors.Join(err, contender.Stop(ctx))
-	events, auditErr := l.Audit.Next()
-	reactions := audit.Reactions(events, load.Namespace, contender.Agent())
-	return reactions, errors.Join(err, auditErr, l.Clear(ctx, load))
+	var namespace, agent string
+	events, err := stage(ctx, l, cast{name, blockedWork}, func(contender lab.Contender, load *lab.Load) error {
+		namespace, agent = load.Namespace, contender.Agent()
+		return openAll(ctx, l, contender, load)
+	})
+	return audit.Reactions(events, namespace, agent), err
 }
 
 // openAll begins a drain that cannot proceed and opens the budget until all
