@@ -204,13 +204,26 @@ func TestABudgetRefuses(t *testing.T) {
 				Suggestion: "See the budgets of the namespace: kubectl -n shop get poddisruptionbudgets",
 			},
 		},
-		"several": {
+	})
+}
+
+func TestSeveralBudgetsRefuse(t *testing.T) {
+	check(t, map[string]story{
+		"named": {
 			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget."),
 				budgetNamed("web", maxUnavailable(1)), budgetNamed("all", maxUnavailable(1))),
 			v1alpha1.Blocker{
 				Type: v1alpha1.BlockerMultiplePDBs, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
 				Message:    "This pod has more than one PodDisruptionBudget. They are all, web.",
 				Suggestion: "Keep one and narrow or delete the rest, such as: kubectl -n shop delete poddisruptionbudget web",
+			},
+		},
+		"gone by now": {
+			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget.")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerMultiplePDBs, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Message:    "This pod has more than one PodDisruptionBudget.",
+				Suggestion: "Let only one budget select the pod: kubectl -n shop get poddisruptionbudgets",
 			},
 		},
 	})
