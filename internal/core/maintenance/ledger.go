@@ -79,19 +79,17 @@ func (l ledger) lists(name string) bool { return slices.Contains(l.Holders, name
 
 // write renders the ledger.
 func (l ledger) write() string {
-	text, err := json.Marshal(l)
-	if err != nil {
-		// Strings, booleans and times of this century always marshal.
-		panic(fmt.Sprintf("marshal ledger: %v", err))
-	}
+	// Strings, booleans and times always marshal.
+	text, _ := json.Marshal(l)
 	return string(text)
 }
 
-// recent are the foreign uncordons of the window before now.
+// recent are the foreign uncordons of the window before now. Another manager's
+// clock may be ahead, but not by a whole window.
 func (l ledger) recent(now time.Time) []metav1.Time {
 	var recent []metav1.Time
 	for _, at := range l.ForeignUncordons {
-		if at.Add(uncordonWindow).After(now) {
+		if now.Sub(at.Time).Abs() < uncordonWindow {
 			recent = append(recent, at)
 		}
 	}

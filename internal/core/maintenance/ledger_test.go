@@ -21,6 +21,7 @@ func TestCordon(t *testing.T) {
 		both    = `{"wasUnschedulable":false,"holders":["m","other"]}`
 		unknown = `{"wasUnschedulable":true,"unknown":true,"holders":["m"]}`
 		uncords = `{"wasUnschedulable":false,"holders":["m"],"foreignUncordons":["2026-03-01T07:00:00Z"]}`
+		farOff  = `{"wasUnschedulable":false,"holders":["m"],"foreignUncordons":["2026-03-01T06:49:00Z","9999-12-31T00:00:00Z"]}`
 	)
 	list := func(stages ...v1alpha1.NodeMaintenanceStage) []v1alpha1.NodeMaintenanceStage { return stages }
 	change := func(unschedulable bool, ledger string) *maintenance.CordonChange {
@@ -42,6 +43,7 @@ func TestCordon(t *testing.T) {
 		"another holder joins":                 {stage: cordon, unschedulable: true, ledger: strings.Replace(held, `"m"`, `"gone"`, 1), want: change(true, held)},
 		"a holder has gone":                    {stage: cordon, unschedulable: true, ledger: both, want: change(true, held)},
 		"somebody uncordons":                   {stage: cordon, ledger: held, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
+		"times that cannot be are forgotten":   {stage: cordon, ledger: farOff, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
 		"the last holder leaves":               {stage: complete, recorded: list(cordon), unschedulable: true, ledger: held, want: change(false, ""), events: []string{"Node/n NodeRestored"}},
 		"a person's cordon comes back":         {stage: complete, recorded: list(cordon), unschedulable: true, ledger: persons, want: change(true, ""), events: []string{"Node/n NodeRestored"}},
 		"restored already":                     {stage: complete, recorded: list(cordon, complete), unschedulable: true},

@@ -114,6 +114,37 @@ func TestWaitingForSeveralMaintenances(t *testing.T) {
 	}
 }
 
+// The pre-condition of a younger plan is broken as soon as it joins, whether or
+// not there are pods left that show it.
+func TestFastForwardIsToldToAMaintenanceThatJoins(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	w.maintenance("older", drain, []v1alpha1.DrainPlanEntry{entry("Default", 5000)}, "one")
+	w.run("one", 1, 9000, labelled(v1alpha1.DrainLabel, "wait-completed"))
+	w.pass()
+	m := w.maintenance("younger", drain, []v1alpha1.DrainPlanEntry{entry("Default", 1000)}, "one", "two")
+	w.run("two", 1, 0)
+	w.run("one", 1, 2000000000)
+	first := w.pass().Maintenances[1].Events
+	if diff := cmp.Diff([]string{"NodeMaintenance/younger StageStarted", "NodeMaintenance/younger FastForwarded"}, reasons(first)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{
+		"one 2+0 Evacuating (fast-forwarded by older older) [Default 1000000000]",
+		"two 1+0 Evacuating [Default 1000]",
+	}, lines(m)); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+	w.pods["one"] = w.pods["one"][1:]
+	for range 2 {
+		if again := w.pass().Maintenances[1].Events; len(again) > 0 {
+			t.Errorf("it is told again: %v", reasons(again))
+		}
+	}
+	if diff := cmp.Diff("Waiting for node two.", m.Status.NodeStatuses[0].DrainMessage); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
 // New pods take a maintenance back in its plan, but no node in its targets.
 func TestHistoryIsNotFastForwarding(t *testing.T) {
 	w := newWorld(t, "one")

@@ -172,6 +172,20 @@ func TestEvacuationsOfOthersAreJoined(t *testing.T) {
 	}
 }
 
+func TestTheEvacuationOfAPodThatHasFinishedIsWithdrawn(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	pod := w.run("one", 1, 0)[0]
+	w.pass()
+	pod.Status.Phase = corev1.PodSucceeded
+	if d := w.pass().Nodes[0]; len(d.Withdraw) != 1 || len(d.Evacuate) > 0 {
+		t.Errorf("got %+v, want its evacuation withdrawn", d)
+	}
+	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Errorf("status is %+v, want Drained", m.Status)
+	}
+}
+
 func TestEvacuateInTheOrderOfThePlan(t *testing.T) {
 	w := newWorld(t, "one")
 	w.runners.DaemonSets = true

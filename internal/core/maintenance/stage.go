@@ -43,7 +43,7 @@ func isFinished(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage
 // stages decides about spec.stage, the finalizer and the record of stages.
 func (p *pass) stages(i *intent, d *MaintenanceDecision) {
 	m := i.object
-	d.Complete = i.stage == v1alpha1.StageComplete && m.Spec.Stage != v1alpha1.StageComplete && !i.finished
+	d.Complete = i.stage == v1alpha1.StageComplete && m.Spec.Stage != v1alpha1.StageComplete
 	switch {
 	case i.stage == v1alpha1.StageIdle:
 		// A finalizer that somebody put on an idle maintenance protects nothing.
