@@ -64,10 +64,7 @@ func TestCordon(t *testing.T) {
 			m := w.maintenance("m", test.stage, nil, "n")
 			m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
 			m.Status.StageStatuses = started(test.recorded...)
-			got := maintenance.NodeDecision{}
-			for _, d := range maintenance.Decide(w.snapshot()).Nodes {
-				got = d
-			}
+			got := only(maintenance.Decide(w.snapshot()).Nodes)
 			if diff := cmp.Diff(test.want, got.Cordon); diff != "" {
 				t.Errorf("cordon (-want +got):\n%s", diff)
 			}
@@ -76,6 +73,11 @@ func TestCordon(t *testing.T) {
 			}
 		})
 	}
+}
+
+// only is the decision about the one node that there is, empty if there is none.
+func only(decisions []maintenance.NodeDecision) maintenance.NodeDecision {
+	return append(decisions, maintenance.NodeDecision{})[0]
 }
 
 func TestIdleToCompleteRespectsAnotherHolder(t *testing.T) {
