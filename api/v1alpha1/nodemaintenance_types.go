@@ -162,8 +162,9 @@ type NodeMaintenanceStatus struct {
 	StageStatuses []StageStatus `json:"stageStatuses,omitempty"`
 
 	// nodeStatuses describes the selected nodes by name. Past 1,000 nodes those
-	// that are not drained come first and the rest may be left out; summary
-	// then says how many.
+	// that are not drained come first, and drained ones may be left out so that
+	// the object stays small; summary then says how many. The drainTargets of the
+	// last one are then also those of the nodes left out.
 	// +optional
 	// +listType=atomic
 	NodeStatuses []NodeMaintenanceNodeStatus `json:"nodeStatuses,omitempty"`

@@ -12,13 +12,13 @@ import (
 // StageStarted tells that the controller acts on a new stage.
 func StageStarted(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage, nodes int) Event {
 	return ofMaintenance(m, corev1.EventTypeNormal, "StageStarted", string(stage),
-		fmt.Sprintf("Stage %s started on %d nodes.", stage, nodes))
+		fmt.Sprintf("Stage %s started, nodes: %d.", stage, nodes))
 }
 
 // MaintenanceDrained tells that no pod is left that has to leave.
 func MaintenanceDrained(m *v1alpha1.NodeMaintenance, nodes int) Event {
 	return ofMaintenance(m, corev1.EventTypeNormal, "Drained", "Drain",
-		fmt.Sprintf("All %d nodes are drained.", nodes))
+		fmt.Sprintf("Every node is drained, nodes: %d.", nodes))
 }
 
 // NoNodes warns that a maintenance drains nothing because nothing matches.

@@ -69,8 +69,8 @@ func drainedCondition(t tally, blocked metav1.Condition) metav1.Condition {
 		condition.Message = "spec.nodeSelector matches no node, so there is nothing to drain."
 		return condition
 	}
-	condition.Message = fmt.Sprintf("%d of %d nodes drained, %d pods left: %d pending evacuation, %d evacuating; %d pods retained.",
-		t.drained, t.nodes, t.left(), t.pending, t.evacuating, t.retained)
+	condition.Message = fmt.Sprintf("%d of %s drained, %s left: %d pending evacuation, %d evacuating; %s retained.",
+		t.drained, count(t.nodes, "node"), count(t.left(), "pod"), t.pending, t.evacuating, count(t.retained, "pod"))
 	if t.drained == t.nodes {
 		return condition
 	}
@@ -79,7 +79,7 @@ func drainedCondition(t tally, blocked metav1.Condition) metav1.Condition {
 		condition.Reason = v1alpha1.ReasonBlocked
 	}
 	if t.unknown > 0 {
-		condition.Message += fmt.Sprintf(" The pods of %d nodes could not be read.", t.unknown)
+		condition.Message += fmt.Sprintf(" The pods of %s could not be read.", count(t.unknown, "node"))
 	}
 	return condition
 }
@@ -138,10 +138,11 @@ func (i *intent) worstBlockers() []held {
 func describe(worst []held) string {
 	words := make([]string, 0, len(worst))
 	for _, w := range worst {
-		words = append(words, fmt.Sprintf("%s: %d pods on %d nodes", w.kind, w.pods, w.nodes))
+		words = append(words, fmt.Sprintf("%s: %s on %s", w.kind, count(w.pods, "pod"), count(w.nodes, "node")))
 	}
 	example := worst[0].example
-	return fmt.Sprintf("%s. %s: %s %s", strings.Join(words, ", "), example.Object, example.Message, example.Suggestion)
+	return fmt.Sprintf("%s. %s: %s. %s",
+		strings.Join(words, ", "), example.Object, strings.TrimSuffix(example.Message, "."), example.Suggestion)
 }
 
 // conditionsFlipped returns true if a condition came, went, or changed its

@@ -65,7 +65,8 @@ func TestConditionsAndSummaryOfADrain(t *testing.T) {
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained); !c.LastTransitionTime.Equal(&began) {
 		t.Error("the transition time has moved without the status")
 	}
-	const why = "PDBExhausted: 2 pods on 1 nodes. PodDisruptionBudget/default/web: Cannot evict pod as it would violate the pod's disruption budget."
+	const why = "PDBExhausted: 2 pods on 1 node. PodDisruptionBudget/default/web: Cannot evict pod as it would violate the pod's disruption budget. " +
+		"The disruption budget web needs 3 healthy pods and has 3 currently. See what"
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked); !strings.HasPrefix(c.Message, why) {
 		t.Errorf("Blocked says %q, want %q", c.Message, why)
 	}

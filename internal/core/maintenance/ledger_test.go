@@ -125,7 +125,7 @@ func TestFightOverTheCordon(t *testing.T) {
 		}
 	}
 	blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
-	const want = "ForeignUncordon: 0 pods on 1 nodes. Node/one: Somebody made node one schedulable 10 times in the last 10 minutes; it is cordoned again each time."
+	const want = "ForeignUncordon: 0 pods on 1 node. Node/one: Somebody made node one schedulable 10 times in the last 10 minutes; it is cordoned again each time."
 	if blocked.Reason != "ForeignUncordon" || !strings.HasPrefix(blocked.Message, want) {
 		t.Errorf("condition is %s: %s, want ForeignUncordon: %s", blocked.Reason, blocked.Message, want)
 	}

@@ -178,7 +178,7 @@ func TestUnknownPodsStopTheirMaintenanceOnly(t *testing.T) {
 	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || !isTrue(other.Status.Conditions, v1alpha1.ConditionDrained) {
 		t.Error("want the maintenance of the unknown node not Drained, the other one Drained")
 	}
-	if got, want := m.Status.Summary, "0/2 nodes drained, 1 pods left, 1 nodes not read"; got != want {
+	if got, want := m.Status.Summary, "0/2 nodes drained, 1 pod left, 1 node not read"; got != want {
 		t.Errorf("summary is %q, want %q", got, want)
 	}
 	if nodeCondition(w.find("unknown"), v1alpha1.NodeDrained).Status != "False" {

@@ -102,7 +102,7 @@ func (i *intent) summary(t tally, omitted int) string {
 	var words []string
 	switch i.stage {
 	case v1alpha1.StageIdle:
-		words = append(words, fmt.Sprintf("%d nodes planned", t.nodes))
+		words = append(words, count(t.nodes, "node")+" planned")
 	case v1alpha1.StageCordon:
 		words = append(words, fmt.Sprintf("%d/%d nodes cordoned", t.cordoned, t.nodes))
 	case v1alpha1.StageComplete:
@@ -111,19 +111,27 @@ func (i *intent) summary(t tally, omitted int) string {
 		words = append(words, fmt.Sprintf("%d/%d nodes drained", t.drained, t.nodes))
 	}
 	for _, part := range []struct {
-		count int
-		text  string
+		number int
+		text   string
 	}{
-		{int(t.left()), "%d pods left"},
-		{int(t.held), "%d blocked"},
-		{t.unknown, "%d nodes not read"},
-		{omitted, "%d nodes not listed"},
+		{int(t.left()), count(t.left(), "pod") + " left"},
+		{int(t.held), fmt.Sprintf("%d blocked", t.held)},
+		{t.unknown, count(t.unknown, "node") + " not read"},
+		{omitted, count(omitted, "node") + " not listed"},
 	} {
-		if part.count > 0 {
-			words = append(words, fmt.Sprintf(part.text, part.count))
+		if part.number > 0 {
+			words = append(words, part.text)
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// count is a number of things in words.
+func count[N int | int32](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // events are what has become true since the observed status.
