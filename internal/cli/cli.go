@@ -11,16 +11,12 @@ import (
 	"fmt"
 	"os/exec"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Run runs the plugin with these arguments and returns its exit code.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	// What libraries log is not for the user of a command.
-	log.SetLogger(logr.Discard())
 	root := newRoot(streams)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

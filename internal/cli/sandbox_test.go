@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -53,9 +54,7 @@ and end it with
 	if diff := cmp.Diff(result{Out: "The sandbox is down.\n"}, down()); diff != "" {
 		t.Errorf("down (-want +got):\n%s", diff)
 	}
-	if left := processesOf(t, dir); len(left) > 0 {
-		t.Errorf("processes that are left:\n%s", strings.Join(left, "\n"))
-	}
+	wantNoProcess(t, dir)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the folder: %v, want that it does not exist", err)
 	}
@@ -83,6 +82,20 @@ func nodeNames(t *testing.T, kubeconfig string) []string {
 		names = append(names, node.Name)
 	}
 	return names
+}
+
+// wantNoProcess waits for the keeper, which ends right after its cluster.
+func wantNoProcess(t *testing.T, dir string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		left := processesOf(t, dir)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("processes that are left:\n%s", strings.Join(left, "\n"))
+		}
+	}
 }
 
 // processesOf lists the processes whose command line names a folder.
