@@ -36,7 +36,8 @@ type document struct {
 func main() {
 	var args arguments
 	flag.StringVar(&args.scenarios, "scenarios", strings.Join(scenario.Names(), ","), "what to measure")
-	flag.StringVar(&args.contenders, "contenders", strings.Join(lab.Names(), ","), "whom to measure")
+	flag.StringVar(&args.contenders, "contenders", strings.Join(lab.Defaults(), ","),
+		"whom to measure, of "+strings.Join(lab.Names(), ","))
 	flag.IntVar(&args.repeat, "repeat", 3, "how often each contender drains in scenarios that take a median")
 	flag.StringVar(&args.root, "root", "../..", "folder of the repository")
 	flag.StringVar(&args.json, "json", "../../bench.json", "file to write the results to; none if empty")
@@ -61,13 +62,10 @@ func run(ctx context.Context, args arguments) error {
 		Progress:   os.Stderr,
 	}
 	results, err := measure(ctx, args.root, scenarios, options)
-	if err != nil {
+	if len(results.Lines) == 0 {
 		return err
 	}
-	if err := report.Table(os.Stdout, results.Lines); err != nil {
-		return err
-	}
-	if err := write(args.json, results); err != nil {
+	if err := errors.Join(err, report.Table(os.Stdout, results.Lines), write(args.json, results)); err != nil {
 		return err
 	}
 	if args.strict && report.Missed(results.Lines) {
@@ -76,6 +74,7 @@ func run(ctx context.Context, args arguments) error {
 	return nil
 }
 
+// measure returns what it has measured also when it was interrupted.
 func measure(ctx context.Context, root string, scenarios []scenario.Scenario, options scenario.Options) (results document, err error) {
 	l, err := lab.Open(ctx, root, options.Contenders, options.Progress)
 	if err != nil {
@@ -84,6 +83,9 @@ func measure(ctx context.Context, root string, scenarios []scenario.Scenario, op
 	defer func() { err = errors.Join(err, l.Close()) }()
 	results = document{Kubernetes: l.Version, CPUs: runtime.NumCPU()}
 	for _, scenario := range scenarios {
+		if ctx.Err() != nil {
+			break
+		}
 		fmt.Fprintln(options.Progress, "measuring", scenario.Name)
 		results.Lines = append(results.Lines, report.Judge(scenario.Run(ctx, l, options))...)
 	}

@@ -29,9 +29,12 @@ type Contender interface {
 	Stop(ctx context.Context) error
 }
 
-// Names are all contenders, those to compare with first.
-func Names() []string {
-	return []string{report.Oracle, Kubectl, KubectlShipped, ClusterAPI, report.Ebbtide}
+// Names are all contenders.
+func Names() []string { return append(Defaults(), KubectlShipped) }
+
+// Defaults are the contenders that take part unless others are asked for.
+func Defaults() []string {
+	return []string{report.Oracle, Kubectl, ClusterAPI, report.Ebbtide}
 }
 
 // Rotate returns names with the first n moved to the end, so that over several

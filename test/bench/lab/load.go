@@ -121,10 +121,8 @@ func (l *Lab) addBudget(ctx context.Context, load *Load, work Work) error {
 // Relieve adds a healthy pod elsewhere, so that a budget that asks for a number
 // of available pods lets one more go.
 func (l *Lab) Relieve(ctx context.Context, load *Load, name string) error {
-	pod := &corev1.Pod{
-		ObjectMeta: load.meta(name),
-		Spec:       corev1.PodSpec{NodeName: load.refuge, Containers: containers},
-	}
+	pod := &corev1.Pod{ObjectMeta: load.meta(name), Spec: podSpec()}
+	pod.Spec.NodeName = load.refuge
 	if err := l.Client.Create(ctx, pod); err != nil {
 		return fmt.Errorf("create pod: %w", err)
 	}
@@ -190,21 +188,24 @@ func (load *Load) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: load.Namespace, Name: name, Labels: load.labels}
 }
 
-var containers = []corev1.Container{{Name: "app", Image: "app"}}
+// podSpec is that of instant pods. Their grace period matters to nobody but the
+// namespace controller, which waits for half of it.
+func podSpec() corev1.PodSpec {
+	return corev1.PodSpec{
+		Containers:                    []corev1.Container{{Name: "app", Image: "app"}},
+		TerminationGracePeriodSeconds: new(int64(1)),
+	}
+}
 
 func (load *Load) deployment(replicas int32) *appsv1.Deployment {
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: load.labels}, Spec: podSpec()}
+	template.Spec.NodeSelector = load.labels
 	return &appsv1.Deployment{
 		ObjectMeta: load.meta(load.Namespace),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: load.labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: load.labels},
-				Spec: corev1.PodSpec{
-					NodeSelector: load.labels,
-					Containers:   containers,
-				},
-			},
+			Template: template,
 		},
 	}
 }
