@@ -4,10 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/tools/events"
+
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-func TestNoteFitsTheEventsAPI(t *testing.T) {
+func TestEventsFitTheEventsAPI(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ message, want string }{
 		"a short message stays as it is":      {message: "Drained.", want: "Drained."},
@@ -18,8 +21,10 @@ func TestNoteFitsTheEventsAPI(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := kube.Note(test.message); got != test.want {
-				t.Errorf("Note of %d bytes = %d bytes ending in %q, want %d bytes", len(test.message), len(got), got[len(got)-6:], len(test.want))
+			recorder := events.NewFakeRecorder(1)
+			kube.Emitter(recorder)(event.Event{Type: "Normal", Reason: "Tested", Message: test.message})
+			if got, want := <-recorder.Events, "Normal Tested "+test.want; got != want {
+				t.Errorf("a message of %d bytes became %d bytes ending in %q, want %d bytes", len(test.message), len(got), got[len(got)-6:], len(want))
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func (r *reconciler) evict(ctx context.Context, seen *observed, decision core.De
 	logger := log.FromContext(ctx).WithValues("pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName)
 	if outcome.Result == core.Evicted {
 		logger.Info("Evicted a pod")
-		r.publish(decision.Events)
+		r.emit(decision.Events...)
 	} else {
 		logger.V(1).Info("The eviction of a pod was refused", "result", outcome.Result, "message", outcome.Message)
 	}

@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -29,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -47,13 +47,14 @@ type evictor interface {
 
 type reconciler struct {
 	// client reads from the cache, live from the API server.
-	client   client.Client
-	live     client.Reader
-	evictor  evictor
-	recorder events.EventRecorder
-	clock    clock.WithDelayedExecution
-	metrics  *metrics
-	room     *room
+	client  client.Client
+	live    client.Reader
+	evictor evictor
+	// emit publishes events, each on the object that it is about.
+	emit    func(...event.Event)
+	clock   clock.WithDelayedExecution
+	metrics *metrics
+	room    *room
 	// wake has evacuations reconciled at once, before all others.
 	wake func(...types.NamespacedName)
 	// known are the evacuations whose pods the cache has shown.
@@ -72,7 +73,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), evictor: evictor,
-		recorder: mgr.GetEventRecorder("ebbtide"), clock: clock.RealClock{},
+		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
 		metrics: newMetrics(crmetrics.Registry), room: newRoom(rand.Float64),
 	}
 	if options.Workers <= 0 {

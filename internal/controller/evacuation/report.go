@@ -10,8 +10,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/event"
-	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
@@ -34,7 +32,7 @@ func (r *reconciler) record(ctx context.Context, seen *observed, decision core.D
 		return false, err
 	}
 	log.FromContext(ctx).Info("Recorded a change", "state", decision.State, "message", decision.Message)
-	r.publish(decision.Events)
+	r.emit(decision.Events...)
 	return true, nil
 }
 
@@ -76,14 +74,4 @@ func (r *reconciler) writeStatus(
 // instigators write to it too.
 func sameVersion(e *v1alpha1.Evacuation) client.Patch {
 	return client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})
-}
-
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// publish hands events to the recorder.
-func (r *reconciler) publish(happened []event.Event) {
-	for i := range happened {
-		e := &happened[i]
-		r.recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Message))
-	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 var errKilled = errors.New("killed")
@@ -86,7 +87,7 @@ func (s *stage) restart() {
 		},
 	})
 	s.reconciler = &reconciler{
-		client: mortal, live: s.client, evictor: s, recorder: s.recorder, clock: s.clock,
+		client: mortal, live: s.client, evictor: s, emit: kube.Emitter(s.recorder), clock: s.clock,
 		metrics: newMetrics(prometheus.NewRegistry()), room: newRoom(noJitter),
 		wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	}

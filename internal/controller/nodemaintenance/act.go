@@ -69,7 +69,7 @@ func (r *reconciler) actOnNode(ctx context.Context, node *maintenance.NodeDecisi
 	}
 	withdrawn := r.withdraw(ctx, node, todo)
 	if withdrawn == nil {
-		r.publish(node.Events)
+		r.emit(node.Events...)
 	}
 	evacuated := r.evacuate(ctx, node, todo)
 	r.announce(ctx, node)

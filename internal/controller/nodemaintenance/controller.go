@@ -22,6 +22,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
@@ -51,8 +52,8 @@ type pass struct{}
 // pass to the next only saves work; a new one continues from the API alone.
 type reconciler struct {
 	client client.Client
-	// emit publishes an event on the object that it is about.
-	emit    func(event.Event)
+	// emit publishes events, each on the object that it is about.
+	emit    func(...event.Event)
 	clock   clock.Clock
 	workers int
 	metrics *metrics
@@ -70,7 +71,7 @@ type reconciler struct {
 	failures   workqueue.TypedRateLimiter[pass]
 }
 
-func newReconciler(c client.Client, emit func(event.Event), clk clock.Clock, m *metrics) *reconciler {
+func newReconciler(c client.Client, emit func(...event.Event), clk clock.Clock, m *metrics) *reconciler {
 	refusals := flowcontrol.NewBackOff(firstRetry, lastRetry)
 	refusals.Clock = clk
 	return &reconciler{
@@ -86,7 +87,7 @@ func newReconciler(c client.Client, emit func(event.Event), clk clock.Clock, m *
 //
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, options Options) error {
-	emit := emitTo(mgr.GetEventRecorder("ebbtide"))
+	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
 	r := newReconciler(mgr.GetClient(), emit, clock.RealClock{}, newMetrics(crmetrics.Registry))
 	if options.Workers > 0 {
 		r.workers = options.Workers
@@ -160,7 +161,8 @@ func withoutStale(failed error) error {
 		return nil
 	}
 	return utilerrors.FilterOut(aggregate, func(err error) bool {
-		return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errOutOfTime)
+		return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
+			errors.Is(err, errOutOfTime)
 	})
 }
 

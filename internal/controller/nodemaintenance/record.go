@@ -109,6 +109,6 @@ func (r *reconciler) writeStatus(ctx context.Context, one *record) error {
 	}
 	one.stored = written
 	r.statusPace.wrote(written.UID, r.clock.Now())
-	r.publish(one.Events)
+	r.emit(one.Events...)
 	return nil
 }

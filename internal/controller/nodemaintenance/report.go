@@ -7,11 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -56,21 +54,6 @@ func (r *reconciler) reportOne(ctx context.Context, one *record) (time.Duration,
 	}
 	log.FromContext(ctx).Info("Let go of a maintenance", "maintenance", one.stored.Name)
 	return 0, nil
-}
-
-func (r *reconciler) publish(happened []event.Event) {
-	for i := range happened {
-		r.emit(happened[i])
-	}
-}
-
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-
-// emitTo hands events to a recorder.
-func emitTo(recorder events.EventRecorder) func(event.Event) {
-	return func(e event.Event) {
-		recorder.Eventf(&e.Regarding, nil, e.Type, e.Reason, e.Action, "%s", kube.Note(e.Message))
-	}
 }
 
 // pace remembers when the status of each maintenance was last written.

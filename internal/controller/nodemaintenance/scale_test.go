@@ -80,7 +80,7 @@ func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconc
 	if err != nil {
 		b.Fatalf("make the client: %v", err)
 	}
-	r := newReconciler(c, func(event.Event) {}, testingclock.NewFakeClock(noon), newMetrics(prometheus.NewRegistry()))
+	r := newReconciler(c, func(...event.Event) {}, testingclock.NewFakeClock(noon), newMetrics(prometheus.NewRegistry()))
 	if _, err := r.observe(b.Context()); err != nil {
 		b.Fatalf("fill the caches: %v", err)
 	}

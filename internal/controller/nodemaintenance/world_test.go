@@ -157,10 +157,12 @@ type journal struct {
 	published []string
 }
 
-func (j *journal) emit(e event.Event) {
+func (j *journal) emit(happened ...event.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.published = append(j.published, fmt.Sprintf("%s on %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Message))
+	for _, e := range happened {
+		j.published = append(j.published, fmt.Sprintf("%s on %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Message))
+	}
 }
 
 func (j *journal) all() []string {
