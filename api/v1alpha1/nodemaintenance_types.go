@@ -147,9 +147,9 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodes is the number of nodes that the selector matches.
+	// nodes is the number of nodes that the selector matches; 0 is shown too.
 	// +optional
-	Nodes int32 `json:"nodes,omitempty"`
+	Nodes int32 `json:"nodes"`
 
 	// summary is the state in one short line, for people.
 	// +optional

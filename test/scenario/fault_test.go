@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -156,7 +156,10 @@ func TestSelectorThatMatchesNoNode(t *testing.T) {
 
 	w.awaitCondition("nobody", v1alpha1.ConditionDrained, "True", v1alpha1.ReasonNoNodes)
 	w.awaitEvent("nobody", v1alpha1.ReasonNoNodes)
-	w.awaitMaintenance("nobody", "no nodes", func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Status.Nodes == 0 && apimeta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
-	})
+	shown := &unstructured.Unstructured{}
+	shown.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"))
+	w.get(shown, w.name("nobody"))
+	if nodes, found, err := unstructured.NestedInt64(shown.Object, "status", "nodes"); !found || nodes != 0 || err != nil {
+		t.Errorf("status.nodes is %d, found %v, %v; want 0 to be shown", nodes, found, err)
+	}
 }

@@ -14,7 +14,7 @@ import (
 type NodeMaintenanceStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// nodes is the number of nodes that the selector matches.
+	// nodes is the number of nodes that the selector matches; 0 is shown too.
 	Nodes *int32 `json:"nodes,omitempty"`
 	// summary is the state in one short line, for people.
 	Summary *string `json:"summary,omitempty"`
