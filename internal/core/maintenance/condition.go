@@ -104,7 +104,7 @@ func (i *intent) blocked(t tally) metav1.Condition {
 type held struct {
 	kind        v1alpha1.BlockerType
 	pods, nodes int32
-	// example is the least blocker of this type, by object and message.
+	// example is the least blocker of this type, by all of its words.
 	example v1alpha1.Blocker
 }
 
@@ -115,7 +115,7 @@ func (i *intent) worstBlockers() []held {
 	for _, one := range i.shares {
 		for _, b := range one.hindering {
 			sum, known := kinds[b.Type]
-			if !known || cmp.Or(cmp.Compare(b.Object, sum.example.Object), cmp.Compare(b.Message, sum.example.Message)) < 0 {
+			if !known || compareExamples(b, sum.example) < 0 {
 				sum.example = b
 			}
 			sum.kind = b.Type
@@ -132,6 +132,11 @@ func (i *intent) worstBlockers() []held {
 			cmp.Compare(a.kind, b.kind),
 		)
 	})
+}
+
+// compareExamples orders blockers of one type by what a message says of them.
+func compareExamples(a, b v1alpha1.Blocker) int {
+	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Suggestion, b.Suggestion))
 }
 
 // describe tells how much each type holds and explains the worst by an example.

@@ -2,12 +2,14 @@ package maintenance_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -101,6 +103,24 @@ func TestWaitCompletedIsABlocker(t *testing.T) {
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked); c.Reason != "WaitingForCompletion" {
 		t.Errorf("Blocked is %+v, want WaitingForCompletion", c)
+	}
+}
+
+func TestTheOrderOfPodsMakesNoDifferenceToWhatBlocks(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	ofJob := func(pod *corev1.Pod) {
+		controller := true
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "report", Controller: &controller}}
+	}
+	w.run("one", 3, 0, labelled(v1alpha1.DrainLabel, "wait-completed"), ofJob)
+	w.pass()
+	before := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked).Message
+	slices.Reverse(w.pods["one"])
+	w.pass()
+	after := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked).Message
+	if !strings.Contains(before, "pod-0001") || after != before {
+		t.Errorf("in another order of the pods, Blocked changes from %q to %q", before, after)
 	}
 }
 
