@@ -67,10 +67,9 @@ func (r *reconciler) actOnNode(ctx context.Context, node *maintenance.NodeDecisi
 	if err := r.cordon(ctx, node); err != nil {
 		return err
 	}
+	// At once: what the next pass finds to withdraw tells nothing of this cordon.
+	r.emit(node.Events...)
 	withdrawn := r.withdraw(ctx, node, todo)
-	if withdrawn == nil {
-		r.emit(node.Events...)
-	}
 	evacuated := r.evacuate(ctx, node, todo)
 	r.announce(ctx, node)
 	return utilerrors.NewAggregate([]error{withdrawn, evacuated})

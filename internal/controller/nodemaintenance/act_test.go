@@ -243,16 +243,16 @@ func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
 
 func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newWorld(t, aNode("one"))
 	stored := w.existing(evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator))
 	changed := stored.DeepCopy()
 	changed.Finalizers = append(changed.Finalizers, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
 	w.must(w.api.Update(w.t.Context(), changed))
 	r := w.manager()
+	decided := w.cordonOf("one")
+	decided.Withdraw = []*v1alpha1.Evacuation{stored}
 
-	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{
-		Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored},
-	}}})
+	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}})
 
 	if err == nil {
 		t.Error("act succeeded on old state")
@@ -262,6 +262,9 @@ func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(changed.Finalizers, w.evacuations()[0].Finalizers); diff != "" {
 		t.Errorf("instigators (-want +got):\n%s", diff)
+	}
+	if got := w.events.all(); len(got) != 1 || !strings.HasPrefix(got[0], "Cordoned on Node/one") {
+		t.Errorf("events are %q, want the cordon told, which the next pass cannot", got)
 	}
 }
 

@@ -60,7 +60,7 @@ type NodeDecision struct {
 	Withdraw []*v1alpha1.Evacuation
 	// Conditions are the node conditions to publish, best effort.
 	Conditions []corev1.NodeCondition
-	// Events become true with Cordon and Withdraw.
+	// Events become true with Cordon.
 	Events []event.Event
 }
 
