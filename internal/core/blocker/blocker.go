@@ -23,8 +23,8 @@ type Facts struct {
 	Pod *corev1.Pod
 	// Node is the pod's node.
 	Node *corev1.Node
-	// DrainStarted is when the oldest maintenance of the node began to drain; a
-	// pod created later came back. Zero if unknown.
+	// DrainStarted is when the drain of the node began; a pod created later came
+	// back. Zero if unknown.
 	DrainStarted time.Time
 	// Evacuation is the pod's Evacuation, nil if there is none yet.
 	Evacuation *v1alpha1.Evacuation

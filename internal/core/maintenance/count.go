@@ -84,9 +84,37 @@ func (p *pass) requeueForGrace(pod *corev1.Pod) {
 	}
 }
 
-// drainStarted is when the oldest record of the Drain stage on this site is
-// from; zero if there is none yet.
+// drainStarted is when the drain of this site began: when the oldest Drain stage
+// was recorded or, on a node that came later, when the drain was announced on it.
+// It is zero if that is not known yet. MaintenanceInProgress says when all pods
+// had left, so whatever came after that came back.
 func (s *site) drainStarted() time.Time {
+	if len(s.cordon.ledger.Holders) == 0 {
+		return time.Time{}
+	}
+	announced := s.announcedSince(v1alpha1.NodeMaintenanceInProgress)
+	if announced.IsZero() {
+		announced = s.announcedSince(v1alpha1.NodeDrainInProgress)
+	}
+	if recorded := s.drainRecorded(); recorded.After(announced) {
+		return recorded
+	}
+	return announced
+}
+
+// announcedSince is since when the node bears a condition of ours; zero if it
+// does not.
+func (s *site) announcedSince(conditionType corev1.NodeConditionType) time.Time {
+	was := findNodeCondition(s.node, conditionType)
+	if was == nil || was.Status != corev1.ConditionTrue || was.Reason != v1alpha1.ReasonNodeMaintenance {
+		return time.Time{}
+	}
+	return was.LastTransitionTime.Time
+}
+
+// drainRecorded is when the oldest record of the Drain stage on this site is
+// from; zero if there is none yet.
+func (s *site) drainRecorded() time.Time {
 	var oldest time.Time
 	for _, one := range s.drains {
 		for _, stage := range one.intent.object.Status.StageStatuses {

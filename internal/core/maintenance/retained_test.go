@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -109,10 +108,6 @@ func TestWaitCompletedIsABlocker(t *testing.T) {
 func TestTheOrderOfPodsMakesNoDifferenceToWhatBlocks(t *testing.T) {
 	w := newWorld(t, "one")
 	m := w.maintenance("m", drain, nil, "one")
-	ofJob := func(pod *corev1.Pod) {
-		controller := true
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "report", Controller: &controller}}
-	}
 	w.run("one", 3, 0, labelled(v1alpha1.DrainLabel, "wait-completed"), ofJob)
 	w.pass()
 	before := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked).Message
@@ -122,6 +117,35 @@ func TestTheOrderOfPodsMakesNoDifferenceToWhatBlocks(t *testing.T) {
 	if !strings.Contains(before, "pod-0001") || after != before {
 		t.Errorf("in another order of the pods, Blocked changes from %q to %q", before, after)
 	}
+}
+
+func TestOnlyPodsThatCameBackAreRecreated(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	m := w.maintenance("m", drain, nil, "one")
+	expect := func(what string, created time.Duration, want ...v1alpha1.BlockerType) {
+		t.Helper()
+		pod := w.run("two", 1, 0, ofJob)[0]
+		pod.CreationTimestamp.Time = dawn.Add(created)
+		for range 3 {
+			var got []v1alpha1.BlockerType
+			for _, s := range w.pass().Maintenances[0].Status.NodeStatuses {
+				for _, b := range s.Blockers {
+					got = append(got, b.Type)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		w.remove(pod.UID)
+		w.pass()
+	}
+	w.pass()
+	w.now = dawn.Add(5 * time.Hour)
+	m.Spec.NodeSelector = named("one", "two")
+	expect("a pod that ran when its node joined an old drain", 4*time.Hour)
+	w.now = dawn.Add(7 * time.Hour)
+	expect("a pod that came to the drained node", 6*time.Hour, v1alpha1.BlockerRecreated)
 }
 
 func TestALabelThatIsNotUnderstoodIsToldOnce(t *testing.T) {
