@@ -25,7 +25,8 @@ func (r *reconciler) act(ctx context.Context, seen *observed, decision core.Deci
 // evict asks the API server once, if the pod's budget has a turn for it.
 func (r *reconciler) evict(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Evacuation)
-	mayTry, wait := r.room.enter(visit{key: key, born: seen.Pod.CreationTimestamp.Time, budget: seen.budget}, r.clock.Now())
+	mayTry, wait, next := r.room.enter(visit{key: key, born: seen.Pod.CreationTimestamp.Time, budget: seen.budget}, r.clock.Now())
+	r.wake(next...)
 	if !mayTry {
 		return wait, nil
 	}

@@ -86,8 +86,10 @@ type visit struct {
 }
 
 // enter reports whether the visitor may try now. If it may not and wait is not
-// zero, it should ask again then; otherwise it is woken.
-func (r *room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration) {
+// zero, it should ask again then; otherwise it is woken. A visitor that has
+// another budget now leaves its turn to the next one of the old line, which is
+// returned.
+func (r *room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[v.key]
@@ -96,25 +98,27 @@ func (r *room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration) {
 		r.guests[v.key] = g
 	}
 	if (g.standing == parked || g.standing == resting) && now.Before(g.notBefore) {
-		return false, g.notBefore.Sub(now)
+		return false, g.notBefore.Sub(now), nil
 	}
-	if g.budget != v.budget {
+	if left := g.budget; left != v.budget {
+		r.refund(g)
 		r.move(g, v.budget)
+		next = r.release(left)
 	}
 	if g.budget == (types.NamespacedName{}) {
 		g.standing = trying
-		return true, 0
+		return true, 0, next
 	}
 	l := r.lines[g.budget]
 	if g.standing != trying && !l.hasTurn() {
 		g.standing = queued
-		return false, 0
+		return false, 0, next
 	}
 	if g.standing != trying {
 		l.take(g)
 	}
 	g.openings = l.openings
-	return true, 0
+	return true, 0, next
 }
 
 // slow lets the next one try while a try is still under way.

@@ -44,7 +44,7 @@ func free(number int) visit {
 // arrive lets pods ask in this order and returns those that may try.
 func arrive(r *room, now time.Time, visits ...visit) (trying []string) {
 	for _, v := range visits {
-		if mayTry, _ := r.enter(v, now); mayTry {
+		if mayTry, _, _ := r.enter(v, now); mayTry {
 			trying = append(trying, v.key.Name)
 		}
 	}
@@ -186,6 +186,18 @@ func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
 	expect(t, "an unknown budget", names(r.scatter(types.NamespacedName{Name: "unknown"})))
 }
 
+func TestAPodWithAnotherBudgetLeavesItsTurnToTheNextOne(t *testing.T) {
+	t.Parallel()
+	r := newRoom(noJitter)
+	arrive(r, dawn, pod(1), pod(2), pod(3))
+	expect(t, "the next one tries", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
+	mayTry, _, next := r.enter(free(2), dawn)
+	if !mayTry {
+		t.Error("a pod that has no single budget any more may try at any time")
+	}
+	expect(t, "the turn goes on", names(next), "pod-3")
+}
+
 func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
 	t.Parallel()
 	r := newRoom(noJitter)
@@ -293,7 +305,7 @@ func TestNoOpeningIsLost(t *testing.T) {
 	var openings sync.WaitGroup
 	work := func(key types.NamespacedName) {
 		defer busy.lock(key)()
-		mayTry, _ := r.enter(visits[key], dawn)
+		mayTry, _, _ := r.enter(visits[key], dawn)
 		if !mayTry {
 			return
 		}
