@@ -46,7 +46,7 @@ type MaintenanceDecision struct {
 // NodeDecision is what is done to one node and its pods, in this order: Cordon,
 // Evacuate and Withdraw, Conditions. A failed Cordon stops the rest of this node.
 type NodeDecision struct {
-	// Node is the node as it was observed.
+	// Node is the node as it was observed; only a name if it is gone.
 	Node *corev1.Node
 	// Maintenances are the names of those that must have their records written
 	// before this node is touched.

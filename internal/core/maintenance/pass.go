@@ -2,10 +2,12 @@ package maintenance
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
@@ -104,7 +106,21 @@ func open(snapshot Snapshot) *pass {
 	for _, node := range nodes {
 		p.sites = append(p.sites, p.enter(node))
 	}
+	p.addVanished()
 	return p
+}
+
+// addVanished adds the nodes that are gone and whose pods are still there. Nobody
+// matches them, so the evacuations of their pods are withdrawn.
+func (p *pass) addVanished() {
+	vanished := maps.Clone(p.snapshot.Pods)
+	for _, s := range p.sites {
+		delete(vanished, s.node.Name)
+	}
+	for name := range vanished {
+		p.sites = append(p.sites, &site{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+	}
+	slices.SortFunc(p.sites, func(a, b *site) int { return cmp.Compare(a.node.Name, b.node.Name) })
 }
 
 // enter finds out who asks what of a node.

@@ -230,6 +230,21 @@ func TestTheEvacuationOfAPodThatHasFinishedIsWithdrawn(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsGoneLeavesItsMaintenance(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	w.maintenance("m", drain, nil, "one", "two")
+	w.run("one", 1, 0)
+	w.run("two", 1, 0)
+	w.pass()
+	w.nodes = w.nodes[:1]
+	snapshot := w.snapshot()
+	snapshot.Pods["two"] = w.pods["two"]
+	got := maintenance.Decide(snapshot).Nodes
+	if len(got) != 1 || got[0].Node.Name != "two" || len(got[0].Withdraw) != 1 || got[0].Cordon != nil || len(got[0].Conditions) > 0 {
+		t.Errorf("decided %+v, want the evacuation of the pod of node two withdrawn and nothing else", got)
+	}
+}
+
 func TestEvacuateInTheOrderOfThePlan(t *testing.T) {
 	w := newWorld(t, "one")
 	w.runners.DaemonSets = true

@@ -20,7 +20,7 @@ type Snapshot struct {
 	Nodes []*corev1.Node
 	// Pods are the pods of those nodes, by node name. A node without pods has an
 	// empty entry; one without any entry has unknown pods, which nothing is
-	// concluded from.
+	// concluded from. A node with an entry that is not among Nodes is gone.
 	Pods map[string][]*corev1.Pod
 	// Evacuations are those of the pods above, by the UID of the pod.
 	Evacuations map[types.UID]*v1alpha1.Evacuation
