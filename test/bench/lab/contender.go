@@ -23,8 +23,8 @@ const (
 type Contender interface {
 	// Agent is its name in the audit log.
 	Agent() string
-	// Drain drains a node and returns when the contender says that it is done.
-	Drain(ctx context.Context, node string) error
+	// Drain drains nodes together and returns when the contender says that it is done.
+	Drain(ctx context.Context, nodes []string) error
 	// Stop lets it tidy up what it keeps in the cluster, and ends it.
 	Stop(ctx context.Context) error
 }

@@ -5,35 +5,36 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Departure watches the pods that are to leave a node. A pod is gone when its
-// UID is.
+// Departure watches the pods that are to leave the load's nodes. A pod is gone
+// when its UID is.
 type Departure struct {
 	watch watch.Interface
 	left  map[types.UID]bool
 }
 
-// WatchDeparture begins to watch the pods that are on the load's node now.
+// WatchDeparture begins to watch the pods that are on the load's nodes now,
+// without those that can never go.
 func (l *Lab) WatchDeparture(ctx context.Context, load *Load) (*Departure, error) {
 	pods := &corev1.PodList{}
 	inNamespace := client.InNamespace(load.Namespace)
-	if err := l.Client.List(ctx, pods, inNamespace, client.MatchingFields{"spec.nodeName": load.Node}); err != nil {
+	if err := l.Client.List(ctx, pods, inNamespace); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	d := &Departure{left: map[types.UID]bool{}}
 	for _, pod := range pods.Items {
-		d.left[pod.UID] = true
+		if load.leaves(&pod) {
+			d.left[pod.UID] = true
+		}
 	}
-	options := &client.ListOptions{}
-	options.ApplyOptions([]client.ListOption{inNamespace, client.MatchingFields{"spec.nodeName": load.Node}})
-	options.Raw = options.AsListOptions()
-	options.Raw.ResourceVersion = pods.ResourceVersion
+	fromThen := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: pods.ResourceVersion}}
 	var err error
-	if d.watch, err = l.Client.Watch(ctx, &corev1.PodList{}, options); err != nil {
+	if d.watch, err = l.Client.Watch(ctx, &corev1.PodList{}, inNamespace, fromThen); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	return d, nil

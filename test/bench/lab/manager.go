@@ -37,7 +37,7 @@ func (l *Lab) startManager(ctx context.Context) (Contender, error) {
 }
 
 func (m *manager) warm(ctx context.Context) error {
-	nobody := maintenance("bench-warm", "no-such-node", v1alpha1.StageIdle)
+	nobody := maintenance("bench-warm", []string{"no-such-node"}, v1alpha1.StageIdle)
 	if err := m.lab.Client.Create(ctx, nobody); err != nil {
 		return fmt.Errorf("create maintenance: %w", err)
 	}
@@ -52,8 +52,8 @@ func (m *manager) warm(ctx context.Context) error {
 
 func (m *manager) Agent() string { return report.Ebbtide }
 
-func (m *manager) Drain(ctx context.Context, node string) error {
-	m.drain = maintenance(node, node, v1alpha1.StageDrain)
+func (m *manager) Drain(ctx context.Context, nodes []string) error {
+	m.drain = maintenance(nodes[0], nodes, v1alpha1.StageDrain)
 	if err := m.lab.Client.Create(ctx, m.drain); err != nil {
 		return fmt.Errorf("create maintenance: %w", err)
 	}
@@ -110,7 +110,7 @@ func (m *manager) remove(ctx context.Context, object *v1alpha1.NodeMaintenance) 
 	})
 }
 
-func maintenance(name, node string, stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
+func maintenance(name string, nodes []string, stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.NodeMaintenanceSpec{
@@ -118,8 +118,8 @@ func maintenance(name, node string, stage v1alpha1.NodeMaintenanceStage) *v1alph
 			DrainDepth: v1alpha1.PodTypeDefault,
 			Reason:     "benchmark",
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchFields: []corev1.NodeSelectorRequirement{{
-					Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+				MatchExpressions: []corev1.NodeSelectorRequirement{{
+					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes,
 				}},
 			}}},
 		},

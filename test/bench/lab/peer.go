@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // peer is a contender that takes its orders on standard input.
@@ -65,8 +66,8 @@ func (p *peer) expect(ctx context.Context, want string) error {
 
 func (p *peer) Agent() string { return p.agent }
 
-func (p *peer) Drain(ctx context.Context, node string) error {
-	if _, err := fmt.Fprintln(p.orders, node); err != nil {
+func (p *peer) Drain(ctx context.Context, nodes []string) error {
+	if _, err := fmt.Fprintln(p.orders, strings.Join(nodes, " ")); err != nil {
 		return fmt.Errorf("order %s to drain: %w", p.agent, err)
 	}
 	return p.expect(ctx, "done")

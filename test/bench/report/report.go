@@ -23,6 +23,9 @@ type Goal struct {
 	TimesOracle bool
 	// Beats names a contender that Ebbtide must stay below; empty for none.
 	Beats string
+	// Margin is how many times lower than that contender's value Ebbtide's must
+	// be; 0 means once.
+	Margin float64
 }
 
 // Run is what one contender achieved in one scenario.
@@ -115,7 +118,7 @@ func (s Sheet) passes(line Line) bool {
 		return true
 	}
 	other := s.value(s.Goal.Beats)
-	return other != nil && *line.Value < *other
+	return other != nil && *line.Value*max(s.Goal.Margin, 1) < *other
 }
 
 func (g Goal) words(unit string) string {
@@ -123,7 +126,10 @@ func (g Goal) words(unit string) string {
 	if g.TimesOracle {
 		words = []string{fmt.Sprintf("≤ %g × oracle", g.AtMost)}
 	}
-	if g.Beats != "" {
+	switch {
+	case g.Margin > 0:
+		words = append(words, fmt.Sprintf("%g × < %s", g.Margin, g.Beats))
+	case g.Beats != "":
 		words = append(words, "< "+g.Beats)
 	}
 	return strings.Join(words, ", ")

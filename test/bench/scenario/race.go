@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/test/bench/report"
 )
 
-// finish is how one contender drained one node.
+// finish is how one contender drained the work.
 type finish struct {
 	// gone is from the order until the last pod had gone.
 	gone time.Duration
@@ -66,7 +66,7 @@ func timed(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.L
 	declared := make(chan declaration, 1)
 	start := time.Now()
 	go func() {
-		err := contender.Drain(ctx, load.Node)
+		err := contender.Drain(ctx, load.Nodes)
 		declared <- declaration{time.Since(start), err}
 	}()
 	err = departure.Until(ctx, 0)

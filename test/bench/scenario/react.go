@@ -84,7 +84,7 @@ func openAll(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab
 	}
 	defer departure.Stop()
 	declared := make(chan error, 1)
-	go func() { declared <- contender.Drain(ctx, load.Node) }()
+	go func() { declared <- contender.Drain(ctx, load.Nodes) }()
 	if err := pause(ctx, refused); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a contender may take for one drain.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // Options are how thoroughly to measure whom.
 type Options struct {
@@ -41,6 +41,8 @@ func All() []Scenario {
 	return []Scenario{
 		{"free", Free},
 		{"budget", Budget},
+		{"fleet", Fleet},
+		{"starve", Starve},
 		{"react", React},
 		{"writes", Writes},
 	}

@@ -1,0 +1,109 @@
+package lab
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	// runLabel ties pods to the nodes of their run.
+	runLabel = "bench.ebbtide.dev/run"
+	// appLabel names the Deployment of a pod and thereby its budget. The oracle
+	// knows it, too.
+	appLabel = "app"
+	// stuckApp is the Deployment whose pods can never go.
+	stuckApp = "stuck"
+)
+
+// Work is what a contender has to drain.
+type Work struct {
+	// Nodes that are drained together; 0 means one.
+	Nodes int
+	// Apps is how many Deployments there are, all alike; 0 means one. Their pods
+	// are spread over the nodes as the scheduler likes it.
+	Apps int
+	// Pods that each Deployment has on the nodes.
+	Pods int32
+	// Others are pods of each Deployment on another node.
+	Others int32
+	// Budget protects the pods of each Deployment; its selector is filled in. Nil
+	// for no budget.
+	Budget *policyv1.PodDisruptionBudgetSpec
+	// Stuck puts one more pod on each node, which its budget never lets go.
+	Stuck bool
+	// NoRefuge leaves the evicted pods without a node to go to, so that a budget
+	// once used up stays so until Relieve.
+	NoRefuge bool
+}
+
+// app is a Deployment of the work.
+type app struct {
+	name string
+	// replicas are on the nodes at first, and others are added elsewhere.
+	replicas, others int32
+	budget           *policyv1.PodDisruptionBudgetSpec
+	// even has the pods spread over the nodes without exception.
+	even bool
+}
+
+func (w Work) nodes() int { return max(w.Nodes, 1) }
+
+func (w Work) apps() []app {
+	var apps []app
+	for i := range max(w.Apps, 1) {
+		apps = append(apps, app{name: fmt.Sprintf("app-%d", i+1), replicas: w.Pods, others: w.Others, budget: w.Budget})
+	}
+	if w.Stuck {
+		everybody := &policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}
+		apps = append(apps, app{name: stuckApp, replicas: int32(w.nodes()), budget: everybody, even: true})
+	}
+	return apps
+}
+
+// labels are those of the nodes and of everything that runs on them.
+func (load *Load) labels() map[string]string { return map[string]string{runLabel: load.Namespace} }
+
+func (load *Load) meta(name string, app app) metav1.ObjectMeta {
+	labels := load.labels()
+	labels[appLabel] = app.name
+	return metav1.ObjectMeta{Namespace: load.Namespace, Name: name, Labels: labels}
+}
+
+func (load *Load) deployment(app app) *appsv1.Deployment {
+	meta := load.meta(app.name, app)
+	selector := &metav1.LabelSelector{MatchLabels: meta.Labels}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: meta.Labels}, Spec: podSpec()}
+	template.Spec.NodeSelector = load.labels()
+	if app.even {
+		template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+			MaxSkew:           1,
+			TopologyKey:       corev1.LabelHostname,
+			WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector:     selector,
+		}}
+	}
+	return &appsv1.Deployment{
+		ObjectMeta: meta,
+		Spec:       appsv1.DeploymentSpec{Replicas: new(app.replicas), Selector: selector, Template: template},
+	}
+}
+
+func (load *Load) budget(app app) *policyv1.PodDisruptionBudget {
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: load.meta(app.name, app), Spec: *app.budget}
+	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: budget.Labels}
+	return budget
+}
+
+// podSpec is that of instant pods. Their grace period matters to nobody but the
+// namespace controller, which waits for half of it.
+func podSpec() corev1.PodSpec {
+	return corev1.PodSpec{
+		Containers:                    []corev1.Container{{Name: "app", Image: "app"}},
+		TerminationGracePeriodSeconds: new(int64(1)),
+	}
+}
