@@ -166,7 +166,7 @@ func (s *share) drainEvents() []event.Event {
 	if older := s.forwarder(); older != nil && (joined || s.left > 0) {
 		return []event.Event{event.FastForwarded(s.intent.object, s.site.node.Name, older.name())}
 	}
-	if !joined && s.drained() {
+	if !joined && s.site.known && s.counted() == 0 {
 		return []event.Event{event.NodeDrained(s.site.node, s.intent.name())}
 	}
 	return nil
