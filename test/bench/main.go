@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&args.scenarios, "scenarios", strings.Join(scenario.Names(), ","), "what to measure")
 	flag.StringVar(&args.contenders, "contenders", strings.Join(lab.Defaults(), ","),
 		"whom to measure, of "+strings.Join(lab.Names(), ","))
-	flag.IntVar(&args.repeat, "repeat", 3, "how often each contender drains in scenarios that take a median")
+	flag.IntVar(&args.repeat, "repeat", 2, "how often each contender drains in scenarios that take a median")
 	flag.StringVar(&args.root, "root", "../..", "folder of the repository")
 	flag.StringVar(&args.json, "json", "../../bench.json", "file to write the results to; none if empty")
 	flag.BoolVar(&args.strict, "strict", false, "exit with 1 if a goal is missed")

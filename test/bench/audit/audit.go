@@ -8,6 +8,7 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,36 +55,80 @@ func (e Event) what() string {
 	return e.Verb + " " + e.Object.Resource + "/" + e.Object.Subresource
 }
 
-// Log is an audit log that is still being written.
+// Log is an audit log that is still being written, and rotated when it is long.
 type Log struct {
-	path   string
-	offset int64
+	path string
+	file *os.File
+	// rest is a line that is not complete yet.
+	rest []byte
 }
 
 // Open returns the log at path, read up to its present end.
 func Open(path string) (*Log, error) {
-	info, err := os.Stat(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("find audit log: %w", err)
 	}
-	return &Log{path: path, offset: info.Size()}, nil
+	if _, err := file.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(fmt.Errorf("skip audit log: %w", err), file.Close())
+	}
+	return &Log{path: path, file: file}, nil
 }
 
 // Next returns the finished requests that were logged since the last call. A
-// line that is not complete yet is left for the next one.
+// line that is not complete yet is left for the next one. The log may have been
+// rotated once since then.
 func (l *Log) Next() ([]Event, error) {
-	file, err := os.Open(l.path)
+	// Opened before the old one is read: if it is another, the old one is complete.
+	current, err := os.Open(l.path)
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.NewSectionReader(file, l.offset, 1<<62))
+	text, readErr := l.read(l.rest)
+	same, sameErr := sameFile(l.file, current)
+	if err := errors.Join(readErr, sameErr); err != nil {
+		return nil, errors.Join(err, current.Close())
+	}
+	if same {
+		return l.take(text, current.Close())
+	}
+	err = l.file.Close()
+	l.file = current
+	if err != nil {
+		return nil, fmt.Errorf("close rotated audit log: %w", err)
+	}
+	return l.take(l.read(text))
+}
+
+// Close ends the reading.
+func (l *Log) Close() error { return l.file.Close() }
+
+// read appends what the file has that was not read.
+func (l *Log) read(text []byte) ([]byte, error) {
+	more, err := io.ReadAll(l.file)
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
-	complete := text[:bytes.LastIndexByte(text, '\n')+1]
-	l.offset += int64(len(complete))
-	return parse(complete)
+	return append(text, more...), nil
+}
+
+// take returns the events of the complete lines and keeps the rest.
+func (l *Log) take(text []byte, err error) ([]Event, error) {
+	if err != nil {
+		return nil, err
+	}
+	end := bytes.LastIndexByte(text, '\n') + 1
+	l.rest = bytes.Clone(text[end:])
+	return parse(text[:end])
+}
+
+func sameFile(a, b *os.File) (bool, error) {
+	infoA, errA := a.Stat()
+	infoB, errB := b.Stat()
+	if err := errors.Join(errA, errB); err != nil {
+		return false, fmt.Errorf("compare audit logs: %w", err)
+	}
+	return os.SameFile(infoA, infoB), nil
 }
 
 func parse(text []byte) ([]Event, error) {

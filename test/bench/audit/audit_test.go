@@ -58,6 +58,7 @@ func TestLogIsReadOnceAndLeavesHalfLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer log.Close()
 
 	whole := line("new", evict, 201, 5)
 	write(t, path, `{"stage":"RequestReceived","verb":"create"}`+"\n"+whole[:20])
@@ -74,6 +75,36 @@ func TestLogIsReadOnceAndLeavesHalfLines(t *testing.T) {
 	}
 	if events, err := log.Next(); err != nil || len(events) != 0 {
 		t.Errorf("read again: %v, %v; want nothing", events, err)
+	}
+}
+
+func TestNothingIsLostWhenTheLogIsRotated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	write(t, path, line("old", evict, 201, 0))
+	log, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+
+	write(t, path, line("before", evict, 201, 5))
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, line("after", evict, 201, 10))
+	var agents []string
+	for range 2 {
+		events, err := log.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, event := range events {
+			agents = append(agents, event.Agent())
+		}
+		write(t, path, line("later", evict, 201, 15))
+	}
+	if diff := cmp.Diff([]string{"before", "after", "later"}, agents); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
 	}
 }
 

@@ -87,5 +87,8 @@ func (l *Lab) connect() error {
 
 // Close ends the control plane.
 func (l *Lab) Close() error {
-	return l.cluster.Stop()
+	if l.Audit == nil {
+		return l.cluster.Stop()
+	}
+	return errors.Join(l.Audit.Close(), l.cluster.Stop())
 }

@@ -3,11 +3,13 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"ebbtide.dev/ebbtide/test/bench/lab"
 	"ebbtide.dev/ebbtide/test/bench/report"
 )
 
@@ -54,5 +56,18 @@ func TestCollectRotatesAndKeepsWhatFailed(t *testing.T) {
 	}
 	if !strings.Contains(progress.String(), "round 2: b FAILED: round 2: stuck") {
 		t.Errorf("the failure is not told:\n%s", progress.String())
+	}
+}
+
+func TestCollectWaitsForClusterAPIOnce(t *testing.T) {
+	var order []string
+	options := Options{Contenders: []string{lab.ClusterAPI, report.Ebbtide}, Repeat: 2, Progress: io.Discard}
+	options.collect(func(contender string, run *report.Run) error {
+		order = append(order, contender)
+		run.Values = append(run.Values, 1)
+		return nil
+	})
+	if diff := cmp.Diff([]string{lab.ClusterAPI, report.Ebbtide, report.Ebbtide}, order); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
