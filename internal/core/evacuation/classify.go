@@ -59,6 +59,7 @@ const (
 	severalBudgets  = "more than one PodDisruptionBudget"
 	differentUID    = "the UID in the precondition"
 	deniedByWebhook = "denied the request"
+	deniedByPolicy  = "denied request"
 )
 
 var budgetName = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
@@ -104,7 +105,7 @@ func kindOf(answer metav1.Status) v1alpha1.BlockerType {
 	switch {
 	case strings.Contains(answer.Message, severalBudgets):
 		return v1alpha1.BlockerMultiplePDBs
-	case strings.Contains(answer.Message, deniedByWebhook):
+	case strings.Contains(answer.Message, deniedByWebhook), strings.Contains(answer.Message, deniedByPolicy):
 		return v1alpha1.BlockerWebhookDenied
 	default:
 		return v1alpha1.BlockerEvictionError

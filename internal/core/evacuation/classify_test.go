@@ -36,6 +36,7 @@ const (
 	raced    = "Operation cannot be fulfilled on pods \"web-0\": the object has been modified; please apply your changes to the latest version and try again"
 	storm    = "Timeout: couldn't update PodDisruptionBudget \"web\" due to conflicts"
 	denied   = "admission webhook \"guard.example.com\" denied the request: not on a Friday"
+	policed  = "pods \"web-0\" is forbidden: ValidatingAdmissionPolicy 'guard' with binding 'shop' denied request: not on a Friday"
 	closing  = "pods \"web-0\" is forbidden: unable to create new content in namespace shop because it is being terminated"
 )
 
@@ -101,6 +102,10 @@ func TestClassifyRefusals(t *testing.T) {
 		"a webhook with its own code": {
 			failure(400, denied),
 			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: denied},
+		},
+		"a policy": {
+			failure(422, policed),
+			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: policed},
 		},
 		"a webhook that asks to come again": {
 			failure(429, `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress`),
