@@ -3,6 +3,7 @@ package maintenance_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -276,4 +277,41 @@ func TestStatusOfAHugeMaintenance(t *testing.T) {
 		}
 	}
 	t.Error("the node that was left out has lost its target")
+}
+
+func TestStatusOfTwoHugeMaintenances(t *testing.T) {
+	plan := func(first, second int32) []v1alpha1.DrainPlanEntry {
+		var entries []v1alpha1.DrainPlanEntry
+		for _, app := range []string{"postgres", "web", "shop", "queue", "cache", "mail"} {
+			entries = append(entries, entryFor(app, "Default", first))
+		}
+		return append(entries, entry("Default", second))
+	}
+	w := newWorld(t)
+	for n := range 5000 {
+		node := w.node(fmt.Sprintf("ip-10-0-%04d.eu-central-1.compute.internal", n))
+		node.Labels = map[string]string{"pool": "all", "half": fmt.Sprint(n / 2600)}
+	}
+	w.maintenance("half", drain, plan(-10, 0)).Spec.NodeSelector = labelledNodes("half", "1")
+	all := w.maintenance("all", drain, plan(10, 100))
+	all.Spec.NodeSelector = labelledNodes("pool", "all")
+	w.run(w.nodes[0].Name, 1, 50)
+	w.run(w.nodes[4999].Name, 1, 0)
+	w.pass()
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 1<<20 {
+		t.Errorf("the object has %d bytes", len(text))
+	}
+	if !w.settled() {
+		t.Error("the shortened targets are recorded again and again")
+	}
+}
+
+// settled returns true if another pass has nothing to record.
+func (w *world) settled() bool {
+	w.pass()
+	return !slices.ContainsFunc(maintenance.Decide(w.snapshot()).Maintenances, func(d maintenance.MaintenanceDecision) bool { return d.Record })
 }

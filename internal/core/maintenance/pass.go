@@ -57,7 +57,13 @@ type site struct {
 
 // target is which pods a site loses, as a set and as a status shows it.
 type target struct {
-	set   drainplan.Set
+	set drainplan.Set
+	// full has a line for every selector, brief only those that the set needs.
+	full, brief rendering
+}
+
+// rendering is a target as drainTargets.
+type rendering struct {
 	lines []v1alpha1.DrainPlanEntry
 	// size is how many bytes the lines take in an object.
 	size int

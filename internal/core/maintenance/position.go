@@ -82,9 +82,21 @@ func (s *site) newTarget() target {
 		set = drainplan.Join(set, one.previous.set)
 		lines = slices.Concat(lines, one.previous.entries)
 	}
-	rendered := set.Render(lines)
-	text, _ := json.Marshal(rendered)
-	return target{set: set, lines: rendered, size: len(text)}
+	return target{set: set, full: newRendering(set.Render(lines)), brief: newRendering(set.Render(nil))}
+}
+
+func newRendering(lines []v1alpha1.DrainPlanEntry) rendering {
+	// Lines always marshal: a status is nothing but them.
+	text, _ := json.Marshal(lines)
+	return rendering{lines: lines, size: len(text)}
+}
+
+// written is the target as a list of this detail shows it.
+func (t target) written(d detail) rendering {
+	if d.brief {
+		return t.brief
+	}
+	return t.full
 }
 
 // parsedTargets are drainTargets read back from a status.

@@ -16,27 +16,39 @@ const (
 	rosterBytes = 900 << 10
 )
 
+// detail is how much a list tells of each site.
+type detail struct {
+	blockers int
+	// brief leaves out the lines of a target that its other lines cover.
+	brief bool
+}
+
 // roster lists the sites of an intent by name, and how many it leaves out.
 //
 // Past 1,000 nodes those that are not drained come first. A list that would be
 // too long first loses blockers and then nodes, drained ones before others. What
 // is left out must not lose its target. Therefore only sites whose target is the
 // most frequent one are left out, and the last listed site has that same target
-// and stands in for them: see standIn.
+// and stands in for them: see standIn. If all others are too many, the targets
+// are shown without the lines that make no difference.
 func (i *intent) roster() (roster []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
 	shares := i.listed()
-	depth := 0
-	for _, depth = range []int{blocker.MaxBlockers, 3, 1, 0} {
-		if sizeOf(shares, depth) <= rosterBytes {
+	d := detail{}
+	for _, d.blockers = range []int{blocker.MaxBlockers, 3, 1, 0} {
+		if sizeOf(shares, d) <= rosterBytes {
 			break
 		}
 	}
 	kept := shares
-	if len(shares) > plainRoster || sizeOf(shares, depth) > rosterBytes {
-		kept = shorten(shares, depth)
+	if len(shares) > plainRoster || sizeOf(shares, d) > rosterBytes {
+		kept = shorten(shares, d)
+	}
+	if sizeOf(kept, d) > rosterBytes {
+		d.brief = true
+		kept = shorten(shares, d)
 	}
 	for _, one := range kept {
-		roster = append(roster, one.status(depth))
+		roster = append(roster, one.status(d))
 	}
 	return roster, len(shares) - len(kept)
 }
@@ -56,7 +68,7 @@ func (i *intent) listed() []*share {
 
 // shorten puts shares that are not drained first and leaves others out until the
 // rest is short enough.
-func shorten(shares []*share, blockers int) []*share {
+func shorten(shares []*share, d detail) []*share {
 	common := commonTarget(shares)
 	sorted := slices.Clone(shares)
 	slices.SortStableFunc(sorted, func(a, b *share) int {
@@ -67,7 +79,7 @@ func shorten(shares []*share, blockers int) []*share {
 	})
 	size := 0
 	for n, one := range sorted {
-		size += one.size(blockers)
+		size += one.size(d)
 		replaceable := n > 0 && sorted[n-1].site.target.set.Key() == common
 		if size > rosterBytes && replaceable {
 			// The last one stands in and so stays the last.
@@ -108,15 +120,15 @@ func standIn(m *v1alpha1.NodeMaintenance) []v1alpha1.DrainPlanEntry {
 	return listed[len(listed)-1].DrainTargets
 }
 
-func (s *share) status(blockers int) v1alpha1.NodeMaintenanceNodeStatus {
+func (s *share) status(d detail) v1alpha1.NodeMaintenanceNodeStatus {
 	return v1alpha1.NodeMaintenanceNodeStatus{
 		NodeRef:               v1alpha1.NodeReference{Name: s.site.node.Name},
-		DrainTargets:          s.site.target.lines,
+		DrainTargets:          s.site.target.written(d).lines,
 		DrainMessage:          s.message,
 		PodsPendingEvacuation: s.pending,
 		PodsEvacuating:        s.evacuating,
 		PodsRetained:          s.retained,
-		Blockers:              s.blockers[:min(blockers, len(s.blockers))],
+		Blockers:              s.blockers[:min(d.blockers, len(s.blockers))],
 	}
 }
 
@@ -125,19 +137,19 @@ func (s *share) status(blockers int) v1alpha1.NodeMaintenanceNodeStatus {
 const entryBytes = 160
 
 // size is about how many bytes the site takes in the object.
-func (s *share) size(blockers int) int {
-	size := entryBytes + len(s.site.node.Name) + len(s.message) + s.site.target.size
-	for _, b := range s.blockers[:min(blockers, len(s.blockers))] {
+func (s *share) size(d detail) int {
+	size := entryBytes + len(s.site.node.Name) + len(s.message) + s.site.target.written(d).size
+	for _, b := range s.blockers[:min(d.blockers, len(s.blockers))] {
 		text, _ := json.Marshal(b)
 		size += len(text)
 	}
 	return size
 }
 
-func sizeOf(shares []*share, blockers int) int {
+func sizeOf(shares []*share, d detail) int {
 	size := 0
 	for _, one := range shares {
-		size += one.size(blockers)
+		size += one.size(d)
 	}
 	return size
 }
