@@ -37,17 +37,36 @@ type work struct {
 	ends time.Time
 }
 
-// act does what was decided for each node whose maintenances are recorded. No
-// node waits for another one's failure.
+// act does what was decided for each node whose maintenances are recorded. All
+// cordons come before the first pod leaves: its replacement must not land on a
+// node that is about to be drained as well. A node whose cordon fails is left
+// alone and no other one waits for it to succeed.
 func (r *reconciler) act(ctx context.Context, todo work) error {
 	r.refusals.GC()
 	todo.ends = r.clock.Now().Add(actTime)
+	cordoned := r.onNodes(todo, func(_ int, node *maintenance.NodeDecision) error { return r.cordon(ctx, node) })
+	moved := r.onNodes(todo, func(i int, node *maintenance.NodeDecision) error {
+		if cordoned[i] != nil {
+			return cordoned[i]
+		}
+		return r.movePods(ctx, node, todo)
+	})
+	return utilerrors.NewAggregate(moved)
+}
+
+// onNodes does something for every node whose maintenances are recorded, until
+// the pass is out of time, and notes whose maintenances are not finished with it.
+func (r *reconciler) onNodes(todo work, do func(i int, node *maintenance.NodeDecision) error) []error {
 	failures := parallel(r.workers, len(todo.nodes), func(i int) error {
 		node := &todo.nodes[i]
-		if anyFailed(todo.records.of(node.Maintenances)) {
+		switch {
+		case anyFailed(todo.records.of(node.Maintenances)):
 			return nil
+		case r.clock.Now().After(todo.ends):
+			return errOutOfTime
+		default:
+			return do(i, node)
 		}
-		return r.actOnNode(ctx, node, todo)
 	})
 	for i, err := range failures {
 		if err == nil {
@@ -57,18 +76,11 @@ func (r *reconciler) act(ctx context.Context, todo work) error {
 			holder.unfinished = true
 		}
 	}
-	return utilerrors.NewAggregate(failures)
+	return failures
 }
 
-func (r *reconciler) actOnNode(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
-	if r.clock.Now().After(todo.ends) {
-		return errOutOfTime
-	}
-	if err := r.cordon(ctx, node); err != nil {
-		return err
-	}
-	// At once: what the next pass finds to withdraw tells nothing of this cordon.
-	r.emit(node.Events...)
+// movePods withdraws and asks for evacuations, and announces the state of the node.
+func (r *reconciler) movePods(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
 	withdrawn := r.withdraw(ctx, node, todo)
 	evacuated := r.evacuate(ctx, node, todo)
 	r.announce(ctx, node)
@@ -77,17 +89,17 @@ func (r *reconciler) actOnNode(ctx context.Context, node *maintenance.NodeDecisi
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
-// cordon brings the cordon of the node and its ledger to what was decided.
+// cordon brings the cordon of the node and its ledger to what was decided, and
+// tells of it at once: the next pass finds nothing to tell any more.
 func (r *reconciler) cordon(ctx context.Context, node *maintenance.NodeDecision) error {
-	wanted := node.Cordon
-	if wanted == nil {
-		return nil
+	if wanted := node.Cordon; wanted != nil {
+		if err := kube.Cordon(ctx, r.client, node.Node, wanted.Unschedulable, wanted.Ledger); err != nil {
+			return fmt.Errorf("change the cordon of node %s: %w", node.Node.Name, err)
+		}
+		log.FromContext(ctx).Info("Changed the cordon of a node", "node", node.Node.Name,
+			"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger)
 	}
-	if err := kube.Cordon(ctx, r.client, node.Node, wanted.Unschedulable, wanted.Ledger); err != nil {
-		return fmt.Errorf("change the cordon of node %s: %w", node.Node.Name, err)
-	}
-	log.FromContext(ctx).Info("Changed the cordon of a node", "node", node.Node.Name,
-		"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger)
+	r.emit(node.Events...)
 	return nil
 }
 

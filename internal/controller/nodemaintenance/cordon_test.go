@@ -1,0 +1,45 @@
+package nodemaintenance
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// A replacement must find every node of the maintenance closed.
+func TestAllNodesAreCordonedBeforeTheFirstPodLeaves(t *testing.T) {
+	t.Parallel()
+	podOne, podTwo := aPod("pod-one", "one"), aPod("pod-two", "two")
+	w := newWorld(t, aNode("one"), aNode("two"), podOne, podTwo)
+	var open []string
+	w.refuse = func(write string) error {
+		if strings.Contains(write, "Evacuation") {
+			for node, state := range w.cordons("one", "two") {
+				if strings.HasPrefix(state, "false") {
+					open = append(open, fmt.Sprintf("%s while node %s takes pods", write, node))
+				}
+			}
+		}
+		return nil
+	}
+	r := w.manager()
+	r.workers = 1
+
+	err := r.act(w.t.Context(), work{
+		nodes:   []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)},
+		records: records{"upgrade": {stored: aMaintenance("upgrade", "old")}},
+	})
+	if err != nil {
+		t.Fatalf("act: %v", err)
+	}
+	if len(open) > 0 {
+		t.Errorf("pods were asked to leave too early: %v", open)
+	}
+	if diff := cmp.Diff([]string{"pod-one", "pod-two"}, w.evacuatedPods()); diff != "" {
+		t.Errorf("evacuated pods (-want +got):\n%s", diff)
+	}
+}
