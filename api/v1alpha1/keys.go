@@ -11,6 +11,10 @@ const (
 	InstigatorFinalizerPrefix = "evacuation.coordination.k8s.io/instigator_"
 	// NodeMaintenanceInstigator is the finalizer of the NodeMaintenance controller.
 	NodeMaintenanceInstigator = InstigatorFinalizerPrefix + "nodemaintenance.k8s.io"
+	// EvictionInstigator is the finalizer in the name of whoever calls the
+	// eviction API, such as kubectl drain or an autoscaler. It is withdrawn when
+	// nobody has called for a while, see EvictionAttemptAnnotation.
+	EvictionInstigator = InstigatorFinalizerPrefix + "eviction-api.ebbtide.dev"
 
 	// EvacuatorAnnotationPrefix begins the pod annotation by which an evacuator
 	// registers. The rest of the key is its class, the value
@@ -39,4 +43,26 @@ const (
 	// NodeAnnotation on an Evacuation names the node that the pod leaves, for the
 	// printer column.
 	NodeAnnotation = "ebbtide.dev/node"
+	// EvictionAttemptAnnotation on an Evacuation is when somebody last called the
+	// eviction API for the pod, in RFC 3339. It goes with EvictionInstigator.
+	EvictionAttemptAnnotation = "ebbtide.dev/last-eviction-attempt"
+
+	// DrainTargetsAnnotation on a Node is what of its DaemonSet and static pods
+	// has to stay away until the maintenance is complete: JSON, the drainTargets
+	// of these types. It is written with the cordon and removed with it.
+	DrainTargetsAnnotation = "ebbtide.dev/drain-targets"
+	// DaemonSetTaint on a Node, effect NoSchedule, keeps the DaemonSet controller
+	// from creating pods there. It is there while all DaemonSet pods are targeted.
+	DaemonSetTaint = "ebbtide.dev/daemonset-drain"
+	// MaintenanceGate is the scheduling gate that holds back a pod of a DaemonSet,
+	// created all the same, until its node's maintenance is complete.
+	MaintenanceGate = "ebbtide.dev/node-maintenance"
+
+	// SurgeAnnotation on a pod is the record of its detachment: JSON with its
+	// Deployment and the pod-template-hash that it had. It is written in the same
+	// update as the changed label and removed in the one that restores it.
+	SurgeAnnotation = "ebbtide.dev/surge"
+	// SurgeReplacementAnnotation on a pod says that it got a low deletion cost in
+	// favour of a pod that goes back to its ReplicaSet: JSON, whose, and the cost before.
+	SurgeReplacementAnnotation = "ebbtide.dev/surge-replacement"
 )

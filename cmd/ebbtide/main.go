@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -27,33 +26,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
-
-type flags struct {
-	metricsAddress, probeAddress   string
-	leaderElect                    bool
-	namespace                      string
-	qps                            float64
-	burst                          int
-	evacuationWorkers, nodeWorkers int
-	verbosity                      int
-}
-
-func parseFlags() flags {
-	var f flags
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
-		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
-	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
-		"address of /healthz and /readyz; 0 serves none")
-	flag.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
-	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease")
-	flag.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
-	flag.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
-	flag.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
-	flag.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
-	flag.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
-	flag.Parse()
-	return f
-}
 
 func main() {
 	f := parseFlags()
@@ -78,10 +50,10 @@ func run(ctx context.Context, f flags) error {
 	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Workers: f.nodeWorkers}); err != nil {
+	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Workers: f.nodeWorkers, Surge: f.surge}); err != nil {
 		return err
 	}
-	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers}); err != nil {
+	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

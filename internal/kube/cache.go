@@ -1,20 +1,23 @@
 package kube
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions is what the manager keeps in memory: pods and nodes stripped to
-// what a decision reads, and nothing with its managed fields. What a decision
-// reads of a pod or a node must survive StripPod or StripNode.
+// CacheOptions is what the manager keeps in memory: pods, nodes and workloads
+// stripped to what a decision reads, and nothing with its managed fields. What a
+// decision reads must survive StripPod, StripNode and their like.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:  {Transform: transform(StripPod)},
-			&corev1.Node{}: {Transform: transform(StripNode)},
+			&corev1.Pod{}:        {Transform: transform(StripPod)},
+			&corev1.Node{}:       {Transform: transform(StripNode)},
+			&appsv1.Deployment{}: {Transform: transform(StripDeployment)},
+			&appsv1.ReplicaSet{}: {Transform: transform(StripReplicaSet)},
 		},
 	}
 }

@@ -4,20 +4,41 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PodNodeField is the field index that finds the pods of a node.
-const PodNodeField = "spec.nodeName"
+// The field indexes that the shells read by.
+const (
+	// PodNodeField finds the pods of a node.
+	PodNodeField = "spec.nodeName"
+	// PodHeldNodeField finds the pods that a scheduling gate holds back from a node.
+	PodHeldNodeField = "ebbtide.dev/held-node"
+	// OwnerField finds what a controller of the group apps owns, by its UID: the
+	// pods of a ReplicaSet, the ReplicaSets of a Deployment.
+	OwnerField = "ebbtide.dev/owner"
+)
 
 // IndexFields adds the field indexes that the shells read by. Call it before
 // the cache starts.
 //
-// Errors: the index exists already, or the cache cannot be set up.
+// Errors: an index exists already, or the cache cannot be set up.
 func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, PodNodeField, PodNode); err != nil {
-		return fmt.Errorf("index pods by node: %w", err)
+	for _, index := range []struct {
+		object  client.Object
+		field   string
+		extract client.IndexerFunc
+	}{
+		{&corev1.Pod{}, PodNodeField, PodNode},
+		{&corev1.Pod{}, PodHeldNodeField, PodHeldNode},
+		{&corev1.Pod{}, OwnerField, Owner},
+		{&appsv1.ReplicaSet{}, OwnerField, Owner},
+	} {
+		if err := indexer.IndexField(ctx, index.object, index.field, index.extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", index.object, index.field, err)
+		}
 	}
 	return nil
 }
@@ -29,4 +50,49 @@ func PodNode(object client.Object) []string {
 		return nil
 	}
 	return []string{pod.Spec.NodeName}
+}
+
+// PodHeldNode extracts PodHeldNodeField.
+func PodHeldNode(object client.Object) []string {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || len(pod.Spec.SchedulingGates) == 0 {
+		return nil
+	}
+	if node := PinnedNode(pod); node != "" {
+		return []string{node}
+	}
+	return nil
+}
+
+// Owner extracts OwnerField.
+func Owner(object client.Object) []string {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || owner.APIVersion != appsv1.SchemeGroupVersion.String() {
+		return nil
+	}
+	return []string{string(owner.UID)}
+}
+
+// PinnedNode is the node that a pod of a DaemonSet is made for: the one that it
+// runs on, or the one that its node affinity names. It is empty for a pod that
+// is made for none.
+func PinnedNode(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return ""
+	}
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return ""
+	}
+	for _, term := range required.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
 }

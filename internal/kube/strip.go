@@ -15,6 +15,7 @@ var keptAnnotations = []string{
 	"evacuation.coordination.k8s.io/",
 	"ebbtide.dev/",
 	corev1.MirrorPodAnnotationKey,
+	corev1.PodDeletionCost,
 }
 
 // keptNodeConditions are the node conditions that decisions read.
@@ -27,8 +28,8 @@ var keptNodeConditions = []corev1.NodeConditionType{
 }
 
 // StripPod returns what decisions read of a pod: who it is, whose it is, where
-// it runs, how important it is, what it tolerates, and whether it is ready, done
-// or on its way out. The result shares maps and slices with the argument.
+// it runs, how important it is, what it tolerates, what holds it back from its
+// node, and whether it is ready, done or on its way out. The result shares maps and slices with the argument.
 func StripPod(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: stripMeta(&pod.ObjectMeta),
@@ -37,6 +38,8 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 			Priority:                      pod.Spec.Priority,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 			Tolerations:                   pod.Spec.Tolerations,
+			SchedulingGates:               pod.Spec.SchedulingGates,
+			Affinity:                      affinityOfGated(pod),
 		},
 		Status: corev1.PodStatus{
 			Phase:      pod.Status.Phase,
@@ -92,6 +95,15 @@ func stripAnnotations(annotations map[string]string) map[string]string {
 
 func keepAnnotation(key string) bool {
 	return slices.ContainsFunc(keptAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// affinityOfGated keeps what names the node of a DaemonSet pod only while the pod
+// is held back from it.
+func affinityOfGated(pod *corev1.Pod) *corev1.Affinity {
+	if len(pod.Spec.SchedulingGates) == 0 || pod.Spec.Affinity == nil {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
 }
 
 func readyCondition(conditions []corev1.PodCondition) []corev1.PodCondition {

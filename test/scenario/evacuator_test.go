@@ -77,7 +77,7 @@ func TestAnEvacuatorForbidsToCancel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	movable := w.movable(w.nodes("one")[0], "movable")
-	asked := evacuation.New(movable, foreignInstigator)
+	asked := evacuation.New(movable, foreignInstigator, nil)
 	w.create(asked)
 	w.awaitTurn(movable, mover)
 	w.evacuator(movable, `{"status":{"evacuationCancellationPolicy":"Forbid"}}`)
@@ -98,8 +98,7 @@ func TestAForeignInstigatorIsServed(t *testing.T) {
 	w := newWorld(t)
 	node := w.nodes("one")[0]
 	movable := w.movable(node, "movable")
-	asked := evacuation.New(movable, foreignInstigator)
-	asked.Spec.Evacuators = nil
+	asked := evacuation.New(movable, foreignInstigator, nil)
 	w.create(asked)
 
 	w.awaitTurn(movable, mover)

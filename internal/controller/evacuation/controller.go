@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +28,7 @@ import (
 
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -36,6 +36,8 @@ import (
 type Options struct {
 	// Workers is how many evacuations are worked on at the same time. Defaults to 32.
 	Workers int
+	// Surge says which Deployments surge. Defaults to surge.Annotated.
+	Surge surge.Mode
 }
 
 const defaultWorkers = 32
@@ -53,6 +55,7 @@ type reconciler struct {
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
 	clock   clock.WithDelayedExecution
+	surge   surge.Mode
 	metrics *metrics
 	room    *room
 	// wake has evacuations reconciled at once, before all others.
@@ -74,7 +77,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), evictor: evictor,
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
-		metrics: newMetrics(crmetrics.Registry), room: newRoom(rand.Float64),
+		surge: options.Surge, metrics: newMetrics(crmetrics.Registry), room: newRoom(rand.Float64),
 	}
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
@@ -111,7 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := errors.Join(withoutStale(ctx, actErr), withoutStale(ctx, reportErr)); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: soonest(decision.RequeueAfter, again, due)}, nil
+	return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, due)}, nil
 }
 
 // forget drops everything that is remembered of an evacuation that is gone.
@@ -129,15 +132,4 @@ func withoutStale(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-// soonest is the least of durations of which 0 means never.
-func soonest(durations ...time.Duration) time.Duration {
-	var least time.Duration
-	for _, d := range durations {
-		if d > 0 && (least == 0 || d < least) {
-			least = d
-		}
-	}
-	return least
 }

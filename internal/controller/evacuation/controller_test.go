@@ -16,6 +16,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // webPod is a pod of the application web; a lower number is older.
@@ -32,7 +33,8 @@ func webPod(number int, annotations ...string) *corev1.Pod {
 }
 
 func asked(pod *corev1.Pod) *v1alpha1.Evacuation {
-	return core.New(pod, v1alpha1.NodeMaintenanceInstigator)
+	evacuators, _ := podclass.Evacuators(pod)
+	return core.New(pod, v1alpha1.NodeMaintenanceInstigator, evacuators)
 }
 
 func webBudget(allowed int32) *policyv1.PodDisruptionBudget {

@@ -1,7 +1,6 @@
 package evacuation
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // metrics are what the controller shows to Prometheus. No label holds the name
@@ -30,28 +30,16 @@ type count struct {
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	return &metrics{
-		evictions: register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		evictions: kube.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ebbtide_evictions_total",
 			Help: "Requests to evict a pod, by what the API server answered.",
 		}, []string{"result"})),
-		evacuations: register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		evacuations: kube.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_evacuations",
 			Help: "Evacuations, by the class of their active evacuator, where it is a built-in one, and by where they stand.",
 		}, []string{"evacuator", "state"})),
 		counted: map[types.NamespacedName]count{},
 	}
-}
-
-// register returns the collector that is registered already, if there is one: a
-// process may run several managers in turn.
-func register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
-	var already prometheus.AlreadyRegisteredError
-	if err := registry.Register(collector); errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			return existing
-		}
-	}
-	return collector
 }
 
 // counts notes where an evacuation stands.

@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -138,7 +139,7 @@ func (r *reconciler) ask(ctx context.Context, pod *corev1.Pod, existing *v1alpha
 	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
 	switch {
 	case existing == nil:
-		err := r.client.Create(ctx, evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator))
+		err := r.create(ctx, pod)
 		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			logger.V(1).Info("The namespace of the pod is being deleted and takes no Evacuation")
 			return nil
@@ -156,6 +157,15 @@ func (r *reconciler) ask(ctx context.Context, pod *corev1.Pod, existing *v1alpha
 	}
 	logger.Info("Asked for the evacuation of a pod")
 	return nil
+}
+
+func (r *reconciler) create(ctx context.Context, pod *corev1.Pod) error {
+	deployment, err := kube.DeploymentOf(ctx, r.client, pod)
+	if err != nil {
+		return fmt.Errorf("find the Deployment of the pod: %w", err)
+	}
+	evacuators, _ := surge.Evacuators(pod, deployment, r.surge)
+	return r.client.Create(ctx, evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, evacuators))
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
@@ -187,7 +197,7 @@ func (r *reconciler) announceAgain(nodes []maintenance.NodeDecision) time.Durati
 	for i := range nodes {
 		name := nodes[i].Node.Name
 		if len(nodes[i].Conditions) > 0 && r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
-			due = soonest(due, r.refusals.Get(name))
+			due = kube.Soonest(due, r.refusals.Get(name))
 		}
 	}
 	return due

@@ -167,7 +167,7 @@ func TestADecisionOnAnOldNodeIsRefused(t *testing.T) {
 func TestAskingForEvacuations(t *testing.T) {
 	t.Parallel()
 	pod := aPod("shop-1", "one")
-	foreign := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
+	foreign := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com", nil)
 	leaving := foreign.DeepCopy()
 	leaving.DeletionTimestamp = &metav1.Time{Time: noon}
 	terminating := apierrors.NewForbidden(schema.GroupResource{Resource: "evacuations"}, "x", errors.New("namespace is terminating"))
@@ -225,7 +225,7 @@ func TestAskingForEvacuations(t *testing.T) {
 func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	asked := evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator)
+	asked := evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator, nil)
 	theirs := v1alpha1.InstigatorFinalizerPrefix + "autoscaler.example.com"
 	asked.Finalizers = append(asked.Finalizers, theirs)
 	stored := w.existing(asked)
@@ -244,7 +244,7 @@ func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
 func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aNode("one"))
-	stored := w.existing(evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator))
+	stored := w.existing(evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator, nil))
 	changed := stored.DeepCopy()
 	changed.Finalizers = append(changed.Finalizers, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
 	w.must(w.api.Update(w.t.Context(), changed))

@@ -22,6 +22,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -41,6 +42,8 @@ const (
 type Options struct {
 	// Workers is how many nodes are written to at the same time. Defaults to 16.
 	Workers int
+	// Surge says which Deployments surge. Defaults to surge.Annotated.
+	Surge surge.Mode
 }
 
 const defaultWorkers = 16
@@ -56,6 +59,7 @@ type reconciler struct {
 	emit    func(...event.Event)
 	clock   clock.Clock
 	workers int
+	surge   surge.Mode
 	metrics *metrics
 
 	// podNodes are the nodes whose pods the last pass has read. Event handlers
@@ -92,6 +96,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers > 0 {
 		r.workers = options.Workers
 	}
+	r.surge = options.Surge
 	c, err := controller.NewTyped("nodemaintenance", mgr, controller.TypedOptions[pass]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: 1,
@@ -128,7 +133,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 	r.metrics.show(decision.Maintenances)
 
 	failed := utilerrors.NewAggregate([]error{recordErr, actErr, reportErr})
-	return r.next(ctx, soonest(decision.RequeueAfter, postponed, r.announceAgain(decision.Nodes)), failed), nil
+	return r.next(ctx, kube.Soonest(decision.RequeueAfter, postponed, r.announceAgain(decision.Nodes)), failed), nil
 }
 
 // next says when the next pass is due if no event asks for it before. What
@@ -143,10 +148,10 @@ func (r *reconciler) next(ctx context.Context, due time.Duration, failed error) 
 	switch {
 	case hard != nil:
 		logger.Error(hard, "Part of the pass failed and is tried again")
-		due = soonest(due, r.failures.When(pass{}))
+		due = kube.Soonest(due, r.failures.When(pass{}))
 	case failed != nil:
 		logger.V(1).Info("Part of the pass was decided on old state and is decided again", "because", failed.Error())
-		due = soonest(due, staleRetry)
+		due = kube.Soonest(due, staleRetry)
 	}
 	return reconcile.Result{RequeueAfter: due}
 }
@@ -164,15 +169,4 @@ func withoutStale(failed error) error {
 		return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
 			errors.Is(err, errOutOfTime)
 	})
-}
-
-// soonest is the least of some durations of which 0 means never.
-func soonest(durations ...time.Duration) time.Duration {
-	var least time.Duration
-	for _, duration := range durations {
-		if duration > 0 && (least == 0 || duration < least) {
-			least = duration
-		}
-	}
-	return least
 }

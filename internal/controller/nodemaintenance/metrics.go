@@ -1,13 +1,12 @@
 package nodemaintenance
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // metrics are what the controller shows to Prometheus. No label holds the name
@@ -21,36 +20,24 @@ type metrics struct {
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	return &metrics{
-		nodes: register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		nodes: kube.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_maintenance_nodes",
 			Help: "Nodes that NodeMaintenances select, by the stage of the NodeMaintenance.",
 		}, []string{"stage"})),
-		blockedPods: register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		blockedPods: kube.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_blocked_pods",
 			Help: "Pods that have to leave a node and do not, by the type of what blocks them.",
 		}, []string{"type"})),
-		drainDuration: register(registry, prometheus.NewHistogram(prometheus.HistogramOpts{
+		drainDuration: kube.Register(registry, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "ebbtide_node_drain_duration_seconds",
 			Help:    "Time from the first pod that had to leave a node until none was left.",
 			Buckets: prometheus.ExponentialBuckets(1, 3, 10),
 		})),
-		conditionErrors: register(registry, prometheus.NewCounter(prometheus.CounterOpts{
+		conditionErrors: kube.Register(registry, prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ebbtide_condition_write_errors_total",
 			Help: "Node conditions that the API server refused.",
 		})),
 	}
-}
-
-// register returns the collector that is registered already, if there is one: a
-// process may run several managers in turn.
-func register[C prometheus.Collector](registry prometheus.Registerer, collector C) C {
-	var already prometheus.AlreadyRegisteredError
-	if err := registry.Register(collector); errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			return existing
-		}
-	}
-	return collector
 }
 
 // show sets the gauges to what a pass has decided.

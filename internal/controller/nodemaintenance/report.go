@@ -31,7 +31,7 @@ func (r *reconciler) report(ctx context.Context, all records) (time.Duration, er
 		if err != nil {
 			failures = append(failures, fmt.Errorf("report maintenance %s: %w", name, err))
 		}
-		due = soonest(due, postponed)
+		due = kube.Soonest(due, postponed)
 	}
 	return due, utilerrors.NewAggregate(failures)
 }

@@ -129,8 +129,8 @@ func TestWhichPodEventsMatter(t *testing.T) {
 func TestHowSoonEvacuationAndBudgetEventsMatter(t *testing.T) {
 	t.Parallel()
 	pod := aPod("shop-1", "one")
-	ours := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator)
-	theirs := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
+	ours := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, nil)
+	theirs := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com", nil)
 	budget := &policyv1.PodDisruptionBudget{}
 	busy, idle := watching(t, "one"), watching(t)
 	const never = 0

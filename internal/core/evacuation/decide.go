@@ -25,10 +25,8 @@ func Decide(s Snapshot) Decision {
 	case s.Pod.DeletionTimestamp != nil:
 		return Decision{State: StateTerminating, Message: fmt.Sprintf("Pod %s terminates.", s.Pod.Name)}
 	}
-	if unresolved(s.Evacuation) {
-		if evacuators, _ := podclass.Evacuators(s.Pod); len(evacuators) > 0 {
-			return Decision{State: StateEvacuating, Message: "Evacuators were resolved from the pod.", Evacuators: evacuators}
-		}
+	if unresolved(s.Evacuation) && len(s.Evacuators) > 0 {
+		return Decision{State: StateEvacuating, Message: "Evacuators were resolved from the pod.", Evacuators: s.Evacuators}
 	}
 	return takeTurn(s)
 }

@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 var now = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
@@ -48,7 +49,11 @@ func ownedBy(kind string, pod *corev1.Pod) *corev1.Pod {
 type scene func(*evacuation.Snapshot)
 
 func of(pod *corev1.Pod, changes ...scene) evacuation.Snapshot {
-	s := evacuation.Snapshot{Now: now, Pod: pod, Evacuation: evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator)}
+	evacuators, _ := podclass.Evacuators(pod)
+	s := evacuation.Snapshot{
+		Now: now, Pod: pod, Evacuators: evacuators,
+		Evacuation: evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, evacuators),
+	}
 	for _, change := range changes {
 		change(&s)
 	}
@@ -222,12 +227,13 @@ func TestWhatIsNotEvicted(t *testing.T) {
 				Message: "The name of this Evacuation does not match its pod, nothing is evicted. Create it again as 0f1e-web-0.",
 			},
 		},
-		"a DaemonSet pod": {
-			of(ownedBy("DaemonSet", barePod())),
+		"a DaemonSet pod that its evacuator leaves alone": {
+			of(ownedBy("DaemonSet", barePod()), active(v1alpha1.DaemonSetEvacuatorClass, at(0)), completed),
 			verdict{
 				State:   evacuation.StateUnevictable,
-				Message: "DaemonSet pods are never evicted and no evacuator is registered on it. Run its evacuator, or delete the pod by hand: kubectl -n shop delete pod web-0",
-				Written: "Eviction refused: DaemonSet pods are never evicted and no evacuator is registered on it. Run its evacuator, or delete the pod by hand: kubectl -n shop delete pod web-0",
+				Message: "DaemonSet pods are never evicted and evacuator daemonset.apps.k8s.io completed and the pod is still there. Run its evacuator, or delete the pod by hand: kubectl -n shop delete pod web-0",
+				Written: "Eviction refused: DaemonSet pods are never evicted and evacuator daemonset.apps.k8s.io completed and the pod is still there. Run its evacuator, or delete the pod by hand: kubectl -n shop delete pod web-0",
+				Active:  v1alpha1.DaemonSetEvacuatorClass,
 			},
 		},
 		"a mirror pod": {
@@ -242,7 +248,7 @@ func TestWhatIsNotEvicted(t *testing.T) {
 }
 
 func TestAnUnevictablePodIsReportedOnce(t *testing.T) {
-	s := of(ownedBy("DaemonSet", barePod()))
+	s := of(ownedBy("DaemonSet", barePod()), active(v1alpha1.DaemonSetEvacuatorClass, at(0)), completed)
 	s.Evacuation.Status = *evacuation.Decide(s).Status
 	if again := evacuation.Decide(s); again.Status != nil {
 		t.Errorf("the status is written again: %+v", again.Status)

@@ -18,6 +18,8 @@ type Snapshot struct {
 	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
 	// is known that there is none.
 	Pod *corev1.Pod
+	// Evacuators are those that are registered for the pod now.
+	Evacuators []v1alpha1.Evacuator
 }
 
 // State is where an evacuation stands.

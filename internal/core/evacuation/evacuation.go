@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // maxPodNameInName is how many characters of the pod's name are in the name of
@@ -43,10 +42,9 @@ func nameOf(uid types.UID, podName string) string {
 }
 
 // New returns the Evacuation that asks for the pod in the name of one
-// instigator, which is a finalizer. Evacuators are resolved at once, so that
-// the object is complete also where no admission webhook runs.
-func New(pod *corev1.Pod, instigator string) *v1alpha1.Evacuation {
-	evacuators, _ := podclass.Evacuators(pod)
+// instigator, which is a finalizer. The object is complete also where no
+// admission webhook runs: evacuators are those that are registered for the pod.
+func New(pod *corev1.Pod, instigator string, evacuators []v1alpha1.Evacuator) *v1alpha1.Evacuation {
 	deadline := int32(v1alpha1.DefaultProgressDeadlineSeconds)
 	return &v1alpha1.Evacuation{
 		ObjectMeta: metav1.ObjectMeta{

@@ -33,7 +33,11 @@ func TestName(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	pod := webPod()
-	got := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator)
+	evacuators := []v1alpha1.Evacuator{
+		{EvacuatorClass: "mover.example.com", Priority: 20},
+		{EvacuatorClass: "backup.example.com", Priority: 10},
+	}
+	got := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, evacuators)
 	deadline := int32(1800)
 	want := &v1alpha1.Evacuation{
 		ObjectMeta: metav1.ObjectMeta{
@@ -45,10 +49,7 @@ func TestNew(t *testing.T) {
 		Spec: v1alpha1.EvacuationSpec{
 			PodRef:                  v1alpha1.LocalPodReference{Name: "web-0", UID: "0f1e"},
 			ProgressDeadlineSeconds: &deadline,
-			Evacuators: []v1alpha1.Evacuator{
-				{EvacuatorClass: "mover.example.com", Priority: 20},
-				{EvacuatorClass: "backup.example.com", Priority: 10},
-			},
+			Evacuators:              evacuators,
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

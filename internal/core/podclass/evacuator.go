@@ -17,12 +17,36 @@ import (
 const maxRoleLength = 63
 
 // Evacuators returns the evacuators that a pod registered by annotation
-// (KEP-4563), the highest priority first and ties by class. Malformed ones and
-// those past the first v1alpha1.MaxEvacuators are left out and reported, in the
-// order of their keys.
+// (KEP-4563), the highest priority first and ties by class. A pod of a DaemonSet
+// need not register our own. Malformed ones and those past the first
+// v1alpha1.MaxEvacuators are left out and reported, in the order of their keys.
 func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
-	var evacuators []v1alpha1.Evacuator
-	var problems []Problem
+	evacuators, problems := registered(pod)
+	if Type(pod) == v1alpha1.PodTypeDaemonSet && !slices.ContainsFunc(evacuators, isDaemonSets) {
+		evacuators = append(evacuators, v1alpha1.Evacuator{
+			EvacuatorClass: v1alpha1.DaemonSetEvacuatorClass,
+			Priority:       v1alpha1.ControllerEvacuatorPriority, Role: v1alpha1.ControllerEvacuatorRole,
+		})
+	}
+	slices.SortFunc(evacuators, func(a, b v1alpha1.Evacuator) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
+	})
+	for len(evacuators) > v1alpha1.MaxEvacuators {
+		last := len(evacuators) - 1
+		problems = append(problems, evacuatorProblem(evacuators[last].EvacuatorClass,
+			fmt.Errorf("a pod may have at most %d evacuators, this one comes later", v1alpha1.MaxEvacuators)))
+		evacuators = evacuators[:last]
+	}
+	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
+	return evacuators, problems
+}
+
+func isDaemonSets(evacuator v1alpha1.Evacuator) bool {
+	return evacuator.EvacuatorClass == v1alpha1.DaemonSetEvacuatorClass
+}
+
+// registered parses the annotations, in no order.
+func registered(pod *corev1.Pod) (evacuators []v1alpha1.Evacuator, problems []Problem) {
 	for key, value := range pod.Annotations {
 		class, found := strings.CutPrefix(key, v1alpha1.EvacuatorAnnotationPrefix)
 		if !found {
@@ -35,16 +59,6 @@ func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
 		}
 		evacuators = append(evacuators, evacuator)
 	}
-	slices.SortFunc(evacuators, func(a, b v1alpha1.Evacuator) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
-	})
-	for len(evacuators) > v1alpha1.MaxEvacuators {
-		last := len(evacuators) - 1
-		problems = append(problems, evacuatorProblem(evacuators[last].EvacuatorClass,
-			fmt.Errorf("a pod may have at most %d evacuators, this one comes later", v1alpha1.MaxEvacuators)))
-		evacuators = evacuators[:last]
-	}
-	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 	return evacuators, problems
 }
 

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"flag"
+
+	"ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+type flags struct {
+	metricsAddress, probeAddress   string
+	leaderElect                    bool
+	namespace                      string
+	qps                            float64
+	burst                          int
+	evacuationWorkers, nodeWorkers int
+	surge                          surge.Mode
+	verbosity                      int
+}
+
+func parseFlags() flags {
+	f := flags{surge: surge.Annotated}
+	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
+		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
+	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
+		"address of /healthz and /readyz; 0 serves none")
+	flag.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
+	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease")
+	flag.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
+	flag.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
+	flag.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
+	flag.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
+	flag.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
+		func(text string) (err error) {
+			f.surge, err = surge.ParseMode(text)
+			return err
+		})
+	flag.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
+	flag.Parse()
+	return f
+}

@@ -1,0 +1,83 @@
+// Package surge decides how the pods of one Deployment are evacuated without a
+// moment in which fewer of them serve: a pod is taken out of its ReplicaSet, by
+// its pod-template-hash label, and goes on serving while the ReplicaSet, whose
+// replicas nobody touches, creates its replacement elsewhere; only then it may
+// be evicted.
+//
+// It refuses Deployments that may not run one pod more than usual.
+package surge
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Ineligible returns why a Deployment cannot surge, by what it says itself;
+// empty if it can.
+func Ineligible(d *appsv1.Deployment) string {
+	switch {
+	case d.DeletionTimestamp != nil:
+		return "it is being deleted"
+	case d.Spec.Paused:
+		return "it is paused"
+	case d.Spec.Strategy.Type != appsv1.RollingUpdateDeploymentStrategyType && d.Spec.Strategy.Type != "":
+		return fmt.Sprintf("its strategy is %s", d.Spec.Strategy.Type)
+	case maxSurge(d) < 1:
+		return "its maxSurge is 0"
+	case selectsHash(d.Spec.Selector):
+		return fmt.Sprintf("its selector names the label %s", appsv1.DefaultDeploymentUniqueLabelKey)
+	}
+	if port := hostPort(&d.Spec.Template.Spec); port != 0 {
+		return fmt.Sprintf("two of its pods cannot share host port %d", port)
+	}
+	return ""
+}
+
+// maxSurge is how many pods of the Deployment may be detached at a time. It
+// rounds up, as the Deployment controller does.
+func maxSurge(d *appsv1.Deployment) int {
+	most := intstr.FromString("25%")
+	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxSurge != nil {
+		most = *rolling.MaxSurge
+	}
+	number, err := intstr.GetScaledValueFromIntOrPercent(&most, int(replicas(d)), true)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// replicas is how many pods the Deployment wants; 1 if it does not say.
+func replicas(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1
+	}
+	return *d.Spec.Replicas
+}
+
+func selectsHash(selector *metav1.LabelSelector) bool {
+	if selector == nil {
+		return false
+	}
+	_, matched := selector.MatchLabels[appsv1.DefaultDeploymentUniqueLabelKey]
+	return matched || slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		return r.Key == appsv1.DefaultDeploymentUniqueLabelKey
+	})
+}
+
+// hostPort is the first port of the node that the pods take; 0 if there is none.
+func hostPort(spec *corev1.PodSpec) int32 {
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, port := range container.Ports {
+			if port.HostPort != 0 {
+				return port.HostPort
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,79 @@
+package surge
+
+import (
+	"fmt"
+	"maps"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Mode says which Deployments surge when a pod of theirs is evacuated.
+type Mode string
+
+const (
+	// Annotated surges where the pod or its Deployment carries the annotation of
+	// our class; the default.
+	Annotated Mode = "annotated"
+	// Auto surges every eligible Deployment besides.
+	Auto Mode = "auto"
+	// Off surges nothing: the annotation of our class is left out.
+	Off Mode = "off"
+)
+
+// ParseMode reads a Mode; the error names the values that there are.
+func ParseMode(text string) (Mode, error) {
+	switch mode := Mode(text); mode {
+	case Annotated, Auto, Off:
+		return mode, nil
+	default:
+		return "", fmt.Errorf("surge mode %q: must be %s, %s or %s", text, Annotated, Auto, Off)
+	}
+}
+
+// annotation is how a pod or a Deployment registers our class.
+const annotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
+
+// Evacuators returns the evacuators of a pod, as podclass.Evacuators does, and
+// ours where its Deployment, or the mode, registers it. The Deployment is nil if
+// the pod belongs to none.
+func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1alpha1.Evacuator, []podclass.Problem) {
+	value, onPod := pod.Annotations[annotation]
+	switch {
+	case mode == Off && onPod:
+		return off(pod)
+	case onPod, mode == Off, deployment == nil:
+		return podclass.Evacuators(pod)
+	}
+	value, onDeployment := deployment.Annotations[annotation]
+	if !onDeployment && mode == Auto && Ineligible(deployment) == "" {
+		value, onDeployment = fmt.Sprintf("%d/%s", v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole), true
+	}
+	if !onDeployment {
+		return podclass.Evacuators(pod)
+	}
+	return podclass.Evacuators(with(pod, func(annotations map[string]string) { annotations[annotation] = value }))
+}
+
+// off leaves our class out and says so.
+func off(pod *corev1.Pod) ([]v1alpha1.Evacuator, []podclass.Problem) {
+	evacuators, problems := podclass.Evacuators(with(pod, func(annotations map[string]string) { delete(annotations, annotation) }))
+	return evacuators, append(problems, podclass.Problem{
+		Key:     annotation,
+		Message: fmt.Sprintf("annotation %s is ignored: surging is switched off", annotation),
+	})
+}
+
+// with is the pod with other annotations.
+func with(pod *corev1.Pod, change func(map[string]string)) *corev1.Pod {
+	changed := *pod
+	changed.Annotations = maps.Clone(pod.Annotations)
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	change(changed.Annotations)
+	return &changed
+}

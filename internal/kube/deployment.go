@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=get;list;watch
+
+// DeploymentOf returns the Deployment that a pod belongs to by way of its
+// ReplicaSet; nil if it belongs to none. The object is the cache's own and must
+// not be changed.
+func DeploymentOf(ctx context.Context, c client.Reader, pod *corev1.Pod) (*appsv1.Deployment, error) {
+	set := &appsv1.ReplicaSet{}
+	if found, err := controllerOf(ctx, c, pod, "ReplicaSet", set); !found {
+		return nil, err
+	}
+	deployment := &appsv1.Deployment{}
+	if found, err := controllerOf(ctx, c, set, "Deployment", deployment); !found {
+		return nil, err
+	}
+	return deployment, nil
+}
+
+// controllerOf reads the controller of an object into owner if it is of the kind
+// of apps/v1. It is not found either if it bears the name only.
+func controllerOf(ctx context.Context, c client.Reader, object client.Object, kind string, owner client.Object) (bool, error) {
+	ref := metav1.GetControllerOfNoCopy(object)
+	if ref == nil || ref.Kind != kind || ref.APIVersion != appsv1.SchemeGroupVersion.String() {
+		return false, nil
+	}
+	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: ref.Name}
+	if err := c.Get(ctx, key, owner, client.UnsafeDisableDeepCopy); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("get %s %s: %w", kind, ref.Name, err)
+	}
+	return owner.GetUID() == ref.UID, nil
+}

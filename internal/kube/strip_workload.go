@@ -1,0 +1,60 @@
+package kube
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// StripDeployment returns what decisions read of a Deployment: who it is, how
+// many pods it wants and selects, how it replaces them, and what of its pods
+// could stand in the way of a second one.
+func StripDeployment(d *appsv1.Deployment) *appsv1.Deployment {
+	stripped := &appsv1.Deployment{ObjectMeta: stripMeta(&d.ObjectMeta), Spec: d.Spec, Status: appsv1.DeploymentStatus{
+		ObservedGeneration: d.Status.ObservedGeneration,
+		Replicas:           d.Status.Replicas,
+		AvailableReplicas:  d.Status.AvailableReplicas,
+	}}
+	stripped.Spec.Template = corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Volumes:        claims(d.Spec.Template.Spec.Volumes),
+		InitContainers: ports(d.Spec.Template.Spec.InitContainers),
+		Containers:     ports(d.Spec.Template.Spec.Containers),
+	}}
+	return stripped
+}
+
+// StripReplicaSet returns what decisions read of a ReplicaSet: who it is, whose
+// it is, and how many pods it wants and has.
+func StripReplicaSet(r *appsv1.ReplicaSet) *appsv1.ReplicaSet {
+	meta := stripMeta(&r.ObjectMeta)
+	meta.Annotations = nil
+	return &appsv1.ReplicaSet{
+		ObjectMeta: meta,
+		Spec:       appsv1.ReplicaSetSpec{Replicas: r.Spec.Replicas, MinReadySeconds: r.Spec.MinReadySeconds},
+		Status:     appsv1.ReplicaSetStatus{ObservedGeneration: r.Status.ObservedGeneration, Replicas: r.Status.Replicas},
+	}
+}
+
+// claims are the volumes that outlive a pod.
+func claims(volumes []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range volumes {
+		if claim := volumes[i].PersistentVolumeClaim; claim != nil {
+			kept = append(kept, corev1.Volume{Name: volumes[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}})
+		}
+	}
+	return kept
+}
+
+// ports are the containers that take ports of the node.
+func ports(containers []corev1.Container) []corev1.Container {
+	var kept []corev1.Container
+	for i := range containers {
+		for _, port := range containers[i].Ports {
+			if port.HostPort != 0 {
+				kept = append(kept, corev1.Container{Name: containers[i].Name, Ports: []corev1.ContainerPort{port}})
+				break
+			}
+		}
+	}
+	return kept
+}
