@@ -4,9 +4,19 @@
 // It never decides alone. A dry run changes nothing. The requests of our own
 // manager do not come here: the webhook configurations of the chart leave them
 // out, because the manager builds its objects from the same core.
+//
+// The server's certificate comes from a Secret, which is filled and rotated by
+// the manager itself; nothing has to be mounted and nothing restarts.
 package webhook
 
 import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -18,20 +28,77 @@ import (
 type Options struct {
 	// Surge says which Deployments surge.
 	Surge surge.Mode
+	// Address is where the server listens, host:port; an empty host is all.
+	Address string
+	// Namespace is where our Service and the Secret of its certificate are.
+	Namespace string
 }
 
-// Add registers the webhooks with the manager's webhook server. The manager's
-// client reads from a cache with kube.CacheOptions and kube.IndexFields.
+// Add has the manager serve the webhooks, and makes its readiness wait until the
+// API server can call them. The manager's client reads from a cache with
+// kube.CacheOptions and kube.IndexFields.
+//
+// Errors: the address is none, or the manager does not take what we add.
 func Add(mgr manager.Manager, options Options) error {
-	server := mgr.GetWebhookServer()
-	for path, handler := range handlers(mgr, options) {
+	direct, err := directClient(mgr)
+	if err != nil {
+		return err
+	}
+	certificate, err := addCertificate(mgr, direct, client.ObjectKey{Namespace: options.Namespace, Name: secretName})
+	if err != nil {
+		return err
+	}
+	server, err := newServer(options.Address, certificate)
+	if err != nil {
+		return err
+	}
+	for path, handler := range handlers(mgr, reviewer{direct}, options) {
 		server.Register(path, &webhook.Admission{Handler: handler})
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("add the webhook server: %w", err)
+	}
+	ready := &readiness{reader: direct, address: options.Address, dnsName: dnsName(options.Namespace)}
+	if err := mgr.AddReadyzCheck("webhooks", ready.check); err != nil {
+		return fmt.Errorf("add the readiness check of the webhooks: %w", err)
 	}
 	return nil
 }
 
 // handlers are what answers under each path; the webhook configurations of the
 // chart name the same paths.
-func handlers(_ manager.Manager, _ Options) map[string]admission.Handler {
-	return map[string]admission.Handler{}
+func handlers(mgr manager.Manager, reviews reviewer, _ Options) map[string]admission.Handler {
+	return map[string]admission.Handler{
+		"/mutate/nodemaintenances":   newMaintenanceDefaulter(mgr.GetScheme()),
+		"/validate/nodemaintenances": newMaintenanceValidator(mgr, reviews),
+	}
+}
+
+func newServer(address string, certificate *certificate) (webhook.Server, error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("address of the webhooks: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("address of the webhooks %s: the port must be a number", address)
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
+		config.MinVersion = tls.VersionTLS13
+		config.GetCertificate = certificate.get
+	}}}), nil
+}
+
+// directClient reads and writes without the manager's cache and without its
+// limit: the API server waits for our answer, and limits us itself.
+func directClient(mgr manager.Manager) (client.Client, error) {
+	config := rest.CopyConfig(mgr.GetConfig())
+	config.QPS = -1
+	direct, err := client.New(config, client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the client of the webhooks: %w", err)
+	}
+	return direct, nil
 }

@@ -34,12 +34,47 @@ func Normalise(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
 	var normal []v1alpha1.DrainPlanEntry
 	for _, spec := range slices.Concat(plan, Defaults()) {
 		spec = complete(spec)
-		if !slices.ContainsFunc(normal, func(other v1alpha1.DrainPlanEntry) bool { return equality.Semantic.DeepEqual(spec, other) }) {
+		if !contains(normal, spec) {
 			normal = append(normal, spec)
 		}
 	}
 	slices.SortStableFunc(normal, compareSpecs)
 	return normal
+}
+
+// maxEntries is how many entries the API takes.
+const maxEntries = 64
+
+// Inject returns the plan with the default entries that it lacks in their places.
+// A plan that the API will refuse, or would refuse with them, is returned as it
+// is: it is for its author to mend, and a pass reads it with the defaults anyway.
+func Inject(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
+	full := slices.Clone(plan)
+	for _, entry := range Defaults() {
+		if !contains(plan, entry) {
+			full = append(full, entry)
+		}
+	}
+	if len(full) > maxEntries || !slices.IsSortedFunc(plan, compareSpecs) || repeats(plan) {
+		return plan
+	}
+	slices.SortStableFunc(full, compareSpecs)
+	return full
+}
+
+func contains(plan []v1alpha1.DrainPlanEntry, entry v1alpha1.DrainPlanEntry) bool {
+	return slices.ContainsFunc(plan, func(other v1alpha1.DrainPlanEntry) bool {
+		return equality.Semantic.DeepEqual(entry, complete(other))
+	})
+}
+
+func repeats(plan []v1alpha1.DrainPlanEntry) bool {
+	for i := range plan {
+		if contains(plan[:i], complete(plan[i])) {
+			return true
+		}
+	}
+	return false
 }
 
 func compareSpecs(a, b v1alpha1.DrainPlanEntry) int {

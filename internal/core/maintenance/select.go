@@ -25,6 +25,22 @@ func Select(maintenances []*v1alpha1.NodeMaintenance, nodes []*corev1.Node) []*c
 	return selected
 }
 
+// Matching returns those of the nodes that a selector of a NodeMaintenance
+// matches, in their order. The error names the field that cannot be understood.
+func Matching(selector *corev1.NodeSelector, nodes []*corev1.Node) ([]*corev1.Node, error) {
+	compiled, err := compileSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	var matching []*corev1.Node
+	for _, node := range nodes {
+		if compiled.Match(node) {
+			matching = append(matching, node)
+		}
+	}
+	return matching, nil
+}
+
 // carriesTrace returns true if a maintenance has left something on the node.
 func carriesTrace(node *corev1.Node) bool {
 	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger {

@@ -1,0 +1,114 @@
+package validate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Evacuation is what is read to validate one.
+type Evacuation struct {
+	// Object is the Evacuation as it is to be, or the one that is to be deleted.
+	Object *v1alpha1.Evacuation
+	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
+	// is known that there is none.
+	Pod *corev1.Pod
+	// Evacuators are those that are registered for the pod.
+	Evacuators []v1alpha1.Evacuator
+}
+
+var (
+	podRefPath     = field.NewPath("spec", "podRef")
+	evacuatorsPath = field.NewPath("spec", "evacuators")
+	policyPath     = field.NewPath("status", "evacuationCancellationPolicy")
+	progressPath   = field.NewPath("status", "evacuationProgressTimestamp")
+)
+
+// CreateEvacuation refuses an Evacuation of a pod that does not exist, and
+// evacuators that are not those that the pod has.
+func CreateEvacuation(e Evacuation) field.ErrorList {
+	ref := e.Object.Spec.PodRef
+	if e.Pod == nil {
+		return field.ErrorList{field.Invalid(podRefPath.Child("name"), ref.Name,
+			fmt.Sprintf("there is no pod of this name in namespace %s; an Evacuation lives in the namespace of its pod", e.Object.Namespace))}
+	}
+	if e.Pod.UID != ref.UID {
+		return field.ErrorList{field.Invalid(podRefPath.Child("uid"), ref.UID,
+			fmt.Sprintf("pod %s has the UID %s, so that this is another pod of the same name; read the pod again", ref.Name, e.Pod.UID))}
+	}
+	return evacuatorsOf(e)
+}
+
+// UpdateEvacuation refuses evacuators that are set later and are not those that
+// the pod has. What may not change at all is refused by the CRD.
+func UpdateEvacuation(e Evacuation, old *v1alpha1.Evacuation) field.ErrorList {
+	if sameEvacuators(e.Object.Spec.Evacuators, old.Spec.Evacuators) {
+		return nil
+	}
+	return evacuatorsOf(e)
+}
+
+// DeleteEvacuation refuses to cancel what an evacuator has forbidden to cancel.
+func DeleteEvacuation(e Evacuation) field.ErrorList {
+	status, ref := &e.Object.Status, e.Object.Spec.PodRef
+	if status.EvacuationCancellationPolicy != v1alpha1.CancellationForbid || e.Pod == nil || e.Pod.UID != ref.UID {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(policyPath,
+		fmt.Sprintf("evacuator %s has forbidden to cancel the evacuation of pod %s; it ends when the pod is gone", status.ActiveEvacuatorClass, ref.Name))}
+}
+
+// EvacuationStatus refuses a report of progress from the future. One that was
+// there before is no reason to refuse other changes.
+func EvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time) field.ErrorList {
+	progress := status.EvacuationProgressTimestamp
+	latest := now.Add(evacuation.MaxClockSkew)
+	if progress == nil || progress.Equal(old.EvacuationProgressTimestamp) || !progress.After(latest) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(progressPath, stamp(progress.Time),
+		fmt.Sprintf("must not be later than %s, a minute from now; check the clock of the evacuator", stamp(latest)))}
+}
+
+// EvacuationWarnings tells what an Evacuation that was asked for does not become:
+// registrations of the pod that are left out, and evacuators that the pod does
+// not have.
+func EvacuationWarnings(given []v1alpha1.Evacuator, e Evacuation, problems []podclass.Problem) []string {
+	var warnings []string
+	if len(given) > 0 && !sameEvacuators(given, e.Evacuators) {
+		warnings = append(warnings, fmt.Sprintf("%s: replaced by those that are registered on pod %s", evacuatorsPath, e.Pod.Name))
+	}
+	for _, problem := range problems {
+		warnings = append(warnings, fmt.Sprintf("pod %s: %s", e.Pod.Name, problem.Message))
+	}
+	return warnings
+}
+
+func evacuatorsOf(e Evacuation) field.ErrorList {
+	if sameEvacuators(e.Object.Spec.Evacuators, e.Evacuators) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(evacuatorsPath,
+		fmt.Sprintf("evacuators are those that are registered on pod %s and no others; leave them out", e.Object.Spec.PodRef.Name))}
+}
+
+// sameEvacuators compares lists whose order means nothing.
+func sameEvacuators(a, b []v1alpha1.Evacuator) bool {
+	return slices.Equal(byClass(a), byClass(b))
+}
+
+func byClass(evacuators []v1alpha1.Evacuator) []v1alpha1.Evacuator {
+	return slices.SortedFunc(slices.Values(evacuators), func(a, b v1alpha1.Evacuator) int {
+		return cmp.Compare(a.EvacuatorClass, b.EvacuatorClass)
+	})
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -1,0 +1,136 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// controlPlaneLabel is on the nodes of the control plane.
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// maxNamed is how many nodes a refusal names.
+const maxNamed = 3
+
+// MaintenanceChange is a request to create (Old is nil), change, or delete (New
+// is nil) a NodeMaintenance.
+type MaintenanceChange struct {
+	Old, New *v1alpha1.NodeMaintenance
+	// Nodes are all nodes of the cluster.
+	Nodes []*corev1.Node
+}
+
+// Affected are the names of the nodes that the NodeMaintenance selects before or
+// after the change, in order: who makes it has to be allowed to delete each.
+//
+// Errors: a selector cannot be understood; the error names the field.
+func (c MaintenanceChange) Affected() ([]string, error) {
+	var names []string
+	for _, m := range []*v1alpha1.NodeMaintenance{c.Old, c.New} {
+		if m == nil {
+			continue
+		}
+		matching, err := maintenance.Matching(m.Spec.NodeSelector, c.Nodes)
+		if err != nil {
+			return nil, err
+		}
+		for _, node := range matching {
+			names = append(names, node.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// Warnings are what the author of the change should know about the nodes that it
+// selects. There are none unless the change is about nodes and asks for something.
+func (c MaintenanceChange) Warnings() []string {
+	if c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete || !c.movesNodes() {
+		return nil
+	}
+	matching, err := maintenance.Matching(c.New.Spec.NodeSelector, c.Nodes)
+	if err != nil {
+		return nil
+	}
+	selected, all := controlPlanes(matching), controlPlanes(c.Nodes)
+	switch {
+	case len(matching) == 0:
+		return []string{"spec.nodeSelector matches no node now; nodes that it matches later are taken into maintenance as they come"}
+	case len(matching) == len(c.Nodes):
+		return []string{fmt.Sprintf("spec.nodeSelector matches all %d nodes of the cluster; while they are drained no node is left for their pods", len(c.Nodes))}
+	case all > 0 && selected == all:
+		return []string{fmt.Sprintf("spec.nodeSelector matches all %d control-plane nodes; drain them one after the other to keep the control plane available", all)}
+	}
+	return nil
+}
+
+// movesNodes returns true if the change selects nodes or asks more of them.
+func (c MaintenanceChange) movesNodes() bool {
+	return c.Old == nil || c.Old.Spec.Stage != c.New.Spec.Stage ||
+		!equality.Semantic.DeepEqual(c.Old.Spec.NodeSelector, c.New.Spec.NodeSelector)
+}
+
+func controlPlanes(nodes []*corev1.Node) (count int) {
+	for _, node := range nodes {
+		if _, labelled := node.Labels[controlPlaneLabel]; labelled {
+			count++
+		}
+	}
+	return count
+}
+
+// NodeRights is what became known of the right of a user, who may not delete
+// every node, to delete the nodes of a NodeMaintenance.
+type NodeRights struct {
+	User string
+	// Affected is how many nodes there are, Refused are those that the user may
+	// not delete, in order, and Unknown how many were not asked for any more.
+	Affected, Unknown int
+	Refused           []string
+	// Why is what the authorizer said about the right to delete every node.
+	Why string
+}
+
+// Enough returns true if no further review can change the answer or the nodes
+// that it names.
+func (r NodeRights) Enough() bool { return len(r.Refused) > maxNamed }
+
+// Refusal says why the user may not put these nodes into maintenance, change that
+// or end it. It is empty if the user may.
+func (r NodeRights) Refusal() string {
+	const help = `ask for the verb "delete" on `
+	why := ""
+	if r.Why != "" {
+		why = " (" + r.Why + ")"
+	}
+	switch {
+	case r.Affected == 0:
+		return fmt.Sprintf("user %q may not delete nodes%s, and a NodeMaintenance that matches no node now will drain nodes that come later: "+
+			help+"nodes in the whole cluster, or select nodes that exist", r.User, why)
+	case len(r.Refused) == 0 && r.Unknown == 0:
+		return ""
+	}
+	return fmt.Sprintf("user %q may not delete %s%s, and only who may delete a node may have it drained: "+
+		help+"nodes, or select only nodes that you may delete", r.User, r.named(), why)
+}
+
+func (r NodeRights) named() string {
+	noun := "node "
+	if len(r.Refused) > 1 {
+		noun = "nodes "
+	}
+	names := strings.Join(r.Refused[:min(len(r.Refused), maxNamed)], ", ")
+	switch more := len(r.Refused) - maxNamed; {
+	case more > 0 && r.Unknown > 0:
+		return fmt.Sprintf("%s%s and at least %d more of the %d that are selected", noun, names, more, r.Affected)
+	case more > 0:
+		return fmt.Sprintf("%s%s and %d more", noun, names, more)
+	}
+	return noun + names
+}

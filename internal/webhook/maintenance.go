@@ -1,0 +1,136 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/validate"
+)
+
+// reviewsAtOnce is how many nodes are reviewed at the same time.
+const reviewsAtOnce = 32
+
+// maintenanceDefaulter writes the default entries into the drain plan of a new
+// NodeMaintenance, so that its reader sees what will happen.
+type maintenanceDefaulter struct{ decoder admission.Decoder }
+
+func newMaintenanceDefaulter(scheme *runtime.Scheme) maintenanceDefaulter {
+	return maintenanceDefaulter{admission.NewDecoder(scheme)}
+}
+
+// Handle completes the plan of a new NodeMaintenance. It also completes that of
+// a changed one if it becomes the old one by that: who applies the same manifest
+// again has not changed the plan, which is immutable.
+func (d maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
+	before, after, err := decodeMaintenances(d.decoder, request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	full := drainplan.Inject(after.Spec.DrainPlan)
+	if before != nil && !equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) || len(full) == len(after.Spec.DrainPlan) {
+		return admission.Allowed("")
+	}
+	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/drainPlan", full))
+}
+
+// maintenanceValidator lets nobody drain a node who may not delete it.
+type maintenanceValidator struct {
+	decoder admission.Decoder
+	reader  client.Reader
+	reviews reviewer
+}
+
+func newMaintenanceValidator(mgr manager.Manager, reviews reviewer) maintenanceValidator {
+	return maintenanceValidator{admission.NewDecoder(mgr.GetScheme()), mgr.GetClient(), reviews}
+}
+
+// Handle refuses a change by somebody who may not delete every node that is
+// selected before or after it, and warns of a selector that takes too much.
+func (v maintenanceValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	change, err := v.observe(ctx, request)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	refusal, err := v.refusal(ctx, request, change)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if refusal != "" {
+		return admission.Denied(refusal)
+	}
+	return admission.Allowed("").WithWarnings(change.Warnings()...)
+}
+
+func (v maintenanceValidator) observe(ctx context.Context, request admission.Request) (change validate.MaintenanceChange, err error) {
+	if change.Old, change.New, err = decodeMaintenances(v.decoder, request); err != nil {
+		return change, err
+	}
+	nodes := &corev1.NodeList{}
+	if err := v.reader.List(ctx, nodes); err != nil {
+		return change, fmt.Errorf("list nodes: %w", err)
+	}
+	for i := range nodes.Items {
+		change.Nodes = append(change.Nodes, &nodes.Items[i])
+	}
+	return change, nil
+}
+
+// refusal asks for the whole cluster first, because most who maintain nodes may
+// delete any of them.
+func (v maintenanceValidator) refusal(ctx context.Context, request admission.Request, change validate.MaintenanceChange) (string, error) {
+	everywhere, why, err := v.reviews.may(ctx, request.UserInfo, deleteNode(""))
+	if err != nil || everywhere {
+		return "", err
+	}
+	affected, err := change.Affected()
+	if err != nil {
+		return err.Error(), nil
+	}
+	rights := validate.NodeRights{User: request.UserInfo.Username, Affected: len(affected), Unknown: len(affected), Why: why}
+	for rights.Unknown > 0 && !rights.Enough() {
+		next := affected[len(affected)-rights.Unknown:]
+		next = next[:min(len(next), reviewsAtOnce)]
+		refused, err := v.reviews.refused(ctx, request.UserInfo, next)
+		if err != nil {
+			return "", err
+		}
+		rights.Refused = append(rights.Refused, refused...)
+		rights.Unknown -= len(next)
+	}
+	return rights.Refusal(), nil
+}
+
+// deleteNode is the right to delete a node; without a name, every node.
+func deleteNode(name string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes", Version: "v1", Name: name}
+}
+
+// decodeMaintenances reads what was there and what is to be; nil is nothing.
+func decodeMaintenances(decoder admission.Decoder, request admission.Request) (before, after *v1alpha1.NodeMaintenance, err error) {
+	if request.Operation != admissionv1.Create {
+		before = &v1alpha1.NodeMaintenance{}
+		if err := decoder.DecodeRaw(request.OldObject, before); err != nil {
+			return nil, nil, fmt.Errorf("read the old NodeMaintenance: %w", err)
+		}
+	}
+	if request.Operation != admissionv1.Delete {
+		after = &v1alpha1.NodeMaintenance{}
+		if err := decoder.DecodeRaw(request.Object, after); err != nil {
+			return nil, nil, fmt.Errorf("read the NodeMaintenance: %w", err)
+		}
+	}
+	return before, after, nil
+}
