@@ -40,6 +40,9 @@ type Spec struct {
 	OnlyAPIServer bool
 	// Audit has the API server log every write to Cluster.AuditLog.
 	Audit bool
+	// NoManager is for a test of Kubernetes alone: no other test of this control
+	// plane starts the manager.
+	NoManager bool
 }
 
 // Cluster is one test's view of a running control plane.
@@ -91,7 +94,7 @@ var shared = struct {
 }{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
-type key struct{ onlyAPIServer, audit bool }
+type key struct{ onlyAPIServer, audit, noManager bool }
 
 // Start returns a control plane with our CRDs installed.
 func Start(t testing.TB, spec Spec) *Cluster {
@@ -121,7 +124,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit}
+	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
