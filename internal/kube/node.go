@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,21 +13,54 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Cordon sets or lifts the cordon of a node together with its ledger, in one
-// write under the resource version that the node was read at: there is no
-// moment at which one is there without the other. An empty ledger removes it.
-func Cordon(ctx context.Context, c client.Client, node *corev1.Node, unschedulable bool, ledger string) error {
+// Hold is how a maintenance holds a node. The zero value gives the node back.
+type Hold struct {
+	// Unschedulable is spec.unschedulable.
+	Unschedulable bool
+	// Ledger is the value of v1alpha1.CordonAnnotation; empty is none.
+	Ledger string
+	// DrainTargets is the value of v1alpha1.DrainTargetsAnnotation; empty is none.
+	DrainTargets string
+	// Suppress is whether v1alpha1.DaemonSetTaint is there.
+	Suppress bool
+}
+
+// Cordon sets or lifts the hold on a node in one write under the resource version
+// that the node was read at: there is no moment at which a part of it is there
+// without the others.
+func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) error {
 	changed := node.DeepCopy()
-	changed.Spec.Unschedulable = unschedulable
-	if ledger == "" {
-		delete(changed.Annotations, v1alpha1.CordonAnnotation)
-	} else {
-		if changed.Annotations == nil {
-			changed.Annotations = map[string]string{}
-		}
-		changed.Annotations[v1alpha1.CordonAnnotation] = ledger
-	}
+	changed.Spec.Unschedulable = hold.Unschedulable
+	annotate(changed, v1alpha1.CordonAnnotation, hold.Ledger)
+	annotate(changed, v1alpha1.DrainTargetsAnnotation, hold.DrainTargets)
+	suppress(changed, hold.Suppress)
 	return c.Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
+}
+
+// annotate sets an annotation; an empty value removes it.
+func annotate(node *corev1.Node, key, value string) {
+	if value == "" {
+		delete(node.Annotations, key)
+		return
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[key] = value
+}
+
+// suppress sets or removes our taint. One of the same key and another effect is
+// somebody else's.
+func suppress(node *corev1.Node, wanted bool) {
+	ours := func(taint corev1.Taint) bool {
+		return taint.Key == v1alpha1.DaemonSetTaint && taint.Effect == corev1.TaintEffectNoSchedule
+	}
+	switch present := slices.ContainsFunc(node.Spec.Taints, ours); {
+	case wanted && !present:
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule})
+	case present && !wanted:
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, ours)
+	}
 }
 
 // PublishConditions writes node conditions with one strategic merge patch, so

@@ -90,15 +90,16 @@ func (r *reconciler) movePods(ctx context.Context, node *maintenance.NodeDecisio
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch
 
-// cordon brings the cordon of the node and its ledger to what was decided, and
-// tells of it at once: the next pass finds nothing to tell any more.
+// cordon brings the hold on the node to what was decided, and tells of it at
+// once: the next pass finds nothing to tell any more.
 func (r *reconciler) cordon(ctx context.Context, node *maintenance.NodeDecision) error {
 	if wanted := node.Cordon; wanted != nil {
-		if err := kube.Cordon(ctx, r.client, node.Node, wanted.Unschedulable, wanted.Ledger); err != nil {
+		if err := kube.Cordon(ctx, r.client, node.Node, kube.Hold(*wanted)); err != nil {
 			return fmt.Errorf("change the cordon of node %s: %w", node.Node.Name, err)
 		}
 		log.FromContext(ctx).Info("Changed the cordon of a node", "node", node.Node.Name,
-			"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger)
+			"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger,
+			"drainTargets", wanted.DrainTargets, "suppress", wanted.Suppress)
 	}
 	r.emit(node.Events...)
 	return nil

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 // coalesce is how long events gather before the pass that sees them all.
@@ -75,6 +76,8 @@ func nodeMatters(old, now *corev1.Node) (time.Duration, bool) {
 	changed := old.UID != now.UID ||
 		old.Spec.Unschedulable != now.Spec.Unschedulable ||
 		old.Annotations[v1alpha1.CordonAnnotation] != now.Annotations[v1alpha1.CordonAnnotation] ||
+		old.Annotations[v1alpha1.DrainTargetsAnnotation] != now.Annotations[v1alpha1.DrainTargetsAnnotation] ||
+		maintenance.SuppressesAll(old) != maintenance.SuppressesAll(now) ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!maps.Equal(old.Labels, now.Labels) ||
 		!maps.Equal(conditionStates(old), conditionStates(now))

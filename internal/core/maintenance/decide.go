@@ -6,6 +6,7 @@ func Decide(snapshot Snapshot) Decision {
 	p.classify()
 	p.advance()
 	p.aim()
+	p.suppress()
 	p.count()
 	p.messages()
 	p.settle()

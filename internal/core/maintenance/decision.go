@@ -64,11 +64,17 @@ type NodeDecision struct {
 	Events []event.Event
 }
 
-// CordonChange is the wanted cordon of a node together with its ledger. Both
-// are written in one update under the node's resource version.
+// CordonChange is the wanted cordon of a node together with its ledger and what
+// keeps DaemonSet and static pods away. All are written in one update under the
+// node's resource version.
 type CordonChange struct {
 	// Unschedulable is the wanted spec.unschedulable.
 	Unschedulable bool
 	// Ledger is the wanted value of v1alpha1.CordonAnnotation; empty removes it.
 	Ledger string
+	// DrainTargets is the wanted value of v1alpha1.DrainTargetsAnnotation; empty
+	// removes it.
+	DrainTargets string
+	// Suppress is true if the node has to bear v1alpha1.DaemonSetTaint.
+	Suppress bool
 }

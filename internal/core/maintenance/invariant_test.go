@@ -1,6 +1,7 @@
 package maintenance_test
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -200,4 +201,48 @@ func (s *simulation) reached(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) bool 
 		}
 	}
 	return true
+}
+
+// checkSuppressed: a node shows which DaemonSet and static pods its maintenances
+// in Drain have recorded, no more and no less, and has the taint only if these
+// are all DaemonSet pods that there can be.
+func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
+	node := s.find(d.Node.Name)
+	shown, err := maintenance.Suppressed(node)
+	if err != nil {
+		s.t.Errorf("what node %s suppresses cannot be read: %v", node.Name, err)
+	}
+	recorded, all := s.history(node.Name), true
+	for _, podType := range []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic} {
+		for _, priority := range []int32{-5, 0, 1000, 5000, 2000000000, math.MaxInt32} {
+			for _, app := range []string{"", "x", "y", "z"} {
+				pod := specimen(podType, priority, app)
+				suppressed := shown.Covers(pod)
+				if want := podType != v1alpha1.PodTypeDefault && recorded.Covers(pod); suppressed != want {
+					s.t.Errorf("node %s suppresses %s pods of priority %d and app %q: %v, want %v", node.Name, podType, priority, app, suppressed, want)
+				}
+				all = all && (podType != v1alpha1.PodTypeDaemonSet || suppressed)
+			}
+		}
+	}
+	if maintenance.SuppressesAll(node) != all {
+		s.t.Errorf("node %s is tainted: %v, and %s has to stay away", node.Name, !all, shown.Key())
+	}
+	for _, pod := range d.Evacuate {
+		if podclass.Type(pod) != v1alpha1.PodTypeDefault && !shown.Covers(pod) {
+			s.t.Errorf("pod %s leaves before node %s keeps it from coming back", pod.Name, node.Name)
+		}
+	}
+}
+
+// specimen is a pod as it could be.
+func specimen(podType v1alpha1.PodType, priority int32, app string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}}, Spec: corev1.PodSpec{Priority: &priority}}
+	switch podType {
+	case v1alpha1.PodTypeDaemonSet:
+		ofDaemonSet(pod)
+	case v1alpha1.PodTypeStatic:
+		static(pod)
+	}
+	return pod
 }

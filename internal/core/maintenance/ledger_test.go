@@ -27,6 +27,10 @@ func TestCordon(t *testing.T) {
 	change := func(unschedulable bool, ledger string) *maintenance.CordonChange {
 		return &maintenance.CordonChange{Unschedulable: unschedulable, Ledger: ledger}
 	}
+	// An empty node in Drain has come to the end of its plan.
+	drained := func(ledger string) *maintenance.CordonChange {
+		return &maintenance.CordonChange{Unschedulable: true, Ledger: ledger, DrainTargets: allAway, Suppress: true}
+	}
 	for name, test := range map[string]struct {
 		stage         v1alpha1.NodeMaintenanceStage
 		recorded      []v1alpha1.NodeMaintenanceStage
@@ -37,7 +41,7 @@ func TestCordon(t *testing.T) {
 	}{
 		"idle touches nothing":                 {stage: idle, unschedulable: true},
 		"first touch":                          {stage: cordon, want: change(true, held), events: []string{"Node/n NodeCordoned"}},
-		"first touch in Drain":                 {stage: drain, want: change(true, held), events: []string{"Node/n NodeCordoned"}},
+		"first touch in Drain":                 {stage: drain, want: drained(held), events: []string{"Node/n NodeCordoned"}},
 		"a person's cordon is remembered":      {stage: cordon, unschedulable: true, want: change(true, persons)},
 		"held already":                         {stage: cordon, unschedulable: true, ledger: held},
 		"another holder joins":                 {stage: cordon, unschedulable: true, ledger: strings.Replace(held, `"m"`, `"gone"`, 1), want: change(true, held)},
@@ -49,8 +53,8 @@ func TestCordon(t *testing.T) {
 		"restored already":                     {stage: complete, recorded: list(cordon, complete), unschedulable: true},
 		"Idle to Complete asks for it":         {stage: complete, unschedulable: true, want: change(false, ""), events: []string{"Node/n NodeUncordoned"}},
 		"Idle to Complete on a free node":      {stage: complete},
-		"a broken ledger is held and repaired": {stage: drain, unschedulable: true, ledger: `{"holders":["m"]}`, want: change(true, unknown), events: []string{"Node/n LedgerUnreadable"}},
-		"no JSON at all":                       {stage: drain, unschedulable: true, ledger: `}`, want: change(true, unknown), events: []string{"Node/n LedgerUnreadable"}},
+		"a broken ledger is held and repaired": {stage: drain, unschedulable: true, ledger: `{"holders":["m"]}`, want: drained(unknown), events: []string{"Node/n LedgerUnreadable"}},
+		"no JSON at all":                       {stage: drain, unschedulable: true, ledger: `}`, want: drained(unknown), events: []string{"Node/n LedgerUnreadable"}},
 		"an unknown past stays cordoned":       {stage: complete, recorded: list(drain), unschedulable: true, ledger: unknown, want: change(true, ""), events: []string{"Node/n NodeLeftCordoned"}},
 		"a broken ledger stays cordoned":       {stage: complete, recorded: list(drain), unschedulable: true, ledger: `null`, want: change(true, ""), events: []string{"Node/n NodeLeftCordoned"}},
 	} {

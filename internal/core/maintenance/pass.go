@@ -60,6 +60,7 @@ type target struct {
 	set drainplan.Set
 	// full has a line for every selector, brief only those that the set needs.
 	full, brief rendering
+	suppression suppression
 }
 
 // rendering is a target as drainTargets.

@@ -82,7 +82,12 @@ func (s *site) newTarget() target {
 		set = drainplan.Join(set, one.previous.set)
 		lines = slices.Concat(lines, one.previous.entries)
 	}
-	return target{set: set, full: newRendering(set.Render(lines)), brief: newRendering(set.Render(nil))}
+	return target{
+		set:         set,
+		full:        newRendering(set.Render(lines)),
+		brief:       newRendering(set.Render(nil)),
+		suppression: suppressionOf(set),
+	}
 }
 
 func newRendering(lines []v1alpha1.DrainPlanEntry) rendering {

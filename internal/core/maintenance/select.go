@@ -11,7 +11,7 @@ import (
 
 // Select returns, by name, the nodes that matter for a pass: those that some
 // maintenance matches whose work is not over, and those that still carry our
-// ledger or announce a maintenance of ours. The pods of other nodes need not be
+// ledger, keep DaemonSet pods away or announce a maintenance of ours. The pods of other nodes need not be
 // read.
 func Select(maintenances []*v1alpha1.NodeMaintenance, nodes []*corev1.Node) []*corev1.Node {
 	intents := newIntents(maintenances)
@@ -43,7 +43,7 @@ func Matching(selector *corev1.NodeSelector, nodes []*corev1.Node) ([]*corev1.No
 
 // carriesTrace returns true if a maintenance has left something on the node.
 func carriesTrace(node *corev1.Node) bool {
-	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger {
+	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger || suppressionOn(node) != (suppression{}) {
 		return true
 	}
 	for n := range node.Status.Conditions {

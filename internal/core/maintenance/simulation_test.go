@@ -131,7 +131,7 @@ func (s *simulation) happen() {
 		s.kill(pick(s, s.nodes).Name)
 	case 4:
 		if node := pick(s, s.nodes); node.Annotations != nil {
-			node.Spec.Unschedulable = false
+			s.meddle(node)
 		}
 	case 5:
 		if len(s.maintenances) > 0 {
@@ -149,6 +149,20 @@ func (s *simulation) happen() {
 	}
 	if len(s.maintenances) > 0 && s.chance(3) {
 		s.delete(pick(s, s.maintenances))
+	}
+}
+
+// meddle changes what we have set on a node.
+func (s *simulation) meddle(node *corev1.Node) {
+	switch s.random.IntN(4) {
+	case 0:
+		node.Spec.Taints = nil
+	case 1:
+		delete(node.Annotations, v1alpha1.DrainTargetsAnnotation)
+	case 2:
+		node.Annotations[v1alpha1.DrainTargetsAnnotation] = pick(s, []string{"", "[]", "}"})
+	default:
+		node.Spec.Unschedulable = false
 	}
 }
 
@@ -207,6 +221,7 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 		if !stopped && !(failures && s.chance(10)) {
 			s.checkRecorded(d)
 			s.act(d)
+			s.checkSuppressed(d)
 		}
 	}
 	s.collect()
@@ -317,8 +332,8 @@ func (s *simulation) completeAll() {
 }
 
 func (s *simulation) checkRestored(node *corev1.Node) {
-	if node.Annotations != nil {
-		s.t.Errorf("node %s still has a ledger: %s", node.Name, node.Annotations)
+	if node.Annotations != nil || node.Spec.Taints != nil {
+		s.t.Errorf("node %s is still held: %s, %v", node.Name, node.Annotations, node.Spec.Taints)
 	}
 	if node.Spec.Unschedulable && !s.before[node.Name] {
 		s.t.Errorf("node %s stays cordoned", node.Name)

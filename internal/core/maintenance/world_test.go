@@ -187,11 +187,7 @@ func (w *world) record(d *maintenance.MaintenanceDecision) {
 func (w *world) act(d *maintenance.NodeDecision) {
 	node := w.find(d.Node.Name)
 	if d.Cordon != nil {
-		node.Spec.Unschedulable = d.Cordon.Unschedulable
-		node.Annotations = map[string]string{v1alpha1.CordonAnnotation: d.Cordon.Ledger}
-		if d.Cordon.Ledger == "" {
-			node.Annotations = nil
-		}
+		hold(node, d.Cordon)
 	}
 	for _, pod := range d.Evacuate {
 		w.evacuate(pod)
@@ -202,6 +198,21 @@ func (w *world) act(d *maintenance.NodeDecision) {
 	for _, condition := range d.Conditions {
 		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition.Type })
 		node.Status.Conditions = append(node.Status.Conditions, condition)
+	}
+}
+
+// hold makes a node show what a change asks for.
+func hold(node *corev1.Node, change *maintenance.CordonChange) {
+	node.Spec.Unschedulable, node.Annotations, node.Spec.Taints = change.Unschedulable, nil, nil
+	for key, value := range map[string]string{
+		v1alpha1.CordonAnnotation: change.Ledger, v1alpha1.DrainTargetsAnnotation: change.DrainTargets,
+	} {
+		if value != "" {
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
+		}
+	}
+	if change.Suppress {
+		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule}}
 	}
 }
 

@@ -1,0 +1,121 @@
+package maintenance
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+)
+
+// suppression is which DaemonSet and static pods stay away from a node until its
+// maintenance is complete.
+type suppression struct {
+	// targets is the value of v1alpha1.DrainTargetsAnnotation; empty is none.
+	targets string
+	// all is true if no DaemonSet pod at all may come, so that
+	// v1alpha1.DaemonSetTaint keeps the DaemonSet controller from creating any.
+	all bool
+}
+
+// suppressionOf is what a target keeps away. Ordinary pods need no record: the
+// cordon keeps them away.
+func suppressionOf(set drainplan.Set) suppression {
+	lines := slices.DeleteFunc(set.Render(nil), func(line v1alpha1.DrainPlanEntry) bool {
+		return line.PodType == v1alpha1.PodTypeDefault
+	})
+	if len(lines) == 0 {
+		return suppression{}
+	}
+	// Lines always marshal: a status is nothing but them.
+	text, _ := json.Marshal(lines)
+	return suppression{targets: string(text), all: slices.ContainsFunc(lines, func(line v1alpha1.DrainPlanEntry) bool {
+		return line.PodType == v1alpha1.PodTypeDaemonSet && line.PodSelector == nil && line.PodPriority == math.MaxInt32
+	})}
+}
+
+// suppressionOn is what a node shows.
+func suppressionOn(node *corev1.Node) suppression {
+	return suppression{targets: node.Annotations[v1alpha1.DrainTargetsAnnotation], all: SuppressesAll(node)}
+}
+
+// SuppressesAll returns true if the node bears the taint under which the
+// DaemonSet controller creates no pods there, of DaemonSets that do not tolerate it.
+func SuppressesAll(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == v1alpha1.DaemonSetTaint && taint.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// Suppressed returns which DaemonSet and static pods have to leave a node and
+// stay away until its maintenance is complete, as the node itself records it. It
+// is empty for a node that records nothing.
+//
+// Errors: the record cannot be read.
+func Suppressed(node *corev1.Node) (drainplan.Set, error) {
+	text := node.Annotations[v1alpha1.DrainTargetsAnnotation]
+	if text == "" {
+		return drainplan.Set{}, nil
+	}
+	var lines []v1alpha1.DrainPlanEntry
+	if err := json.Unmarshal([]byte(text), &lines); err != nil {
+		return drainplan.Set{}, fmt.Errorf("annotation %s of node %s: %w", v1alpha1.DrainTargetsAnnotation, node.Name, err)
+	}
+	return drainplan.NewSet(drainplan.Parse(lines)...), nil
+}
+
+// suppress has every node show what its target keeps away. That is part of the
+// hold on a node: one write sets it together with the cordon and its ledger, and
+// the write that restores the node takes it away. What somebody else has changed
+// is put right.
+func (p *pass) suppress() {
+	for _, s := range p.sites {
+		wanted, observed := s.suppression(), suppressionOn(s.node)
+		if s.cordon.change == nil && wanted != observed {
+			s.cordon.change = &CordonChange{
+				Unschedulable: s.node.Spec.Unschedulable,
+				Ledger:        s.node.Annotations[v1alpha1.CordonAnnotation],
+			}
+		}
+		if s.cordon.change != nil {
+			s.cordon.change.DrainTargets, s.cordon.change.Suppress = wanted.targets, wanted.all
+		}
+	}
+}
+
+// suppression is what the site has to show. While an intent that cannot be
+// understood holds it, nothing is taken back.
+func (s *site) suppression() suppression {
+	if !s.frozen {
+		return s.target.suppression
+	}
+	shown, err := Suppressed(s.node)
+	if err != nil {
+		return s.target.suppression
+	}
+	return suppressionOf(drainplan.Join(s.target.set, shown))
+}
+
+// Reason is why the DaemonSet pods of a node leave: what the oldest maintenance
+// in stage Drain that holds the node gives as its reason, or else its name. It is
+// empty if there is no such maintenance.
+func Reason(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string {
+	held, err := readLedger(node.Annotations[v1alpha1.CordonAnnotation])
+	if err != nil {
+		return ""
+	}
+	for _, i := range newIntents(maintenances) {
+		if i.stage != v1alpha1.StageDrain || !held.lists(i.name()) {
+			continue
+		}
+		if i.object.Spec.Reason != "" {
+			return i.object.Spec.Reason
+		}
+		return i.name()
+	}
+	return ""
+}
