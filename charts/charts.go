@@ -13,35 +13,43 @@ import (
 var files embed.FS
 
 // CRDs returns the CustomResourceDefinitions of the chart, one YAML document each.
-func CRDs() ([][]byte, error) {
-	names, err := fs.Glob(files, "ebbtide/crds/*.yaml")
-	if err != nil {
-		return nil, fmt.Errorf("find CRDs of the chart: %w", err)
-	}
-	crds := make([][]byte, 0, len(names))
-	for _, name := range names {
-		data, err := files.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("read CRD of the chart: %w", err)
-		}
-		crds = append(crds, data)
-	}
-	return crds, nil
-}
+func CRDs() ([][]byte, error) { return documents("ebbtide/crds/*.yaml") }
 
 // Roles returns what the manager may do: a ClusterRole and perhaps Roles, one
 // YAML document each. They are generated from the markers next to the code that
 // needs the permissions.
-func Roles() ([][]byte, error) {
-	data, err := files.ReadFile("ebbtide/templates/clusterrole.yaml")
+func Roles() ([][]byte, error) { return documents("ebbtide/templates/clusterrole.yaml") }
+
+// Admission returns what the API server asks about requests, one YAML document
+// each: the webhook configurations with the Secret of their certificate and their
+// Service, and policies that need no webhook.
+func Admission() ([][]byte, error) {
+	webhooks, err := documents("ebbtide/templates/webhook.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("read roles of the chart: %w", err)
+		return nil, err
 	}
-	var roles [][]byte
-	for document := range bytes.SplitSeq(data, []byte("---\n")) {
-		if len(bytes.TrimSpace(document)) > 0 {
-			roles = append(roles, document)
+	policies, err := documents("ebbtide/templates/policy*.yaml")
+	return append(webhooks, policies...), err
+}
+
+// documents returns every YAML document of the files that match the pattern.
+func documents(pattern string) ([][]byte, error) {
+	names, err := fs.Glob(files, pattern)
+	if err != nil {
+		return nil, fmt.Errorf("find %s of the chart: %w", pattern, err)
+	}
+	var all [][]byte
+	for _, name := range names {
+		data, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read %s of the chart: %w", name, err)
+		}
+		// Separators stand at the beginning of a line, also of the first one.
+		for document := range bytes.SplitSeq(append([]byte("\n"), data...), []byte("\n---\n")) {
+			if len(bytes.TrimSpace(document)) > 0 {
+				all = append(all, document)
+			}
 		}
 	}
-	return roles, nil
+	return all, nil
 }

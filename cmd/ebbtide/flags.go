@@ -8,7 +8,8 @@ import (
 
 type flags struct {
 	metricsAddress, probeAddress   string
-	leaderElect                    bool
+	leaderElect, webhooks          bool
+	webhookAddress                 string
 	namespace                      string
 	qps                            float64
 	burst                          int
@@ -23,8 +24,10 @@ func parseFlags() flags {
 		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
 	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz; 0 serves none")
+	flag.BoolVar(&f.webhooks, "webhooks", true, "answer the API server's admission requests")
+	flag.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "address that admission requests come to, over HTTPS")
 	flag.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
-	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease")
+	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease and of the webhooks' Service and certificate")
 	flag.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
 	flag.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
 	flag.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")

@@ -25,6 +25,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/controller/evacuation"
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/webhook"
 )
 
 func main() {
@@ -55,6 +56,12 @@ func run(ctx context.Context, f flags) error {
 	}
 	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {
 		return err
+	}
+	if f.webhooks {
+		options := webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge}
+		if err := webhook.Add(mgr, options); err != nil {
+			return err
+		}
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)

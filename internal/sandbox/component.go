@@ -20,6 +20,9 @@ type component struct {
 	name string
 	// path of the executable; that of the control plane binary when empty.
 	path string
+	// before, if there is one, prepares each try to start it and returns one more
+	// argument.
+	before func(context.Context) (arg string, err error)
 	// args are its arguments when it listens on this port.
 	args func(port int) []string
 	// ready is the URL, with the port as its only verb, that answers 200 when
@@ -37,7 +40,15 @@ func (c *Cluster) run(ctx context.Context, comp component) (p *process, port int
 		if port, err = freePort(); err != nil {
 			return nil, 0, err
 		}
-		if p, err = startProcess(c.Dir, comp.name, comp.path, comp.args(port)); err != nil {
+		args := comp.args(port)
+		if comp.before != nil {
+			arg, err := comp.before(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			args = append([]string{arg}, args...)
+		}
+		if p, err = startProcess(c.Dir, comp.name, comp.path, args); err != nil {
 			return nil, 0, err
 		}
 		if err = p.waitReady(ctx, fmt.Sprintf(comp.ready, port)); err == nil {

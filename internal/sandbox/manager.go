@@ -30,9 +30,10 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
 	p, _, err := c.run(ctx, component{
-		name:  c.managerInstance(),
-		path:  path,
-		ready: "http://127.0.0.1:%d/readyz",
+		name:   c.managerInstance(),
+		path:   path,
+		ready:  "http://127.0.0.1:%d/readyz",
+		before: c.leadWebhooks,
 		args: func(port int) []string {
 			return append([]string{
 				"--kubeconfig=" + c.ManagerKubeconfig,
@@ -47,7 +48,21 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 	if err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
+	if err := c.waitAdmission(ctx); err != nil {
+		return nil, fmt.Errorf("start manager: %w", err)
+	}
 	return &Manager{p}, nil
+}
+
+// leadWebhooks leads the webhooks of the API server to a free port, and returns
+// the argument that has a manager listen there. When that manager is killed the
+// port leads nowhere until the next one starts, as in life.
+func (c *Cluster) leadWebhooks(ctx context.Context) (arg string, err error) {
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("--webhook-bind-address=127.0.0.1:%d", port), c.InstallAdmission(ctx, port)
 }
 
 // managerInstance names one manager's log file.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -74,7 +76,18 @@ func (w *world) must(what string, err error) {
 
 func (w *world) create(object client.Object) {
 	w.t.Helper()
-	w.must(fmt.Sprintf("create %T %s", object, object.GetName()), w.client.Create(w.ctx, object))
+	w.must(fmt.Sprintf("create %T %s", object, object.GetName()), w.admitted(func() error { return w.client.Create(w.ctx, object) }))
+}
+
+// admitted calls the API, again while our webhooks are not there to agree: another
+// scenario may just have killed the manager that all share.
+func (w *world) admitted(call func() error) (err error) {
+	w.t.Helper()
+	cluster.Eventually(w.t, "our webhooks to be called", 2*time.Minute, func(context.Context) (string, bool) {
+		err = call()
+		return fmt.Sprint(err), !sandbox.NotCalled(err)
+	})
+	return err
 }
 
 // change reads an object, lets edit change it and writes it, again after a conflict.
@@ -84,7 +97,7 @@ func (w *world) change(object client.Object, name string, edit func()) {
 	for {
 		w.must("get "+name, w.client.Get(w.ctx, key, object))
 		edit()
-		err := w.client.Update(w.ctx, object)
+		err := w.admitted(func() error { return w.client.Update(w.ctx, object) })
 		if !apierrors.IsConflict(err) {
 			w.must("update "+name, err)
 			return
@@ -124,7 +137,7 @@ func (w *world) maintainTerm(name string, stage v1alpha1.NodeMaintenanceStage, t
 
 // forget deletes a maintenance and waits until it has given its nodes back.
 func (w *world) forget(name string) {
-	w.must("delete "+name, client.IgnoreNotFound(w.client.Delete(w.ctx, w.maintenance(name))))
+	w.must("delete "+name, client.IgnoreNotFound(w.remove(w.maintenance(name))))
 	w.awaitMaintenanceGone(name)
 }
 
@@ -134,7 +147,12 @@ func (w *world) maintenance(name string) *v1alpha1.NodeMaintenance {
 
 func (w *world) deleteMaintenance(name string) {
 	w.t.Helper()
-	w.must("delete "+name, w.client.Delete(w.ctx, w.maintenance(name)))
+	w.must("delete "+name, w.remove(w.maintenance(name)))
+}
+
+func (w *world) remove(object client.Object) error {
+	w.t.Helper()
+	return w.admitted(func() error { return w.client.Delete(w.ctx, object) })
 }
 
 func (w *world) setStage(name string, stage v1alpha1.NodeMaintenanceStage) {
