@@ -19,7 +19,13 @@ func (r *reconciler) act(ctx context.Context, seen *observed, decision core.Deci
 		return r.evict(ctx, seen, decision)
 	}
 	r.wake(r.room.forget(client.ObjectKeyFromObject(seen.Evacuation))...)
-	return 0, r.cleanUp(ctx, seen.Evacuation, decision)
+	if err := r.cleanUp(ctx, seen.Evacuation, decision); err != nil {
+		return 0, err
+	}
+	if decision.Status == nil {
+		r.emit(decision.Events...)
+	}
+	return 0, nil
 }
 
 // evict asks the API server once, if the pod's budget has a turn for it.

@@ -46,24 +46,25 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 	if seen.Pod == nil {
 		return seen, nil
 	}
-	if seen.Evacuators, err = r.evacuators(ctx, seen); err != nil {
+	if err := r.registered(ctx, seen); err != nil {
 		return nil, err
 	}
 	seen.budget, err = r.budget(ctx, seen.Pod)
 	return seen, err
 }
 
-// evacuators are those registered for the pod, unless they are recorded already.
-func (r *reconciler) evacuators(ctx context.Context, seen *observed) ([]v1alpha1.Evacuator, error) {
-	if len(seen.Evacuation.Spec.Evacuators) > 0 {
-		return nil, nil
+// registered finds the evacuators that are registered for the pod, unless one of
+// them has begun.
+func (r *reconciler) registered(ctx context.Context, seen *observed) error {
+	if seen.Evacuation.Status.ActiveEvacuatorClass != "" {
+		return nil
 	}
 	deployment, err := kube.DeploymentOf(ctx, r.client, seen.Pod)
 	if err != nil {
-		return nil, fmt.Errorf("find the Deployment of the pod: %w", err)
+		return fmt.Errorf("find the Deployment of the pod: %w", err)
 	}
-	evacuators, _ := surge.Evacuators(seen.Pod, deployment, r.surge)
-	return evacuators, nil
+	seen.Evacuators, seen.Problems = surge.Evacuators(seen.Pod, deployment, r.surge)
+	return nil
 }
 
 // pod reads the pod that bears the name; nil if there is none. The cache of pods

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -109,4 +110,52 @@ func (s *stage) expectEvents(want ...string) {
 	if !slices.Equal(want, got) {
 		s.t.Errorf("events %v, want %v", got, want)
 	}
+}
+
+// Whoever calls the eviction API asks for as long as he calls, and five minutes
+// and a half beyond that.
+func TestARequestOfTheEvictionAPIEnds(t *testing.T) {
+	t.Parallel()
+	alone, shared := webPod(0, "mover.example.com"), webPod(1, "mover.example.com")
+	s := newStage(t, alone, shared, asked(alone), asked(shared))
+	call := func(pod *corev1.Pod) {
+		s.update(pod, func(e *v1alpha1.Evacuation) {
+			metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, s.clock.Now().Format(time.RFC3339))
+		})
+	}
+	s.update(alone, func(e *v1alpha1.Evacuation) { e.Finalizers = []string{v1alpha1.EvictionInstigator} })
+	s.update(shared, func(e *v1alpha1.Evacuation) { e.Finalizers = append(e.Finalizers, v1alpha1.EvictionInstigator) })
+	for range 4 {
+		call(alone)
+		call(shared)
+		s.calm()
+		s.pass(5 * time.Minute)
+	}
+	if s.evacuation(alone) == nil {
+		t.Fatal("the evacuation should stand while somebody calls")
+	}
+	s.pass(29 * time.Second)
+	if s.evacuation(alone) == nil {
+		t.Fatal("the evacuation should stand five minutes and a half after the last call")
+	}
+	s.pass(time.Second)
+	if s.evacuation(alone) != nil || !s.podExists(alone) {
+		t.Error("the evacuation should be gone and the pod should stay")
+	}
+	e := s.evacuation(shared)
+	if e == nil || !slices.Equal(e.Finalizers, []string{v1alpha1.NodeMaintenanceInstigator}) {
+		t.Errorf("evacuation = %+v, want the maintenance to go on asking, alone", e)
+	}
+	s.expectEvents("EvacuatorActivated", "EvacuatorActivated", "EvictionWithdrawn", "EvictionWithdrawn")
+}
+
+func TestRegistrationsThatAreLeftOutBecomeOneEvent(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0, "mover.example.com")
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v1alpha1.EvacuatorAnnotationPrefix+"late.example.com", "soon")
+	s := newStage(t, webBudget(0), pod, asked(pod))
+	s.answers[pod.Name] = overBudget(exhausted)
+	s.calm()
+	s.pass(time.Hour)
+	s.expectEvents("EvacuatorActivated", "EvacuatorsIgnored")
 }

@@ -13,13 +13,24 @@ import (
 
 // Decide returns what happens next to an evacuation.
 func Decide(s Snapshot) Decision {
+	d := decide(s)
+	if left, called := untilWithdrawal(s); called && left > 0 && (d.RequeueAfter == 0 || left < d.RequeueAfter) {
+		d.RequeueAfter = left
+	}
+	return d
+}
+
+func decide(s Snapshot) Decision {
+	left, called := untilWithdrawal(s)
 	switch {
 	case gone(s):
 		return done(s, fmt.Sprintf("Pod %s with UID %s is gone.", s.Evacuation.Spec.PodRef.Name, s.Evacuation.Spec.PodRef.UID))
 	case podclass.Terminal(s.Pod):
 		return done(s, fmt.Sprintf("Pod %s has finished: %s.", s.Pod.Name, s.Pod.Status.Phase))
+	case called && left <= 0:
+		return withdraw(s)
 	case len(Instigators(s.Evacuation)) == 0:
-		return withdrawn(s)
+		return unwanted(s)
 	case s.Evacuation.Name != Name(s.Pod):
 		return says(s, StateMismatched, fmt.Sprintf("The name of this Evacuation does not match its pod, nothing is evicted. Create it again as %s.", Name(s.Pod)))
 	case s.Pod.DeletionTimestamp != nil:
@@ -56,9 +67,9 @@ func done(s Snapshot, message string) Decision {
 	return d
 }
 
-// withdrawn handles an evacuation that nobody asks for any more. While its
+// unwanted handles an evacuation that nobody asks for any more. While its
 // evacuator forbids to cancel, the evacuator may go on; nobody else steps in.
-func withdrawn(s Snapshot) Decision {
+func unwanted(s Snapshot) Decision {
 	if s.Evacuation.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid {
 		return says(s, StateForbidden, fmt.Sprintf("Nobody asks for this evacuation any more, but evacuator %s has forbidden to cancel it: it goes on until the pod is gone.",
 			s.Evacuation.Status.ActiveEvacuatorClass))

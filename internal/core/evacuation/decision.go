@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // Snapshot is everything that a decision reads. It is never changed by Decide.
@@ -20,6 +21,8 @@ type Snapshot struct {
 	Pod *corev1.Pod
 	// Evacuators are those that are registered for the pod now.
 	Evacuators []v1alpha1.Evacuator
+	// Problems are the registrations that are left out, and why.
+	Problems []podclass.Problem
 }
 
 // State is where an evacuation stands.
@@ -28,6 +31,8 @@ type State string
 const (
 	// StateDone means that the pod is gone or has finished.
 	StateDone State = "done"
+	// StateWithdrawn means that nobody calls the eviction API for the pod any more.
+	StateWithdrawn State = "withdrawn"
 	// StateCancelled means that nobody asks for the evacuation any more.
 	StateCancelled State = "cancelled"
 	// StateForbidden means that nobody asks any more, but an evacuator forbids to cancel.
@@ -46,7 +51,7 @@ const (
 
 // Decision is what happens next. The shell carries it out in this order: it
 // records Evacuators and returns, records Status, then acts: DropFinalizers,
-// Delete, Evict. Events become true with Status, or with the eviction.
+// Delete, Evict. Events become true with the last of these.
 type Decision struct {
 	// State is where the evacuation stands.
 	State State
@@ -65,6 +70,7 @@ type Decision struct {
 	Evict bool
 	// RequeueAfter is when time alone would change the decision; 0 is never.
 	RequeueAfter time.Duration
-	// Events become true with Status, or with the eviction if Evict is true.
+	// Events become true with the writes: with the eviction if Evict is true, with
+	// Status if there is one, and else with the clean-up.
 	Events []event.Event
 }

@@ -14,7 +14,6 @@
 package evacuation
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,20 +45,29 @@ func nameOf(uid types.UID, podName string) string {
 // admission webhook runs: evacuators are those that are registered for the pod.
 func New(pod *corev1.Pod, instigator string, evacuators []v1alpha1.Evacuator) *v1alpha1.Evacuation {
 	deadline := int32(v1alpha1.DefaultProgressDeadlineSeconds)
-	return &v1alpha1.Evacuation{
+	e := &v1alpha1.Evacuation{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   pod.Namespace,
-			Name:        Name(pod),
-			Labels:      maps.Clone(pod.Labels),
-			Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
-			Finalizers:  []string{instigator},
+			Namespace:  pod.Namespace,
+			Name:       Name(pod),
+			Finalizers: []string{instigator},
 		},
 		Spec: v1alpha1.EvacuationSpec{
 			PodRef:                  v1alpha1.LocalPodReference{Name: pod.Name, UID: pod.UID},
 			ProgressDeadlineSeconds: &deadline,
-			Evacuators:              evacuators,
 		},
 	}
+	Complete(e, pod, evacuators)
+	return e
+}
+
+// Complete gives an Evacuation what it has from its pod: the evacuators that are
+// registered for it, its labels, which win, and its node.
+func Complete(e *v1alpha1.Evacuation, pod *corev1.Pod, evacuators []v1alpha1.Evacuator) {
+	e.Spec.Evacuators = evacuators
+	for key, value := range pod.Labels {
+		metav1.SetMetaDataLabel(&e.ObjectMeta, key, value)
+	}
+	metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.NodeAnnotation, pod.Spec.NodeName)
 }
 
 // Instigators returns the finalizers by which instigators ask for the evacuation.

@@ -34,6 +34,8 @@ type world struct {
 	refusals int
 	deleted  bool
 	counter  int32
+	// calls are how many more steps somebody calls the eviction API.
+	calls int
 	// silentFor counts the steps that the active evacuator has been silent.
 	silentFor int
 }
@@ -51,6 +53,10 @@ func newWorld(seed uint64) *world {
 	w.snapshot = of(pod)
 	if random.IntN(2) == 0 {
 		w.snapshot.Evacuation.Spec.Evacuators = nil
+	}
+	if random.IntN(3) == 0 {
+		w.calls = random.IntN(20)
+		called(0)(&w.snapshot)
 	}
 	return w
 }
@@ -110,6 +116,10 @@ func (w *world) live() {
 	if w.snapshot.Pod == nil {
 		return
 	}
+	if w.calls > 0 {
+		w.calls--
+		w.snapshot.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation] = w.snapshot.Now.Format(time.RFC3339)
+	}
 	switch w.random.IntN(60) {
 	case 0:
 		w.snapshot.Pod.UID = "another"
@@ -162,6 +172,9 @@ func (w *world) checkInvariants(t *testing.T, d evacuation.Decision) {
 	if d.Evict && (d.Status != nil || d.Delete) {
 		t.Fatalf("the pod is evicted and something else happens: %+v", d)
 	}
+	if d.State == evacuation.StateWithdrawn && w.calls > 0 {
+		t.Fatalf("a request is withdrawn that is still made: %s", d.Message)
+	}
 	if counter := w.status().FailedEvictionCounter; counter < w.counter {
 		t.Fatalf("the counter fell from %d to %d", w.counter, counter)
 	}
@@ -169,12 +182,13 @@ func (w *world) checkInvariants(t *testing.T, d evacuation.Decision) {
 }
 
 func TestEveryEvacuationEnds(t *testing.T) {
-	ends := map[evacuation.State]int{}
+	reached := map[evacuation.State]int{}
 	for seed := range uint64(2000) {
 		w := newWorld(seed)
 		var d evacuation.Decision
 		for step := 0; step < 200 && !w.deleted; step++ {
 			d = evacuation.Decide(w.snapshot)
+			reached[d.State]++
 			w.apply(t, d)
 			w.checkInvariants(t, d)
 			w.live()
@@ -182,11 +196,10 @@ func TestEveryEvacuationEnds(t *testing.T) {
 		if !w.deleted && d.State != evacuation.StateForbidden {
 			t.Fatalf("seed %d: the evacuation is still %s: %s", seed, d.State, d.Message)
 		}
-		ends[d.State]++
 	}
-	for _, state := range []evacuation.State{evacuation.StateDone, evacuation.StateCancelled} {
-		if ends[state] == 0 {
-			t.Errorf("no simulation ends %s: %v", state, ends)
+	for _, state := range []evacuation.State{evacuation.StateDone, evacuation.StateCancelled, evacuation.StateWithdrawn} {
+		if reached[state] == 0 {
+			t.Errorf("no simulation is ever %s: %v", state, reached)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,11 +22,8 @@ const MaxClockSkew = time.Minute
 // the eviction's.
 func takeTurn(s Snapshot) Decision {
 	status := &s.Evacuation.Status
-	if status.ActiveEvacuatorClass == "" && len(s.Evacuation.Spec.Evacuators) == 0 {
-		return evict(s, "no evacuator is registered on it")
-	}
 	if status.ActiveEvacuatorClass == "" {
-		return activate(s, next(s.Evacuation), "")
+		return tellProblems(s, takeFirstTurn(s))
 	}
 	if !status.ActiveEvacuatorCompleted && !believable(s) {
 		return restart(s)
@@ -38,6 +36,28 @@ func takeTurn(s Snapshot) Decision {
 		return activate(s, successor, why)
 	}
 	return evict(s, why)
+}
+
+func takeFirstTurn(s Snapshot) Decision {
+	if len(s.Evacuation.Spec.Evacuators) == 0 {
+		return evict(s, "no evacuator is registered on it")
+	}
+	return activate(s, next(s.Evacuation), "")
+}
+
+// tellProblems adds an event of the registrations that are left out. A decision
+// that writes nothing was told of before.
+func tellProblems(s Snapshot, d Decision) Decision {
+	if len(s.Problems) == 0 || d.Status == nil && !d.Evict {
+		return d
+	}
+	words := make([]string, len(s.Problems))
+	for i, problem := range s.Problems {
+		words[i] = problem.Message
+	}
+	message := fmt.Sprintf("Not every evacuator of pod %s is understood: %s.", s.Pod.Name, strings.Join(words, "; "))
+	d.Events = append(d.Events, event.EvacuatorsIgnored(s.Evacuation, message))
+	return d
 }
 
 // next returns the evacuator after the active one, the first if the active one

@@ -26,6 +26,16 @@ func EvacuatorReturned(e *v1alpha1.Evacuation, message string) Event {
 	return ofEvacuation(e, corev1.EventTypeNormal, "EvacuatorReturned", message)
 }
 
+// EvacuatorsIgnored tells which registrations of evacuators are left out, and why.
+func EvacuatorsIgnored(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeWarning, "EvacuatorsIgnored", message)
+}
+
+// EvictionWithdrawn tells that nobody calls the eviction API for the pod any more.
+func EvictionWithdrawn(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeNormal, "EvictionWithdrawn", message)
+}
+
 // PodEvicted tells that a pod was evicted after its evacuators, and why.
 func PodEvicted(e *v1alpha1.Evacuation, message string) Event {
 	return ofEvacuation(e, corev1.EventTypeNormal, "PodEvicted", message)

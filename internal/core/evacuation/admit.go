@@ -1,0 +1,146 @@
+package evacuation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Call is a call of the eviction API by somebody else. In its snapshot, the pod
+// is nil if there is none of that name, and the Evacuation if the pod has none.
+type Call struct {
+	Snapshot
+	// UID is the precondition of the call; empty if it has none.
+	UID types.UID
+}
+
+// Verdict is what a call of the eviction API is answered, and what it leaves
+// behind: who is told to wait has an Evacuation that asks in his name.
+type Verdict struct {
+	// Admitted is true if the call may reach the pod.
+	Admitted bool
+	// Message says why not, for people.
+	Message string
+	// Create is the Evacuation to be created; nil if there is one.
+	Create *v1alpha1.Evacuation
+	// Attempt is to be noted in the annotation v1alpha1.EvictionAttemptAnnotation
+	// of the Evacuation that there is; empty if the last note will do.
+	Attempt string
+	// Join is true if the finalizer v1alpha1.EvictionInstigator is to be added to
+	// it, after Attempt.
+	Join bool
+}
+
+// Admit decides about a call of the eviction API. While an evacuator can still
+// move the pod, the caller has to wait and the pod's evacuators are asked in his
+// name.
+func Admit(c Call) Verdict {
+	if unasked(c) {
+		return Verdict{Admitted: true}
+	}
+	s := joined(c)
+	d := Decide(s)
+	switch {
+	case c.Evacuation == nil:
+		return Verdict{Message: fmt.Sprintf("%s is asked to move pod %s; %s", inProgress(next(s.Evacuation)), c.Pod.Name, tryAgain), Create: s.Evacuation}
+	case d.State != StateEvacuating:
+		// A caller whom a budget holds back next goes on asking.
+		return Verdict{Admitted: true, Attempt: c.dueAttempt(asks(c.Evacuation))}
+	case c.Evacuation.DeletionTimestamp != nil && !asks(c.Evacuation):
+		return Verdict{Message: ending(c.Evacuation)}
+	default:
+		return Verdict{Message: progress(s.Evacuation, d), Attempt: c.dueAttempt(true), Join: !asks(c.Evacuation)}
+	}
+}
+
+// unasked is true if no evacuator has a say: the pod is unknown or another one,
+// leaves anyway, has none, or is a DaemonSet's and has only ours, which does
+// nothing but for a maintenance.
+func unasked(c Call) bool {
+	if c.Pod == nil || c.UID != "" && c.UID != c.Pod.UID {
+		return true
+	}
+	if c.Pod.DeletionTimestamp != nil || podclass.Terminal(c.Pod) {
+		return true
+	}
+	evacuators := c.Evacuators
+	if c.Evacuation != nil && len(c.Evacuation.Spec.Evacuators) > 0 {
+		evacuators = c.Evacuation.Spec.Evacuators
+	}
+	return !slices.ContainsFunc(evacuators, func(evacuator v1alpha1.Evacuator) bool {
+		return evacuator.EvacuatorClass != v1alpha1.DaemonSetEvacuatorClass
+	})
+}
+
+// joined is the snapshot as it is when the call has been noted.
+func joined(c Call) Snapshot {
+	s := c.Snapshot
+	if c.Evacuation == nil {
+		s.Evacuation = New(c.Pod, v1alpha1.EvictionInstigator, c.Evacuators)
+	} else {
+		s.Evacuation = c.Evacuation.DeepCopy()
+	}
+	if unresolved(s.Evacuation) {
+		s.Evacuation.Spec.Evacuators = c.Evacuators
+	}
+	if !asks(s.Evacuation) {
+		s.Evacuation.Finalizers = append(s.Evacuation.Finalizers, v1alpha1.EvictionInstigator)
+	}
+	metav1.SetMetaDataAnnotation(&s.Evacuation.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, c.attempt())
+	return s
+}
+
+// asks reports whether callers of the eviction API ask for the evacuation.
+func asks(e *v1alpha1.Evacuation) bool {
+	return slices.Contains(e.Finalizers, v1alpha1.EvictionInstigator)
+}
+
+func (c Call) attempt() string { return c.Now.UTC().Format(time.RFC3339) }
+
+// dueAttempt is what is to be noted of somebody who asks, if anything is.
+func (c Call) dueAttempt(asks bool) string {
+	noted, err := time.Parse(time.RFC3339, c.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation])
+	if !asks || err == nil && c.Now.Sub(noted).Abs() < AttemptInterval {
+		return ""
+	}
+	return c.attempt()
+}
+
+const tryAgain = "try again until the pod is gone"
+
+func inProgress(class string) string { return "evacuation in progress: " + class }
+
+// progress tells how far the evacuator has come whose turn it is now.
+func progress(e *v1alpha1.Evacuation, d Decision) string {
+	status := &e.Status
+	if d.Status != nil {
+		status = d.Status
+	}
+	facts := []string{"asked for at " + stamp(&e.CreationTimestamp)}
+	if at := status.EvacuationProgressTimestamp; at != nil {
+		facts = append(facts, "last progress at "+stamp(at))
+	}
+	if at := status.ExpectedEvacuationFinishTime; at != nil {
+		facts = append(facts, "expected to end at "+stamp(at))
+	}
+	return fmt.Sprintf("%s moves pod %s (%s); %s",
+		inProgress(status.ActiveEvacuatorClass), e.Spec.PodRef.Name, strings.Join(facts, ", "), tryAgain)
+}
+
+func stamp(at *metav1.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// ending tells of an Evacuation that takes no further requests.
+func ending(e *v1alpha1.Evacuation) string {
+	held := ""
+	if len(e.Finalizers) > 0 {
+		held = fmt.Sprintf(" and held by %s", strings.Join(e.Finalizers, ", "))
+	}
+	return fmt.Sprintf("an earlier evacuation of pod %s is being deleted%s; try again when it is gone", e.Spec.PodRef.Name, held)
+}

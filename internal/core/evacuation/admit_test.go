@@ -1,0 +1,159 @@
+package evacuation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+const nowText = "2026-03-01T08:00:00Z"
+
+func noEvacuation(s *evacuation.Snapshot) { s.Evacuation = nil }
+
+func noPod(s *evacuation.Snapshot) { s.Pod, s.Evacuation = nil, nil }
+
+func expected(offset time.Duration) scene {
+	return func(s *evacuation.Snapshot) { s.Evacuation.Status.ExpectedEvacuationFinishTime = at(offset) }
+}
+
+func TestACallOfTheEvictionAPIIsAdmitted(t *testing.T) {
+	mirror := barePod()
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	tests := map[string]struct {
+		snapshot evacuation.Snapshot
+		attempt  string
+	}{
+		"no such pod":                         {snapshot: of(webPod(), noPod)},
+		"no evacuator":                        {snapshot: of(barePod(), noEvacuation)},
+		"no evacuator, and it is evicted":     {snapshot: of(barePod())},
+		"a mirror pod":                        {snapshot: of(mirror, noEvacuation)},
+		"a DaemonSet pod with none but ours":  {snapshot: of(ownedBy("DaemonSet", barePod()), noEvacuation)},
+		"the same under a maintenance":        {snapshot: of(ownedBy("DaemonSet", barePod()), active(v1alpha1.DaemonSetEvacuatorClass, at(0)))},
+		"it terminates":                       {snapshot: of(webPod(), terminating, noEvacuation)},
+		"it has finished":                     {snapshot: of(webPod(), finished, noEvacuation)},
+		"the last evacuator has completed":    {snapshot: of(webPod(), active("backup.example.com", at(0)), completed)},
+		"the last evacuator is silent":        {snapshot: of(webPod(), active("backup.example.com", at(-time.Hour)))},
+		"evicted by a maintenance":            {snapshot: of(webPod(), active("backup.example.com", at(0)), completed, called(-time.Minute), finalizers(ours))},
+		"evicted in the name of its callers":  {of(webPod(), active("backup.example.com", at(0)), completed, called(-time.Minute)), nowText},
+		"the same, noted a moment ago":        {snapshot: of(webPod(), active("backup.example.com", at(0)), completed, called(-29*time.Second))},
+		"the same, not noted for a long time": {of(webPod(), active("backup.example.com", at(0)), completed, called(-time.Hour)), nowText},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot})
+			if diff := cmp.Diff(evacuation.Verdict{Admitted: true, Attempt: tc.attempt}, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestACallForAnotherPodOfTheNameIsAdmitted(t *testing.T) {
+	got := evacuation.Admit(evacuation.Call{Snapshot: of(webPod(), noEvacuation), UID: "another"})
+	if diff := cmp.Diff(evacuation.Verdict{Admitted: true}, got); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+}
+
+func TestACallOfTheEvictionAPIWaits(t *testing.T) {
+	const again = "; try again until the pod is gone"
+	tests := map[string]struct {
+		snapshot evacuation.Snapshot
+		want     evacuation.Verdict
+	}{
+		"a maintenance's evacuator is at it": {
+			of(webPod(), created(-10*time.Minute), active("mover.example.com", at(-time.Minute)), expected(time.Hour)),
+			evacuation.Verdict{
+				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:50:00Z, last progress at 2026-03-01T07:59:00Z, expected to end at 2026-03-01T09:00:00Z)" + again,
+				Attempt: nowText, Join: true,
+			},
+		},
+		"nobody has begun": {
+			of(webPod(), created(-time.Second)),
+			evacuation.Verdict{
+				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:59:59Z, last progress at 2026-03-01T08:00:00Z)" + again,
+				Attempt: nowText, Join: true,
+			},
+		},
+		"nobody has begun and nothing is resolved": {
+			of(webPod(), created(-time.Second), unresolved),
+			evacuation.Verdict{
+				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:59:59Z, last progress at 2026-03-01T08:00:00Z)" + again,
+				Attempt: nowText, Join: true,
+			},
+		},
+		"the next one takes over": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(-time.Hour)), called(-29*time.Second)),
+			evacuation.Verdict{Message: "evacuation in progress: backup.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again},
+		},
+		"its note is old": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), called(-30*time.Second)),
+			evacuation.Verdict{
+				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again,
+				Attempt: nowText,
+			},
+		},
+		"its note is from the future": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), called(time.Hour)),
+			evacuation.Verdict{
+				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again,
+				Attempt: nowText,
+			},
+		},
+		"nobody asked any more, and it may not be cancelled": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), forbidden, finalizers()),
+			evacuation.Verdict{
+				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again,
+				Attempt: nowText, Join: true,
+			},
+		},
+		"an earlier evacuation is going": {
+			of(webPod(), deleted, finalizers("example.com/audit")),
+			evacuation.Verdict{Message: "an earlier evacuation of pod web-0 is being deleted and held by example.com/audit; try again when it is gone"},
+		},
+		"a deleted evacuation for which callers still ask": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), called(0), deleted),
+			evacuation.Verdict{Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			before := tc.snapshot.Evacuation.DeepCopy()
+			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot, UID: tc.snapshot.Pod.UID})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tc.snapshot.Evacuation); diff != "" {
+				t.Errorf("the snapshot was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheFirstCallAsksForAnEvacuation(t *testing.T) {
+	s := of(webPod())
+	want := evacuation.New(s.Pod, v1alpha1.EvictionInstigator, s.Evacuators)
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, nowText)
+	noEvacuation(&s)
+	got := evacuation.Admit(evacuation.Call{Snapshot: s})
+	if diff := cmp.Diff(evacuation.Verdict{
+		Message: "evacuation in progress: mover.example.com is asked to move pod web-0; try again until the pod is gone",
+		Create:  want,
+	}, got); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+}
+
+// A DaemonSet pod that somebody else can move waits for him.
+func TestADaemonSetPodWithAnotherEvacuatorWaits(t *testing.T) {
+	s := of(ownedBy("DaemonSet", webPod()), noEvacuation)
+	if got := evacuation.Admit(evacuation.Call{Snapshot: s}); got.Admitted || got.Create == nil {
+		t.Errorf("verdict %+v, want it to wait", got)
+	}
+}

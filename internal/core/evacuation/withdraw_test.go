@@ -1,0 +1,100 @@
+package evacuation_test
+
+import (
+	"testing"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+const caller = v1alpha1.EvictionInstigator
+
+// called is an evacuation in the name of those who call the eviction API, who
+// last did so at the offset.
+func called(offset time.Duration) scene { return noted(now.Add(offset).Format(time.RFC3339)) }
+
+func noted(attempt string) scene {
+	return func(s *evacuation.Snapshot) {
+		s.Evacuation.Finalizers = []string{caller}
+		s.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation] = attempt
+	}
+}
+
+func created(offset time.Duration) scene {
+	return func(s *evacuation.Snapshot) { s.Evacuation.CreationTimestamp = *at(offset) }
+}
+
+func TestARequestOfTheEvictionAPIIsWithdrawn(t *testing.T) {
+	const long = 5*time.Minute + 30*time.Second
+	withdrawn := func(since string) verdict {
+		return verdict{
+			State: evacuation.StateWithdrawn, Drop: []string{caller}, Events: "EvictionWithdrawn",
+			Message: "Nobody has called the eviction API for pod web-0 since " + since + ", the request is withdrawn.",
+		}
+	}
+	moves := func(lookAgain time.Duration) verdict {
+		return verdict{State: evacuation.StateEvacuating, Message: "Evacuator mover.example.com moves the pod.", LookAgain: lookAgain}
+	}
+	turn := active("mover.example.com", at(0))
+	check(t, map[string]story{
+		"not before its time": {of(webPod(), turn, called(-long+time.Second)), moves(time.Second)},
+		"at its time":         {of(webPod(), turn, called(-long)), withdrawn("2026-03-01T07:54:30Z")},
+		"in spite of other finalizers": {
+			of(webPod(), turn, called(-time.Hour), finalizers(ours, caller, "example.com/audit")), withdrawn("2026-03-01T07:00:00Z"),
+		},
+		"whoever else asks, goes on asking": {
+			of(webPod(), turn, called(-time.Hour), finalizers(ours)),
+			moves(30 * time.Minute),
+		},
+		"before the evacuator's deadline, the sooner counts": {
+			of(webPod(), active("mover.example.com", at(-29*time.Minute)), called(0)), moves(time.Minute),
+		},
+		"also while the eviction is refused": {
+			of(barePod(), called(-long)), withdrawn("2026-03-01T07:54:30Z"),
+		},
+		"until then the eviction goes on": {
+			of(barePod(), called(-time.Minute)),
+			verdict{
+				State: evacuation.StateEvicting, Evict: true, LookAgain: long - time.Minute,
+				Message: "Pod web-0 is evicted: no evacuator is registered on it.",
+			},
+		},
+		"whether its evacuator forbids it or not: that counts afterwards": {
+			of(webPod(), turn, called(-long), forbidden), withdrawn("2026-03-01T07:54:30Z"),
+		},
+		"not while the pod terminates": {
+			of(webPod(), called(-time.Hour), terminating),
+			verdict{State: evacuation.StateTerminating, Message: "Pod web-0 terminates."},
+		},
+		"never noted: from the creation": {
+			of(webPod(), turn, created(-time.Minute), finalizers(caller)), moves(long - time.Minute),
+		},
+		"unreadable: from the creation": {
+			of(webPod(), turn, created(-long), noted("yesterday")), withdrawn("2026-03-01T07:54:30Z"),
+		},
+		"in the future: from the creation": {
+			of(webPod(), turn, created(-long), called(2*time.Minute)), withdrawn("2026-03-01T07:54:30Z"),
+		},
+	})
+}
+
+func TestAWithdrawnRequestLeavesTheRestToOthers(t *testing.T) {
+	turn := active("mover.example.com", at(0))
+	for name, tc := range map[string]struct {
+		snapshot evacuation.Snapshot
+		want     evacuation.State
+	}{
+		"nobody asks":             {of(webPod(), turn, called(-time.Hour)), evacuation.StateCancelled},
+		"a maintenance asks":      {of(webPod(), turn, called(-time.Hour), finalizers(ours, caller)), evacuation.StateEvacuating},
+		"it may not be cancelled": {of(webPod(), turn, called(-time.Hour), forbidden), evacuation.StateForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tc.snapshot
+			s.Evacuation.Finalizers = without(s.Evacuation.Finalizers, evacuation.Decide(s).DropFinalizers)
+			if got := evacuation.Decide(s).State; got != tc.want {
+				t.Errorf("the evacuation is then %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
