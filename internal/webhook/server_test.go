@@ -1,0 +1,93 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(cluster.Main(m))
+}
+
+// started is the one webhook server of this process; it ends with it.
+var started struct {
+	once    sync.Once
+	address string
+}
+
+// newAPI returns a real API server that asks our webhooks, all of which run in
+// this process under a manager without controllers. Tests share it.
+func newAPI(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	started.once.Do(func() { serve(t, c) })
+	if started.address == "" {
+		t.Fatal("the webhooks did not start, see the first test")
+	}
+	return c
+}
+
+func serve(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", c.WebhookPort(t))
+	consistent := true
+	mgr, err := manager.New(c.Config, manager.Options{
+		Scheme:  c.Client.Scheme(),
+		Cache:   kube.CacheOptions(),
+		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatalf("set up the manager: %v", err)
+	}
+	ctx := context.WithoutCancel(t.Context())
+	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Add(mgr, Options{Address: address, Namespace: sandbox.ManagerNamespace, Surge: surge.Annotated}); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	cluster.Eventually(t, "the API server to call our webhooks", time.Minute, func(ctx context.Context) (string, bool) {
+		select {
+		case err := <-ended:
+			t.Fatalf("the manager has ended: %v", err)
+		default:
+		}
+		err := c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
+		return fmt.Sprint(err), err == nil
+	})
+	started.address = address
+}
+
+// maintenanceOf is a maintenance of named nodes.
+func maintenanceOf(name string, nodes ...string) *v1alpha1.NodeMaintenance {
+	return &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodeMaintenanceSpec{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes},
+			}},
+		}}},
+	}
+}

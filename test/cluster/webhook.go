@@ -1,0 +1,25 @@
+package cluster
+
+import (
+	"net"
+	"testing"
+)
+
+// WebhookPort has the API server ask a webhook server of the test, which is to
+// listen at this free port of 127.0.0.1. Its certificate goes into the chart's
+// Secret, in the namespace of the manager.
+func (c *Cluster) WebhookPort(t testing.TB) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	if err := listener.Close(); err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	if err := c.plane.InstallAdmission(t.Context(), port); err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
