@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -25,21 +27,34 @@ type Endpoints struct {
 // WatchEndpoints begins to watch a Service.
 func (c *Cluster) WatchEndpoints(t testing.TB, service client.ObjectKey) *Endpoints {
 	t.Helper()
-	options := []client.ListOption{
-		client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name},
-	}
 	list := &discoveryv1.EndpointSliceList{}
-	if err := c.Client.List(t.Context(), list, options...); err != nil {
+	if err := c.Client.List(t.Context(), list, slicesOf(service)...); err != nil {
 		t.Fatalf("list endpoint slices: %v", err)
 	}
-	e := &Endpoints{service: service, slices: map[string]*discoveryv1.EndpointSlice{}}
+	e := &Endpoints{service: service, slices: map[string]*discoveryv1.EndpointSlice{}, least: math.MaxInt}
 	for i := range list.Items {
 		e.slices[list.Items[i].Name] = &list.Items[i]
 	}
-	e.least = len(e.ready())
 	e.note()
-	e.follower = c.Follow(t, list, e.see, options...)
+	e.follower = c.Follow(t, list, e.see, slicesOf(service)...)
 	return e
+}
+
+// ReadyEndpoints is how many ready endpoints a Service has now.
+func (c *Cluster) ReadyEndpoints(ctx context.Context, service client.ObjectKey) (int, error) {
+	list := &discoveryv1.EndpointSliceList{}
+	err := c.Client.List(ctx, list, slicesOf(service)...)
+	var all []string
+	for i := range list.Items {
+		all = append(all, readyIn(&list.Items[i])...)
+	}
+	return len(distinct(all)), err
+}
+
+func slicesOf(service client.ObjectKey) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name},
+	}
 }
 
 // Stop ends the watch and returns the lowest number of ready endpoints that the
@@ -71,30 +86,37 @@ func (e *Endpoints) see(kind watch.EventType, object client.Object) {
 	default:
 		e.slices[slice.Name] = slice
 	}
-	e.least = min(e.least, len(e.ready()))
 	e.note()
 }
 
 func (e *Endpoints) note() {
-	ready := e.ready()
+	var all []string
+	for _, slice := range e.slices {
+		all = append(all, readyIn(slice)...)
+	}
+	ready := distinct(all)
+	e.least = min(e.least, len(ready))
 	e.history = append(e.history, fmt.Sprintf("%s %d ready: %s", time.Now().Format("15:04:05.000"), len(ready), strings.Join(ready, ", ")))
 }
 
-// ready are the addresses that are ready and who has them.
-func (e *Endpoints) ready() []string {
+// readyIn are the addresses that are ready and who has them.
+func readyIn(slice *discoveryv1.EndpointSlice) []string {
 	var ready []string
-	for _, slice := range e.slices {
-		for _, endpoint := range slice.Endpoints {
-			if endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
-				continue
-			}
-			who := strings.Join(endpoint.Addresses, "/")
-			if endpoint.TargetRef != nil {
-				who += " " + endpoint.TargetRef.Name
-			}
-			ready = append(ready, who)
+	for _, endpoint := range slice.Endpoints {
+		if endpoint.Conditions.Ready != nil && !*endpoint.Conditions.Ready {
+			continue
 		}
+		who := strings.Join(endpoint.Addresses, "/")
+		if endpoint.TargetRef != nil {
+			who += " " + endpoint.TargetRef.Name
+		}
+		ready = append(ready, who)
 	}
-	slices.Sort(ready)
-	return slices.Compact(ready)
+	return ready
+}
+
+// distinct counts an address once that two slices hold, as a proxy does.
+func distinct(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
 }
