@@ -44,19 +44,25 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 				now := shown(t)
 				return fmt.Sprintf("until %s", now.NotAfter), !now.Equal(before) && time.Until(now.NotAfter) > 300*24*time.Hour
 			})
-			ready := &readiness{reader: c.Client, address: started.address, dnsName: dnsName(sandbox.ManagerNamespace)}
-			cluster.Eventually(t, "the webhooks to be ready and called", 30*time.Second, func(ctx context.Context) (string, bool) {
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
-				if err == nil {
-					err = ready.check(request)
-				}
-				if err == nil {
-					err = c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
-				}
-				return fmt.Sprint(err), err == nil
-			})
+			awaitCalled(t, c)
 		})
 	}
+}
+
+// awaitCalled waits until we say that we are ready and the API server agrees.
+func awaitCalled(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	ready := &readiness{reader: c.Client, address: started.address, dnsName: dnsName(sandbox.ManagerNamespace)}
+	cluster.Eventually(t, "the webhooks to be ready and called", 30*time.Second, func(ctx context.Context) (string, bool) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
+		if err == nil {
+			err = ready.check(request)
+		}
+		if err == nil {
+			err = c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
+		}
+		return fmt.Sprint(err), err == nil
+	})
 }
 
 // shown is the certificate that the server shows.

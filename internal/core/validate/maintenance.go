@@ -63,9 +63,9 @@ func (c MaintenanceChange) Warnings() []string {
 	case len(matching) == 0:
 		return []string{"spec.nodeSelector matches no node now; nodes that it matches later are taken into maintenance as they come"}
 	case len(matching) == len(c.Nodes):
-		return []string{fmt.Sprintf("spec.nodeSelector matches all %d nodes of the cluster; while they are drained no node is left for their pods", len(c.Nodes))}
+		return []string{fmt.Sprintf("spec.nodeSelector matches every node of the cluster (%d); while they are drained no node is left for their pods", len(c.Nodes))}
 	case all > 0 && selected == all:
-		return []string{fmt.Sprintf("spec.nodeSelector matches all %d control-plane nodes; drain them one after the other to keep the control plane available", all)}
+		return []string{fmt.Sprintf("spec.nodeSelector matches every control-plane node (%d); drain them one after the other to keep the control plane available", all)}
 	}
 	return nil
 }

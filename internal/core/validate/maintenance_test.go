@@ -1,0 +1,164 @@
+package validate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/validate"
+)
+
+// fleet are two nodes of the control plane, cp-1 and cp-2, and three others.
+func fleet() []*corev1.Node {
+	var nodes []*corev1.Node
+	for _, name := range []string{"w-2", "cp-1", "w-1", "cp-2", "w-3"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			"rack": name[len(name)-1:], corev1.LabelHostname: name,
+		}}}
+		if strings.HasPrefix(name, "cp-") {
+			node.Labels["node-role.kubernetes.io/control-plane"] = ""
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// of is a maintenance of the nodes with one of these values of a label.
+func of(stage v1alpha1.NodeMaintenanceStage, key string, values ...string) *v1alpha1.NodeMaintenance {
+	return &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{
+		Stage: stage,
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}},
+		}}},
+	}}
+}
+
+func everything(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
+	return of(stage, "rack", "1", "2", "3")
+}
+
+func TestAffectedNodes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		old, new *v1alpha1.NodeMaintenance
+		want     []string
+	}{
+		"created":                      {nil, of("Idle", "rack", "1"), []string{"cp-1", "w-1"}},
+		"deleted":                      {of("Drain", "rack", "2"), nil, []string{"cp-2", "w-2"}},
+		"selects others than before":   {of("Drain", "rack", "1"), of("Drain", "rack", "3"), []string{"cp-1", "w-1", "w-3"}},
+		"selects some of those before": {of("Drain", "rack", "1"), of("Drain", corev1.LabelHostname, "w-1"), []string{"cp-1", "w-1"}},
+		"selects nothing":              {nil, of("Drain", "rack", "9"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.Affected()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("affected nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestASelectorThatCannotBeReadIsNamed(t *testing.T) {
+	broken := of("Drain", "rack", "1")
+	broken.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
+	for name, change := range map[string]validate.MaintenanceChange{
+		"in what was there":    {Old: broken, Nodes: fleet()},
+		"in what is to be":     {New: broken, Nodes: fleet()},
+		"no selector whatever": {New: &v1alpha1.NodeMaintenance{}, Nodes: fleet()},
+	} {
+		if _, err := change.Affected(); err == nil || !strings.Contains(err.Error(), "spec.nodeSelector") {
+			t.Errorf("%s: error %v, want one that names spec.nodeSelector", name, err)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	const (
+		all  = "spec.nodeSelector matches every node of the cluster (5); while they are drained no node is left for their pods"
+		cps  = "spec.nodeSelector matches every control-plane node (2); drain them one after the other to keep the control plane available"
+		none = "spec.nodeSelector matches no node now; nodes that it matches later are taken into maintenance as they come"
+	)
+	leaving := everything("Drain")
+	leaving.DeletionTimestamp = &metav1.Time{}
+	relabelled := everything("Drain")
+	relabelled.Labels = map[string]string{"team": "infra"}
+	for name, tt := range map[string]struct {
+		old, new *v1alpha1.NodeMaintenance
+		nodes    []*corev1.Node
+		want     []string
+	}{
+		"one rack":                    {nil, of("Drain", "rack", "1"), fleet(), nil},
+		"all nodes":                   {nil, everything("Drain"), fleet(), []string{all}},
+		"all nodes, only announced":   {nil, everything("Idle"), fleet(), []string{all}},
+		"all of the control plane":    {nil, of("Drain", corev1.LabelHostname, "cp-1", "cp-2", "w-1"), fleet(), []string{cps}},
+		"half of the control plane":   {nil, of("Drain", corev1.LabelHostname, "cp-1", "w-1"), fleet(), nil},
+		"no node":                     {nil, of("Drain", "rack", "9"), fleet(), []string{none}},
+		"no node in an empty cluster": {nil, everything("Drain"), nil, []string{none}},
+		"a cluster without control plane": {nil, of("Drain", "rack", "2"), fleet()[:1:1], []string{
+			"spec.nodeSelector matches every node of the cluster (1); while they are drained no node is left for their pods",
+		}},
+		"the next stage":          {everything("Cordon"), everything("Drain"), fleet(), []string{all}},
+		"another selector":        {of("Drain", "rack", "1"), everything("Drain"), fleet(), []string{all}},
+		"neither stage nor nodes": {everything("Drain"), relabelled, fleet(), nil},
+		"completed":               {everything("Drain"), everything("Complete"), fleet(), nil},
+		"deleted":                 {everything("Drain"), nil, fleet(), nil},
+		"changed on its way out":  {everything("Cordon"), leaving, fleet(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: tt.nodes}.Warnings()
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNodeRights(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rights validate.NodeRights
+		enough bool
+		want   string
+	}{
+		"every node is allowed": {validate.NodeRights{User: "jane", Affected: 2}, false, ""},
+		"no node yet": {
+			validate.NodeRights{User: "jane", Why: "RBAC: no"}, false,
+			`user "jane" may not delete nodes (RBAC: no), and a NodeMaintenance that matches no node now will drain nodes that come later: ` +
+				`ask for the verb "delete" on nodes in the whole cluster, or select nodes that exist`,
+		},
+		"one node": {
+			validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}}, false,
+			`user "jane" may not delete node a, and only who may delete a node may have it drained: ` +
+				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
+		},
+		"three nodes": {
+			validate.NodeRights{User: "jane", Affected: 3, Refused: []string{"a", "b", "c"}}, false,
+			`user "jane" may not delete nodes a, b, c, and only who may delete a node may have it drained: ` +
+				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
+		},
+		"more nodes": {
+			validate.NodeRights{User: "jane", Affected: 5, Refused: []string{"a", "b", "c", "d", "e"}, Why: "because"}, true,
+			`user "jane" may not delete nodes a, b, c and 2 more (because), and only who may delete a node may have it drained: ` +
+				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
+		},
+		"more nodes than were asked for": {
+			validate.NodeRights{User: "jane", Affected: 500, Unknown: 400, Refused: []string{"a", "b", "c", "d", "e"}}, true,
+			`user "jane" may not delete nodes a, b, c and at least 2 more of the 500 that are selected, and only who may delete a node may have it drained: ` +
+				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tt.rights.Refusal(); got != tt.want {
+				t.Errorf("refusal\n%s, want\n%s", got, tt.want)
+			}
+			if got := tt.rights.Enough(); got != tt.enough {
+				t.Errorf("enough is %v, want %v", got, tt.enough)
+			}
+		})
+	}
+}
