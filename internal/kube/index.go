@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // The field indexes that the shells read by.
@@ -19,6 +21,9 @@ const (
 	// OwnerField finds what a controller of the group apps owns, by its UID: the
 	// pods of a ReplicaSet, the ReplicaSets of a Deployment.
 	OwnerField = "ebbtide.dev/owner"
+	// PodSurgeField finds the pods that carry an annotation of the surge
+	// evacuator, by "true".
+	PodSurgeField = "ebbtide.dev/surging"
 )
 
 // IndexFields adds the field indexes that the shells read by. Call it before
@@ -34,6 +39,7 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.Pod{}, PodNodeField, PodNode},
 		{&corev1.Pod{}, PodHeldNodeField, PodHeldNode},
 		{&corev1.Pod{}, OwnerField, Owner},
+		{&corev1.Pod{}, PodSurgeField, PodSurge},
 		{&appsv1.ReplicaSet{}, OwnerField, Owner},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.extract); err != nil {
@@ -62,6 +68,15 @@ func PodHeldNode(object client.Object) []string {
 		return []string{node}
 	}
 	return nil
+}
+
+// PodSurge extracts PodSurgeField; other pods are in no index.
+func PodSurge(object client.Object) []string {
+	annotations := object.GetAnnotations()
+	if annotations[v1alpha1.SurgeAnnotation] == "" && annotations[v1alpha1.SurgeReplacementAnnotation] == "" {
+		return nil
+	}
+	return []string{"true"}
 }
 
 // Owner extracts OwnerField.

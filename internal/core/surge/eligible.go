@@ -1,10 +1,16 @@
 // Package surge decides how the pods of one Deployment are evacuated without a
-// moment in which fewer of them serve: a pod is taken out of its ReplicaSet, by
-// its pod-template-hash label, and goes on serving while the ReplicaSet, whose
-// replicas nobody touches, creates its replacement elsewhere; only then it may
-// be evicted.
+// moment in which fewer of them serve: a pod is detached, which takes it out of
+// its ReplicaSet by its pod-template-hash label, and goes on serving while the
+// ReplicaSet creates its replacement elsewhere; only then it may be evicted.
 //
-// It refuses Deployments that may not run one pod more than usual.
+// It refuses Deployments that may not run one pod more than usual, and gives a
+// pod back that is not replaced in time or that nobody wants gone any more.
+//
+// Invariants: replicas is never written; at most maxSurge pods of a Deployment
+// are detached at a time; a detached pod carries the record of what it was until
+// it has a ReplicaSet again, so that nothing else has to be remembered and no
+// pod is left to nobody; only the very pod, by UID, and only one that no
+// ReplicaSet can take back, is ever deleted.
 package surge
 
 import (
@@ -80,4 +86,16 @@ func hostPort(spec *corev1.PodSpec) int32 {
 		}
 	}
 	return 0
+}
+
+// exclusive says which volume only one node can mount; empty if there is none.
+func exclusive(claims []*corev1.PersistentVolumeClaim) string {
+	for _, claim := range claims {
+		for _, mode := range claim.Spec.AccessModes {
+			if mode == corev1.ReadWriteOnce || mode == corev1.ReadWriteOncePod {
+				return fmt.Sprintf("only one node can mount its volume claim %s, which is %s", claim.Name, mode)
+			}
+		}
+	}
+	return ""
 }

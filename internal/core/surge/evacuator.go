@@ -41,21 +41,35 @@ const annotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacu
 // ours where its Deployment, or the mode, registers it. The Deployment is nil if
 // the pod belongs to none.
 func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1alpha1.Evacuator, []podclass.Problem) {
-	value, onPod := pod.Annotations[annotation]
+	_, onPod := pod.Annotations[annotation]
 	switch {
 	case mode == Off && onPod:
 		return off(pod)
-	case onPod, mode == Off, deployment == nil:
+	case onPod, mode == Off:
 		return podclass.Evacuators(pod)
 	}
-	value, onDeployment := deployment.Annotations[annotation]
-	if !onDeployment && mode == Auto && Ineligible(deployment) == "" {
-		value, onDeployment = fmt.Sprintf("%d/%s", v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole), true
-	}
-	if !onDeployment {
+	value, registered := registration(pod, deployment, mode)
+	if !registered {
 		return podclass.Evacuators(pod)
 	}
 	return podclass.Evacuators(with(pod, func(annotations map[string]string) { annotations[annotation] = value }))
+}
+
+// registration is the value of our annotation that a pod has by its Deployment
+// or by the mode. A detached pod, which belongs to no Deployment for the moment,
+// is ours to the end.
+func registration(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) (value string, registered bool) {
+	ours := fmt.Sprintf("%d/%s", v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
+	if Detached(pod) {
+		return ours, true
+	}
+	if deployment == nil {
+		return "", false
+	}
+	if value, registered = deployment.Annotations[annotation]; registered {
+		return value, true
+	}
+	return ours, mode == Auto && Ineligible(deployment) == ""
 }
 
 // off leaves our class out and says so.

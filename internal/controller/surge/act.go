@@ -1,0 +1,83 @@
+package surge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	core "ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+// act makes every move, one after the other. A move that fails holds up no
+// other; one that was decided on old state is decided again, because the newer
+// state is an event.
+func (r *reconciler) act(ctx context.Context, decision core.Decision) error {
+	var failed []error
+	for _, move := range decision.Moves {
+		err := r.move(ctx, move)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
+			continue
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// move does the writes of one move in their order, up to the first that fails.
+func (r *reconciler) move(ctx context.Context, move core.Move) error {
+	for i := range move {
+		if err := r.write(ctx, &move[i]); err != nil {
+			return err
+		}
+		r.tell(ctx, &move[i])
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=patch;delete
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
+
+func (r *reconciler) write(ctx context.Context, w *core.Write) error {
+	switch {
+	case w.Evacuation != nil:
+		changed := w.Evacuation.DeepCopy()
+		changed.Status = *w.Status
+		if err := r.client.Status().Patch(ctx, changed, sameVersion(w.Evacuation)); err != nil {
+			return fmt.Errorf("write the status of evacuation %s: %w", w.Evacuation.Name, err)
+		}
+	case w.Changed != nil:
+		if err := r.client.Patch(ctx, w.Changed.DeepCopy(), sameVersion(w.Pod)); err != nil {
+			return fmt.Errorf("change pod %s: %w", w.Pod.Name, err)
+		}
+	default:
+		if err := r.client.Delete(ctx, w.Pod.DeepCopy(), client.Preconditions{UID: &w.Pod.UID}); err != nil {
+			return fmt.Errorf("delete pod %s: %w", w.Pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// tell makes a write known that has succeeded.
+func (r *reconciler) tell(ctx context.Context, w *core.Write) {
+	logger := log.FromContext(ctx)
+	if w.Pod != nil {
+		logger = logger.WithValues("pod", w.Pod.Name, "node", w.Pod.Spec.NodeName)
+	} else {
+		logger = logger.WithValues("pod", w.Evacuation.Spec.PodRef.Name)
+	}
+	logger.Info("Surged", "message", w.Message)
+	if w.Result != "" {
+		r.metrics.surges.WithLabelValues(string(w.Result)).Inc()
+	}
+	r.emit(w.Events...)
+}
+
+// sameVersion refuses the write if the object has changed: others write to it too.
+func sameVersion(object client.Object) client.Patch {
+	return client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
+}

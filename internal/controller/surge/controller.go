@@ -1,0 +1,113 @@
+// Package surge replaces pods of Deployments before they are evicted: it is the
+// evacuator of the class deployment.apps.k8s.io.
+//
+// What happens is decided in core/surge, for one Deployment at a time. All that
+// has to be remembered is in the annotations of the pods and in the
+// Evacuations; what is kept in memory only says which events to drop.
+package surge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/internal/core/event"
+	core "ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// workers is how many Deployments are worked on at the same time.
+	workers = 16
+	// staleRetry is how soon a cache that is behind is read again.
+	staleRetry = 100 * time.Millisecond
+)
+
+// Options configures the controller.
+type Options struct {
+	// Surge says which Deployments surge. With surge.Off, pods that are detached
+	// already are given back. Defaults to surge.Annotated.
+	Surge core.Mode
+}
+
+// item is what is worked on: a Deployment by its UID, or an Evacuation of which
+// is not known yet whose pod it is about, without one.
+type item struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+type reconciler struct {
+	// client reads from the cache, live from the API server.
+	client client.Client
+	live   client.Reader
+	// emit publishes events, each on the object that it is about.
+	emit    func(...event.Event)
+	clock   clock.PassiveClock
+	mode    core.Mode
+	metrics *metrics
+	busy    *busy
+	// wake has an item reconciled.
+	wake func(item)
+}
+
+// Add registers the controller with a manager whose client reads from a cache
+// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
+//
+// Errors: a watch cannot be set up, or the controller was added before.
+func Add(mgr manager.Manager, options Options) error {
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
+		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(),
+	}
+	c, err := controller.NewTyped("surge", mgr, controller.TypedOptions[item]{
+		Reconciler: r, MaxConcurrentReconciles: workers,
+		RateLimiter: workqueue.DefaultTypedControllerRateLimiter[item](),
+	})
+	if err != nil {
+		return fmt.Errorf("add the surge controller: %w", err)
+	}
+	for _, source := range r.sources(mgr.GetCache()) {
+		if err := c.Watch(source); err != nil {
+			return fmt.Errorf("watch for the surge controller: %w", err)
+		}
+	}
+	return nil
+}
+
+// Reconcile takes the pods of one Deployment one step further.
+func (r *reconciler) Reconcile(ctx context.Context, it item) (reconcile.Result, error) {
+	decision, unread, err := r.decide(ctx, it)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := errors.Join(unread, r.act(ctx, decision)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
+}
+
+// decide observes and decides. What could not be read of a Deployment's claims
+// is part of the decision, and is returned to be read again.
+func (r *reconciler) decide(ctx context.Context, it item) (decision core.Decision, unread, err error) {
+	if it.uid == "" {
+		decision, err = r.decideAlone(ctx, it)
+		return decision, nil, err
+	}
+	snapshot, unread, err := r.observe(ctx, it)
+	if err != nil {
+		return core.Decision{}, nil, fmt.Errorf("observe: %w", err)
+	}
+	return core.Decide(snapshot), unread, nil
+}

@@ -1,0 +1,88 @@
+package surge
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+// leads says which item an object is about, if any.
+type leads[T client.Object] func(ctx context.Context, object T) (item, bool)
+
+func (r *reconciler) sources(c cache.Cache) []source.TypedSource[item] {
+	return []source.TypedSource[item]{
+		source.TypedFunc[item](func(_ context.Context, q workqueue.TypedRateLimitingInterface[item]) error {
+			r.wake = q.Add
+			return nil
+		}),
+		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.ofEvacuation)),
+		source.TypedKind(c, &appsv1.Deployment{}, handlerOf(r.ofDeployment)),
+		source.TypedKind(c, &appsv1.ReplicaSet{}, handlerOf(r.ofReplicaSet)),
+		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.ofPod)),
+	}
+}
+
+// handlerOf follows an object to what it was and what it is about.
+func handlerOf[T client.Object](follow leads[T]) handler.TypedEventHandler[T, item] {
+	type queue = workqueue.TypedRateLimitingInterface[item]
+	enqueue := func(ctx context.Context, q queue, object T) {
+		if it, found := follow(ctx, object); found {
+			q.Add(it)
+		}
+	}
+	return handler.TypedFuncs[T, item]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			enqueue(ctx, q, e.ObjectOld)
+			enqueue(ctx, q, e.ObjectNew)
+		},
+	}
+}
+
+// ofEvacuation: those whose turn is or was ours, and those of detached pods.
+func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation) (item, bool) {
+	ours := e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass
+	pod := &corev1.Pod{}
+	err := r.client.Get(ctx, podOf(e), pod, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err == nil && (ours || core.Detached(pod)) {
+		if it, err := deploymentOf(ctx, r.client, pod); err == nil && it.uid != "" {
+			return it, true
+		}
+	}
+	return item{NamespacedName: client.ObjectKeyFromObject(e)}, ours
+}
+
+func (r *reconciler) ofDeployment(_ context.Context, d *appsv1.Deployment) (item, bool) {
+	return r.busy.with(d.UID)
+}
+
+func (r *reconciler) ofReplicaSet(_ context.Context, set *appsv1.ReplicaSet) (item, bool) {
+	owner := metav1.GetControllerOfNoCopy(set)
+	if owner == nil {
+		return r.busy.with(set.UID)
+	}
+	return r.busy.with(owner.UID)
+}
+
+func (r *reconciler) ofPod(_ context.Context, pod *corev1.Pod) (item, bool) {
+	if named, ok := core.DeploymentOf(pod); ok {
+		return itemOf(pod.Namespace, named), true
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return item{}, false
+	}
+	return r.busy.with(owner.UID)
+}

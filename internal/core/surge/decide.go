@@ -1,0 +1,253 @@
+package surge
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// defaultPatience is how long a Deployment that does not say waits for a pod.
+const defaultPatience = 600 * time.Second
+
+// Decide returns what happens next to the pods of a Deployment.
+func Decide(s Snapshot) Decision {
+	p := newPass(s)
+	for _, d := range p.detached {
+		p.goOn(d)
+	}
+	for _, e := range p.waiting() {
+		p.begin(e)
+	}
+	for _, pod := range s.Pods {
+		p.settleMark(pod)
+	}
+	return p.decision
+}
+
+// pass is one decision in the making.
+type pass struct {
+	Snapshot
+	sets map[types.UID]*appsv1.ReplicaSet
+	// wanted are the evacuations that somebody asks for, by the pod's UID.
+	wanted map[types.UID]*v1alpha1.Evacuation
+	// detached are the pods with a record, the oldest record first.
+	detached []detachedPod
+	// leaving are detached pods that are replaced: they serve no more.
+	leaving map[types.UID]bool
+	// marked are the pods that were chosen to make room, by the pod they make it for.
+	marked map[types.UID]types.UID
+
+	decision Decision
+}
+
+type detachedPod struct {
+	pod    *corev1.Pod
+	record Record
+}
+
+// returned means that the pod has its label again and waits for its ReplicaSet.
+func (d detachedPod) returned() bool {
+	return d.pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == d.record.Hash
+}
+
+func newPass(s Snapshot) *pass {
+	p := &pass{
+		Snapshot: s, sets: map[types.UID]*appsv1.ReplicaSet{}, wanted: map[types.UID]*v1alpha1.Evacuation{},
+		leaving: map[types.UID]bool{}, marked: map[types.UID]types.UID{},
+	}
+	for _, set := range s.ReplicaSets {
+		p.sets[set.UID] = set
+	}
+	for _, e := range s.Evacuations {
+		if len(evacuation.Instigators(e)) > 0 {
+			p.wanted[e.Spec.PodRef.UID] = e
+		}
+	}
+	for _, pod := range s.Pods {
+		if record, ok := recordOf(pod); ok {
+			p.detached = append(p.detached, detachedPod{pod, record})
+			e := p.wanted[pod.UID]
+			p.leaving[pod.UID] = e != nil && e.Status.ActiveEvacuatorClass != "" && !ourTurn(e)
+		}
+		if mark, ok := markOf(pod); ok {
+			p.marked[mark.For] = pod.UID
+		}
+	}
+	slices.SortFunc(p.detached, func(a, b detachedPod) int {
+		return cmp.Or(a.record.Since.Compare(b.record.Since.Time), cmp.Compare(a.pod.Name, b.pod.Name))
+	})
+	return p
+}
+
+// ourTurn tells whether we are the ones who move the pod now.
+func ourTurn(e *v1alpha1.Evacuation) bool {
+	return e != nil && e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
+}
+
+// goOn decides about a pod that has a record.
+func (p *pass) goOn(d detachedPod) {
+	e := p.wanted[d.pod.UID]
+	switch {
+	case d.pod.DeletionTimestamp != nil:
+	case podclass.Terminal(d.pod):
+		p.add(remove(d.pod, "", "it has finished, and no ReplicaSet cleans it up"))
+	case d.returned() && podclass.Owner(d.pod) != nil:
+		p.add(Write{Pod: d.pod, Changed: dropRecord(d.pod), Message: "The pod is back in its ReplicaSet."})
+	case d.returned() && p.home(d) != nil: // It is taken back any moment.
+	case e == nil:
+		p.giveBack(d, Cancelled, "nobody asks for its evacuation any more")
+	case p.home(d) == nil:
+		p.finish(d, e, Refused, fmt.Sprintf("ReplicaSet %s is gone, nobody replaces pod %s any more.", d.record.ReplicaSet.Name, d.pod.Name))
+	case p.Mode == Off && ourTurn(e):
+		p.finish(d, e, Refused, fmt.Sprintf("Pod %s goes back to ReplicaSet %s: %s.", d.pod.Name, d.record.ReplicaSet.Name, switchedOff))
+		p.giveBack(d, "", switchedOff)
+	case p.Deployment == nil:
+		p.finish(d, e, Refused, fmt.Sprintf("Deployment %s is gone, pod %s is not replaced any more.", p.Name, d.pod.Name))
+	default:
+		p.await(d, e)
+	}
+}
+
+const switchedOff = "surging is switched off"
+
+// await waits for the replacement of a pod, for as long as the Deployment would.
+func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
+	others := p.availableBut(d.pod)
+	need := min(d.record.Need, replicas(p.Deployment))
+	if others >= need {
+		p.leaving[d.pod.UID] = true
+		p.finish(d, e, Completed, p.replacedMessage(d, others, need))
+		return
+	}
+	patience := patience(p.Deployment)
+	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 {
+		p.lookAgain(left)
+		p.report(e, fmt.Sprintf("Pod %s serves on until it is replaced", d.pod.Name), p.awaitedMessage(d, others, need))
+		return
+	}
+	p.finish(d, e, GaveUp, p.gaveUpMessage(d, patience))
+	p.giveBack(d, "", fmt.Sprintf("no replacement was available within %s", patience))
+}
+
+// finish ends our turn if it is ours.
+func (p *pass) finish(d detachedPod, e *v1alpha1.Evacuation, result Result, message string) {
+	if !ourTurn(e) {
+		return
+	}
+	var events []event.Event
+	if result != Completed {
+		events = append(events, event.NotSurged(e, message))
+	}
+	p.leaving[d.pod.UID] = true
+	p.add(complete(p.Now, e, result, message, events...))
+}
+
+// giveBack returns a pod to its ReplicaSet, and first makes sure that it is the
+// newcomer that has to go for it. Without a ReplicaSet, the pod goes itself.
+func (p *pass) giveBack(d detachedPod, result Result, why string) {
+	home := p.home(d)
+	if home == nil {
+		p.add(remove(d.pod, result, fmt.Sprintf("%s, and its ReplicaSet %s is gone", why, d.record.ReplicaSet.Name)))
+		return
+	}
+	message := fmt.Sprintf("Goes back to ReplicaSet %s: %s.", home.Name, why)
+	p.add(append(p.makeRoom(d, home), Write{
+		Pod: d.pod, Changed: giveBackLabel(d.pod, d.record), Message: message, Result: result,
+		Events: []event.Event{event.PodGivenBack(d.pod, message)},
+	})...)
+}
+
+// makeRoom marks the newest pod of the ReplicaSet as the one to go.
+func (p *pass) makeRoom(d detachedPod, home *appsv1.ReplicaSet) []Write {
+	owned := p.ownedBy(home)
+	if _, made := p.marked[d.pod.UID]; made || len(owned) < int(wantedBy(home)) {
+		return nil
+	}
+	lowest := deletionCost(d.pod)
+	var newcomer *corev1.Pod
+	for _, pod := range owned {
+		lowest = min(lowest, deletionCost(pod))
+		if p.mayMakeRoom(pod) && (newcomer == nil || newest(pod, newcomer) < 0) {
+			newcomer = pod
+		}
+	}
+	if newcomer == nil {
+		return nil
+	}
+	p.marked[d.pod.UID] = newcomer.UID
+	record := replacement{Deployment: d.record.Deployment, For: d.pod.UID}
+	return []Write{{
+		Pod: newcomer, Changed: mark(newcomer, record, max(lowest, math.MinInt32+1)-1),
+		Message: fmt.Sprintf("Makes room for pod %s.", d.pod.Name),
+	}}
+}
+
+// mayMakeRoom leaves out pods with a part of their own in this.
+func (p *pass) mayMakeRoom(pod *corev1.Pod) bool {
+	for _, taken := range p.marked {
+		if taken == pod.UID {
+			return false
+		}
+	}
+	return p.wanted[pod.UID] == nil && !Detached(pod)
+}
+
+// settleMark takes the mark off a pod that has outlived its purpose: the pod
+// that it was to make room for is back or gone, and the ReplicaSet has no pod
+// too many.
+func (p *pass) settleMark(pod *corev1.Pod) {
+	mark, ok := markOf(pod)
+	if !ok || pod.DeletionTimestamp != nil || p.awaitsRoom(mark.For) {
+		return
+	}
+	owner := podclass.Owner(pod)
+	if owner != nil {
+		if set := p.sets[owner.UID]; set != nil && len(p.ownedBy(set)) > int(wantedBy(set)) {
+			return
+		}
+	}
+	p.add(Write{Pod: pod, Changed: unmark(pod, mark), Message: "Was not needed to make room."})
+}
+
+// awaitsRoom tells whether a pod is still on its way back, or may be.
+func (p *pass) awaitsRoom(uid types.UID) bool {
+	return slices.ContainsFunc(p.detached, func(d detachedPod) bool {
+		return d.pod.UID == uid && !(d.returned() && podclass.Owner(d.pod) != nil)
+	})
+}
+
+// remove deletes a pod that no ReplicaSet would ever take back.
+func remove(pod *corev1.Pod, result Result, why string) Write {
+	message := fmt.Sprintf("Detached pod %s is deleted: %s.", pod.Name, why)
+	return Write{Pod: pod, Message: message, Result: result, Events: []event.Event{event.DetachedPodDeleted(pod, message)}}
+}
+
+// home is the ReplicaSet that a pod may go back to; nil if it is gone.
+func (p *pass) home(d detachedPod) *appsv1.ReplicaSet {
+	set := p.sets[d.record.ReplicaSet.UID]
+	if set == nil || set.DeletionTimestamp != nil {
+		return nil
+	}
+	return set
+}
+
+func (p *pass) add(writes ...Write) {
+	p.decision.Moves = append(p.decision.Moves, Move(writes))
+}
+
+func (p *pass) lookAgain(after time.Duration) {
+	if after > 0 && (p.decision.RequeueAfter == 0 || after < p.decision.RequeueAfter) {
+		p.decision.RequeueAfter = after
+	}
+}

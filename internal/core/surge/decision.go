@@ -1,0 +1,81 @@
+package surge
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// Snapshot is everything that is decided on about one Deployment. It is never
+// changed by Decide.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Mode says whether anything may be detached.
+	Mode Mode
+	// Name is that of the Deployment.
+	Name string
+	// Deployment is nil if it is gone.
+	Deployment *appsv1.Deployment
+	// ReplicaSets are the Deployment's, and those that its detached pods came from.
+	ReplicaSets []*appsv1.ReplicaSet
+	// Pods are those of its ReplicaSets, and those with an annotation of ours
+	// that names this very Deployment.
+	Pods []*corev1.Pod
+	// Evacuations are those of the pods.
+	Evacuations []*v1alpha1.Evacuation
+	// Claims are the volumes that the pods share.
+	Claims []*corev1.PersistentVolumeClaim
+	// Unread says which claims could not be read, and why; empty if all were.
+	// Nothing is detached then.
+	Unread string
+}
+
+// Result is how the evacuation of one pod ended.
+type Result string
+
+const (
+	// Completed means that the pod has been replaced.
+	Completed Result = "completed"
+	// GaveUp means that no replacement became available in time.
+	GaveUp Result = "gaveup"
+	// Cancelled means that the pod went back, because nobody asks for it any more.
+	Cancelled Result = "cancelled"
+	// Refused means that the pod cannot be surged at all.
+	Refused Result = "ineligible"
+)
+
+// Decision is what happens next to the pods of a Deployment.
+type Decision struct {
+	// Moves do not depend on each other; one that fails holds up no other.
+	Moves []Move
+	// RequeueAfter is when time alone would change the decision; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// Move is what happens to one pod: writes in their order. After one that fails,
+// the rest of them is left to the next decision.
+type Move []Write
+
+// Write is one request, under the resource version that was decided on: to
+// change a pod's metadata, to delete a pod, or to write an Evacuation's status.
+type Write struct {
+	// Pod is the pod as it was read; nil if the write is not about one.
+	Pod *corev1.Pod
+	// Changed is the pod as it is to be; nil deletes it.
+	Changed *corev1.Pod
+	// Evacuation is the object as it was read; nil if the write is not about one.
+	Evacuation *v1alpha1.Evacuation
+	// Status is its whole status to be written.
+	Status *v1alpha1.EvacuationStatus
+	// Message says what the write does and why.
+	Message string
+	// Result is counted with the write; empty if it ends nothing.
+	Result Result
+	// Events become true with the write.
+	Events []event.Event
+}

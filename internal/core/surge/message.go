@@ -1,0 +1,84 @@
+package surge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxNamed is how many pods a message names.
+const maxNamed = 3
+
+// replacedMessage says who serves instead of a pod.
+func (p *pass) replacedMessage(d detachedPod, others, need int32) string {
+	var names []string
+	for _, pod := range p.newcomers(d) {
+		if p.available(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("Pod %s is not needed any more: available without it: %d, needed: %d.", d.pod.Name, others, need)
+	}
+	return fmt.Sprintf("Pod %s is replaced by %s: available without it: %d, needed: %d.", d.pod.Name, names[0], others, need)
+}
+
+// awaitedMessage says what a pod waits for.
+func (p *pass) awaitedMessage(d detachedPod, others, need int32) string {
+	return fmt.Sprintf("Pod %s serves on until it is replaced: available without it: %d, needed: %d. %s",
+		d.pod.Name, others, need, p.lacking(d))
+}
+
+// gaveUpMessage says what a pod was waiting for in vain.
+func (p *pass) gaveUpMessage(d detachedPod, patience time.Duration) string {
+	return fmt.Sprintf("Gave up on replacing pod %s after %s; it goes back to ReplicaSet %s. %s",
+		d.pod.Name, patience, d.record.ReplicaSet.Name, p.lacking(d))
+}
+
+// lacking names the newcomers that are not available, and what to look at.
+func (p *pass) lacking(d detachedPod) string {
+	var names []string
+	for _, pod := range p.newcomers(d) {
+		if !p.available(pod) {
+			names = append(names, pod.Name)
+		}
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("No replacement is being made. Look at: kubectl -n %s describe replicaset %s", d.pod.Namespace, d.record.ReplicaSet.Name)
+	}
+	return fmt.Sprintf("Not available: %s. Look at: kubectl -n %s describe pod %s", list(names, "", ""), d.pod.Namespace, names[0])
+}
+
+// newcomers are the pods of a detached pod's ReplicaSet, the newest first.
+func (p *pass) newcomers(d detachedPod) []*corev1.Pod {
+	set := p.sets[d.record.ReplicaSet.UID]
+	if set == nil {
+		return nil
+	}
+	owned := p.ownedBy(set)
+	slices.SortFunc(owned, newest)
+	return owned
+}
+
+// list names some of the names, and what they do.
+func list(names []string, one, several string) string {
+	does := several
+	if len(names) == 1 {
+		does = one
+	}
+	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return strings.TrimSpace(text + " " + does)
+}
+
+func count(pods int) string {
+	if pods == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", pods)
+}

@@ -1,0 +1,157 @@
+package surge
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// detachedHash is the pod-template-hash of a detached pod. No ReplicaSet selects
+// it, because a real hash has no dash.
+const detachedHash = "detached-by-ebbtide"
+
+// Reference names one incarnation of an object in the namespace of the pod.
+type Reference struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+}
+
+// Record is v1alpha1.SurgeAnnotation: what a detached pod was before and what
+// it waits for. It stays until the pod is gone or has a ReplicaSet again.
+type Record struct {
+	Deployment Reference `json:"deployment"`
+	ReplicaSet Reference `json:"replicaSet"`
+	// Hash is the pod-template-hash that the pod had.
+	Hash string `json:"hash"`
+	// Since is when it was detached.
+	Since metav1.Time `json:"since"`
+	// Need is how many other pods have to be available before it may leave.
+	Need int32 `json:"need"`
+}
+
+// replacement is v1alpha1.SurgeReplacementAnnotation: in favour of which pod the
+// pod got its low deletion cost, and what it cost before.
+type replacement struct {
+	Deployment Reference `json:"deployment"`
+	For        types.UID `json:"for"`
+	Cost       *string   `json:"cost,omitempty"`
+}
+
+// DeploymentOf returns the Deployment that an annotation of ours on the pod
+// names, also when neither the pod nor the Deployment knows of the other.
+func DeploymentOf(pod *corev1.Pod) (Reference, bool) {
+	if record, ok := recordOf(pod); ok {
+		return record.Deployment, true
+	}
+	mark, ok := markOf(pod)
+	return mark.Deployment, ok
+}
+
+// Detached tells whether a pod carries the record of its detachment.
+func Detached(pod *corev1.Pod) bool {
+	_, detached := recordOf(pod)
+	return detached
+}
+
+// Home returns the ReplicaSet that a detached pod was taken from.
+func Home(pod *corev1.Pod) (Reference, bool) {
+	record, detached := recordOf(pod)
+	return record.ReplicaSet, detached
+}
+
+func recordOf(pod *corev1.Pod) (record Record, ok bool) {
+	text, annotated := pod.Annotations[v1alpha1.SurgeAnnotation]
+	if !annotated || json.Unmarshal([]byte(text), &record) != nil {
+		return Record{}, false
+	}
+	return record, record.Deployment.UID != "" && record.Hash != ""
+}
+
+func markOf(pod *corev1.Pod) (mark replacement, ok bool) {
+	text, annotated := pod.Annotations[v1alpha1.SurgeReplacementAnnotation]
+	if !annotated || json.Unmarshal([]byte(text), &mark) != nil {
+		return replacement{}, false
+	}
+	return mark, mark.For != ""
+}
+
+// detach is the pod with its record and a label that no ReplicaSet selects.
+func detach(pod *corev1.Pod, record Record) *corev1.Pod {
+	changed := changedCopy(pod)
+	changed.Annotations[v1alpha1.SurgeAnnotation] = encode(record)
+	changed.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = detachedHash
+	return changed
+}
+
+// giveBackLabel is the pod with the label that it had. The record stays until
+// its ReplicaSet has taken it back.
+func giveBackLabel(pod *corev1.Pod, record Record) *corev1.Pod {
+	changed := changedCopy(pod)
+	changed.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = record.Hash
+	return changed
+}
+
+func dropRecord(pod *corev1.Pod) *corev1.Pod {
+	changed := changedCopy(pod)
+	delete(changed.Annotations, v1alpha1.SurgeAnnotation)
+	return changed
+}
+
+// mark is the pod with a deletion cost by which its ReplicaSet removes it first.
+func mark(pod *corev1.Pod, record replacement, cost int32) *corev1.Pod {
+	changed := changedCopy(pod)
+	if before, priced := pod.Annotations[corev1.PodDeletionCost]; priced {
+		record.Cost = &before
+	}
+	changed.Annotations[v1alpha1.SurgeReplacementAnnotation] = encode(record)
+	changed.Annotations[corev1.PodDeletionCost] = strconv.FormatInt(int64(cost), 10)
+	return changed
+}
+
+// unmark is the pod with the deletion cost that it had.
+func unmark(pod *corev1.Pod, record replacement) *corev1.Pod {
+	changed := changedCopy(pod)
+	delete(changed.Annotations, v1alpha1.SurgeReplacementAnnotation)
+	delete(changed.Annotations, corev1.PodDeletionCost)
+	if record.Cost != nil {
+		changed.Annotations[corev1.PodDeletionCost] = *record.Cost
+	}
+	return changed
+}
+
+// deletionCost is what a ReplicaSet reads; 0 if it says nothing.
+func deletionCost(pod *corev1.Pod) int32 {
+	cost, err := strconv.ParseInt(pod.Annotations[corev1.PodDeletionCost], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(cost)
+}
+
+func changedCopy(pod *corev1.Pod) *corev1.Pod {
+	changed := *pod
+	changed.Labels, changed.Annotations = maps.Clone(pod.Labels), maps.Clone(pod.Annotations)
+	if changed.Labels == nil {
+		changed.Labels = map[string]string{}
+	}
+	if changed.Annotations == nil {
+		changed.Annotations = map[string]string{}
+	}
+	return &changed
+}
+
+// encode cannot fail: records are made of strings and numbers.
+func encode(record any) string {
+	text, err := json.Marshal(record)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

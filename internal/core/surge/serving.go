@@ -1,0 +1,90 @@
+package surge
+
+import (
+	"cmp"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// availableBut counts the available pods of the Deployment other than one: those
+// of its ReplicaSets, and those that are detached and not replaced yet.
+func (p *pass) availableBut(one *corev1.Pod) int32 {
+	var available int32
+	for _, pod := range p.Pods {
+		if pod.UID != one.UID && !p.leaving[pod.UID] && p.belongs(pod) && p.available(pod) {
+			available++
+		}
+	}
+	return available
+}
+
+func (p *pass) belongs(pod *corev1.Pod) bool {
+	owner := podclass.Owner(pod)
+	return owner != nil && p.sets[owner.UID] != nil || Detached(pod)
+}
+
+// available is what the Deployment controller calls so: ready for
+// minReadySeconds. It looks again when time alone will make the pod available.
+func (p *pass) available(pod *corev1.Pod) bool {
+	if !active(pod) || pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type != corev1.PodReady || condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		if p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0 {
+			return true
+		}
+		since := condition.LastTransitionTime.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
+		p.lookAgain(since.Sub(p.Now))
+		return !since.After(p.Now)
+	}
+	return false
+}
+
+// active is what a ReplicaSet counts.
+func active(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
+}
+
+// ownedBy are the active pods that a ReplicaSet counts as its own.
+func (p *pass) ownedBy(set *appsv1.ReplicaSet) []*corev1.Pod {
+	var owned []*corev1.Pod
+	for _, pod := range p.Pods {
+		owner := podclass.Owner(pod)
+		if owner == nil || owner.UID != set.UID || !active(pod) {
+			continue
+		}
+		// One that was detached a moment ago may not have been released yet.
+		if pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] != detachedHash {
+			owned = append(owned, pod)
+		}
+	}
+	return owned
+}
+
+// wantedBy is how many pods a ReplicaSet wants; 1 if it does not say.
+func wantedBy(set *appsv1.ReplicaSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return *set.Spec.Replicas
+}
+
+// newest sorts the pod that was created last first.
+func newest(a, b *corev1.Pod) int {
+	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+// patience is how long the Deployment gives a new pod to become available.
+func patience(d *appsv1.Deployment) time.Duration {
+	if d.Spec.ProgressDeadlineSeconds == nil {
+		return defaultPatience
+	}
+	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second
+}

@@ -1,0 +1,167 @@
+package surge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+const (
+	// firstReport is how long a pod moves or waits before it is worth a write to
+	// say so: most are quicker.
+	firstReport = 10 * time.Second
+	// nextReport keeps our turn: it is half of the shortest progress deadline
+	// that an Evacuation may have.
+	nextReport = 5 * time.Minute
+)
+
+// waiting are the evacuations of pods that are still in their ReplicaSets and
+// whose turn is ours, the oldest first.
+func (p *pass) waiting() []*v1alpha1.Evacuation {
+	var waiting []*v1alpha1.Evacuation
+	for _, pod := range p.Pods {
+		_, recorded := pod.Annotations[v1alpha1.SurgeAnnotation]
+		e := p.wanted[pod.UID]
+		if !recorded && ourTurn(e) && pod.DeletionTimestamp == nil && !podclass.Terminal(pod) {
+			waiting = append(waiting, e)
+		}
+	}
+	slices.SortFunc(waiting, func(a, b *v1alpha1.Evacuation) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return waiting
+}
+
+// Begins tells whether a pod is about to be surged, so that its Deployment's
+// claims matter.
+func Begins(s Snapshot) bool {
+	return len(newPass(s).waiting()) > 0
+}
+
+// begin detaches a pod, says why it cannot be detached, or lets it wait.
+func (p *pass) begin(e *v1alpha1.Evacuation) {
+	pod := p.podOf(e)
+	if why := p.ineligible(pod); why != "" {
+		message := fmt.Sprintf("Deployment %s cannot surge: %s.", p.Name, why)
+		p.add(complete(p.Now, e, Refused, message, event.NotSurged(e, message)))
+		return
+	}
+	if p.Unread != "" {
+		waits := fmt.Sprintf("Waits: the volume claims of Deployment %s cannot be read", p.Name)
+		p.report(e, waits, fmt.Sprintf("%s: %s.", waits, p.Unread))
+		return
+	}
+	most, moving := maxSurge(p.Deployment), p.moving()
+	if len(moving) >= most {
+		waits := fmt.Sprintf("Waits: maxSurge of Deployment %s allows %s at a time", p.Name, count(most))
+		p.report(e, waits, fmt.Sprintf("%s, %s now.", waits, list(moving, "is moving", "are moving")))
+		return
+	}
+	p.detach(pod)
+}
+
+func (p *pass) podOf(e *v1alpha1.Evacuation) *corev1.Pod {
+	return p.Pods[slices.IndexFunc(p.Pods, func(pod *corev1.Pod) bool { return pod.UID == e.Spec.PodRef.UID })]
+}
+
+// ineligible returns why the pod cannot surge; empty if it can.
+func (p *pass) ineligible(pod *corev1.Pod) string {
+	owner := podclass.Owner(pod)
+	switch {
+	case p.Mode == Off:
+		return switchedOff
+	case p.Deployment == nil:
+		return "it is gone"
+	case owner == nil || p.sets[owner.UID] == nil || p.sets[owner.UID].DeletionTimestamp != nil:
+		return fmt.Sprintf("pod %s is in none of its ReplicaSets", pod.Name)
+	case pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == "":
+		return fmt.Sprintf("pod %s has no label %s", pod.Name, appsv1.DefaultDeploymentUniqueLabelKey)
+	}
+	if why := Ineligible(p.Deployment); why != "" {
+		return why
+	}
+	return exclusive(p.Claims)
+}
+
+func (p *pass) detach(pod *corev1.Pod) {
+	owner := podclass.Owner(pod)
+	record := Record{
+		Deployment: Reference{p.Deployment.Name, p.Deployment.UID},
+		ReplicaSet: Reference{owner.Name, owner.UID},
+		Hash:       pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+		Since:      metav1.NewTime(p.Now),
+		Need:       min(replicas(p.Deployment), p.availableBut(pod)+1),
+	}
+	message := fmt.Sprintf("Detached from ReplicaSet %s, which makes a replacement; serves on until that is available.", owner.Name)
+	p.add(Write{
+		Pod: pod, Changed: detach(pod, record), Message: message,
+		Events: []event.Event{event.PodDetached(pod, message)},
+	})
+	p.detached = append(p.detached, detachedPod{pod, record})
+}
+
+// moving are the names of the pods that take up the Deployment's surge.
+func (p *pass) moving() []string {
+	var moving []string
+	for _, d := range p.detached {
+		if d.pod.DeletionTimestamp == nil && !podclass.Terminal(d.pod) {
+			moving = append(moving, d.pod.Name)
+		}
+	}
+	return moving
+}
+
+// report says where a pod stands and that we are still at it. It is written
+// again only when what it begins with has changed, or to keep our turn.
+func (p *pass) report(e *v1alpha1.Evacuation, begins, message string) {
+	if !ourTurn(e) {
+		return
+	}
+	pause := nextReport
+	if !strings.HasPrefix(e.Status.Message, begins) {
+		pause = firstReport
+	}
+	progress := e.Status.EvacuationProgressTimestamp
+	if progress == nil {
+		return // The evacuation controller is about to set it.
+	}
+	if left := progress.Add(pause).Sub(p.Now); left > 0 {
+		p.lookAgain(left)
+		return
+	}
+	status := e.Status.DeepCopy()
+	status.EvacuationProgressTimestamp = &metav1.Time{Time: p.Now}
+	status.Message = message
+	p.lookAgain(nextReport)
+	p.add(Write{Evacuation: e, Status: status, Message: message})
+}
+
+// complete ends our turn.
+func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message string, events ...event.Event) Write {
+	status := e.Status.DeepCopy()
+	status.ActiveEvacuatorCompleted = true
+	status.EvacuationProgressTimestamp = &metav1.Time{Time: now}
+	status.ExpectedEvacuationFinishTime = nil
+	status.Message = message
+	return Write{Evacuation: e, Status: status, Message: message, Result: result, Events: events}
+}
+
+// DecideAlone returns what happens to an evacuation whose pod belongs to no
+// Deployment: our turn, if it is ours, is over at once.
+func DecideAlone(now time.Time, e *v1alpha1.Evacuation) Decision {
+	if !ourTurn(e) {
+		return Decision{}
+	}
+	message := fmt.Sprintf("Pod %s belongs to no Deployment that could surge.", e.Spec.PodRef.Name)
+	return Decision{Moves: []Move{{complete(now, e, Refused, message, event.NotSurged(e, message))}}}
+}
