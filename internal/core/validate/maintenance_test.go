@@ -127,27 +127,32 @@ func TestNodeRights(t *testing.T) {
 	}{
 		"every node is allowed": {validate.NodeRights{User: "jane", Affected: 2}, false, ""},
 		"no node yet": {
-			validate.NodeRights{User: "jane", Why: "RBAC: no"}, false,
+			validate.NodeRights{User: "jane", Why: "RBAC: no"},
+			false,
 			`user "jane" may not delete nodes (RBAC: no), and a NodeMaintenance that matches no node now will drain nodes that come later: ` +
 				`ask for the verb "delete" on nodes in the whole cluster, or select nodes that exist`,
 		},
 		"one node": {
-			validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}}, false,
+			validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}},
+			false,
 			`user "jane" may not delete node a, and only who may delete a node may have it drained: ` +
 				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
 		},
 		"three nodes": {
-			validate.NodeRights{User: "jane", Affected: 3, Refused: []string{"a", "b", "c"}}, false,
+			validate.NodeRights{User: "jane", Affected: 3, Refused: []string{"a", "b", "c"}},
+			false,
 			`user "jane" may not delete nodes a, b, c, and only who may delete a node may have it drained: ` +
 				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
 		},
 		"more nodes": {
-			validate.NodeRights{User: "jane", Affected: 5, Refused: []string{"a", "b", "c", "d", "e"}, Why: "because"}, true,
+			validate.NodeRights{User: "jane", Affected: 5, Refused: []string{"a", "b", "c", "d", "e"}, Why: "because"},
+			true,
 			`user "jane" may not delete nodes a, b, c and 2 more (because), and only who may delete a node may have it drained: ` +
 				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
 		},
 		"more nodes than were asked for": {
-			validate.NodeRights{User: "jane", Affected: 500, Unknown: 400, Refused: []string{"a", "b", "c", "d", "e"}}, true,
+			validate.NodeRights{User: "jane", Affected: 500, Unknown: 400, Refused: []string{"a", "b", "c", "d", "e"}},
+			true,
 			`user "jane" may not delete nodes a, b, c and at least 2 more of the 500 that are selected, and only who may delete a node may have it drained: ` +
 				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
 		},
