@@ -5,12 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apimachinery/pkg/util/version"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
@@ -50,6 +54,54 @@ func TestUnknownFunctionDoesNotCompile(t *testing.T) {
 	if len(problems) != 1 || !strings.Contains(problems[0], "undeclared reference to 'sounds'") {
 		t.Errorf("problems: %q", problems)
 	}
+}
+
+// The expressions of the policies use no function that the oldest release does not know.
+func TestPoliciesCompileOnEveryRelease(t *testing.T) {
+	t.Parallel()
+	for _, policy := range policies(t) {
+		for _, release := range sandbox.Versions() {
+			for _, problem := range compilePolicy(t, policy, environment.MustBaseEnvSet(version.MustParseGeneric(release))) {
+				t.Errorf("%s on Kubernetes %s: %s", policy.Name, release, problem)
+			}
+		}
+	}
+}
+
+// compilePolicy compiles all that a policy evaluates.
+func compilePolicy(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, env *environment.EnvSet) (problems []string) {
+	t.Helper()
+	compiler, err := plugincel.NewCompositedCompiler(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(expression string, result plugincel.CompilationResult) {
+		if result.Error != nil {
+			problems = append(problems, expression+": "+result.Error.Error())
+		}
+	}
+	options := plugincel.OptionalVariableDeclarations{}
+	for _, variable := range policy.Spec.Variables {
+		named := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
+		check(variable.Name, compiler.CompileAndStoreVariable(named, options, environment.NewExpressions))
+	}
+	for _, expression := range expressions(policy) {
+		check(expression.GetExpression(), compiler.CompileCELExpression(expression, options, environment.NewExpressions))
+	}
+	return problems
+}
+
+// expressions are what a policy evaluates besides its variables.
+func expressions(policy *admissionregistrationv1.ValidatingAdmissionPolicy) (all []plugincel.ExpressionAccessor) {
+	for _, condition := range policy.Spec.MatchConditions {
+		all = append(all, (*matchconditions.MatchCondition)(&condition))
+	}
+	for _, validation := range policy.Spec.Validations {
+		all = append(all,
+			&validating.ValidationCondition{Expression: validation.Expression},
+			&validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression})
+	}
+	return all
 }
 
 // structural reads the schema of a CRD the way the API server does.

@@ -1,0 +1,387 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+const registers = v1alpha1.EvacuatorAnnotationPrefix
+
+var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// warnings are what the API server said to one client beside its answers.
+type warnings struct {
+	mu   sync.Mutex
+	text []string
+}
+
+// HandleWarningHeader keeps a warning without the policy's name before it.
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, message, found := strings.Cut(text, "with binding 'ebbtide-evacuators': ")
+	if !found {
+		_, message, found = strings.Cut(text, "with binding 'ebbtide-surge': ")
+	}
+	if found {
+		w.text = append(w.text, message)
+	}
+}
+
+// take returns what was said since it was called last.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := w.text
+	w.text = nil
+	return text
+}
+
+// warned returns a client of an API server with our policies, and what it is warned of.
+func warned(t *testing.T) (client.Client, *warnings) {
+	t.Helper()
+	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		for _, o := range admission(t, kind) {
+			if err := server.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+	heard := &warnings{}
+	config := rest.CopyConfig(server.Config)
+	config.WarningHandler = heard
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The API server reads policies from a cache of its own.
+	for _, document := range []string{
+		annotated("first", map[string]string{registers + "a.example.com": "first"}),
+		deployment("first", "first", nil),
+	} {
+		cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+			err := try(t, c, document)
+			return fmt.Sprint(err), err == nil && len(heard.take()) > 0
+		})
+	}
+	return c, heard
+}
+
+// annotated is a pod with these annotations.
+func annotated(name string, annotations map[string]string) string {
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata:
+  name: %s
+  namespace: default
+  annotations:
+%s
+spec:
+  containers: [{name: app, image: app}]`, name, pairs(annotations, "    "))
+}
+
+// pairs are the lines of a map.
+func pairs(values map[string]string, prefix string) string {
+	var lines []string
+	for key, value := range values {
+		lines = append(lines, fmt.Sprintf("%s%s: %q", prefix, key, value))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// deployment has the value of our own class, if any, and a template with these annotations.
+func deployment(name, surge string, template map[string]string) string {
+	own := map[string]string{"example.com/note": "any"}
+	if surge != "" {
+		own[registers+v1alpha1.DeploymentEvacuatorClass] = surge
+	}
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %s
+  namespace: default
+  annotations:
+%s
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata:
+      labels: {app: web}
+      annotations:
+%s
+    spec:
+      containers: [{name: app, image: app}]`, name, pairs(own, "    "), pairs(template, "        "))
+}
+
+// many registers so many evacuators.
+func many(n int) map[string]string {
+	annotations := map[string]string{}
+	for i := range n {
+		annotations[fmt.Sprintf("%se%d.example.com", registers, i)] = fmt.Sprint(i)
+	}
+	return annotations
+}
+
+func badPriority(class, priority string) string {
+	return fmt.Sprintf(`annotation %s%s is ignored: priority %q must be an integer from 0 to 100000, as in "10000/controller"`, registers, class, priority)
+}
+
+func oddController(class, value string) string {
+	return fmt.Sprintf(`annotation %s%s says %q: role "controller" and priority 10000 go together, as in "10000/controller"`, registers, class, value)
+}
+
+// Annotations of a pod and the warnings that its creator gets.
+var registrations = map[string]struct {
+	annotations map[string]string
+	want        []string
+}{
+	"none":                          {map[string]string{"example.com/note": "first"}, nil},
+	"a priority":                    {map[string]string{registers + "a.example.com": "20000"}, nil},
+	"a priority and a role":         {map[string]string{registers + "a.example.com": "20000/mover"}, nil},
+	"the lowest and the highest":    {map[string]string{registers + "a.example.com": "0", registers + "b.example.com": "100000/"}, nil},
+	"leading zeros":                 {map[string]string{registers + "a.example.com": "00000000020000"}, nil},
+	"the controller":                {map[string]string{registers + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}, nil},
+	"a role with a slash":           {map[string]string{registers + "a.example.com": "9/a/controller"}, nil},
+	"a role of 63 characters":       {map[string]string{registers + "a.example.com": "9/" + strings.Repeat("ö", 63)}, nil},
+	"100 evacuators":                {many(100), nil},
+	"a priority that is no number":  {map[string]string{registers + "a.example.com": "high"}, []string{badPriority("a.example.com", "high")}},
+	"no priority":                   {map[string]string{registers + "a.example.com": ""}, []string{badPriority("a.example.com", "")}},
+	"only a role":                   {map[string]string{registers + "a.example.com": "/controller"}, []string{badPriority("a.example.com", "")}},
+	"a negative priority":           {map[string]string{registers + "a.example.com": "-1"}, []string{badPriority("a.example.com", "-1")}},
+	"a signed priority":             {map[string]string{registers + "a.example.com": "+1"}, []string{badPriority("a.example.com", "+1")}},
+	"a fraction":                    {map[string]string{registers + "a.example.com": "1.5"}, []string{badPriority("a.example.com", "1.5")}},
+	"a space":                       {map[string]string{registers + "a.example.com": " 1"}, []string{badPriority("a.example.com", " 1")}},
+	"a line break":                  {map[string]string{registers + "a.example.com": "1\n/mover"}, []string{badPriority("a.example.com", "1\n")}},
+	"a priority above 100,000":      {map[string]string{registers + "a.example.com": "100001"}, []string{badPriority("a.example.com", "100001")}},
+	"a priority beyond all numbers": {map[string]string{registers + "a.example.com": strings.Repeat("9", 40)}, []string{badPriority("a.example.com", strings.Repeat("9", 40))}},
+	"10000 without the role":        {map[string]string{registers + "a.example.com": "10000"}, []string{oddController("a.example.com", "10000")}},
+	"10000 with another role":       {map[string]string{registers + "a.example.com": "10000/mover"}, []string{oddController("a.example.com", "10000/mover")}},
+	"controller with 9":             {map[string]string{registers + "a.example.com": "9/controller"}, []string{oddController("a.example.com", "9/controller")}},
+	"a class that is no subdomain": {
+		map[string]string{registers + "Mover_1": "9"},
+		[]string{"annotation " + registers + `Mover_1 is ignored: evacuator class "Mover_1" must be a DNS subdomain such as drainer.example.com: lower case letters, digits, - and ., beginning and ending with a letter or digit`},
+	},
+	"a role of 64 characters": {
+		map[string]string{registers + "a.example.com": "9/" + strings.Repeat("ö", 64)},
+		[]string{"annotation " + registers + "a.example.com is ignored: role must have at most 63 characters, has 64"},
+	},
+	"101 evacuators": {
+		many(101),
+		[]string{"a pod may have at most 100 evacuators, this one has 101; those of the lowest priority are ignored"},
+	},
+	"two faults": {
+		map[string]string{registers + "a.example.com": "high", registers + "b.example.com": "9/controller"},
+		[]string{badPriority("a.example.com", "high"), oddController("b.example.com", "9/controller")},
+	},
+}
+
+// Whoever creates a pod is told what is wrong with its evacuators and gets the
+// pod all the same.
+func TestCreatorOfAPodIsWarned(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	for name, test := range registrations {
+		t.Run(name, func(t *testing.T) {
+			create(t, c, annotated("warned-"+strings.Trim(notInName.ReplaceAllString(name, "-"), "-"), test.annotations))
+			if diff := cmp.Diff(test.want, heard.take()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Annotations come in no order; those with the same fault share a warning.
+func TestAWarningNamesAllAnnotations(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	tests := map[string]struct{ value, want string }{
+		"bad priorities":  {"high", ` is ignored: priority "high" must be an integer from 0 to 100000, as in "10000/controller"`},
+		"two controllers": {"10000/controller", `at most one evacuator may have the role "controller", here are `},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := try(t, c, annotated("several", map[string]string{registers + "a.example.com": test.value, registers + "b.example.com": test.value}))
+			if err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			got := heard.take()
+			for _, words := range []string{test.want, registers + "a.example.com", registers + "b.example.com"} {
+				if len(got) != 1 || !strings.Contains(got[0], words) {
+					t.Errorf("warnings: %q; want one that says %q", got, words)
+				}
+			}
+		})
+	}
+}
+
+// Nobody is told again by each change of a pod.
+func TestUpdateOfAPodIsNotWarnedOf(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	o := create(t, c, annotated("updated", map[string]string{registers + "a.example.com": "1"}))
+	if err := patch(t, c, o, "metadata: {annotations: {"+registers+"a.example.com: high}}"); err != nil {
+		t.Fatal(err)
+	}
+	if got := heard.take(); got != nil {
+		t.Errorf("warnings: %q", got)
+	}
+}
+
+// An annotation has room for a class of 54 characters. The API server itself
+// refuses a longer one.
+func TestLongClassIsRefusedByTheAPIServer(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	longest := strings.Repeat("c", 54)
+	if err := try(t, c, annotated("longest", map[string]string{registers + longest: "high"})); err != nil {
+		t.Errorf("a class of 54 characters is refused: %v", err)
+	}
+	if diff := cmp.Diff([]string{badPriority(longest, "high")}, heard.take()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	for _, length := range []int{55, 300} {
+		class := strings.Repeat("c", length)
+		refusal{"metadata.annotations": "name part must be no more than 63"}.
+			expect(t, try(t, c, annotated("longer", map[string]string{registers + class: "9"})))
+	}
+}
+
+// Whoever applies a Deployment is told what its pods would be told of, which
+// are created by somebody who does not read it.
+func TestApplierOfATemplateIsWarned(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	tests := map[string]struct {
+		document string
+		want     []string
+	}{
+		"a good template": {deployment("good", "10000/controller", map[string]string{registers + "a.example.com": "9"}), nil},
+		"a bad template":  {deployment("bad", "", map[string]string{registers + "a.example.com": "high"}), []string{badPriority("a.example.com", "high")}},
+		"a bad request to surge": {
+			deployment("surge", "yes", nil),
+			[]string{"annotation " + registers + `deployment.apps.k8s.io must be "10000/controller", not "yes"`},
+		},
+		"a StatefulSet":               {strings.Replace(deployment("stateful", "", map[string]string{registers + "a.example.com": "high"}), "kind: Deployment", "kind: StatefulSet", 1), []string{badPriority("a.example.com", "high")}},
+		"a DaemonSet":                 {strings.Replace(deployment("daemon", "", map[string]string{registers + "a.example.com": "high"}), "kind: Deployment", "kind: DaemonSet", 1), []string{badPriority("a.example.com", "high")}},
+		"a Job":                       {job(map[string]string{registers + "a.example.com": "high"}), []string{badPriority("a.example.com", "high")}},
+		"a template without metadata": {strings.Replace(job(nil), "      metadata: {annotations: {}}\n", "", 1), nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if err := try(t, c, test.document); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if diff := cmp.Diff(test.want, heard.take()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func job(annotations map[string]string) string {
+	return `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: job, namespace: default}
+spec:
+  template:
+      metadata: {annotations: {` + strings.ReplaceAll(pairs(annotations, ""), "\n", ", ") + `}}
+      spec:
+        restartPolicy: Never
+        containers: [{name: app, image: app}]`
+}
+
+// A template is checked when its annotations change, and by no other change.
+func TestUpdateOfATemplateIsWarnedOfOnce(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	o := create(t, c, deployment("changed", "", map[string]string{registers + "a.example.com": "1"}))
+	steps := []struct {
+		change string
+		want   []string
+	}{
+		{"spec: {template: {metadata: {annotations: {" + registers + "a.example.com: high}}}}", []string{badPriority("a.example.com", "high")}},
+		{"spec: {paused: true}", nil},
+		{"spec: {template: {metadata: {annotations: {" + registers + "a.example.com: '9'}}}}", nil},
+	}
+	for _, step := range steps {
+		if err := patch(t, c, o, step.change); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, heard.take()); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", step.change, diff)
+		}
+	}
+}
+
+// The API server finds nothing to say about our policies in the kinds that they match.
+func TestPoliciesFitTheirKinds(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	schemas, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := &validating.TypeChecker{
+		SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: schemas}, RestMapper: c.Client.RESTMapper(),
+	}
+	for _, policy := range policies(t) {
+		for _, problem := range checker.Check(policy) {
+			t.Errorf("%s: %s: %s", policy.Name, problem.FieldRef, problem.Warning)
+		}
+	}
+}
+
+// policies are the ValidatingAdmissionPolicies of the chart.
+func policies(t *testing.T) (all []*admissionregistrationv1.ValidatingAdmissionPolicy) {
+	t.Helper()
+	for _, o := range admission(t, "ValidatingAdmissionPolicy") {
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, policy, true); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, policy)
+	}
+	return all
+}
+
+// admission returns what the chart has of one kind that the API server asks about requests.
+func admission(t *testing.T, kind string) (all []*unstructured.Unstructured) {
+	t.Helper()
+	documents, err := charts.Admission()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents {
+		if o := object(t, string(document)); o.GetKind() == kind {
+			all = append(all, o)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("the chart has no %s", kind)
+	}
+	return all
+}
