@@ -1,0 +1,298 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+const surgeAnnotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
+
+// app is an application behind a Service whose pods are moved by surging.
+type app struct {
+	name     string
+	replicas int32
+	// ready is how long its pods take to be ready.
+	ready string
+	edit  func(*appsv1.Deployment)
+}
+
+// serve creates an application on the only node that takes pods, and waits
+// until all of it serves.
+func (w *world) serve(a app) {
+	w.t.Helper()
+	labels := map[string]string{"name": a.name}
+	meta := metav1.ObjectMeta{Namespace: w.ns, Name: a.name}
+	d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: &a.replicas,
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(1))}},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{
+				surgeAnnotation: "10000/controller", "sandbox.ebbtide.dev/ready-after": a.ready,
+			}},
+			Spec: w.podSpec(),
+		},
+	}}
+	if a.edit != nil {
+		a.edit(d)
+	}
+	w.create(d)
+	w.create(&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}})
+	w.awaitServing(a)
+}
+
+func (w *world) awaitServing(a app) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d pods of %s serve", a.replicas, a.name), func() (bool, any) {
+		ready, err := w.cluster.ReadyEndpoints(w.ctx, w.key(a.name))
+		w.must("count endpoints", err)
+		return ready == int(a.replicas), ready
+	})
+}
+
+func (w *world) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: w.ns, Name: name}
+}
+
+// oldAndNew are nodes of which only the old one takes pods; letNew opens the other.
+func (w *world) oldAndNew() (nodes []string, letNew func()) {
+	w.t.Helper()
+	nodes = w.nodes("old", "new")
+	w.cordon(nodes[1], true)
+	return nodes, func() { w.cordon(nodes[1], false) }
+}
+
+// shape is what has to be of an application after a drain as it was before: pods
+// have other names and nodes.
+func (w *world) shape(name string) []string {
+	w.t.Helper()
+	d, sets, pods := &appsv1.Deployment{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}
+	w.get(d, name)
+	w.must("list ReplicaSets", w.client.List(w.ctx, sets, client.InNamespace(w.ns), client.MatchingLabels{"name": name}))
+	w.must("list pods", w.client.List(w.ctx, pods, client.InNamespace(w.ns), client.MatchingLabels{"name": name}))
+	shape := []string{fmt.Sprintf("Deployment generation %d, replicas %d, %v", d.Generation, *d.Spec.Replicas, d.Annotations)}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		shape = append(shape, fmt.Sprintf("ReplicaSet %s generation %d, replicas %d", set.Name, set.Generation, *set.Spec.Replicas))
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		owner := "nobody"
+		if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+			owner = ref.Name
+		}
+		shape = append(shape, fmt.Sprintf("pod of %s: %v, %v, available %t", owner, pod.Labels, pod.Annotations, available(pod)))
+	}
+	slices.Sort(shape)
+	return shape
+}
+
+func (w *world) awaitShape(name string, want []string) {
+	w.t.Helper()
+	var diff string
+	w.eventually(name+" is as it was", func() (bool, any) {
+		diff = cmp.Diff(want, w.shape(name))
+		return diff == "", diff
+	})
+}
+
+// thePod is the only pod of an application.
+func (w *world) thePod(name string) *corev1.Pod {
+	w.t.Helper()
+	pods := &corev1.PodList{}
+	w.must("list pods", w.client.List(w.ctx, pods, client.InNamespace(w.ns), client.MatchingLabels{"name": name}))
+	if len(pods.Items) != 1 {
+		w.t.Fatalf("%s has %d pods, want 1", name, len(pods.Items))
+	}
+	return &pods.Items[0]
+}
+
+func (w *world) awaitDetached(pod string) {
+	w.t.Helper()
+	w.awaitPod(pod, "detached", func(p *corev1.Pod) bool {
+		return p.Annotations[v1alpha1.SurgeAnnotation] != "" && metav1.GetControllerOfNoCopy(p) == nil
+	})
+}
+
+// A drain moves single-replica applications with and without a budget and an
+// application with several pods; none of them ever serves with fewer.
+func TestDrainTakesNoServiceDown(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		replicas, maxSurge int32
+		budget             bool
+		edit               func(*appsv1.Deployment)
+	}{
+		"one pod":                          {replicas: 1, maxSurge: 1},
+		"one pod under a budget":           {replicas: 1, maxSurge: 1, budget: true},
+		"three pods, one at a time":        {replicas: 3, maxSurge: 1},
+		"three pods, two at a time":        {replicas: 3, maxSurge: 2, budget: true},
+		"annotated on the Deployment only": {replicas: 1, maxSurge: 1, edit: annotatedAbove},
+		"available after a while":          {replicas: 1, maxSurge: 1, edit: func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 2 }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			nodes, letNew := w.oldAndNew()
+			web := app{name: "web", replicas: test.replicas, ready: "1s", edit: func(d *appsv1.Deployment) {
+				d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(test.maxSurge))
+				if test.edit != nil {
+					test.edit(d)
+				}
+			}}
+			w.serve(web)
+			if test.budget {
+				w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(test.replicas))})
+			}
+			before := w.shape("web")
+			endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
+			most := w.watchDetached()
+			letNew()
+
+			w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+
+			w.awaitDrained("upgrade")
+			w.awaitNoEvacuations()
+			endpoints.AssertAtLeast(t, int(test.replicas))
+			w.awaitShape("web", before)
+			if got := most(); got < 1 || got > int(test.maxSurge) {
+				t.Errorf("%d pods were detached at a time, want 1 to %d", got, test.maxSurge)
+			}
+		})
+	}
+}
+
+func annotatedAbove(d *appsv1.Deployment) {
+	d.Annotations = map[string]string{surgeAnnotation: "10000/controller"}
+	delete(d.Spec.Template.Annotations, surgeAnnotation)
+}
+
+// watchDetached counts the pods that are detached; the result ends it and
+// returns how many there were at a time at most.
+func (w *world) watchDetached() func() int {
+	w.t.Helper()
+	detached, most := map[string]bool{}, 0
+	stop := w.watchPods(func(kind watch.EventType, p *corev1.Pod) {
+		delete(detached, p.Name)
+		if kind != watch.Deleted && p.DeletionTimestamp == nil && p.Annotations[v1alpha1.SurgeAnnotation] != "" {
+			detached[p.Name] = true
+		}
+		most = max(most, len(detached))
+	})
+	return func() int { stop(); return most }
+}
+
+// A Deployment that may not run one pod more is evicted from, after it was said why.
+func TestADeploymentThatCannotSurgeSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes, _ := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 1, ready: "0s", edit: func(d *appsv1.Deployment) {
+		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+	}})
+	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
+	pod := w.thePod("web")
+
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+
+	w.awaitEventNote(pod.Name, "NotSurged", "Deployment web cannot surge: its strategy is Recreate.")
+	w.awaitPod(pod.Name, "untouched", func(p *corev1.Pod) bool { return p.Annotations[v1alpha1.SurgeAnnotation] == "" })
+	w.awaitBlocker("upgrade", nodes[0], v1alpha1.BlockerPDBUnsatisfiable, "PodDisruptionBudget web")
+}
+
+// A replacement that never becomes available is given up on: the pod is back in
+// its ReplicaSet, and still protected by its budget.
+func TestAReplacementThatNeverComesIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes, _ := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 1, ready: "0s", edit: func(d *appsv1.Deployment) { d.Spec.ProgressDeadlineSeconds = new(int32(3)) }})
+	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
+	pod, before := w.thePod("web"), w.shape("web")
+	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
+
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1]) // Now no node takes a replacement.
+
+	w.awaitEventNote(pod.Name, "NotSurged", "Gave up on replacing pod "+pod.Name)
+	w.awaitShape("web", before)
+	if again := w.thePod("web"); again.UID != pod.UID {
+		t.Errorf("pod %s runs instead of %s", again.Name, pod.Name)
+	}
+	endpoints.AssertAtLeast(t, 1)
+}
+
+// Cancelling in the middle gives the pod back; the newcomer goes although it is ready.
+func TestASurgeIsCancelledInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes, letNew := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 1, ready: "0s", edit: func(d *appsv1.Deployment) { d.Spec.MinReadySeconds = 30 }})
+	pod, before := w.thePod("web"), w.shape("web")
+	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
+	letNew()
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+	w.awaitDetached(pod.Name)
+	w.awaitPods("two ready pods", readyPods(2))
+
+	w.setStage("upgrade", v1alpha1.StageComplete)
+
+	w.awaitShape("web", before)
+	if again := w.thePod("web"); again.UID != pod.UID {
+		t.Errorf("pod %s runs instead of %s", again.Name, pod.Name)
+	}
+	w.awaitNoEvacuations()
+	endpoints.AssertAtLeast(t, 1)
+}
+
+// The manager is killed while a pod waits for its replacement; another one ends
+// what it began.
+func TestManagerIsKilledDuringASurge(t *testing.T) {
+	w := newWorld(t)
+	nodes, letNew := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 1, ready: "2s"})
+	pod, before := w.thePod("web"), w.shape("web")
+	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+	w.awaitDetached(pod.Name)
+
+	w.manager.Kill(t)
+	letNew()
+	w.manager.Start(t)
+
+	w.awaitDrained("upgrade")
+	w.awaitGone(pod.Name)
+	w.awaitShape("web", before)
+	endpoints.AssertAtLeast(t, 1)
+}
+
+// awaitEventNote waits for an event about a pod, on the pod or its Evacuation.
+func (w *world) awaitEventNote(pod, reason, begins string) {
+	w.t.Helper()
+	w.eventually(reason+" of "+pod+": "+begins, func() (bool, any) {
+		list := &eventsv1.EventList{}
+		w.must("list events", w.client.List(w.ctx, list, client.InNamespace(w.ns)))
+		var seen []string
+		for i := range list.Items {
+			e := &list.Items[i]
+			if contains(e.Regarding.Name, pod) && e.Reason == reason && contains(e.Note, begins) {
+				return true, nil
+			}
+			seen = append(seen, e.Reason+" of "+e.Regarding.Name+": "+e.Note)
+		}
+		return false, seen
+	})
+}
