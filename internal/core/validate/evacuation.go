@@ -112,3 +112,13 @@ func byClass(evacuators []v1alpha1.Evacuator) []v1alpha1.Evacuator {
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// EvacuationRefusal says why a user who may not delete a pod may not create,
+// change or delete its Evacuation. Why is what the authorizer said, if anything.
+func EvacuationRefusal(user string, e *v1alpha1.Evacuation, why string) string {
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return fmt.Sprintf("user %q may not delete pod %s in namespace %s%s, and only who may delete a pod may have it evacuated or end that: "+
+		`ask for the verb "delete" on pods in this namespace`, user, e.Spec.PodRef.Name, e.Namespace, why)
+}

@@ -1,0 +1,155 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/validate"
+)
+
+// evacuationDefaulter gives a new Evacuation what it has from its pod.
+type evacuationDefaulter struct {
+	decoder admission.Decoder
+	pods    registry
+}
+
+func newEvacuationDefaulter(scheme *runtime.Scheme, pods registry) evacuationDefaulter {
+	return evacuationDefaulter{admission.NewDecoder(scheme), pods}
+}
+
+// Handle completes a new Evacuation. One of a pod that does not exist is left
+// alone; the validator refuses it.
+func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
+	e := &v1alpha1.Evacuation{}
+	if err := d.decoder.Decode(request, e); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the Evacuation: %w", err))
+	}
+	seen, err := d.pods.find(ctx, podOf(e))
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if seen.pod == nil || seen.pod.UID != e.Spec.PodRef.UID {
+		return admission.Allowed("")
+	}
+	given := e.Spec.Evacuators
+	evacuation.Complete(e, seen.pod, seen.evacuators)
+	changed, err := json.Marshal(e)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("write the Evacuation: %w", err))
+	}
+	return admission.PatchResponseFromRaw(request.Object.Raw, changed).
+		WithWarnings(validate.EvacuationWarnings(given, seen.of(e), seen.problems)...)
+}
+
+// evacuationValidator lets nobody evacuate a pod who may not delete it.
+type evacuationValidator struct {
+	decoder admission.Decoder
+	pods    registry
+	reviews reviewer
+}
+
+func newEvacuationValidator(scheme *runtime.Scheme, pods registry, reviews reviewer) evacuationValidator {
+	return evacuationValidator{admission.NewDecoder(scheme), pods, reviews}
+}
+
+// Handle refuses a request by somebody who may not delete the pod, and an
+// Evacuation that does not fit its pod.
+func (v evacuationValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
+	before, after, err := decodeEvacuations(v.decoder, request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	e := after
+	if request.Operation == admissionv1.Delete {
+		e = before
+	}
+	allowed, why, err := v.reviews.may(ctx, request.UserInfo, deletePod(e))
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if !allowed {
+		return admission.Denied(validate.EvacuationRefusal(request.UserInfo.Username, e, why))
+	}
+	seen, err := v.pods.find(ctx, podOf(e))
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	switch request.Operation {
+	case admissionv1.Create:
+		return answer(e, validate.CreateEvacuation(seen.of(e)))
+	case admissionv1.Delete:
+		return answer(e, validate.DeleteEvacuation(seen.of(e)))
+	default:
+		return answer(e, validate.UpdateEvacuation(seen.of(e), before))
+	}
+}
+
+// evacuationStatusValidator holds evacuators to what they may report.
+type evacuationStatusValidator struct {
+	decoder admission.Decoder
+	now     func() time.Time
+}
+
+func newEvacuationStatusValidator(scheme *runtime.Scheme) evacuationStatusValidator {
+	return evacuationStatusValidator{admission.NewDecoder(scheme), time.Now}
+}
+
+// Handle refuses a status that cannot be true.
+func (v evacuationStatusValidator) Handle(_ context.Context, request admission.Request) admission.Response {
+	before, after, err := decodeEvacuations(v.decoder, request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	return answer(after, validate.EvacuationStatus(after.Status, before.Status, v.now()))
+}
+
+// deletePod is the right to delete the pod of an Evacuation.
+func deletePod(e *v1alpha1.Evacuation) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Verb: "delete", Resource: "pods", Version: "v1", Namespace: e.Namespace, Name: e.Spec.PodRef.Name,
+	}
+}
+
+func podOf(e *v1alpha1.Evacuation) podKey {
+	return podKey{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, e.Spec.PodRef.UID}
+}
+
+// answer refuses an object as the API server itself does, field by field.
+func answer(e *v1alpha1.Evacuation, refused field.ErrorList) admission.Response {
+	if len(refused) == 0 {
+		return admission.Allowed("")
+	}
+	status := apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Evacuation").GroupKind(), e.Name, refused).Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+// decodeEvacuations reads what was there and what is to be; nil is nothing.
+func decodeEvacuations(decoder admission.Decoder, request admission.Request) (before, after *v1alpha1.Evacuation, err error) {
+	read := func(raw runtime.RawExtension) *v1alpha1.Evacuation {
+		if len(raw.Raw) == 0 {
+			return nil
+		}
+		e := &v1alpha1.Evacuation{}
+		err = errors.Join(err, decoder.DecodeRaw(raw, e))
+		return e
+	}
+	before, after = read(request.OldObject), read(request.Object)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the Evacuation: %w", err)
+	}
+	return before, after, nil
+}

@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/core/validate"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
+// registry knows which evacuators are registered for a pod.
+type registry struct {
+	// cached may be behind, live asks the API server.
+	cached, live client.Reader
+	surge        surge.Mode
+}
+
+// podKey names a pod; the UID is empty if any pod of the name is meant.
+type podKey struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// registration is a pod, nil if there is none of the name, and its evacuators.
+type registration struct {
+	pod        *corev1.Pod
+	evacuators []v1alpha1.Evacuator
+	problems   []podclass.Problem
+}
+
+// find reads the pod that bears the name now. A cache that does not show the pod
+// that is meant may be behind, so that the API server is asked then.
+func (r registry) find(ctx context.Context, key podKey) (registration, error) {
+	pod := &corev1.Pod{}
+	err := r.cached.Get(ctx, key.NamespacedName, pod, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if client.IgnoreNotFound(err) != nil {
+		return registration{}, fmt.Errorf("get pod %s: %w", key.Name, err)
+	}
+	if err != nil || key.uid != "" && key.uid != pod.UID {
+		pod = &corev1.Pod{}
+		if err := r.live.Get(ctx, key.NamespacedName, pod); err != nil {
+			if client.IgnoreNotFound(err) == nil {
+				return registration{}, nil
+			}
+			return registration{}, fmt.Errorf("ask for pod %s: %w", key.Name, err)
+		}
+	}
+	return r.registered(ctx, pod)
+}
+
+func (r registry) registered(ctx context.Context, pod *corev1.Pod) (registration, error) {
+	deployment, err := kube.DeploymentOf(ctx, r.cached, pod)
+	if err != nil {
+		return registration{}, fmt.Errorf("find the Deployment of pod %s: %w", pod.Name, err)
+	}
+	found := registration{pod: pod}
+	found.evacuators, found.problems = surge.Evacuators(pod, deployment, r.surge)
+	return found, nil
+}
+
+// of is what there is to validate about an Evacuation of the pod.
+func (r registration) of(e *v1alpha1.Evacuation) validate.Evacuation {
+	return validate.Evacuation{Object: e, Pod: r.pod, Evacuators: r.evacuators}
+}

@@ -1,0 +1,150 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// evictionGate has those who call the eviction API wait for the evacuators of a
+// pod: kubectl drain, autoscalers, Cluster API. They try again on 429 and give up
+// on anything else.
+type evictionGate struct {
+	pods registry
+	// cached reads, direct writes past the cache.
+	cached client.Reader
+	direct client.Client
+	now    func() time.Time
+}
+
+func newEvictionGate(pods registry, cached client.Reader, direct client.Client) evictionGate {
+	return evictionGate{pods: pods, cached: cached, direct: direct, now: time.Now}
+}
+
+// Handle lets a call through, or asks the pod's evacuators in the name of its
+// author, who has to wait.
+func (g evictionGate) Handle(ctx context.Context, request admission.Request) admission.Response {
+	eviction := &policyv1.Eviction{}
+	// The versions of Eviction are alike.
+	if err := json.Unmarshal(request.Object.Raw, eviction); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the Eviction: %w", err))
+	}
+	call, err := g.observe(ctx, request, eviction)
+	if err != nil {
+		return wait(fmt.Sprintf("the evacuators of pod %s could not be found, try again: %v", request.Name, err))
+	}
+	verdict := evacuation.Admit(call)
+	if !dryRun(request, eviction) {
+		err = g.record(ctx, call.Evacuation, verdict)
+	}
+	switch {
+	case verdict.Admitted:
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("An attempt to evict could not be noted", "because", err.Error())
+		}
+		return admission.Allowed("")
+	case hopeless(err):
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because they cannot be asked: %v", request.Name, err))
+	case err != nil:
+		return wait(fmt.Sprintf("the evacuators of pod %s could not be asked, try again: %v", request.Name, err))
+	}
+	return wait(verdict.Message)
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+
+func (g evictionGate) observe(ctx context.Context, request admission.Request, eviction *policyv1.Eviction) (evacuation.Call, error) {
+	key := podKey{NamespacedName: types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, uid: precondition(eviction)}
+	found, err := g.pods.find(ctx, key)
+	if err != nil {
+		return evacuation.Call{}, err
+	}
+	call := evacuation.Call{
+		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
+		UID:      key.uid,
+	}
+	if found.pod == nil {
+		return call, nil
+	}
+	e := &v1alpha1.Evacuation{}
+	err = g.cached.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: evacuation.Name(found.pod)}, e, client.DisableReadYourWritesConsistency)
+	switch {
+	case err == nil:
+		call.Evacuation = e
+	case !apierrors.IsNotFound(err):
+		return evacuation.Call{}, fmt.Errorf("get the evacuation: %w", err)
+	}
+	return call, nil
+}
+
+func precondition(eviction *policyv1.Eviction) types.UID {
+	options := eviction.DeleteOptions
+	if options == nil || options.Preconditions == nil || options.Preconditions.UID == nil {
+		return ""
+	}
+	return *options.Preconditions.UID
+}
+
+// dryRun reports whether the caller asked for a dry run, in either of two ways.
+func dryRun(request admission.Request, eviction *policyv1.Eviction) bool {
+	return request.DryRun != nil && *request.DryRun ||
+		eviction.DeleteOptions != nil && slices.Contains(eviction.DeleteOptions.DryRun, metav1.DryRunAll)
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create;patch
+
+// record makes the verdict known to the controller.
+func (g evictionGate) record(ctx context.Context, e *v1alpha1.Evacuation, verdict evacuation.Verdict) error {
+	if verdict.Create != nil {
+		if err := g.direct.Create(ctx, verdict.Create); err != nil {
+			return fmt.Errorf("create the evacuation: %w", err)
+		}
+		log.FromContext(ctx).Info("Asked for an evacuation in the name of a caller of the eviction API", "evacuation", verdict.Create.Name)
+		return nil
+	}
+	if verdict.Attempt != "" {
+		noted := e.DeepCopy()
+		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, verdict.Attempt)
+		if err := g.direct.Patch(ctx, noted, client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("note the attempt to evict: %w", err)
+		}
+		e = noted
+	}
+	if verdict.Join {
+		if _, err := kube.AddFinalizer(ctx, g.direct, e, v1alpha1.EvictionInstigator); err != nil {
+			return fmt.Errorf("ask for the evacuation: %w", err)
+		}
+	}
+	return nil
+}
+
+// hopeless reports whether trying again would not help. The pod is then evicted
+// as if there were no Ebbtide.
+func hopeless(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// wait is the answer on which drainers try again. It does not say when: they have
+// their own ideas.
+func wait(message string) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
+	}}}
+}
