@@ -99,7 +99,9 @@ func (v maintenanceValidator) refusal(ctx context.Context, request admission.Req
 	if err != nil {
 		return err.Error(), nil
 	}
-	rights := validate.NodeRights{User: request.UserInfo.Username, Affected: len(affected), Unknown: len(affected), Why: why}
+	rights := validate.NodeRights{
+		User: request.UserInfo.Username, Why: why, Ends: change.Ends(), Affected: len(affected), Unknown: len(affected),
+	}
 	for rights.Unknown > 0 && !rights.Enough() {
 		next := affected[len(affected)-rights.Unknown:]
 		next = next[:min(len(next), reviewsAtOnce)]

@@ -2,19 +2,26 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -38,7 +45,7 @@ func newNodes(t *testing.T, c *cluster.Cluster, number int, labels map[string]st
 	t.Helper()
 	var names []string
 	for i := range number {
-		name := fmt.Sprintf("%s-%d", c.Pool(), i)
+		name := fmt.Sprintf("%s-%02d", c.Pool(), i)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 		for key, value := range labels {
 			node.Labels[key] = value
@@ -162,7 +169,7 @@ func TestAWrongOrderIsForItsAuthorToMend(t *testing.T) {
 
 func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 	c := newAPI(t)
-	nodes := newNodes(t, c, 6, nil)
+	nodes := newNodes(t, c, 40, nil)
 	create := func(user client.Client, suffix string, nodes ...string) (*v1alpha1.NodeMaintenance, error) {
 		m := maintenanceOf(c.Pool()+suffix, nodes...)
 		return m, user.Create(t.Context(), m)
@@ -176,9 +183,11 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 	})
 	t.Run("a user who may delete no node", func(t *testing.T) {
 		name, user := c.User(t, maintains)
-		_, err := create(user, "-none", nodes...)
-		wantRefused(t, err, fmt.Sprintf(`user %q may not delete nodes %s, %s, %s and 3 more`, name, nodes[0], nodes[1], nodes[2]),
-			`ask for the verb "delete" on nodes`)
+		_, err := create(user, "-none", nodes[:6]...)
+		three := fmt.Sprintf(`user %q may not delete nodes %s, %s, %s and`, name, nodes[0], nodes[1], nodes[2])
+		wantRefused(t, err, three+" 3 more", `ask for the verb "delete" on nodes`)
+		_, err = create(user, "-none", nodes...)
+		wantRefused(t, err, three+" at least 29 more of the 40 that are selected")
 		_, err = create(user, "-nobody", "no-such-node")
 		wantRefused(t, err, fmt.Sprintf(`user %q may not delete nodes, and a NodeMaintenance that matches no node now will drain nodes that come later`, name))
 	})
@@ -200,6 +209,32 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 		must(t, user.Update(t.Context(), m))
 		must(t, user.Delete(t.Context(), m))
 	})
+	t.Run("a user whose nodes are gone", func(t *testing.T) {
+		_, user := c.User(t, maintains)
+		m, err := create(c.Client, "-gone", "no-such-node")
+		must(t, err)
+		must(t, user.Delete(t.Context(), m))
+	})
+}
+
+func TestAReviewThatFailsIsNoYes(t *testing.T) {
+	c := newAPI(t)
+	broken := interceptor.NewClient(c.Client, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return errors.New("the authorizer is away")
+		},
+	})
+	object, err := json.Marshal(maintenanceOf("any", "no-such-node"))
+	must(t, err)
+	response := maintenanceValidator{admission.NewDecoder(c.Client.Scheme()), c.Client, reviewer{broken}}.Handle(t.Context(),
+		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Create,
+			UserInfo:  authenticationv1.UserInfo{Username: "jane"},
+			Object:    runtime.RawExtension{Raw: object},
+		}})
+	if response.Allowed || response.Result.Message != `review what user "jane" may do: the authorizer is away` {
+		t.Errorf("answer %+v, want a refusal because nobody could be asked", response)
+	}
 }
 
 // heard collects what an API server warns of.

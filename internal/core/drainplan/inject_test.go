@@ -35,6 +35,9 @@ func TestInjectAddsTheDefaultsInTheirPlaces(t *testing.T) {
 			if diff := cmp.Diff(got, drainplan.Inject(got)); diff != "" {
 				t.Errorf("injecting again changes it:\n%s", diff)
 			}
+			if diff := cmp.Diff(drainplan.Normalise(test.plan), drainplan.Normalise(got)); diff != "" {
+				t.Errorf("a pass reads another plan:\n%s", diff)
+			}
 		})
 	}
 }

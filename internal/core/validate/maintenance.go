@@ -48,10 +48,15 @@ func (c MaintenanceChange) Affected() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
+// Ends returns true if the change takes no node from now on.
+func (c MaintenanceChange) Ends() bool {
+	return c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete
+}
+
 // Warnings are what the author of the change should know about the nodes that it
 // selects. There are none unless the change is about nodes and asks for something.
 func (c MaintenanceChange) Warnings() []string {
-	if c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete || !c.movesNodes() {
+	if c.Ends() || !c.movesNodes() {
 		return nil
 	}
 	matching, err := maintenance.Matching(c.New.Spec.NodeSelector, c.Nodes)
@@ -93,6 +98,8 @@ type NodeRights struct {
 	// not delete, in order, and Unknown how many were not asked for any more.
 	Affected, Unknown int
 	Refused           []string
+	// Ends is whether the NodeMaintenance takes no node from now on.
+	Ends bool
 	// Why is what the authorizer said about the right to delete every node.
 	Why string
 }
@@ -110,7 +117,7 @@ func (r NodeRights) Refusal() string {
 		why = " (" + r.Why + ")"
 	}
 	switch {
-	case r.Affected == 0:
+	case r.Affected == 0 && !r.Ends:
 		return fmt.Sprintf("user %q may not delete nodes%s, and a NodeMaintenance that matches no node now will drain nodes that come later: "+
 			help+"nodes in the whole cluster, or select nodes that exist", r.User, why)
 	case len(r.Refused) == 0 && r.Unknown == 0:

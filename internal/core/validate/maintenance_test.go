@@ -132,6 +132,13 @@ func TestNodeRights(t *testing.T) {
 			`user "jane" may not delete nodes (RBAC: no), and a NodeMaintenance that matches no node now will drain nodes that come later: ` +
 				`ask for the verb "delete" on nodes in the whole cluster, or select nodes that exist`,
 		},
+		"no node any more, and the maintenance ends": {validate.NodeRights{User: "jane", Ends: true}, false, ""},
+		"one node, and the maintenance ends": {
+			validate.NodeRights{User: "jane", Affected: 1, Refused: []string{"a"}, Ends: true},
+			false,
+			`user "jane" may not delete node a, and only who may delete a node may have it drained: ` +
+				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
+		},
 		"one node": {
 			validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}},
 			false,
