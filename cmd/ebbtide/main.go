@@ -22,8 +22,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/controller/daemonset"
 	"ebbtide.dev/ebbtide/internal/controller/evacuation"
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
+	"ebbtide.dev/ebbtide/internal/controller/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/webhook"
 )
@@ -57,11 +59,17 @@ func run(ctx context.Context, f flags) error {
 	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {
 		return err
 	}
+	if err := daemonset.Add(mgr); err != nil {
+		return err
+	}
 	if f.webhooks {
 		options := webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge}
 		if err := webhook.Add(mgr, options); err != nil {
 			return err
 		}
+	}
+	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
+		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)

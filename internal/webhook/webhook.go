@@ -67,10 +67,16 @@ func Add(mgr manager.Manager, options Options) error {
 
 // handlers are what answers under each path; the webhook configurations of the
 // chart name the same paths.
-func handlers(mgr manager.Manager, reviews reviewer, _ Options) map[string]admission.Handler {
+func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string]admission.Handler {
+	pods := registry{cached: mgr.GetClient(), live: reviews.client, surge: options.Surge}
 	return map[string]admission.Handler{
-		"/mutate/nodemaintenances":   newMaintenanceDefaulter(mgr.GetScheme()),
-		"/validate/nodemaintenances": newMaintenanceValidator(mgr, reviews),
+		"/mutate/nodemaintenances":    newMaintenanceDefaulter(mgr.GetScheme()),
+		"/mutate/daemonset-pods":      newDaemonSetGate(mgr.GetScheme(), reviews.client),
+		"/mutate/evacuations":         newEvacuationDefaulter(mgr.GetScheme(), pods),
+		"/validate/nodemaintenances":  newMaintenanceValidator(mgr, reviews),
+		"/validate/evacuations":       newEvacuationValidator(mgr.GetScheme(), pods, reviews),
+		"/validate/evacuation-status": newEvacuationStatusValidator(mgr.GetScheme()),
+		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client),
 	}
 }
 

@@ -54,9 +54,9 @@ func TestNewPodsLeaveToo(t *testing.T) {
 	w.awaitDrained("upgrade")
 }
 
-// A DaemonSet pod nobody can evacuate and a static pod without a node agent stay
+// DaemonSet pods below the drainDepth and a static pod without a node agent stay
 // where they are. They are counted and do not hold Drained back.
-func TestDaemonSetAndStaticPodsAreRetained(t *testing.T) {
+func TestPodsBelowTheDepthAndStaticPodsAreRetained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]
@@ -64,7 +64,9 @@ func TestDaemonSetAndStaticPodsAreRetained(t *testing.T) {
 	w.pods(node, pod{name: "web"}, pod{name: "etcd", mirror: true})
 	w.awaitPods("3 pods on the node", func(pods []corev1.Pod) bool { return len(pods) == 3 })
 
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	w.maintain("upgrade", v1alpha1.StageIdle, []string{node})
+	upgrade := w.maintenance("upgrade")
+	w.change(upgrade, upgrade.Name, func() { upgrade.Spec.DrainDepth, upgrade.Spec.Stage = v1alpha1.PodTypeDefault, v1alpha1.StageDrain })
 
 	w.awaitDrained("upgrade")
 	w.awaitGone("web")

@@ -40,6 +40,8 @@ func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) 
 		Now:          r.clock.Now(),
 		Maintenances: pointers(maintenances.Items),
 		Budgets:      byNamespace(pointers(budgets.Items)),
+		// The DaemonSet evacuator runs in the same manager.
+		Runners: maintenance.Runners{DaemonSets: true},
 	}
 	read := instigated(evacuations.Items)
 	for _, node := range maintenance.Select(snapshot.Maintenances, pointers(nodes.Items)) {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // evacuating explains a pod that an evacuator is moving.
@@ -39,21 +40,9 @@ func recreated(f Facts) (v1alpha1.Blocker, bool) {
 	b.Message = fmt.Sprintf("%s %s puts pods back on node %s although it is cordoned.", owner.Kind, owner.Name, f.Pod.Spec.NodeName)
 	b.Suggestion = fmt.Sprintf("Take spec.nodeName or the pin to this node out of its pod template: kubectl -n %s get pod %s -o yaml",
 		f.Pod.Namespace, f.Pod.Name)
-	if toleratesCordon(f.Pod) {
+	if podclass.Tolerates(f.Pod, corev1.TaintNodeUnschedulable) {
 		b.Suggestion = fmt.Sprintf("Take the toleration of %s out of the pod template of %s %s.",
 			corev1.TaintNodeUnschedulable, owner.Kind, owner.Name)
 	}
 	return b, true
-}
-
-func toleratesCordon(pod *corev1.Pod) bool {
-	for _, t := range pod.Spec.Tolerations {
-		everything := t.Key == "" && t.Operator == corev1.TolerationOpExists
-		cordon := t.Key == corev1.TaintNodeUnschedulable && (t.Operator == corev1.TolerationOpExists || t.Value == "")
-		effect := t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule
-		if effect && (everything || cordon) {
-			return true
-		}
-	}
-	return false
 }

@@ -30,7 +30,7 @@ type Refusal struct {
 func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1alpha1.EvacuationStatus {
 	told := *status.DeepCopy()
 	told.FailedEvictionCounter += min(refusal.Times, math.MaxInt32-told.FailedEvictionCounter)
-	words := shorten(refusal.Message)
+	words := Shorten(refusal.Message)
 	told.Message = fmt.Sprintf("Eviction refused: %s", words)
 	meta.SetStatusCondition(&told.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue,
@@ -52,7 +52,8 @@ func sameRefusal(a, b v1alpha1.EvacuationStatus) bool {
 		conditionA.Status == conditionB.Status && conditionA.Reason == conditionB.Reason
 }
 
-func shorten(message string) string {
+// Shorten cuts a message that is longer than the API allows for messages.
+func Shorten(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}

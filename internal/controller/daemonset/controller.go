@@ -1,0 +1,77 @@
+// Package daemonset moves the pods of DaemonSets off nodes under maintenance, as
+// the evacuator of class daemonset.apps.k8s.io, and lets those go to their node
+// again that were held back from it.
+//
+// What happens is decided in core/daemonset, on what the node itself records. A
+// deletion that is refused waits for its time and holds up nobody else. Nothing
+// in memory is needed to go on after a restart.
+package daemonset
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// workers is how many pods each of the two controllers works on at the same time.
+	workers = 16
+	// firstRetry and lastRetry bound the back-off after a refused deletion.
+	firstRetry, lastRetry = time.Second, 5 * time.Minute
+)
+
+// Add registers both controllers with a manager whose client reads from a cache
+// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
+//
+// Errors: a watch cannot be set up, or the controllers were added before.
+func Add(mgr manager.Manager) error {
+	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
+	evacuator := newEvacuator(mgr.GetClient(), emit, clock.RealClock{})
+	if err := add(mgr, "daemonset-evacuator", evacuator, evacuator.sources(mgr.GetCache())); err != nil {
+		return err
+	}
+	gatekeeper := &gatekeeper{client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit}
+	return add(mgr, "daemonset-gatekeeper", gatekeeper, gatekeeper.sources(mgr.GetCache()))
+}
+
+func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sources []source.Source) error {
+	c, err := controller.New(name, mgr, controller.Options{Reconciler: reconciler, MaxConcurrentReconciles: workers})
+	if err != nil {
+		return fmt.Errorf("add the %s controller: %w", name, err)
+	}
+	for _, source := range sources {
+		if err := c.Watch(source); err != nil {
+			return fmt.Errorf("watch for the %s controller: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func newEvacuator(c client.Client, emit func(...event.Event), clk clock.Clock) *evacuator {
+	refusals := flowcontrol.NewBackOff(firstRetry, lastRetry)
+	refusals.Clock = clk
+	return &evacuator{client: c, emit: emit, clock: clk, refusals: refusals}
+}
+
+// withoutStale leaves out a write that was decided on old state: the event of
+// the newer state reconciles the object again.
+func withoutStale(ctx context.Context, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
+		return nil
+	}
+	return err
+}

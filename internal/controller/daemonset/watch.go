@@ -1,0 +1,102 @@
+package daemonset
+
+import (
+	"context"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/daemonset"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func (r *evacuator) sources(c cache.Cache) []source.Source {
+	return []source.Source{
+		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{},
+			predicate.NewTypedPredicateFuncs(core.Active)),
+		source.Kind(c, &corev1.Pod{}, handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
+			CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) { r.enqueue(ctx, e.Object, q) },
+			UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
+				if !maps.Equal(e.ObjectOld.Labels, e.ObjectNew.Labels) || e.ObjectOld.DeletionTimestamp == nil && e.ObjectNew.DeletionTimestamp != nil {
+					r.enqueue(ctx, e.ObjectNew, q)
+				}
+			},
+		}),
+		source.Kind(c, &corev1.Node{}, onSuppression(func(ctx context.Context, node *corev1.Node, q queue) {
+			for _, pod := range podsBy(ctx, r.client, kube.PodNodeField, node.Name) {
+				r.enqueue(ctx, pod, q)
+			}
+		})),
+	}
+}
+
+// enqueue asks for the evacuation of a pod. Most pods have none; one that the
+// cache does not show yet is reconciled as soon as it does.
+func (r *evacuator) enqueue(ctx context.Context, pod *corev1.Pod, q queue) {
+	if podclass.Type(pod) != v1alpha1.PodTypeDaemonSet {
+		return
+	}
+	key := client.ObjectKey{Namespace: pod.Namespace, Name: evacuation.Name(pod)}
+	err := r.client.Get(ctx, key, &v1alpha1.Evacuation{}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err == nil {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// sources also bring every pod that is held back when the manager starts.
+func (r *gatekeeper) sources(c cache.Cache) []source.Source {
+	return []source.Source{
+		source.Kind(c, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, predicate.NewTypedPredicateFuncs(core.Held)),
+		source.Kind(c, &corev1.Node{}, onSuppression(func(ctx context.Context, node *corev1.Node, q queue) {
+			for _, pod := range podsBy(ctx, r.client, kube.PodHeldNodeField, node.Name) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
+			}
+		})),
+	}
+}
+
+// onSuppression is called for a node that keeps other pods away than before, and
+// for one that is gone.
+func onSuppression(changed func(context.Context, *corev1.Node, queue)) handler.TypedFuncs[*corev1.Node, reconcile.Request] {
+	return handler.TypedFuncs[*corev1.Node, reconcile.Request]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
+			was, is := e.ObjectOld, e.ObjectNew
+			if was.Annotations[v1alpha1.DrainTargetsAnnotation] != is.Annotations[v1alpha1.DrainTargetsAnnotation] ||
+				maintenance.SuppressesAll(was) != maintenance.SuppressesAll(is) {
+				changed(ctx, is, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Node], q queue) { changed(ctx, e.Object, q) },
+	}
+}
+
+// podsBy reads pods by an index of the cache. The objects are the cache's own and
+// are never changed.
+func podsBy(ctx context.Context, c client.Reader, field, value string) []*corev1.Pod {
+	var list corev1.PodList
+	err := c.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		// The cache itself never fails; it does when the manager stops.
+		log.FromContext(ctx).Error(err, "The pods of a node cannot be listed", "node", value)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return pods
+}
