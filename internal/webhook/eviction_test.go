@@ -245,21 +245,7 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := podNamed("shop", "web")
-			pod.Annotations = registered("mover.example.com", "20")
-			api := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(pod).WithInterceptorFuncs(interceptor.Funcs{
-				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return tc.write },
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-					if tc.read != nil {
-						return tc.read
-					}
-					return c.Get(ctx, key, object, options...)
-				},
-			}).Build()
-			gate := newEvictionGate(registry{cached: api, live: api, surge: surge.Annotated}, api, api)
-			answer := gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-				Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
-			}})
+			answer := answerWith(t, tc.write, tc.read)
 			told := answer.Result.Message
 			if tc.allowed && len(answer.Warnings) == 1 {
 				told = answer.Warnings[0]
@@ -272,6 +258,26 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// answerWith is the answer to an eviction when creations and reads fail like this.
+func answerWith(t *testing.T, write, read error) admission.Response {
+	t.Helper()
+	pod := podNamed("shop", "web")
+	pod.Annotations = registered("mover.example.com", "20")
+	api := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(pod).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return write },
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if read != nil {
+				return read
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	}).Build()
+	gate := newEvictionGate(registry{cached: api, live: api, surge: surge.Annotated}, api, api)
+	return gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
+	}})
 }
 
 func scheme(t *testing.T) *runtime.Scheme {

@@ -61,67 +61,18 @@ func TestACallForAnotherPodOfTheNameIsAdmitted(t *testing.T) {
 	}
 }
 
-func TestACallOfTheEvictionAPIWaits(t *testing.T) {
-	const again = "; try again until the pod is gone"
-	tests := map[string]struct {
-		snapshot evacuation.Snapshot
-		want     evacuation.Verdict
-	}{
-		"a maintenance's evacuator is at it": {
-			of(webPod(), created(-10*time.Minute), active("mover.example.com", at(-time.Minute)), expected(time.Hour)),
-			evacuation.Verdict{
-				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:50:00Z, last progress at 2026-03-01T07:59:00Z, expected to end at 2026-03-01T09:00:00Z)" + again,
-				Attempt: nowText, Join: true,
-			},
-		},
-		"nobody has begun": {
-			of(webPod(), created(-time.Second)),
-			evacuation.Verdict{
-				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:59:59Z, last progress at 2026-03-01T08:00:00Z)" + again,
-				Attempt: nowText, Join: true,
-			},
-		},
-		"nobody has begun and nothing is resolved": {
-			of(webPod(), created(-time.Second), unresolved),
-			evacuation.Verdict{
-				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:59:59Z, last progress at 2026-03-01T08:00:00Z)" + again,
-				Attempt: nowText, Join: true,
-			},
-		},
-		"the next one takes over": {
-			of(webPod(), created(-time.Hour), active("mover.example.com", at(-time.Hour)), called(-29*time.Second)),
-			evacuation.Verdict{Message: "evacuation in progress: backup.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again},
-		},
-		"its note is old": {
-			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), called(-30*time.Second)),
-			evacuation.Verdict{
-				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again,
-				Attempt: nowText,
-			},
-		},
-		"its note is from the future": {
-			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), called(time.Hour)),
-			evacuation.Verdict{
-				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again,
-				Attempt: nowText,
-			},
-		},
-		"nobody asked any more, and it may not be cancelled": {
-			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), forbidden, finalizers()),
-			evacuation.Verdict{
-				Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again,
-				Attempt: nowText, Join: true,
-			},
-		},
-		"an earlier evacuation is going": {
-			of(webPod(), deleted, finalizers("example.com/audit")),
-			evacuation.Verdict{Message: "an earlier evacuation of pod web-0 is being deleted and held by example.com/audit; try again when it is gone"},
-		},
-		"a deleted evacuation for which callers still ask": {
-			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), called(0), deleted),
-			evacuation.Verdict{Message: "evacuation in progress: mover.example.com moves pod web-0 (asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z)" + again},
-		},
-	}
+// moves is what a caller is told while an evacuator is at it.
+func moves(class, facts string) string {
+	return "evacuation in progress: " + class + " moves pod web-0 (" + facts + "); try again until the pod is gone"
+}
+
+type waiting struct {
+	snapshot evacuation.Snapshot
+	want     evacuation.Verdict
+}
+
+func checkWaiting(t *testing.T, tests map[string]waiting) {
+	t.Helper()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.snapshot.Evacuation.DeepCopy()
@@ -134,6 +85,52 @@ func TestACallOfTheEvictionAPIWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestACallJoinsAnEvacuation(t *testing.T) {
+	joins := func(message string) evacuation.Verdict {
+		return evacuation.Verdict{Message: message, Attempt: nowText, Join: true}
+	}
+	fresh := moves("mover.example.com", "asked for at 2026-03-01T07:59:59Z, last progress at 2026-03-01T08:00:00Z")
+	checkWaiting(t, map[string]waiting{
+		"a maintenance's evacuator is at it": {
+			of(webPod(), created(-10*time.Minute), active("mover.example.com", at(-time.Minute)), expected(time.Hour)),
+			joins(moves("mover.example.com", "asked for at 2026-03-01T07:50:00Z, last progress at 2026-03-01T07:59:00Z, expected to end at 2026-03-01T09:00:00Z")),
+		},
+		"nobody has begun":                         {of(webPod(), created(-time.Second)), joins(fresh)},
+		"nobody has begun and nothing is resolved": {of(webPod(), created(-time.Second), unresolved), joins(fresh)},
+		"nobody asked any more, and it may not be cancelled": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(0)), forbidden, finalizers()),
+			joins(moves("mover.example.com", "asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z")),
+		},
+	})
+}
+
+func TestACallIsRepeated(t *testing.T) {
+	message := moves("mover.example.com", "asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z")
+	turn := active("mover.example.com", at(0))
+	checkWaiting(t, map[string]waiting{
+		"noted a moment ago": {
+			of(webPod(), created(-time.Hour), turn, called(-29*time.Second)), evacuation.Verdict{Message: message},
+		},
+		"its note is old": {
+			of(webPod(), created(-time.Hour), turn, called(-30*time.Second)), evacuation.Verdict{Message: message, Attempt: nowText},
+		},
+		"its note is from the future": {
+			of(webPod(), created(-time.Hour), turn, called(time.Hour)), evacuation.Verdict{Message: message, Attempt: nowText},
+		},
+		"somebody deleted the evacuation": {
+			of(webPod(), created(-time.Hour), turn, called(0), deleted), evacuation.Verdict{Message: message},
+		},
+		"the next one takes over": {
+			of(webPod(), created(-time.Hour), active("mover.example.com", at(-time.Hour)), called(0)),
+			evacuation.Verdict{Message: moves("backup.example.com", "asked for at 2026-03-01T07:00:00Z, last progress at 2026-03-01T08:00:00Z")},
+		},
+		"an earlier evacuation is going": {
+			of(webPod(), deleted, finalizers("example.com/audit")),
+			evacuation.Verdict{Message: "an earlier evacuation of pod web-0 is being deleted and held by example.com/audit; try again when it is gone"},
+		},
+	})
 }
 
 func TestTheFirstCallAsksForAnEvacuation(t *testing.T) {
