@@ -126,7 +126,6 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 	others := p.availableBut(d.pod)
 	need := min(d.record.Need, replicas(p.Deployment))
 	if others >= need {
-		p.leaving[d.pod.UID] = true
 		p.finish(d, e, Completed, p.replacedMessage(d, others, need))
 		return
 	}

@@ -1,0 +1,131 @@
+package surge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+const registers = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
+
+func TestWhatADeploymentSaysAgainstSurging(t *testing.T) {
+	t.Parallel()
+	maxSurge := func(most intstr.IntOrString) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = &most }
+	}
+	tests := map[string]struct {
+		change func(*appsv1.Deployment)
+		want   string
+	}{
+		"nothing":            {func(*appsv1.Deployment) {}, ""},
+		"a default maxSurge": {func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate = nil }, ""},
+		"a share rounds up":  {maxSurge(intstr.FromString("1%")), ""},
+		"no surge":           {maxSurge(intstr.FromInt32(0)), "its maxSurge is 0"},
+		"no share":           {maxSurge(intstr.FromString("0%")), "its maxSurge is 0"},
+		"nonsense":           {maxSurge(intstr.FromString("much")), "its maxSurge is 0"},
+		"deletion":           {func(d *appsv1.Deployment) { d.DeletionTimestamp = new(ago(0)) }, "it is being deleted"},
+		"a pause":            {func(d *appsv1.Deployment) { d.Spec.Paused = true }, "it is paused"},
+		"Recreate":           {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }, "its strategy is Recreate"},
+		"a selected hash": {
+			func(d *appsv1.Deployment) {
+				d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{hashLabel: "abc"}}
+			}, "its selector names the label pod-template-hash",
+		},
+		"a hash in an expression": {
+			func(d *appsv1.Deployment) {
+				d.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hashLabel, Operator: metav1.LabelSelectorOpExists}}}
+			}, "its selector names the label pod-template-hash",
+		},
+		"a port of the node": {
+			func(d *appsv1.Deployment) {
+				d.Spec.Template.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}, {HostPort: 8080}}}}
+			}, "two of its pods cannot share host port 8080",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := web(1).Deployment
+			test.change(d)
+			if got := surge.Ineligible(d); got != test.want {
+				t.Errorf("ineligible because %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWhoseEvacuatorWeAre(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		pod, deployment string // values of the annotation
+		mode            surge.Mode
+		change          func(*scene)
+		want, problems  string
+	}{
+		"nobody's":                          {mode: surge.Annotated},
+		"an annotated pod's":                {pod: "5/own", mode: surge.Annotated, want: "deployment.apps.k8s.io 5/own"},
+		"an annotated Deployment's":         {deployment: "7/own", mode: surge.Annotated, want: "deployment.apps.k8s.io 7/own"},
+		"the pod knows better":              {pod: "5/own", deployment: "7/own", mode: surge.Auto, want: "deployment.apps.k8s.io 5/own"},
+		"everybody's":                       {mode: surge.Auto, want: "deployment.apps.k8s.io 10000/controller"},
+		"everybody's who can":               {mode: surge.Auto, change: func(s *scene) { s.Deployment.Spec.Paused = true }},
+		"nobody's without a Deployment":     {mode: surge.Auto, change: func(s *scene) { s.Deployment = nil }},
+		"nobody's when off":                 {pod: "5/own", mode: surge.Off, problems: "surging is switched off"},
+		"no Deployment's when off":          {deployment: "5/own", mode: surge.Off},
+		"nobody's who cannot be understood": {deployment: "much", mode: surge.Auto, problems: `priority "much" must be an integer`},
+		"a detached pod's": {
+			deployment: "7/own", mode: surge.Annotated, want: "deployment.apps.k8s.io 10000/controller",
+			change: func(s *scene) { s.detached(0, 0); s.Deployment = nil },
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := web(1)
+			if test.pod != "" {
+				s.Pods[0].Annotations = map[string]string{registers: test.pod}
+			}
+			if test.deployment != "" {
+				s.Deployment.Annotations = map[string]string{registers: test.deployment}
+			}
+			if test.change != nil {
+				test.change(s)
+			}
+			evacuators, problems := surge.Evacuators(s.Pods[0], s.Deployment, test.mode)
+			var got string
+			for _, e := range evacuators {
+				got += fmt.Sprintf("%s %d/%s", e.EvacuatorClass, e.Priority, e.Role)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("evacuators (-want +got):\n%s", diff)
+			}
+			var said string
+			for _, problem := range problems {
+				said += problem.Message
+			}
+			if (test.problems == "") != (said == "") || !strings.Contains(said, test.problems) {
+				t.Errorf("problems are %q, want %q", said, test.problems)
+			}
+		})
+	}
+}
+
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []surge.Mode{surge.Annotated, surge.Auto, surge.Off} {
+		if got, err := surge.ParseMode(string(mode)); got != mode || err != nil {
+			t.Errorf("mode %q is read as %q, %v", mode, got, err)
+		}
+	}
+	if _, err := surge.ParseMode("always"); err == nil || !strings.Contains(err.Error(), "must be annotated, auto or off") {
+		t.Errorf("an unknown mode is refused with %v", err)
+	}
+}

@@ -1,0 +1,158 @@
+package surge_test
+
+import (
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+const (
+	marks    = `pod-deletion-cost=-1 surge-replacement={"deployment":{"name":"web","uid":"uid-web"},"for":"uid-0"}`
+	makes    = ": Makes room for pod web-0."
+	unwanted = " +PodGivenBack (cancelled): Goes back to ReplicaSet web-abc: nobody asks for its evacuation any more."
+)
+
+// returned is the state after the label was given back.
+func (s *scene) returned(number int) *scene {
+	s.Pods[number].Labels[hashLabel] = "abc"
+	return s
+}
+
+// marked is the state after a pod was chosen to make room for web-0.
+func (s *scene) marked(number int) *scene {
+	s.Pods[number].Annotations = map[string]string{
+		corev1.PodDeletionCost:              "-1",
+		v1alpha1.SurgeReplacementAnnotation: `{"deployment":{"name":"web","uid":"uid-web"},"for":"uid-0","cost":"7"}`,
+	}
+	return s
+}
+
+func TestADetachedPodGoesBack(t *testing.T) {
+	t.Parallel()
+	check(t, map[string]story{
+		"when nobody asks any more, and the newcomer makes room": {
+			web(1).detached(0, time.Minute).newcomer(true),
+			[]string{"web-1: " + marks + makes, "web-0: pod-template-hash=abc" + unwanted},
+		},
+		"when the last instigator let go after it was replaced": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(func(s *scene) {
+				s.Evacuations[0].Finalizers, s.Evacuations[0].Status.ActiveEvacuatorCompleted = nil, true
+			}),
+			[]string{"web-1: " + marks + makes, "web-0: pod-template-hash=abc" + unwanted},
+		},
+		"a newcomer is marked once": {
+			web(1).detached(0, time.Minute).newcomer(true).marked(1),
+			[]string{"web-0: pod-template-hash=abc" + unwanted},
+		},
+		"the mark is below all others": {
+			web(2).detached(0, time.Minute).newcomer(true).with(func(s *scene) {
+				s.Pods[1].Annotations = map[string]string{corev1.PodDeletionCost: "-5"}
+			}),
+			[]string{
+				`web-2: pod-deletion-cost=-6 surge-replacement={"deployment":{"name":"web","uid":"uid-web"},"for":"uid-0"}` + makes,
+				"web-0: pod-template-hash=abc" + unwanted,
+			},
+		},
+		"a newcomer that leaves its own node does not make room": {
+			web(2).detached(0, time.Minute).newcomer(true).evacuated(2).with(func(s *scene) { s.Evacuations[0].Status.ActiveEvacuatorClass = "mover.example.com" }),
+			[]string{"web-1: " + marks + makes, "web-0: pod-template-hash=abc" + unwanted},
+		},
+		"nobody makes room where there is some": {
+			web(2).detached(0, time.Minute),
+			[]string{"web-0: pod-template-hash=abc" + unwanted},
+		},
+		"when its ReplicaSet wants no pods, to be removed by it": {
+			web(1).detached(0, time.Minute).with(func(s *scene) { s.ReplicaSets[0].Spec.Replicas = new(int32(0)) }),
+			[]string{"web-0: pod-template-hash=abc" + unwanted},
+		},
+		"when surging is switched off": {
+			web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Mode = surge.Off }),
+			[]string{
+				"complete +NotSurged (ineligible): Pod web-0 goes back to ReplicaSet web-abc: surging is switched off.",
+				"web-0: pod-template-hash=abc +PodGivenBack: Goes back to ReplicaSet web-abc: surging is switched off.",
+			},
+		},
+		"when no replacement comes in time": {
+			web(1).evacuated(0).detached(0, 10*time.Minute).newcomer(false),
+			[]string{
+				"complete +NotSurged (gaveup): Gave up on replacing pod web-0 after 10m0s; it goes back to ReplicaSet web-abc. Not available: web-1. Look at: kubectl -n shop describe pod web-1",
+				"web-1: " + marks + makes,
+				"web-0: pod-template-hash=abc +PodGivenBack: Goes back to ReplicaSet web-abc: no replacement was available within 10m0s.",
+			},
+		},
+		"also by a manager that finds it given up": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(false).with(func(s *scene) {
+				s.Deployment.Spec.ProgressDeadlineSeconds = new(int32(60))
+				s.Evacuations[0].Status.ActiveEvacuatorCompleted = true
+			}),
+			[]string{
+				"web-1: " + marks + makes,
+				"web-0: pod-template-hash=abc +PodGivenBack: Goes back to ReplicaSet web-abc: no replacement was available within 1m0s.",
+			},
+		},
+		"and keeps its record until its ReplicaSet has taken it": {
+			web(1).detached(0, time.Minute).returned(0), nil,
+		},
+		"then the record goes, whoever brought it back": {
+			web(1).detached(0, time.Minute).returned(0).with(func(s *scene) { s.Pods[0].OwnerReferences = owner(s.ReplicaSets[0]) }),
+			[]string{"web-0: surge-: The pod is back in its ReplicaSet."},
+		},
+	})
+}
+
+func TestNoOrphanIsLeft(t *testing.T) {
+	t.Parallel()
+	setGone := func(s *scene) { s.Deployment, s.ReplicaSets = nil, nil }
+	check(t, map[string]story{
+		"nothing is left that could take it back": {
+			web(1).detached(0, time.Minute).with(setGone),
+			[]string{"delete web-0 +DetachedPodDeleted (cancelled): Detached pod web-0 is deleted: nobody asks for its evacuation any more, and its ReplicaSet web-abc is gone."},
+		},
+		"the ReplicaSet goes before it takes it back": {
+			web(1).detached(0, time.Minute).returned(0).with(func(s *scene) { s.ReplicaSets[0].DeletionTimestamp = new(ago(0)) }),
+			[]string{"delete web-0 +DetachedPodDeleted (cancelled): Detached pod web-0 is deleted: nobody asks for its evacuation any more, and its ReplicaSet web-abc is gone."},
+		},
+		"another ReplicaSet of that name": {
+			web(1).detached(0, time.Minute).with(func(s *scene) {
+				s.ReplicaSets = []*appsv1.ReplicaSet{s.ReplicaSets[0].DeepCopy()}
+				s.ReplicaSets[0].UID = "uid-again"
+			}),
+			[]string{"delete web-0 +DetachedPodDeleted (cancelled): Detached pod web-0 is deleted: nobody asks for its evacuation any more, and its ReplicaSet web-abc is gone."},
+		},
+		"a ReplicaSet without its Deployment takes it back": {
+			web(1).detached(0, time.Minute).with(func(s *scene) { s.Deployment = nil }),
+			[]string{"web-0: pod-template-hash=abc" + unwanted},
+		},
+		"it is evicted if it is still to leave": {
+			web(1).evacuated(0).detached(0, time.Minute).with(setGone),
+			[]string{"complete +NotSurged (ineligible): ReplicaSet web-abc is gone, nobody replaces pod web-0 any more."},
+		},
+		"nobody replaces the pods of a Deployment that is gone": {
+			web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Deployment = nil }),
+			[]string{"complete +NotSurged (ineligible): Deployment web is gone, pod web-0 is not replaced any more."},
+		},
+		"a pod that has failed": {
+			web(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].Status.Phase = corev1.PodFailed }),
+			[]string{"delete web-0 +DetachedPodDeleted: Detached pod web-0 is deleted: it has finished, and no ReplicaSet cleans it up."},
+		},
+		"a pod that leaves": {
+			web(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].DeletionTimestamp = new(ago(0)) }), nil,
+		},
+	})
+}
+
+func TestAMarkGoesWithItsPurpose(t *testing.T) {
+	t.Parallel()
+	const goes = "web-1: pod-deletion-cost=7 surge-replacement-: Was not needed to make room."
+	check(t, map[string]story{
+		"another pod made room":                     {web(2).marked(1), []string{goes}},
+		"the pod that it was to make room for went": {web(2).marked(1).with(func(s *scene) { s.Pods = s.Pods[1:]; s.ReplicaSets[0].Spec.Replicas = new(int32(1)) }), []string{goes}},
+		"somebody still has to go":                  {web(1).newcomer(true).marked(1), nil},
+		"the pod is not back yet":                   {web(2).marked(1).detached(0, time.Minute).returned(0), nil},
+	})
+}
