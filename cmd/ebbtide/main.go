@@ -53,22 +53,7 @@ func run(ctx context.Context, f flags) error {
 	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Workers: f.nodeWorkers, Surge: f.surge}); err != nil {
-		return err
-	}
-	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {
-		return err
-	}
-	if err := daemonset.Add(mgr); err != nil {
-		return err
-	}
-	if f.webhooks {
-		options := webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge}
-		if err := webhook.Add(mgr, options); err != nil {
-			return err
-		}
-	}
-	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
+	if err := add(mgr, f); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -81,6 +66,26 @@ func run(ctx context.Context, f flags) error {
 		return fmt.Errorf("run the manager: %w", err)
 	}
 	return nil
+}
+
+// add has the manager run everything that Ebbtide is made of.
+func add(mgr manager.Manager, f flags) error {
+	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Workers: f.nodeWorkers, Surge: f.surge}); err != nil {
+		return err
+	}
+	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {
+		return err
+	}
+	if err := daemonset.Add(mgr); err != nil {
+		return err
+	}
+	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
+		return err
+	}
+	if !f.webhooks {
+		return nil
+	}
+	return webhook.Add(mgr, webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge})
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;update,namespace=ebbtide-system
