@@ -217,6 +217,12 @@ func (s *stage) budgetEvent(before, after *policyv1.PodDisruptionBudget) {
 		event.TypedUpdateEvent[*policyv1.PodDisruptionBudget]{ObjectOld: before, ObjectNew: after}, stageQueue{stage: s})
 }
 
+// budgetDeleted deletes a budget and tells the controller.
+func (s *stage) budgetDeleted(b *policyv1.PodDisruptionBudget) {
+	s.must(s.client.Delete(s.t.Context(), b))
+	s.reconciler.budgetHandler().Delete(s.t.Context(), event.TypedDeleteEvent[*policyv1.PodDisruptionBudget]{Object: b}, stageQueue{stage: s})
+}
+
 // podEvent tells the controller that a pod is gone.
 func (s *stage) podDeleted(pod *corev1.Pod) {
 	s.reconciler.podHandler().Delete(s.t.Context(), event.TypedDeleteEvent[*corev1.Pod]{Object: pod}, stageQueue{stage: s})

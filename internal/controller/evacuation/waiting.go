@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
@@ -214,21 +215,22 @@ func (r *room) moved(budget types.NamespacedName, allowed int32) []types.Namespa
 }
 
 // scatter is told of a budget that is gone or selects other pods, so that nothing
-// is known of its pods any more. It returns all that should ask again, the
+// is known of its pods any more. Neither is of pods that had too many budgets:
+// it may have been one of these. It returns all that should ask again, the
 // oldest first.
 func (r *room) scatter(budget types.NamespacedName) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[budget]
-	if l == nil {
-		return nil
+	if l != nil {
+		l.credit = unknown
+		l.openings++
 	}
-	l.credit = unknown
-	l.openings++
 	var waiting []*guest
-	for _, g := range l.guests {
-		if g.standing == parked || g.standing == queued {
-			g.standing = arriving
+	for _, g := range r.guests {
+		inLine := l != nil && g.budget == budget && (g.standing == parked || g.standing == queued)
+		if inLine || g.hasSeveral(budget.Namespace) {
+			g.standing, g.failures = arriving, 0
 			waiting = append(waiting, g)
 		}
 	}
@@ -315,6 +317,12 @@ func (r *room) release(budget types.NamespacedName) []types.NamespacedName {
 	}
 	l.take(next)
 	return []types.NamespacedName{next.key}
+}
+
+// hasSeveral reports whether the pod waits in the namespace because it has more
+// than one budget.
+func (g *guest) hasSeveral(namespace string) bool {
+	return g.standing == resting && g.key.Namespace == namespace && g.refusal.Type == v1alpha1.BlockerMultiplePDBs
 }
 
 // compare puts the oldest pod first.
