@@ -25,6 +25,7 @@ var (
 	suppression = regexp.MustCompile(`^//\s*(nolint|lint:ignore|lint:file-ignore|#nosec)`)
 	// The paths are spelled so that this file does not find itself.
 	machinePath = regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(work|root|home|tmp|Users)/[A-Za-z0-9._-]+`)
+	mainFile    = regexp.MustCompile(`^(cmd|examples)/.*/main\.go$`)
 	script      = regexp.MustCompile(`^#!.*\b(sh|bash)\b`)
 )
 
@@ -36,7 +37,7 @@ func size(s source) []string {
 		limit = maxScriptLines - 1
 	case s.syntax == nil || s.generated():
 		return nil
-	case strings.HasPrefix(s.path, "cmd/") && strings.HasSuffix(s.path, "/main.go"):
+	case mainFile.MatchString(s.path):
 		limit = maxMainLines
 	default:
 		limit = maxFileLines

@@ -1,0 +1,41 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Program is a running main package of the checkout.
+type Program struct{ *process }
+
+// StartProgram builds the main package in a folder of the checkout and starts
+// it. It ends with the cluster.
+func (c *Cluster) StartProgram(ctx context.Context, folder string, args ...string) (*Program, error) {
+	root, ok := checkout()
+	if !ok {
+		return nil, fmt.Errorf("start %s: only a checkout of Ebbtide has it", folder)
+	}
+	name := filepath.Base(folder)
+	dir, err := os.MkdirTemp(c.Dir, name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", folder, err)
+	}
+	path := filepath.Join(dir, name)
+	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-o", path, "./"+folder); err != nil {
+		return nil, fmt.Errorf("start %s: %w", folder, err)
+	}
+	p, err := startProcess(dir, name, path, args)
+	if err != nil {
+		return nil, err
+	}
+	c.add(p)
+	return &Program{p}, nil
+}
+
+// Kill ends the program at once, as a crash would.
+func (p *Program) Kill() { p.kill() }
+
+// Tail returns the last n lines of what the program printed.
+func (p *Program) Tail(n int) string { return p.tail(n) }
