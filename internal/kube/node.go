@@ -34,7 +34,7 @@ func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) 
 	annotate(changed, v1alpha1.CordonAnnotation, hold.Ledger)
 	annotate(changed, v1alpha1.DrainTargetsAnnotation, hold.DrainTargets)
 	suppress(changed, hold.Suppress)
-	return c.Patch(ctx, changed, client.MergeFromWithOptions(node, client.MergeFromWithOptimisticLock{}))
+	return c.Patch(ctx, changed, Change(node))
 }
 
 // annotate sets an annotation; an empty value removes it.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	core "ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // act makes every move, one after the other. A move that fails holds up no
@@ -47,11 +48,11 @@ func (r *reconciler) write(ctx context.Context, w *core.Write) error {
 	case w.Evacuation != nil:
 		changed := w.Evacuation.DeepCopy()
 		changed.Status = *w.Status
-		if err := r.client.Status().Patch(ctx, changed, sameVersion(w.Evacuation)); err != nil {
+		if err := r.client.Status().Patch(ctx, changed, kube.Change(w.Evacuation)); err != nil {
 			return fmt.Errorf("write the status of evacuation %s: %w", w.Evacuation.Name, err)
 		}
 	case w.Changed != nil:
-		if err := r.client.Patch(ctx, w.Changed.DeepCopy(), sameVersion(w.Pod)); err != nil {
+		if err := r.client.Patch(ctx, w.Changed.DeepCopy(), kube.Change(w.Pod)); err != nil {
 			return fmt.Errorf("change pod %s: %w", w.Pod.Name, err)
 		}
 	default:
@@ -75,9 +76,4 @@ func (r *reconciler) tell(ctx context.Context, w *core.Write) {
 		r.metrics.surges.WithLabelValues(string(w.Result)).Inc()
 	}
 	r.emit(w.Events...)
-}
-
-// sameVersion refuses the write if the object has changed: others write to it too.
-func sameVersion(object client.Object) client.Patch {
-	return client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
 }
