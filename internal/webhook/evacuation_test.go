@@ -202,7 +202,7 @@ func TestEvacuatorsAreThoseOfThePodForEver(t *testing.T) {
 	some.Spec.Evacuators, none.Spec.Evacuators = made, made
 	wantWords(t, c.Client.Update(t.Context(), some), "spec.evacuators: Invalid value", "evacuators are set once and then immutable")
 	wantWords(t, c.Client.Update(t.Context(), none), webhookSays,
-		"spec.evacuators: Forbidden: evacuators are those that are registered on pod none and no others; leave them out")
+		"spec.evacuators: Forbidden: evacuators are those that are registered on pod none and no others; leave them out, or try again if they have just changed")
 }
 
 func TestNobodyEvacuatesAPodThatTheyMayNotDelete(t *testing.T) {

@@ -54,11 +54,12 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 	if !dryRun(request, eviction) {
 		err = g.record(ctx, call.Evacuation, verdict)
 	}
+	if err != nil && !verdict.Asks() {
+		log.FromContext(ctx).V(1).Info("An attempt to evict could not be noted", "because", err.Error())
+		err = nil
+	}
 	switch {
 	case verdict.Admitted:
-		if err != nil {
-			log.FromContext(ctx).V(1).Info("An attempt to evict could not be noted", "because", err.Error())
-		}
 		return admission.Allowed("")
 	case hopeless(err):
 		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because they cannot be asked: %v", request.Name, err))

@@ -260,13 +260,35 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// answerWith is the answer to an eviction when creations and reads fail like this.
-func answerWith(t *testing.T, write, read error) admission.Response {
+// A caller whose request is known is told how far it has come, also when this
+// attempt could not be noted.
+func TestAnAttemptThatCannotBeNoted(t *testing.T) {
+	t.Parallel()
+	pod := podNamed("shop", "web")
+	pod.Annotations = registered("mover.example.com", "20")
+	e := evacuation.New(pod, v1alpha1.EvictionInstigator, nil)
+	answer := answerWith(t, errors.New("conflict"), nil, e)
+	if want := "evacuation in progress: mover.example.com moves pod web"; answer.Allowed || !strings.Contains(answer.Result.Message, want) {
+		t.Errorf("allowed %v, told %q; want to wait and %q", answer.Allowed, answer.Result.Message, want)
+	}
+	e.Finalizers = []string{v1alpha1.NodeMaintenanceInstigator}
+	answer = answerWith(t, errors.New("conflict"), nil, e)
+	if want := "the evacuators of pod web could not be asked, try again: note the attempt to evict: conflict"; answer.Allowed || answer.Result.Message != want {
+		t.Errorf("allowed %v, told %q; want to wait and %q", answer.Allowed, answer.Result.Message, want)
+	}
+}
+
+// answerWith is the answer to an eviction when writes and reads fail like this.
+func answerWith(t *testing.T, write, read error, existing ...client.Object) admission.Response {
 	t.Helper()
 	pod := podNamed("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
-	api := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(pod).WithInterceptorFuncs(interceptor.Funcs{
+	objects := append(existing, pod)
+	api := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return write },
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return write
+		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if read != nil {
 				return read

@@ -38,6 +38,10 @@ type Verdict struct {
 	Join bool
 }
 
+// Asks reports whether the caller's request is not known yet: nobody may be told
+// to wait for what he could not ask for.
+func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
+
 // Admit decides about a call of the eviction API. While an evacuator can still
 // move the pod, the caller has to wait and the pod's evacuators are asked in his
 // name.

@@ -97,7 +97,7 @@ func evacuatorsOf(e Evacuation) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Forbidden(evacuatorsPath,
-		fmt.Sprintf("evacuators are those that are registered on pod %s and no others; leave them out", e.Object.Spec.PodRef.Name))}
+		fmt.Sprintf("evacuators are those that are registered on pod %s and no others; leave them out, or try again if they have just changed", e.Object.Spec.PodRef.Name))}
 }
 
 // sameEvacuators compares lists whose order means nothing.

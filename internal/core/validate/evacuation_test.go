@@ -55,11 +55,11 @@ func TestEvacuationIsCreated(t *testing.T) {
 		},
 		"with an evacuator too many": {
 			func(e *validate.Evacuation) { e.Object.Spec.Evacuators = evacuators("a", "b", "c") },
-			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out",
+			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed",
 		},
 		"with another priority": {
 			func(e *validate.Evacuation) { e.Object.Spec.Evacuators[0].Priority = 7 },
-			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out",
+			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestEvacuationIsUpdated(t *testing.T) {
 		"a finalizer is dropped":               {before: evacuators("a"), after: evacuators("a")},
 		"the same, long after":                 {before: evacuators("a"), after: evacuators("a"), podGone: true},
 		"evacuators are resolved later":        {after: evacuators("a", "b")},
-		"evacuators are made up later":         {after: evacuators("c"), want: "spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out"},
-		"evacuators for a pod that is no more": {after: evacuators("a"), podGone: true, want: "spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out"},
+		"evacuators are made up later":         {after: evacuators("c"), want: "spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed"},
+		"evacuators for a pod that is no more": {after: evacuators("a"), podGone: true, want: "spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := given(tc.after...)
