@@ -70,6 +70,19 @@ func TestADetachedPodGoesBack(t *testing.T) {
 			web(1).detached(0, time.Minute).with(func(s *scene) { s.ReplicaSets[0].Spec.Replicas = new(int32(0)) }),
 			[]string{"web-0: pod-template-hash=abc" + unwanted},
 		},
+		"and keeps its record until its ReplicaSet has taken it": {
+			web(1).detached(0, time.Minute).returned(0), nil,
+		},
+		"then the record goes, whoever brought it back": {
+			web(1).detached(0, time.Minute).returned(0).with(func(s *scene) { s.Pods[0].OwnerReferences = owner(s.ReplicaSets[0]) }),
+			[]string{"web-0: surge-: The pod is back in its ReplicaSet."},
+		},
+	})
+}
+
+func TestADetachedPodThatIsNotReplacedGoesBack(t *testing.T) {
+	t.Parallel()
+	check(t, map[string]story{
 		"when surging is switched off": {
 			web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Mode = surge.Off }),
 			[]string{
@@ -94,13 +107,6 @@ func TestADetachedPodGoesBack(t *testing.T) {
 				"web-1: " + marks + makes,
 				"web-0: pod-template-hash=abc +PodGivenBack: Goes back to ReplicaSet web-abc: no replacement was available within 1m0s.",
 			},
-		},
-		"and keeps its record until its ReplicaSet has taken it": {
-			web(1).detached(0, time.Minute).returned(0), nil,
-		},
-		"then the record goes, whoever brought it back": {
-			web(1).detached(0, time.Minute).returned(0).with(func(s *scene) { s.Pods[0].OwnerReferences = owner(s.ReplicaSets[0]) }),
-			[]string{"web-0: surge-: The pod is back in its ReplicaSet."},
 		},
 	})
 }

@@ -1,0 +1,220 @@
+package surge
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+func (w *world) reconcile(it item) time.Duration {
+	w.t.Helper()
+	result, err := w.reconciler.Reconcile(w.t.Context(), it)
+	w.must(err)
+	return result.RequeueAfter
+}
+
+func TestAPodIsDetachedInOneWriteAndOnlyItsMetadataChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := w.pod("web-0")
+	w.ask(before)
+	w.reconcile(web)
+	got := w.pod("web-0")
+	if got.Annotations[v1alpha1.SurgeAnnotation] == "" || got.Labels[hashLabel] == "abc" {
+		t.Errorf("the pod is not detached: %v, %v", got.Labels, got.Annotations)
+	}
+	got.Labels, got.Annotations, got.ResourceVersion = before.Labels, before.Annotations, before.ResourceVersion
+	if diff := cmp.Diff(before, got); diff != "" {
+		t.Errorf("more has changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"PodDetached on Pod/web-0"}, w.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestADecisionOnAnOldPodIsDecidedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask(w.pod("web-0"))
+	w.refuse = func(request string) error {
+		if request == "patch Pod web-0" {
+			w.refuse = nil
+			changed := w.pod("web-0")
+			changed.Annotations = map[string]string{"example.com/touched": "meanwhile"}
+			w.must(w.api.Update(t.Context(), changed))
+		}
+		return nil
+	}
+	w.reconcile(web)
+	if _, detached := w.pod("web-0").Annotations[v1alpha1.SurgeAnnotation]; detached || len(w.events) > 0 {
+		t.Errorf("a pod was detached on old state: %v, %v", w.pod("web-0").Annotations, w.events)
+	}
+	w.reconcile(web)
+	if _, detached := w.pod("web-0").Annotations[v1alpha1.SurgeAnnotation]; !detached {
+		t.Error("the pod is not detached on new state either")
+	}
+}
+
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
+		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}
+	tests := map[string]struct {
+		claims   []client.Object
+		refusal  error
+		message  string
+		detached bool
+	}{
+		"one node mounts it": {claims: []client.Object{claim}, message: "Deployment web cannot surge: only one node can mount its volume claim data, which is ReadWriteOnce."},
+		"it does not exist":  {detached: true},
+		"it cannot be read":  {claims: []client.Object{claim}, refusal: errors.New("no answer"), message: "Waits: the volume claims of Deployment web cannot be read: get volume claim data: no answer."},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, test.claims...)
+			d := aDeployment()
+			w.must(w.api.Get(t.Context(), web.NamespacedName, d))
+			d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+			}}}
+			w.must(w.api.Update(t.Context(), d))
+			w.ask(w.pod("web-0"))
+			w.clock.Step(time.Minute)
+			w.refuse = func(request string) error {
+				if strings.HasPrefix(request, "get PersistentVolumeClaim") {
+					return test.refusal
+				}
+				return nil
+			}
+			if _, err := w.reconciler.Reconcile(t.Context(), web); !errors.Is(err, test.refusal) {
+				t.Errorf("reconcile ends with %v, want %v", err, test.refusal)
+			}
+			if got := w.evacuation(w.pod("web-0")).Status.Message; got != test.message {
+				t.Errorf("message is %q, want %q", got, test.message)
+			}
+			if got := core.Detached(w.pod("web-0")); got != test.detached {
+				t.Errorf("detached is %v, want %v", got, test.detached)
+			}
+		})
+	}
+}
+
+func TestAPodOfNobodyIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	bare := aPod("bare")
+	bare.OwnerReferences = nil
+	w := newWorld(t, bare)
+	e := w.ask(bare)
+	it, found := w.reconciler.ofEvacuation(t.Context(), e)
+	if !found || it.uid != "" {
+		t.Fatalf("the evacuation leads to %v, %v", it, found)
+	}
+	w.reconcile(it)
+	if got, want := w.evacuation(bare).Status, "Pod bare belongs to no Deployment that could surge."; got.Message != want || !got.ActiveEvacuatorCompleted {
+		t.Errorf("completed is %v, message is %q, want %q", got.ActiveEvacuatorCompleted, got.Message, want)
+	}
+	if diff := cmp.Diff([]string{"NotSurged on Evacuation/uid-of-bare-bare"}, w.events); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A cache that is behind does not make a pod one of nobody.
+func TestAnEvacuationThatCameBeforeItsPodWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.ask(w.pod("web-0"))
+	alone := item{NamespacedName: client.ObjectKeyFromObject(e)}
+	behind := newWorld(t)
+	behind.ask(aPod("web-0"))
+	w.must(behind.api.Delete(t.Context(), aPod("web-0")))
+	w.reconciler.client = behind.managed
+
+	if again := w.reconcile(alone); again != staleRetry || len(w.woken) > 0 {
+		t.Errorf("looked at again in %s, woken %v, want in %s", again, w.woken, staleRetry)
+	}
+	w.reconciler.client = w.managed
+	w.reconcile(alone)
+	if diff := cmp.Diff([]item{web}, w.woken, cmp.AllowUnexported(item{})); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+}
+
+// queue notes what is added to it.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[item]
+	added []item
+}
+
+func (q *queue) Add(it item) { q.added = append(q.added, it) }
+
+func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
+	t.Parallel()
+	marked, detached := aPod("web-0"), aPod("web-0")
+	marked.Annotations = map[string]string{v1alpha1.SurgeReplacementAnnotation: `{"deployment":{"name":"web","uid":"uid-of-web"},"for":"uid"}`}
+	detached.Annotations = map[string]string{v1alpha1.SurgeAnnotation: `{"deployment":{"name":"web","uid":"uid-of-web"},"hash":"abc"}`}
+	detached.OwnerReferences = nil
+	tests := map[string]struct {
+		pod  *corev1.Pod
+		busy types.UID
+		want []item
+	}{
+		"of an idle Deployment":     {pod: aPod("web-0")},
+		"of a busy Deployment":      {pod: aPod("web-0"), busy: "uid-of-web-abc", want: []item{web}},
+		"marked, after a restart":   {pod: marked, want: []item{web}},
+		"detached, after a restart": {pod: detached, want: []item{web}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.refuse = func(request string) error { t.Errorf("an event costs: %s", request); return nil }
+			if test.busy != "" {
+				w.reconciler.busy.note(test.busy, web)
+			}
+			q := &queue{}
+			handlerOf(w.reconciler.ofPod).Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: test.pod}, q)
+			if diff := cmp.Diff(test.want, q.added, cmp.AllowUnexported(item{})); diff != "" {
+				t.Errorf("reconciled (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADeploymentIsBusyWhileAPodMoves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	busy := func() bool {
+		_, deployment := w.reconciler.ofDeployment(t.Context(), aDeployment())
+		_, set := w.reconciler.ofReplicaSet(t.Context(), aSet())
+		return deployment && set
+	}
+	if busy() {
+		t.Error("the Deployment is busy without an evacuation")
+	}
+	w.ask(w.pod("web-0"))
+	w.reconcile(web)
+	if !busy() {
+		t.Error("the Deployment is not busy while its pod is detached")
+	}
+	w.must(w.api.Delete(t.Context(), w.pod("web-0")))
+	w.withdraw()
+	w.reconcile(web)
+	if busy() {
+		t.Error("the Deployment is busy after its pod is gone")
+	}
+}
