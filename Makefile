@@ -6,6 +6,9 @@ K8S_VERSION ?= 1.37.1
 PKG   ?= ./internal/core/...
 COUNT ?= 20
 RUN   ?= .
+# How many random drains proof-surge makes, and what they are drawn from; 0 for a new seed.
+DRAINS ?= 200
+SEED   ?= 0
 # How long fuzz spends on each fuzz test.
 FUZZTIME ?= 20s
 
@@ -15,10 +18,10 @@ GENERATED      := api charts/ebbtide
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo proof-surge
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build all binaries into .bin/
 	go build -o .bin/ ./cmd/...
@@ -62,6 +65,9 @@ fuzz: ## Run every fuzz test for FUZZTIME
 	xargs grep -oHE '^func Fuzz[A-Za-z0-9_]+' | while IFS=: read -r file func; do \
 		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
 	done
+
+proof-surge: controlplane ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
+	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestAServiceIsNeverDown|TestKubectlAlone' -drains $(DRAINS) -seed $(SEED)
 
 bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; time the core
 	go test -run '^$$' -bench . -benchmem ./internal/core/...
