@@ -106,7 +106,9 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, append(joined, nodes[0]), "log")
 }
 
-// The manager is killed while DaemonSets are kept away; the next one gives them back.
+// The manager is killed while DaemonSets are kept away. Without its webhook a pod
+// comes to the node that tolerates everything; the next manager removes it again,
+// and gives all back in the end.
 func TestManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.nodes("one", "two")
@@ -117,10 +119,15 @@ func TestManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 	w.awaitHeld("proxy", nodes[0])
 
 	w.manager.Kill(t)
-	w.setStage("upgrade", v1alpha1.StageComplete)
+	held := w.on("proxy", nodes[0])
+	w.deletePod(held)
+	w.awaitReplaced("proxy", nodes[0], held.UID)
+	w.awaitOn("log", nodes[1:])
+	w.manager.Start(t)
 	w.awaitHeld("proxy", nodes[0])
+	w.awaitDrained("upgrade")
 
-	w.assertBack(func() { w.manager.Start(t) }, nodes, "log", "proxy")
+	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, nodes, "log", "proxy")
 	w.assertNothingLeft(nodes[0])
 }
 
