@@ -1,4 +1,4 @@
-// Package demo holds the README to what `make demo` really prints.
+// Package demo holds READMEs to what their commands really do and print.
 package demo
 
 import (
