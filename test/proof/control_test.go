@@ -43,7 +43,6 @@ func TestKubectlAloneTakesAServiceDown(t *testing.T) {
 	t.Parallel()
 
 	output, endpoints, err := alone(t, single, "60s")
-
 	if err != nil {
 		t.Errorf("kubectl drain: %v\n%s", err, output)
 	}

@@ -72,7 +72,6 @@ func TestKubectlDrainTakesNoServiceDown(t *testing.T) {
 	}
 
 	output, err := w.cluster.Kubectl(t, "drain", nodes[0], "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s")
-
 	if err != nil {
 		t.Fatalf("kubectl drain: %v\n%s", err, output)
 	}
