@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,17 +69,7 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for dies := range len(test.writes) + 1 {
-				w := newWorld(t)
-				w.ask(w.pod("web-0"))
-				w.refuse = func(string) error {
-					if len(w.writes) == dies {
-						return errDead
-					}
-					return nil
-				}
-				if dies == len(test.writes) {
-					w.refuse = nil
-				}
+				w := newSurge(t, dies)
 				test.play(w)
 				if diff := cmp.Diff(test.end, w.state()); diff != "" {
 					t.Errorf("the end after dying before write %d (-want +got):\n%s", dies, diff)
@@ -89,6 +80,20 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newSurge is a world whose manager dies instead of doing the given write.
+func newSurge(t *testing.T, dies int) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.ask(w.pod("web-0"))
+	w.refuse = func(request string) error {
+		if len(w.writes) == dies && !strings.HasPrefix(request, "get ") {
+			return errDead
+		}
+		return nil
+	}
+	return w
 }
 
 // settle lets everybody act until nothing changes any more. Replacements become
