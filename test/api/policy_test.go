@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -22,6 +24,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -206,8 +209,13 @@ func TestCreatorOfAPodIsWarned(t *testing.T) {
 	for name, test := range registrations {
 		t.Run(name, func(t *testing.T) {
 			create(t, c, annotated("warned-"+strings.Trim(notInName.ReplaceAllString(name, "-"), "-"), test.annotations))
-			if diff := cmp.Diff(test.want, heard.take()); diff != "" {
+			got := heard.take()
+			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			_, problems := podclass.Evacuators(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}})
+			if told := strings.Contains(strings.Join(got, "\n"), "ignored"); told != (len(problems) > 0) {
+				t.Errorf("told that something is ignored: %v, while a drain finds %v", told, problems)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -79,8 +80,8 @@ func parseEvacuator(class, value string) (v1alpha1.Evacuator, error) {
 		return v1alpha1.Evacuator{}, fmt.Errorf(`priority %q must be an integer from 0 to %d, as in "10000/controller"`,
 			digits, v1alpha1.MaxEvacuatorPriority)
 	}
-	if len(role) > maxRoleLength {
-		return v1alpha1.Evacuator{}, fmt.Errorf("role must have at most %d characters, has %d", maxRoleLength, len(role))
+	if length := utf8.RuneCountInString(role); length > maxRoleLength {
+		return v1alpha1.Evacuator{}, fmt.Errorf("role must have at most %d characters, has %d", maxRoleLength, length)
 	}
 	return v1alpha1.Evacuator{EvacuatorClass: class, Priority: int32(priority), Role: role}, nil
 }

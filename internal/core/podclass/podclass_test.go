@@ -124,12 +124,14 @@ func TestEvacuators(t *testing.T) {
 				prefix + "b.example.com":          "500",
 				prefix + "a.example.com":          "500/",
 				prefix + "c.example.com":          "100000/the role/of it",
+				prefix + "d.example.com":          "0/" + strings.Repeat("ö", 63),
 			},
 			want: []v1alpha1.Evacuator{
 				{EvacuatorClass: "c.example.com", Priority: 100000, Role: "the role/of it"},
 				{EvacuatorClass: "deployment.apps.k8s.io", Priority: 10000, Role: "controller"},
 				{EvacuatorClass: "a.example.com", Priority: 500},
 				{EvacuatorClass: "b.example.com", Priority: 500},
+				{EvacuatorClass: "d.example.com", Role: strings.Repeat("ö", 63)},
 			},
 		},
 		"malformed ones are left out and named": {
