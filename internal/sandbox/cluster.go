@@ -142,6 +142,8 @@ func (c *Cluster) connect(port int) error {
 		return err
 	}
 	config.QPS = -1
+	// Whoever wants to hear what the API server warns of says so.
+	config.WarningHandler = rest.NoWarnings{}
 	scheme, err := Scheme()
 	if err != nil {
 		return err

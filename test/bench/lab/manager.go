@@ -85,14 +85,15 @@ func (m *manager) Drain(ctx context.Context, nodes []string) error {
 // Stop deletes the maintenance, waits until the manager has tidied up after it,
 // and ends the manager. On an error it shows how the manager's log ends.
 func (m *manager) Stop(ctx context.Context) error {
-	defer m.process.Stop()
-	if m.drain == nil {
-		return nil
+	var err error
+	if m.drain != nil {
+		err = m.remove(ctx, m.drain)
 	}
-	if err := m.remove(ctx, m.drain); err != nil {
-		return fmt.Errorf("%w; the manager's log ends:\n%s", err, m.process.Tail(20))
+	if err != nil {
+		err = fmt.Errorf("%w; the manager's log ends:\n%s", err, m.process.Tail(20))
 	}
-	return nil
+	m.process.Stop()
+	return errors.Join(err, m.lab.removeWebhooks(ctx))
 }
 
 func (m *manager) remove(ctx context.Context, object *v1alpha1.NodeMaintenance) error {

@@ -8,6 +8,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 const (
@@ -34,6 +36,9 @@ type Work struct {
 	// Budget protects the pods of each Deployment; its selector is filled in. Nil
 	// for no budget.
 	Budget *policyv1.PodDisruptionBudgetSpec
+	// Surge is how many pods of a Deployment may be surged at a time, if they are
+	// to be moved by surging; 0 for pods that are simply evicted.
+	Surge int
 	// Stuck puts one more pod on each node, which its budget never lets go.
 	Stuck bool
 	// NoRefuge leaves the evicted pods without a node to go to, so that a budget
@@ -47,6 +52,8 @@ type app struct {
 	// replicas are on the nodes at first, and others are added elsewhere.
 	replicas, others int32
 	budget           *policyv1.PodDisruptionBudgetSpec
+	// surge is the Deployment's maxSurge; 0 for pods that do not surge.
+	surge int
 	// even has the pods spread over the nodes without exception.
 	even bool
 }
@@ -56,7 +63,7 @@ func (w Work) nodes() int { return max(w.Nodes, 1) }
 func (w Work) apps() []app {
 	var apps []app
 	for i := range max(w.Apps, 1) {
-		apps = append(apps, app{name: fmt.Sprintf("app-%d", i+1), replicas: w.Pods, others: w.Others, budget: w.Budget})
+		apps = append(apps, app{name: fmt.Sprintf("app-%d", i+1), replicas: w.Pods, others: w.Others, budget: w.Budget, surge: w.Surge})
 	}
 	if w.Stuck {
 		everybody := &policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("100%"))}
@@ -87,10 +94,20 @@ func (load *Load) deployment(app app) *appsv1.Deployment {
 			LabelSelector:     selector,
 		}}
 	}
-	return &appsv1.Deployment{
+	deployment := &appsv1.Deployment{
 		ObjectMeta: meta,
 		Spec:       appsv1.DeploymentSpec{Replicas: new(app.replicas), Selector: selector, Template: template},
 	}
+	if app.surge > 0 {
+		deployment.Spec.Template.Annotations = surges()
+		deployment.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt(app.surge))}
+	}
+	return deployment
+}
+
+// surges is how a pod says that it is moved by surging.
+func surges() map[string]string {
+	return map[string]string{v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}
 }
 
 func (load *Load) budget(app app) *policyv1.PodDisruptionBudget {

@@ -45,6 +45,8 @@ func All() []Scenario {
 		{"starve", Starve},
 		{"react", React},
 		{"writes", Writes},
+		{"surge", Surge},
+		{"admit", Admit},
 	}
 }
 
@@ -69,6 +71,15 @@ func Names() []string {
 		names = append(names, scenario.Name)
 	}
 	return names
+}
+
+// ebbtideOnce are the options to measure nobody but Ebbtide, once.
+func (o Options) ebbtideOnce() Options {
+	o.Repeat = 1
+	o.Contenders = slices.DeleteFunc(slices.Clone(o.Contenders), func(name string) bool {
+		return name != report.Ebbtide
+	})
+	return o
 }
 
 // collect measures every contender Repeat times, in rotated order, and gathers

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"ebbtide.dev/ebbtide/test/bench/lab"
@@ -17,12 +16,7 @@ var crowd = lab.Work{Nodes: 50, Pods: 1000}
 // never go: whether pods that wait cost those that need not. It compares Ebbtide
 // with itself, once.
 func Starve(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
-	alone := options
-	alone.Repeat = 1
-	alone.Contenders = slices.DeleteFunc(slices.Clone(options.Contenders), func(name string) bool {
-		return name != report.Ebbtide
-	})
-	runs := alone.collect(func(contender string, run *report.Run) error {
+	runs := options.ebbtideOnce().collect(func(contender string, run *report.Run) error {
 		free, err := drain(ctx, l, contender, crowd)
 		if err != nil {
 			return err

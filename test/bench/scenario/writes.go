@@ -10,7 +10,6 @@ import (
 // Writes counts, in the API server's audit log, what a contender writes for
 // each pod of an unhindered drain, from the order until it has tidied up.
 func Writes(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
-	pods := float64(freeWork.Pods)
 	once := options
 	once.Repeat = 1
 	runs := once.collect(func(contender string, run *report.Run) error {
@@ -18,13 +17,8 @@ func Writes(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 		if err != nil {
 			return err
 		}
-		run.Detail = map[string]float64{}
-		total := 0
-		for what, count := range finish.writes {
-			run.Detail[what] = float64(count) / pods
-			total += count
-		}
-		run.Values = append(run.Values, float64(total)/pods)
+		run.Detail = finish.writesPer(float64(freeWork.Pods))
+		run.Values = append(run.Values, sum(run.Detail))
 		return nil
 	})
 	return report.Sheet{
@@ -34,4 +28,21 @@ func Writes(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 		Goal:     report.Goal{AtMost: 6},
 		Runs:     runs,
 	}
+}
+
+// writesPer are the writes for each pod, by what was written.
+func (f finish) writesPer(pods float64) map[string]float64 {
+	per := map[string]float64{}
+	for what, count := range f.writes {
+		per[what] = float64(count) / pods
+	}
+	return per
+}
+
+func sum(values map[string]float64) float64 {
+	total := 0.0
+	for _, value := range values {
+		total += value
+	}
+	return total
 }
