@@ -2,8 +2,8 @@
 // to empty one of the nodes, and tells what happens as the watches see it.
 //
 // It reports what it observed and nothing else: every line of the timeline
-// stands for a change of an object. It ends when the node is schedulable again,
-// and fails when that takes too long.
+// stands for a change of an object. It ends when the node is schedulable again and
+// has its DaemonSets, and fails when that takes too long.
 package demo
 
 import (
@@ -28,7 +28,7 @@ const (
 	maintenance = "kernel-update"
 )
 
-// plan has batch pods leave first and databases last.
+// plan has batch pods leave first and databases last of the ordinary pods.
 var plan = []v1alpha1.DrainPlanEntry{
 	{PodPriority: -10, PodType: v1alpha1.PodTypeDefault},
 	{PodPriority: 0, PodType: v1alpha1.PodTypeDefault},
@@ -139,7 +139,7 @@ Kubernetes %s, %d nodes. Namespace shop runs
   DaemonSet   log-agent   1 pod per node
 
 NodeMaintenance %s, stage Drain, for %s:
-batch first, then the web, databases last.
+batch first, then the web, then databases; DaemonSets last, until the work is done.
 
 `, d.Version, nodes, maintenance, node)
 }

@@ -51,6 +51,7 @@ type tenant struct {
 	evictedAt time.Duration
 	refused   bool
 	gone      bool
+	returned  bool // it came after the drain
 }
 
 func newStory(node string, plan []v1alpha1.DrainPlanEntry, say say) *story {
@@ -59,8 +60,20 @@ func newStory(node string, plan []v1alpha1.DrainPlanEntry, say say) *story {
 
 func (s *story) isDrained() bool { return s.drained }
 
-// isBack says whether the node is schedulable again after its drain.
-func (s *story) isBack() bool { return s.back }
+// isBack says whether the node is schedulable again after its drain, and every
+// DaemonSet has its pod there again.
+func (s *story) isBack() bool {
+	missing := 0
+	for _, p := range s.pods {
+		switch {
+		case p.returned:
+			missing--
+		case p.daemon && p.evicted:
+			missing++
+		}
+	}
+	return s.back && missing <= 0
+}
 
 // see takes notice of one change.
 func (s *story) see(at time.Duration, change watch.Event) error {
@@ -87,7 +100,7 @@ func (s *story) seeNode(at time.Duration, node *corev1.Node) {
 	case unschedulable && !s.cordoned:
 		s.cordoned = true
 		s.say(at, "cordoned", s.node)
-	case !unschedulable && s.cordoned && s.drained:
+	case !unschedulable && s.cordoned && s.drained && !s.back:
 		s.back = true
 		s.say(at, "back", s.node+" is schedulable again")
 	}
@@ -105,7 +118,11 @@ func (s *story) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	}
 	if pod.DeletionTimestamp != nil && !p.evicted {
 		p.evicted, p.evictedAt = true, at
-		s.say(at, "evicted", pod.Name)
+		s.say(at, p.verb(), pod.Name)
+	}
+	if s.drained && p.daemon && !known {
+		s.say(at, "returns", pod.Name)
+		p.returned = true
 	}
 	if gone && !p.gone {
 		p.gone = true
@@ -113,6 +130,14 @@ func (s *story) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 			s.say(at, "gone", fmt.Sprintf("%s, %.1fs after its eviction", pod.Name, took.Seconds()))
 		}
 	}
+}
+
+// verb is how the pod leaves: pods of DaemonSets are not evicted.
+func (p *tenant) verb() string {
+	if p.daemon {
+		return "deleted"
+	}
+	return "evicted"
 }
 
 func (s *story) seeBudget(budget *policyv1.PodDisruptionBudget) {
@@ -129,7 +154,7 @@ func (s *story) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation)
 	}
 	if !p.asked {
 		p.asked = true
-		s.seeWave(at, p.priority)
+		s.seeWave(at, p)
 	}
 	refused := meta.FindStatusCondition(evacuation.Status.Conditions, v1alpha1.ConditionEvictionRefused)
 	if refused != nil && refused.Status == metav1.ConditionTrue && !p.refused && !p.evicted {
@@ -139,25 +164,33 @@ func (s *story) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation)
 }
 
 // seeWave announces an entry of the plan when the first of its pods is asked to leave.
-func (s *story) seeWave(at time.Duration, priority int32) {
-	wave := s.waveOf(priority)
+func (s *story) seeWave(at time.Duration, first *tenant) {
+	wave := s.waveOf(first)
 	if wave <= s.wave {
 		return
 	}
 	s.wave = wave
 	pods := 0
 	for _, p := range s.pods {
-		if !p.daemon && s.waveOf(p.priority) == wave {
+		if s.waveOf(p) == wave {
 			pods++
 		}
 	}
-	s.say(at, fmt.Sprintf("wave %d", wave), fmt.Sprintf("%d with priority up to %d", pods, s.plan[wave-1].PodPriority))
+	who := "of DaemonSets"
+	if !first.daemon {
+		who = fmt.Sprintf("with priority up to %d", s.plan[wave-1].PodPriority)
+	}
+	s.say(at, fmt.Sprintf("wave %d", wave), fmt.Sprintf("%d %s", pods, who))
 }
 
-// waveOf is the number of the first plan entry that reaches a priority, or 0.
-func (s *story) waveOf(priority int32) int {
+// waveOf is the number of the first plan entry that reaches an ordinary pod, 0 if
+// there is none. Pods of DaemonSets come after the plan.
+func (s *story) waveOf(p *tenant) int {
+	if p.daemon {
+		return len(s.plan) + 1
+	}
 	for i, entry := range s.plan {
-		if priority <= entry.PodPriority {
+		if p.priority <= entry.PodPriority {
 			return i + 1
 		}
 	}
@@ -182,20 +215,24 @@ func (s *story) lastStatus() string {
 }
 
 func (s *story) printSummary(out io.Writer) {
-	evicted, waited, stay := 0, 0, []string{}
+	evicted, deleted, waited, stay := 0, 0, 0, []string{}
 	for _, p := range s.pods {
-		if p.evicted || p.gone {
-			evicted++
-		} else {
+		switch {
+		case p.returned:
+		case !p.evicted && !p.gone:
 			stay = append(stay, p.name)
+		case p.daemon:
+			deleted++
+		default:
+			evicted++
 		}
 		if p.refused {
 			waited++
 		}
 	}
 	slices.Sort(stay)
-	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted, %d of them had to wait for a budget; what stays: %s.\n",
-		s.node, s.drainedAt.Seconds(), evicted, waited, cmp.Or(strings.Join(stay, ", "), "nothing"))
+	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted, %d of them had to wait for a budget, %d of DaemonSets deleted; what stays: %s.\n",
+		s.node, s.drainedAt.Seconds(), evicted, waited, deleted, cmp.Or(strings.Join(stay, ", "), "nothing"))
 	if s.budget != nil {
 		fmt.Fprintf(out, "web never had fewer than %d of %d pods ready; its budget asks for %d.\n",
 			s.fewest, s.budget.Status.ExpectedPods, s.budget.Status.DesiredHealthy)
