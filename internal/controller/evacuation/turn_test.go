@@ -159,3 +159,24 @@ func TestRegistrationsThatAreLeftOutBecomeOneEvent(t *testing.T) {
 	s.pass(time.Hour)
 	s.expectEvents("EvacuatorActivated", "EvacuatorsIgnored")
 }
+
+// TestAKilledControllerWithdraws kills the controller after each write by which it
+// takes back the request of somebody who has stopped calling.
+func TestAKilledControllerWithdraws(t *testing.T) {
+	t.Parallel()
+	for killAfter := range 4 {
+		pod := webPod(0, "mover.example.com")
+		e := asked(pod)
+		e.Finalizers = []string{v1alpha1.EvictionInstigator}
+		metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, dawn.Add(-time.Hour).Format(time.RFC3339))
+		s := newStage(t, pod, e)
+		s.killAfter = killAfter
+		_ = s.settle() // A killed controller fails; what matters is how it ends.
+		s.killAfter = -1
+		s.restart()
+		s.calm()
+		if s.evacuation(pod) != nil || !s.podExists(pod) {
+			t.Errorf("killed after write %d: the evacuation should be gone and the pod should stay", killAfter)
+		}
+	}
+}

@@ -46,39 +46,44 @@ func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
 // move the pod, the caller has to wait and the pod's evacuators are asked in his
 // name.
 func Admit(c Call) Verdict {
-	if unasked(c) {
+	if leavesAnyway(c) {
 		return Verdict{Admitted: true}
 	}
 	s := joined(c)
 	d := Decide(s)
+	status := &s.Evacuation.Status
+	if d.Status != nil {
+		status = d.Status
+	}
 	switch {
-	case c.Evacuation == nil:
-		return Verdict{Message: fmt.Sprintf("%s is asked to move pod %s; %s", inProgress(next(s.Evacuation)), c.Pod.Name, tryAgain), Create: s.Evacuation}
-	case d.State != StateEvacuating:
+	case d.State != StateEvacuating, onlyDaemonSets(s.Evacuation, status.ActiveEvacuatorClass):
 		// A caller whom a budget holds back next goes on asking.
-		return Verdict{Admitted: true, Attempt: c.dueAttempt(asks(c.Evacuation))}
+		return Verdict{Admitted: true, Attempt: c.dueAttempt()}
+	case c.Evacuation == nil:
+		return Verdict{
+			Message: fmt.Sprintf("%s is asked to move pod %s; %s", inProgress(status), c.Pod.Name, tryAgain),
+			Create:  s.Evacuation,
+		}
 	case c.Evacuation.DeletionTimestamp != nil && !asks(c.Evacuation):
 		return Verdict{Message: ending(c.Evacuation)}
+	case !asks(c.Evacuation):
+		return Verdict{Message: progress(s.Evacuation, status), Attempt: c.attempt(), Join: true}
 	default:
-		return Verdict{Message: progress(s.Evacuation, d), Attempt: c.dueAttempt(true), Join: !asks(c.Evacuation)}
+		return Verdict{Message: progress(s.Evacuation, status), Attempt: c.dueAttempt()}
 	}
 }
 
-// unasked is true if no evacuator has a say: the pod is unknown or another one,
-// leaves anyway, has none, or is a DaemonSet's and has only ours, which does
-// nothing but for a maintenance.
-func unasked(c Call) bool {
-	if c.Pod == nil || c.UID != "" && c.UID != c.Pod.UID {
-		return true
-	}
-	if c.Pod.DeletionTimestamp != nil || podclass.Terminal(c.Pod) {
-		return true
-	}
-	evacuators := c.Evacuators
-	if c.Evacuation != nil && len(c.Evacuation.Spec.Evacuators) > 0 {
-		evacuators = c.Evacuation.Spec.Evacuators
-	}
-	return !slices.ContainsFunc(evacuators, func(evacuator v1alpha1.Evacuator) bool {
+// leavesAnyway is true if the call is about no pod that could be moved.
+func leavesAnyway(c Call) bool {
+	return c.Pod == nil || c.UID != "" && c.UID != c.Pod.UID ||
+		c.Pod.DeletionTimestamp != nil || podclass.Terminal(c.Pod)
+}
+
+// onlyDaemonSets is true if from this turn on nobody is left but our evacuator of
+// DaemonSet pods, which does nothing but for a maintenance.
+func onlyDaemonSets(e *v1alpha1.Evacuation, turn string) bool {
+	left, now := inTurn(e, turn)
+	return !slices.ContainsFunc(left[max(now, 0):], func(evacuator v1alpha1.Evacuator) bool {
 		return evacuator.EvacuatorClass != v1alpha1.DaemonSetEvacuatorClass
 	})
 }
@@ -108,10 +113,13 @@ func asks(e *v1alpha1.Evacuation) bool {
 
 func (c Call) attempt() string { return c.Now.UTC().Format(time.RFC3339) }
 
-// dueAttempt is what is to be noted of somebody who asks, if anything is.
-func (c Call) dueAttempt(asks bool) string {
+// dueAttempt is what is to be noted of a caller who asks already, if anything is.
+func (c Call) dueAttempt() string {
+	if c.Evacuation == nil || !asks(c.Evacuation) {
+		return ""
+	}
 	noted, err := time.Parse(time.RFC3339, c.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation])
-	if !asks || err == nil && c.Now.Sub(noted).Abs() < AttemptInterval {
+	if err == nil && c.Now.Sub(noted).Abs() < AttemptInterval {
 		return ""
 	}
 	return c.attempt()
@@ -119,14 +127,12 @@ func (c Call) dueAttempt(asks bool) string {
 
 const tryAgain = "try again until the pod is gone"
 
-func inProgress(class string) string { return "evacuation in progress: " + class }
+func inProgress(status *v1alpha1.EvacuationStatus) string {
+	return "evacuation in progress: " + status.ActiveEvacuatorClass
+}
 
 // progress tells how far the evacuator has come whose turn it is now.
-func progress(e *v1alpha1.Evacuation, d Decision) string {
-	status := &e.Status
-	if d.Status != nil {
-		status = d.Status
-	}
+func progress(e *v1alpha1.Evacuation, status *v1alpha1.EvacuationStatus) string {
 	facts := []string{"asked for at " + stamp(&e.CreationTimestamp)}
 	if at := status.EvacuationProgressTimestamp; at != nil {
 		facts = append(facts, "last progress at "+stamp(at))
@@ -135,7 +141,7 @@ func progress(e *v1alpha1.Evacuation, d Decision) string {
 		facts = append(facts, "expected to end at "+stamp(at))
 	}
 	return fmt.Sprintf("%s moves pod %s (%s); %s",
-		inProgress(status.ActiveEvacuatorClass), e.Spec.PodRef.Name, strings.Join(facts, ", "), tryAgain)
+		inProgress(status), e.Spec.PodRef.Name, strings.Join(facts, ", "), tryAgain)
 }
 
 func stamp(at *metav1.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -147,10 +147,25 @@ func TestTheFirstCallAsksForAnEvacuation(t *testing.T) {
 	}
 }
 
-// A DaemonSet pod that somebody else can move waits for him.
+// A DaemonSet pod that somebody else can move waits for him, but then not for us.
 func TestADaemonSetPodWithAnotherEvacuatorWaits(t *testing.T) {
-	s := of(ownedBy("DaemonSet", webPod()), noEvacuation)
-	if got := evacuation.Admit(evacuation.Call{Snapshot: s}); got.Admitted || got.Create == nil {
-		t.Errorf("verdict %+v, want it to wait", got)
+	early := ownedBy("DaemonSet", barePod())
+	early.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + "mover.example.com": "20000"}
+	for name, tc := range map[string]struct {
+		snapshot evacuation.Snapshot
+		want     bool
+	}{
+		"others come after ours":                 {of(ownedBy("DaemonSet", webPod()), noEvacuation), false},
+		"others come after ours, ours is active": {of(ownedBy("DaemonSet", webPod()), active(v1alpha1.DaemonSetEvacuatorClass, at(0))), false},
+		"another one comes first":                {of(early.DeepCopy(), noEvacuation), false},
+		"another one is active":                  {of(early.DeepCopy(), active("mover.example.com", at(0))), false},
+		"another one has completed":              {of(early.DeepCopy(), active("mover.example.com", at(0)), completed), true},
+		"only ours is left":                      {of(early.DeepCopy(), active(v1alpha1.DaemonSetEvacuatorClass, at(0))), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot}); got.Admitted != tc.want {
+				t.Errorf("verdict %+v, want admitted %v", got, tc.want)
+			}
+		})
 	}
 }

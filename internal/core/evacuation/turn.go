@@ -63,16 +63,21 @@ func tellProblems(s Snapshot, d Decision) Decision {
 // next returns the evacuator after the active one, the first if the active one
 // is not listed, and "" after the last.
 func next(e *v1alpha1.Evacuation) string {
-	inTurn := slices.SortedFunc(slices.Values(e.Spec.Evacuators), func(a, b v1alpha1.Evacuator) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
-	})
-	active := slices.IndexFunc(inTurn, func(candidate v1alpha1.Evacuator) bool {
-		return candidate.EvacuatorClass == e.Status.ActiveEvacuatorClass
-	})
-	if active+1 >= len(inTurn) {
+	turns, active := inTurn(e, e.Status.ActiveEvacuatorClass)
+	if active+1 >= len(turns) {
 		return ""
 	}
-	return inTurn[active+1].EvacuatorClass
+	return turns[active+1].EvacuatorClass
+}
+
+// inTurn returns the evacuators in the order of their turns, and where one of
+// them stands; -1 if it is not listed.
+func inTurn(e *v1alpha1.Evacuation, class string) (turns []v1alpha1.Evacuator, at int) {
+	turns = slices.SortedFunc(slices.Values(e.Spec.Evacuators), func(a, b v1alpha1.Evacuator) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.EvacuatorClass, b.EvacuatorClass))
+	})
+	at = slices.IndexFunc(turns, func(candidate v1alpha1.Evacuator) bool { return candidate.EvacuatorClass == class })
+	return turns, at
 }
 
 func believable(s Snapshot) bool {
