@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"log"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +56,7 @@ func main() {
 
 func must(err error) {
 	if err != nil {
-		log.Fatal(err)
+		klog.Fatal(err)
 	}
 }
 
@@ -116,6 +115,9 @@ func (e evacuator) step(ctx context.Context, evacuation *v1alpha1.Evacuation, le
 	case slices.Contains(others, leader):
 		return e.report(ctx, evacuation, "Pod "+leader+" leads.", func() {
 			status.ActiveEvacuatorCompleted, status.ExpectedEvacuationFinishTime = true, nil
+			if len(evacuation.Finalizers) == 0 { // nobody asks any more, and the pod may as well stay
+				status.EvacuationCancellationPolicy = v1alpha1.CancellationAllow
+			}
 		})
 	case len(others) == 0:
 		return e.report(ctx, evacuation, "No other pod is ready to lead.", func() { status.ExpectedEvacuationFinishTime = nil })

@@ -67,6 +67,12 @@ func (d *database) awaitEvacuation(what string, reached func(*v1alpha1.Evacuatio
 func (d *database) handsOver() {
 	d.t.Helper()
 	d.maintain("upgrade", v1alpha1.StageDrain, []string{d.node})
+	d.awaitAsked()
+}
+
+// awaitAsked waits until another pod has been asked to lead.
+func (d *database) awaitAsked() {
+	d.t.Helper()
 	d.awaitEvacuation("progress, ETA and the point of no return", func(s *v1alpha1.EvacuationStatus) bool {
 		return s.ActiveEvacuatorClass == handover && s.Message == "Pod db-1 is asked to lead." &&
 			s.EvacuationProgressTimestamp != nil && s.ExpectedEvacuationFinishTime.After(s.EvacuationProgressTimestamp.Time) &&
@@ -181,6 +187,26 @@ func TestAHandoverIsNotCalledOff(t *testing.T) {
 	d.takesOver()
 	d.awaitNoEvacuations()
 	d.awaitPod(d.leader.Name, "created again", func(p *corev1.Pod) bool { return p.UID != d.leader.UID })
+}
+
+// If nobody asks for the pod any more, it stays when the handover is done.
+func TestAHandoverThatNobodyAsksFor(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t).database()
+	asked := evacuation.New(d.leader, foreignInstigator, nil)
+	d.create(asked)
+	d.awaitAsked()
+
+	d.change(asked, asked.Name, func() { asked.Finalizers = nil })
+
+	d.awaitEvacuation("kept and explained", func(s *v1alpha1.EvacuationStatus) bool {
+		return contains(s.Message, "evacuator "+handover+" has forbidden to cancel it")
+	})
+	d.takesOver()
+	d.awaitNoEvacuations()
+	d.awaitPod(d.leader.Name, "left alone", func(p *corev1.Pod) bool {
+		return p.UID == d.leader.UID && p.DeletionTimestamp == nil
+	})
 }
 
 // The evacuator is killed in the middle. What it needs to go on is in the API.
