@@ -114,7 +114,7 @@ func (v evacuationStatusValidator) Handle(_ context.Context, request admission.R
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	return answer(after, validate.EvacuationStatus(after.Status, before.Status, v.now()))
+	return answer(after, validate.UpdateEvacuationStatus(after.Status, before.Status, v.now()))
 }
 
 // deletePod is the right to delete the pod of an Evacuation.

@@ -68,6 +68,6 @@ func (r registry) registered(ctx context.Context, pod *corev1.Pod) (registration
 }
 
 // of is what there is to validate about an Evacuation of the pod.
-func (r registration) of(e *v1alpha1.Evacuation) validate.Evacuation {
-	return validate.Evacuation{Object: e, Pod: r.pod, Evacuators: r.evacuators}
+func (r registration) of(e *v1alpha1.Evacuation) validate.EvacuationFacts {
+	return validate.EvacuationFacts{Object: e, Pod: r.pod, Evacuators: r.evacuators}
 }

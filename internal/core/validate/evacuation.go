@@ -14,8 +14,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// Evacuation is what is read to validate one.
-type Evacuation struct {
+// EvacuationFacts is what is read to validate an Evacuation.
+type EvacuationFacts struct {
 	// Object is the Evacuation as it is to be, or the one that is to be deleted.
 	Object *v1alpha1.Evacuation
 	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
@@ -34,7 +34,7 @@ var (
 
 // CreateEvacuation refuses an Evacuation of a pod that does not exist, and
 // evacuators that are not those that the pod has.
-func CreateEvacuation(e Evacuation) field.ErrorList {
+func CreateEvacuation(e EvacuationFacts) field.ErrorList {
 	ref := e.Object.Spec.PodRef
 	if e.Pod == nil {
 		return field.ErrorList{field.Invalid(podRefPath.Child("name"), ref.Name,
@@ -49,7 +49,7 @@ func CreateEvacuation(e Evacuation) field.ErrorList {
 
 // UpdateEvacuation refuses evacuators that are set later and are not those that
 // the pod has. What may not change at all is refused by the CRD.
-func UpdateEvacuation(e Evacuation, old *v1alpha1.Evacuation) field.ErrorList {
+func UpdateEvacuation(e EvacuationFacts, old *v1alpha1.Evacuation) field.ErrorList {
 	if sameEvacuators(e.Object.Spec.Evacuators, old.Spec.Evacuators) {
 		return nil
 	}
@@ -57,7 +57,7 @@ func UpdateEvacuation(e Evacuation, old *v1alpha1.Evacuation) field.ErrorList {
 }
 
 // DeleteEvacuation refuses to cancel what an evacuator has forbidden to cancel.
-func DeleteEvacuation(e Evacuation) field.ErrorList {
+func DeleteEvacuation(e EvacuationFacts) field.ErrorList {
 	status, ref := &e.Object.Status, e.Object.Spec.PodRef
 	if status.EvacuationCancellationPolicy != v1alpha1.CancellationForbid || e.Pod == nil || e.Pod.UID != ref.UID {
 		return nil
@@ -66,9 +66,9 @@ func DeleteEvacuation(e Evacuation) field.ErrorList {
 		fmt.Sprintf("evacuator %s has forbidden to cancel the evacuation of pod %s; it ends when the pod is gone", status.ActiveEvacuatorClass, ref.Name))}
 }
 
-// EvacuationStatus refuses a report of progress from the future. One that was
+// UpdateEvacuationStatus refuses a report of progress from the future. One that was
 // there before is no reason to refuse other changes.
-func EvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time) field.ErrorList {
+func UpdateEvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time) field.ErrorList {
 	progress := status.EvacuationProgressTimestamp
 	latest := now.Add(evacuation.MaxClockSkew)
 	if progress == nil || progress.Equal(old.EvacuationProgressTimestamp) || !progress.After(latest) {
@@ -81,7 +81,7 @@ func EvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time) fiel
 // EvacuationWarnings tells what an Evacuation that was asked for does not become:
 // registrations of the pod that are left out, and evacuators that the pod does
 // not have.
-func EvacuationWarnings(given []v1alpha1.Evacuator, e Evacuation, problems []podclass.Problem) []string {
+func EvacuationWarnings(given []v1alpha1.Evacuator, e EvacuationFacts, problems []podclass.Problem) []string {
 	var warnings []string
 	if len(given) > 0 && !sameEvacuators(given, e.Evacuators) {
 		warnings = append(warnings, fmt.Sprintf("%s: replaced by those that are registered on pod %s", evacuatorsPath, e.Pod.Name))
@@ -92,7 +92,7 @@ func EvacuationWarnings(given []v1alpha1.Evacuator, e Evacuation, problems []pod
 	return warnings
 }
 
-func evacuatorsOf(e Evacuation) field.ErrorList {
+func evacuatorsOf(e EvacuationFacts) field.ErrorList {
 	if sameEvacuators(e.Object.Spec.Evacuators, e.Evacuators) {
 		return nil
 	}

@@ -30,8 +30,8 @@ func evacuators(classes ...string) []v1alpha1.Evacuator {
 
 // given is an Evacuation of a pod that exists and has the evacuators a and b; its
 // own are those of the argument.
-func given(own ...v1alpha1.Evacuator) validate.Evacuation {
-	return validate.Evacuation{
+func given(own ...v1alpha1.Evacuator) validate.EvacuationFacts {
+	return validate.EvacuationFacts{
 		Object:     evacuation.New(webPod("0f1e"), v1alpha1.NodeMaintenanceInstigator, own),
 		Pod:        webPod("0f1e"),
 		Evacuators: evacuators("a", "b"),
@@ -40,25 +40,25 @@ func given(own ...v1alpha1.Evacuator) validate.Evacuation {
 
 func TestEvacuationIsCreated(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*validate.Evacuation)
+		change func(*validate.EvacuationFacts)
 		want   string
 	}{
-		"of its pod":                  {func(*validate.Evacuation) {}, ""},
-		"evacuators in another order": {func(e *validate.Evacuation) { e.Object.Spec.Evacuators = evacuators("b", "a") }, ""},
+		"of its pod":                  {func(*validate.EvacuationFacts) {}, ""},
+		"evacuators in another order": {func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators = evacuators("b", "a") }, ""},
 		"without a pod": {
-			func(e *validate.Evacuation) { e.Pod = nil },
+			func(e *validate.EvacuationFacts) { e.Pod = nil },
 			`spec.podRef.name: Invalid value: "web-0": there is no pod of this name in namespace shop; an Evacuation lives in the namespace of its pod`,
 		},
 		"of a pod with another UID": {
-			func(e *validate.Evacuation) { e.Pod = webPod("beef") },
+			func(e *validate.EvacuationFacts) { e.Pod = webPod("beef") },
 			`spec.podRef.uid: Invalid value: "0f1e": pod web-0 has the UID beef, so that this is another pod of the same name; read the pod again`,
 		},
 		"with an evacuator too many": {
-			func(e *validate.Evacuation) { e.Object.Spec.Evacuators = evacuators("a", "b", "c") },
+			func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators = evacuators("a", "b", "c") },
 			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed",
 		},
 		"with another priority": {
-			func(e *validate.Evacuation) { e.Object.Spec.Evacuators[0].Priority = 7 },
+			func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators[0].Priority = 7 },
 			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed",
 		},
 	} {
@@ -133,7 +133,7 @@ func TestEvacuationStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before, after := v1alpha1.EvacuationStatus{}, v1alpha1.EvacuationStatus{}
 			before.EvacuationProgressTimestamp, after.EvacuationProgressTimestamp = tc.before, tc.after
-			expect(t, tc.want, validate.EvacuationStatus(after, before, now))
+			expect(t, tc.want, validate.UpdateEvacuationStatus(after, before, now))
 		})
 	}
 }
