@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/daemonset"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // evacuator answers to Evacuations while our class is active in them.
@@ -115,8 +116,7 @@ func (r *evacuator) record(
 	}
 	changed := e.DeepCopy()
 	changed.Status = *status
-	patch := client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Status().Patch(ctx, changed, patch); err != nil {
+	if err := r.client.Status().Patch(ctx, changed, kube.Change(e)); err != nil {
 		return e, fmt.Errorf("write the status: %w", err)
 	}
 	return changed, nil

@@ -71,8 +71,7 @@ func (r *gatekeeper) release(ctx context.Context, pod *corev1.Pod, why string) e
 	changed.Spec.SchedulingGates = slices.DeleteFunc(changed.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool {
 		return gate.Name == v1alpha1.MaintenanceGate
 	})
-	patch := client.MergeFromWithOptions(pod, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, changed, patch); err != nil {
+	if err := r.client.Patch(ctx, changed, kube.Change(pod)); err != nil {
 		return fmt.Errorf("release the pod: %w", err)
 	}
 	log.FromContext(ctx).Info("Released a pod of a DaemonSet", "because", why)

@@ -37,11 +37,13 @@ func (r *evacuator) sources(c cache.Cache) []source.Source {
 				}
 			},
 		}),
-		source.Kind(c, &corev1.Node{}, onSuppression(func(ctx context.Context, node *corev1.Node, q queue) {
-			for _, pod := range podsBy(ctx, r.client, kube.PodNodeField, node.Name) {
-				r.enqueue(ctx, pod, q)
-			}
-		})),
+		source.Kind(c, &corev1.Node{}, onSuppression(r.enqueueNode)),
+	}
+}
+
+func (r *evacuator) enqueueNode(ctx context.Context, node *corev1.Node, q queue) {
+	for _, pod := range podsBy(ctx, r.client, kube.PodNodeField, node.Name) {
+		r.enqueue(ctx, pod, q)
 	}
 }
 
@@ -62,11 +64,13 @@ func (r *evacuator) enqueue(ctx context.Context, pod *corev1.Pod, q queue) {
 func (r *gatekeeper) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Kind(c, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{}, predicate.NewTypedPredicateFuncs(core.Held)),
-		source.Kind(c, &corev1.Node{}, onSuppression(func(ctx context.Context, node *corev1.Node, q queue) {
-			for _, pod := range podsBy(ctx, r.client, kube.PodHeldNodeField, node.Name) {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
-			}
-		})),
+		source.Kind(c, &corev1.Node{}, onSuppression(r.enqueueNode)),
+	}
+}
+
+func (r *gatekeeper) enqueueNode(ctx context.Context, node *corev1.Node, q queue) {
+	for _, pod := range podsBy(ctx, r.client, kube.PodHeldNodeField, node.Name) {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
 	}
 }
 

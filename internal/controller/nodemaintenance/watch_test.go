@@ -57,6 +57,15 @@ func TestWhichNodeEventsMatter(t *testing.T) {
 		"a changed ledger": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
 			n.Annotations = map[string]string{v1alpha1.CordonAnnotation: "{}"}
 		})},
+		"other pods that stay away": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
+			n.Annotations = map[string]string{v1alpha1.DrainTargetsAnnotation: "[]"}
+		})},
+		"our taint": {old: node, want: true, now: changed(node, func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule}}
+		})},
+		"somebody else's taint": {old: node, now: changed(node, func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoExecute}}
+		})},
 		"a node that was created again": {old: node, want: true, now: changed(node, func(n *corev1.Node) { n.UID = "other" })},
 	}
 	for name, test := range tests {
