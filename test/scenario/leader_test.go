@@ -9,7 +9,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -126,23 +125,6 @@ func (d *database) goesSilent() {
 	d.world.evacuator(d.leader, fmt.Sprintf(`{"status":{"evacuationProgressTimestamp":%q}}`, past))
 }
 
-// awaitNote waits for an event on the leader's evacuation.
-func (d *database) awaitNote(reason, words string) {
-	d.t.Helper()
-	d.eventually(fmt.Sprintf("%s event that says %q", reason, words), func() (bool, any) {
-		list := &eventsv1.EventList{}
-		d.must("list events", d.client.List(d.ctx, list, client.InNamespace(d.ns)))
-		var seen []string
-		for _, e := range list.Items {
-			if e.Regarding.Name == evacuation.Name(d.leader) && e.Reason == reason && contains(e.Note, words) {
-				return true, nil
-			}
-			seen = append(seen, e.Reason+": "+e.Note)
-		}
-		return false, seen
-	})
-}
-
 // A stateful application hands over leadership before its leader is evicted.
 func TestLeadershipMovesBeforeThePod(t *testing.T) {
 	t.Parallel()
@@ -236,8 +218,8 @@ func TestAnEvacuatorDiesInTheMiddle(t *testing.T) {
 	d.goesSilent()
 
 	d.awaitTurn(d.leader, backup)
-	d.awaitNote("EvacuatorReplaced", "Evacuator "+backup+" takes over: evacuator "+handover+" has reported no progress since ")
+	d.awaitEventNote("db-0", "EvacuatorReplaced", "Evacuator "+backup+" takes over: evacuator "+handover+" has reported no progress since ")
 	d.goesSilent()
-	d.awaitNote("PodEvicted", "Pod db-0 is evicted: evacuator "+backup+" has reported no progress since ")
+	d.awaitEventNote("db-0", "PodEvicted", "Pod db-0 is evicted: evacuator "+backup+" has reported no progress since ")
 	d.awaitMoved("upgrade")
 }
