@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -89,12 +90,17 @@ func TestADryRunAsksNobody(t *testing.T) {
 	}
 }
 
-// Who drains waits no longer for evacuators when nobody can ask them.
+// Who drains waits no longer for evacuators when nobody can ask them. Evacuations,
+// which could be asked for by anybody then, wait.
 func TestEvictionsWorkWithoutTheManager(t *testing.T) {
 	w := newWorld(t)
 	movable := w.movable(w.nodes("one")[0], "movable")
 	w.manager.Kill(t)
 
+	err := w.client.Create(w.ctx, evacuation.New(movable, foreignInstigator, nil))
+	if err == nil || !contains(err.Error(), `failed calling webhook "evacuations.ebbtide.dev"`) {
+		t.Errorf("error %v, want nobody to ask for an evacuation unchecked", err)
+	}
 	w.must("evict while the manager is dead", w.evict(movable))
 
 	w.awaitGone("movable")
@@ -113,6 +119,31 @@ func TestARequestThatNobodyRepeatsIsWithdrawn(t *testing.T) {
 
 	w.awaitNoEvacuations()
 	w.awaitPod(movable.Name, "left alone", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+}
+
+// A maintenance joins in with the callers of the eviction API and goes on without
+// them.
+func TestAMaintenanceOutlastsOtherCallers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	movable := w.movable(node, "movable")
+	w.awaitAnswer(movable, "evacuation in progress: "+mover)
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	w.awaitEvacuation("movable")
+
+	w.forgetAttempts(movable)
+
+	e := &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
+	await(w, "asked for by the maintenance alone", e, evacuation.Name(movable), func(e *v1alpha1.Evacuation) bool {
+		return slices.Equal(e.Finalizers, []string{v1alpha1.NodeMaintenanceInstigator})
+	})
+	w.awaitTurn(movable, mover)
+	w.evacuator(movable, completes)
+	w.awaitTurn(movable, backup)
+	w.evacuator(movable, completes)
+	w.awaitDrained("upgrade")
+	w.awaitNoEvacuations()
 }
 
 // An evacuator past its point of no return goes on after the attempts have stopped.
