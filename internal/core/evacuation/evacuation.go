@@ -1,6 +1,7 @@
 // Package evacuation decides what happens next to one Evacuation: whose turn it
 // is to move the pod, when the next one takes over, when the pod is evicted,
-// and when the object goes.
+// and when the object goes. It also decides whether somebody else may evict the
+// pod, who has to wait while an evacuator has its turn.
 //
 // It refuses to evict DaemonSet and mirror pods, pods that terminate already,
 // and any pod but the very one that the Evacuation names, by UID.
