@@ -35,7 +35,8 @@ func TestAHoldComesAndGoesAsAWhole(t *testing.T) {
 	}{
 		{
 			kube.Hold{Unschedulable: true, Ledger: "{}"},
-			map[string]string{"example.com/theirs": "kept", v1alpha1.CordonAnnotation: "{}"}, theirs,
+			map[string]string{"example.com/theirs": "kept", v1alpha1.CordonAnnotation: "{}"},
+			theirs,
 		},
 		{
 			kube.Hold{Unschedulable: true, Ledger: "{}", DrainTargets: "[]", Suppress: true},

@@ -1,6 +1,7 @@
 package maintenance_test
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -213,17 +214,12 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 		s.t.Errorf("what node %s suppresses cannot be read: %v", node.Name, err)
 	}
 	recorded, all := s.history(node.Name), true
-	for _, podType := range []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic} {
-		for _, priority := range []int32{-5, 0, 1000, 5000, 2000000000, math.MaxInt32} {
-			for _, app := range []string{"", "x", "y", "z"} {
-				pod := specimen(podType, priority, app)
-				suppressed := shown.Covers(pod)
-				if want := podType != v1alpha1.PodTypeDefault && recorded.Covers(pod); suppressed != want {
-					s.t.Errorf("node %s suppresses %s pods of priority %d and app %q: %v, want %v", node.Name, podType, priority, app, suppressed, want)
-				}
-				all = all && (podType != v1alpha1.PodTypeDaemonSet || suppressed)
-			}
+	for _, pod := range specimens() {
+		suppressed := shown.Covers(pod)
+		if want := podclass.Type(pod) != v1alpha1.PodTypeDefault && recorded.Covers(pod); suppressed != want {
+			s.t.Errorf("node %s suppresses pod %s: %v, want %v", node.Name, pod.Name, suppressed, want)
 		}
+		all = all && (podclass.Type(pod) != v1alpha1.PodTypeDaemonSet || suppressed)
 	}
 	if maintenance.SuppressesAll(node) != all {
 		s.t.Errorf("node %s is tainted: %v, and %s has to stay away", node.Name, !all, shown.Key())
@@ -235,14 +231,18 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 	}
 }
 
-// specimen is a pod as it could be.
-func specimen(podType v1alpha1.PodType, priority int32, app string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": app}}, Spec: corev1.PodSpec{Priority: &priority}}
-	switch podType {
-	case v1alpha1.PodTypeDaemonSet:
-		ofDaemonSet(pod)
-	case v1alpha1.PodTypeStatic:
-		static(pod)
+// specimens are pods as they could be.
+func specimens() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for podType, become := range map[string]func(*corev1.Pod){"Default": func(*corev1.Pod) {}, "DaemonSet": ofDaemonSet, "Static": static} {
+		for _, priority := range []int32{-5, 0, 1000, 5000, 2000000000, math.MaxInt32} {
+			for _, app := range []string{"", "x", "y", "z"} {
+				pod := &corev1.Pod{Spec: corev1.PodSpec{Priority: &priority}}
+				pod.Name, pod.Labels = fmt.Sprintf("%s %d %q", podType, priority, app), map[string]string{"app": app}
+				become(pod)
+				pods = append(pods, pod)
+			}
+		}
 	}
-	return pod
+	return pods
 }

@@ -27,10 +27,6 @@ func TestCordon(t *testing.T) {
 	change := func(unschedulable bool, ledger string) *maintenance.CordonChange {
 		return &maintenance.CordonChange{Unschedulable: unschedulable, Ledger: ledger}
 	}
-	// An empty node in Drain has come to the end of its plan.
-	drained := func(ledger string) *maintenance.CordonChange {
-		return &maintenance.CordonChange{Unschedulable: true, Ledger: ledger, DrainTargets: allAway, Suppress: true}
-	}
 	for name, test := range map[string]struct {
 		stage         v1alpha1.NodeMaintenanceStage
 		recorded      []v1alpha1.NodeMaintenanceStage
@@ -77,6 +73,11 @@ func TestCordon(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drained is the hold on an empty node in Drain, which has come to the end of its plan.
+func drained(ledger string) *maintenance.CordonChange {
+	return &maintenance.CordonChange{Unschedulable: true, Ledger: ledger, DrainTargets: allAway, Suppress: true}
 }
 
 // only is the decision about the one node that there is, empty if there is none.
