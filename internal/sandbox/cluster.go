@@ -63,8 +63,8 @@ type Cluster struct {
 	processes []*process
 	managers  int // how many were started
 
-	managerMu   sync.Mutex
-	managerPath string
+	buildMu sync.Mutex
+	built   map[string]bool // what was built from the checkout, by folder
 }
 
 // Scheme knows every kind that a sandbox deals with.
@@ -87,7 +87,7 @@ func Start(ctx context.Context, binaries Binaries, spec Spec) (*Cluster, error) 
 	if spec.NodePrefix == "" {
 		spec.NodePrefix = "node"
 	}
-	c := &Cluster{spec: spec, binaries: binaries, ended: make(chan *process, 1)}
+	c := &Cluster{spec: spec, binaries: binaries, ended: make(chan *process, 1), built: map[string]bool{}}
 	if err := c.start(ctx); err != nil {
 		return nil, fmt.Errorf("start control plane: %w", errors.Join(err, c.Stop()))
 	}

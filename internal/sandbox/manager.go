@@ -73,26 +73,11 @@ func (c *Cluster) managerInstance() string {
 	return fmt.Sprintf("manager-%d", c.managers)
 }
 
-// managerBinary builds the manager once per cluster, or finds the one that was
-// installed with this program.
+// managerBinary builds the manager, or finds the one that was installed with
+// this program.
 func (c *Cluster) managerBinary(ctx context.Context) (string, error) {
-	c.managerMu.Lock()
-	defer c.managerMu.Unlock()
-	if c.managerPath != "" {
-		return c.managerPath, nil
-	}
-	path, err := c.findManager(ctx)
-	if err == nil {
-		c.managerPath = path
-	}
-	return path, err
-}
-
-func (c *Cluster) findManager(ctx context.Context) (string, error) {
 	if root, ok := checkout(); ok {
-		path := c.path(managerName)
-		_, err := goTool(ctx, root, "build", "-buildvcs=false", "-o", path, "./cmd/ebbtide")
-		return path, err
+		return c.buildOnce(ctx, root, "cmd/"+managerName)
 	}
 	self, err := os.Executable()
 	if err != nil {

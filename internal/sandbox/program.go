@@ -10,20 +10,20 @@ import (
 // Program is a running main package of the checkout.
 type Program struct{ *process }
 
-// StartProgram builds the main package in a folder of the checkout and starts
-// it. It ends with the cluster.
+// StartProgram builds the main package in a folder of the checkout, once per
+// cluster, and starts it. It ends with the cluster; several may run at once.
 func (c *Cluster) StartProgram(ctx context.Context, folder string, args ...string) (*Program, error) {
 	root, ok := checkout()
 	if !ok {
 		return nil, fmt.Errorf("start %s: only a checkout of Ebbtide has it", folder)
 	}
-	name := filepath.Base(folder)
-	dir, err := os.MkdirTemp(c.Dir, name+"-")
+	path, err := c.buildOnce(ctx, root, folder)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", folder, err)
 	}
-	path := filepath.Join(dir, name)
-	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-o", path, "./"+folder); err != nil {
+	name := filepath.Base(folder)
+	dir, err := os.MkdirTemp(c.Dir, name+"-")
+	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", folder, err)
 	}
 	p, err := startProcess(dir, name, path, args)
@@ -32,6 +32,22 @@ func (c *Cluster) StartProgram(ctx context.Context, folder string, args ...strin
 	}
 	c.add(p)
 	return &Program{p}, nil
+}
+
+// buildOnce builds a main package of the checkout unless this cluster has done
+// so, and returns the path of the binary.
+func (c *Cluster) buildOnce(ctx context.Context, root, folder string) (string, error) {
+	c.buildMu.Lock()
+	defer c.buildMu.Unlock()
+	path := c.path(filepath.Base(folder))
+	if c.built[folder] {
+		return path, nil
+	}
+	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-o", path, "./"+folder); err != nil {
+		return "", err
+	}
+	c.built[folder] = true
+	return path, nil
 }
 
 // Kill ends the program at once, as a crash would.
