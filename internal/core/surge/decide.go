@@ -125,7 +125,7 @@ const switchedOff = "surging is switched off"
 func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 	others := p.availableBut(d.pod)
 	need := min(d.record.Need, replicas(p.Deployment))
-	if others >= need {
+	if others >= need && released(d) {
 		p.finish(d, e, Completed, p.replacedMessage(d, others, need))
 		return
 	}

@@ -266,6 +266,14 @@ func TestAPodWaitsForItsReplacement(t *testing.T) {
 			web(2).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Deployment.Spec.Replicas = new(int32(1)) }),
 			[]string{"complete (completed): Pod web-0 is replaced by web-1: available without it: 1, needed: 1."},
 		},
+		"and its ReplicaSet has let it go": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(func(s *scene) { s.Pods[0].OwnerReferences = owner(s.ReplicaSets[0]) }),
+			[]string{"again in 5s"},
+		},
+		"but not by one that is about to be removed": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(func(s *scene) { s.ReplicaSets[0].Spec.Replicas = new(int32(0)) }),
+			[]string{"again in 5s"},
+		},
 		"and then for its eviction": {
 			web(1).evacuated(0).detached(0, time.Hour).newcomer(true).with(func(s *scene) { s.Evacuations[0].Status.ActiveEvacuatorCompleted = true }), nil,
 		},

@@ -6,25 +6,42 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// availableBut counts the available pods of the Deployment other than one: those
-// of its ReplicaSets, and those that are detached and not replaced yet.
+// availableBut counts the available pods of the Deployment other than one that
+// will stay: those of a ReplicaSet up to what it wants, because it is about to
+// remove the rest, and those that are detached and not replaced yet.
 func (p *pass) availableBut(one *corev1.Pod) int32 {
 	var available int32
+	owned := map[types.UID]int32{}
 	for _, pod := range p.Pods {
-		if pod.UID != one.UID && !p.leaving[pod.UID] && p.belongs(pod) && p.available(pod) {
+		if pod.UID == one.UID || p.leaving[pod.UID] || !p.available(pod) {
+			continue
+		}
+		if record, detached := recordOf(pod); detached && !(detachedPod{pod, record}).returned() {
 			available++
+		} else if detached {
+			owned[record.ReplicaSet.UID]++
+		} else if owner := podclass.Owner(pod); owner != nil {
+			owned[owner.UID]++
+		}
+	}
+	for uid, pods := range owned {
+		if set := p.sets[uid]; set != nil {
+			available += min(pods, wantedBy(set))
 		}
 	}
 	return available
 }
 
-func (p *pass) belongs(pod *corev1.Pod) bool {
-	owner := podclass.Owner(pod)
-	return owner != nil && p.sets[owner.UID] != nil || Detached(pod)
+// released means that the ReplicaSet knows that the pod is not its own any more.
+// Before that it may take another one for one too many.
+func released(d detachedPod) bool {
+	owner := podclass.Owner(d.pod)
+	return owner == nil || owner.UID != d.record.ReplicaSet.UID
 }
 
 // available is what the Deployment controller calls so: ready for

@@ -133,6 +133,12 @@ func ready(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionTrue })
 }
 
+// available is ready for minReadySeconds.
+func (w *world) available(p *corev1.Pod) bool {
+	settled := w.now.Add(-time.Duration(w.deployment.Spec.MinReadySeconds) * time.Second)
+	return ready(p) && !p.Status.Conditions[0].LastTransitionTime.After(settled)
+}
+
 func setReady(p *corev1.Pod, is bool, now time.Time) {
 	status := corev1.ConditionFalse
 	if is {
@@ -224,18 +230,24 @@ func costOf(p *corev1.Pod) int {
 }
 
 // roll is how a Deployment keeps its newest ReplicaSet at its replicas, and moves
-// them there from the older ones.
+// them there from the older ones as far as that leaves enough pods.
 func (w *world) roll() {
 	if w.deployment == nil {
 		return
+	}
+	spare := -int(*w.deployment.Spec.Replicas)
+	for _, set := range w.sets {
+		available := len(slices.DeleteFunc(w.owned(set), func(p *corev1.Pod) bool { return !w.available(p) }))
+		spare += min(available, int(*set.Spec.Replicas))
 	}
 	newest := len(w.sets) - 1
 	for i, set := range w.sets {
 		switch {
 		case i == newest:
 			set.Spec.Replicas = w.deployment.Spec.Replicas
-		case *set.Spec.Replicas > 0 && w.serving() > int(*w.deployment.Spec.Replicas):
+		case *set.Spec.Replicas > 0 && spare > 0:
 			set.Spec.Replicas = new(*set.Spec.Replicas - 1)
+			spare--
 		}
 	}
 }
