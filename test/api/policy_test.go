@@ -180,6 +180,7 @@ var registrations = map[string]struct {
 	"a line break":                  {map[string]string{registers + "a.example.com": "1\n/mover"}, []string{badPriority("a.example.com", "1\n")}},
 	"a priority above 100,000":      {map[string]string{registers + "a.example.com": "100001"}, []string{badPriority("a.example.com", "100001")}},
 	"a priority beyond all numbers": {map[string]string{registers + "a.example.com": strings.Repeat("9", 40)}, []string{badPriority("a.example.com", strings.Repeat("9", 40))}},
+	"a value too long to repeat":    {map[string]string{registers + "a.example.com": strings.Repeat("x", 200_000)}, []string{`annotations are ignored whose priority is not an integer from 0 to 100000, as in "10000/controller"`}},
 	"10000 without the role":        {map[string]string{registers + "a.example.com": "10000"}, []string{oddController("a.example.com", "10000")}},
 	"10000 with another role":       {map[string]string{registers + "a.example.com": "10000/mover"}, []string{oddController("a.example.com", "10000/mover")}},
 	"controller with 9":             {map[string]string{registers + "a.example.com": "9/controller"}, []string{oddController("a.example.com", "9/controller")}},
