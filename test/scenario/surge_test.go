@@ -258,6 +258,50 @@ func TestASurgeIsCancelledInTheMiddle(t *testing.T) {
 	endpoints.AssertAtLeast(t, 1)
 }
 
+// A rollout that begins in the middle of a drain and the drain do not take pods
+// away from each other.
+func TestARolloutInTheMiddleOfADrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes, letNew := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 3, ready: "1s", edit: func(d *appsv1.Deployment) {
+		d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(0))
+	}})
+	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
+	letNew()
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+	w.awaitPods("one detached", func(pods []corev1.Pod) bool {
+		return slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Annotations[v1alpha1.SurgeAnnotation] != "" })
+	})
+
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
+	w.change(d, "web", func() { d.Spec.Template.Labels["version"] = "next" })
+
+	w.awaitDrained("upgrade")
+	w.awaitNoEvacuations()
+	w.awaitPods("three pods of the next version", func(pods []corev1.Pod) bool {
+		return readyPods(3)(pods) && !slices.ContainsFunc(pods, func(p corev1.Pod) bool {
+			return p.Labels["version"] != "next" || metav1.GetControllerOfNoCopy(&p) == nil || p.Annotations[v1alpha1.SurgeAnnotation] != ""
+		})
+	})
+	endpoints.AssertAtLeast(t, 3)
+}
+
+// A detached pod does not outlive its Deployment.
+func TestADeploymentIsDeletedInTheMiddleOfItsSurge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes, _ := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 1, ready: "0s"})
+	pod := w.thePod("web")
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+	w.awaitDetached(pod.Name)
+
+	w.must("delete web", w.client.Delete(w.ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"}}))
+
+	w.awaitPods("nothing is left", func(pods []corev1.Pod) bool { return len(pods) == 0 })
+}
+
 // The manager is killed while a pod waits for its replacement; another one ends
 // what it began.
 func TestManagerIsKilledDuringASurge(t *testing.T) {
