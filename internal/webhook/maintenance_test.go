@@ -111,6 +111,24 @@ func TestTheDrainPlanIsCompletedOnce(t *testing.T) {
 	}
 }
 
+// What was stored while no webhook ran is immutable as it is.
+func TestAPlanThatWasStoredIncompleteStaysSo(t *testing.T) {
+	c := newAPI(t)
+	m := maintenanceOf("early", "nobody")
+	m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodType: v1alpha1.PodTypeDefault, PodPriority: 5000}}
+	stored, err := json.Marshal(m)
+	must(t, err)
+	response := newMaintenanceDefaulter(c.Client.Scheme()).Handle(t.Context(),
+		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Update,
+			OldObject: runtime.RawExtension{Raw: stored},
+			Object:    runtime.RawExtension{Raw: stored},
+		}})
+	if !response.Allowed || len(response.Patches) != 0 {
+		t.Errorf("answer %+v, want that nothing is changed", response)
+	}
+}
+
 func planJSON(t *testing.T, plan []v1alpha1.DrainPlanEntry) string {
 	t.Helper()
 	data, err := yaml.Marshal(plan)
