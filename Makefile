@@ -18,10 +18,10 @@ GENERATED      := api charts/ebbtide
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo proof-surge
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo proof-surge proof-daemonset
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build all binaries into .bin/
 	go build -o .bin/ ./cmd/...
@@ -68,6 +68,9 @@ fuzz: ## Run every fuzz test for FUZZTIME
 
 proof-surge: controlplane ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestAServiceIsNeverDown|TestKubectlAlone' -drains $(DRAINS) -seed $(SEED)
+
+proof-daemonset: controlplane ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
+	cd test/scenario && go test -v -count=1 -timeout 15m -parallel 2 -run 'DaemonSet' -prove
 
 bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; time the core
 	go test -run '^$$' -bench . -benchmem ./internal/core/...

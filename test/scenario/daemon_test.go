@@ -1,9 +1,9 @@
 package scenario
 
 import (
+	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -22,13 +22,13 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// proving is true if the claims about DaemonSets are to be proved at full length
-// and speed, on a machine that does nothing else.
-func proving() bool { return os.Getenv("EBBTIDE_PROOF") != "" }
+// prove asks for the claims about DaemonSets at full length and speed, on a
+// machine that does nothing else.
+var prove = flag.Bool("prove", false, "look for a minute for pods of DaemonSets that must not come, and want them back within five seconds")
 
 // lookFor is how long a scenario looks for pods that must not come.
 func lookFor() time.Duration {
-	if proving() {
+	if *prove {
 		return time.Minute
 	}
 	return 10 * time.Second
@@ -185,7 +185,7 @@ func (w *world) assertBack(end func(), nodes []string, names ...string) {
 	}
 	took := time.Since(ended)
 	w.t.Logf("%s came back within %s", strings.Join(names, ", "), took.Round(10*time.Millisecond))
-	if proving() && took > 5*time.Second {
+	if *prove && took > 5*time.Second {
 		w.t.Errorf("the DaemonSets came back after %s, want at most 5 s", took)
 	}
 }

@@ -116,6 +116,7 @@ func TestManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
 	w.awaitDrained("upgrade")
 	w.awaitHeld("proxy", nodes[0])
+	w.awaitOn("log", nodes[1:])
 
 	w.manager.Kill(t)
 	held := w.on("proxy", nodes[0])
