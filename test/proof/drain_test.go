@@ -3,16 +3,19 @@ package proof
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -88,7 +91,7 @@ func (d *drain) play(s story) (cancelled bool) {
 		case <-d.drained:
 			return false
 		case <-deadline.C:
-			d.t.Fatalf("the nodes are not drained after %s", patience)
+			d.t.Fatalf("the nodes are not drained after %s:\n%s", patience, d.state())
 		case <-d.changed:
 		}
 		if change == s.killAt {
@@ -99,6 +102,24 @@ func (d *drain) play(s story) (cancelled bool) {
 			return true
 		}
 	}
+}
+
+// state is what somebody would look at who wonders why nothing happens.
+func (d *drain) state() string {
+	var state []string
+	for _, list := range []client.ObjectList{
+		&v1alpha1.NodeMaintenanceList{}, &v1alpha1.EvacuationList{}, &corev1.PodList{}, &policyv1.PodDisruptionBudgetList{},
+	} {
+		if err := d.client.List(d.t.Context(), list, client.InNamespace(d.namespace)); err != nil {
+			return err.Error()
+		}
+		text, err := yaml.Marshal(list)
+		if err != nil {
+			return err.Error()
+		}
+		state = append(state, string(text))
+	}
+	return strings.Join(state, "---\n")
 }
 
 // cancel completes the maintenance although its nodes are not drained.
