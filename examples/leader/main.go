@@ -111,7 +111,8 @@ func others(pods *corev1.PodList, evacuation *v1alpha1.Evacuation) (names []stri
 // step asks one of the others to lead, unless one does or has been asked.
 func (e evacuator) step(ctx context.Context, evacuation *v1alpha1.Evacuation, lease *coordinationv1.Lease, others []string) error {
 	leader, asked := ptr.Deref(lease.Spec.HolderIdentity, ""), lease.Annotations[successorAnnotation]
-	switch status := &evacuation.Status; {
+	status, forbidden := &evacuation.Status, evacuation.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid
+	switch {
 	case slices.Contains(others, leader):
 		return e.report(ctx, evacuation, "Pod "+leader+" leads.", func() {
 			status.ActiveEvacuatorCompleted, status.ExpectedEvacuationFinishTime = true, nil
@@ -119,15 +120,15 @@ func (e evacuator) step(ctx context.Context, evacuation *v1alpha1.Evacuation, le
 				status.EvacuationCancellationPolicy = v1alpha1.CancellationAllow
 			}
 		})
+	case forbidden && (len(others) == 0 || slices.Contains(others, asked)):
+		return nil // the pods or the Lease will wake us
 	case len(others) == 0:
-		return e.report(ctx, evacuation, "No other pod is ready to lead.", func() { status.ExpectedEvacuationFinishTime = nil })
-	case slices.Contains(others, asked) && status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid:
-		return nil // the Lease wakes us
+		return e.report(ctx, evacuation, "No other pod is ready to lead.", func() {})
 	}
 	// Nobody can take back what the pod was asked for: we forbid to cancel before.
 	if err := e.report(ctx, evacuation, "Pod "+others[0]+" is asked to lead.", func() {
-		evacuation.Status.EvacuationCancellationPolicy = v1alpha1.CancellationForbid
-		evacuation.Status.ExpectedEvacuationFinishTime = &metav1.Time{Time: time.Now().Add(30 * time.Second)}
+		status.EvacuationCancellationPolicy = v1alpha1.CancellationForbid
+		status.ExpectedEvacuationFinishTime = &metav1.Time{Time: time.Now().Add(30 * time.Second)}
 	}); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +53,17 @@ func (d *database) start() {
 	d.t.Helper()
 	kubeconfig := d.cluster.ServiceAccountKubeconfig(d.t, d.ns, "leader-evacuator")
 	d.evacuator = d.cluster.StartProgram(d.t, "examples/leader", "--kubeconfig="+kubeconfig, "--namespace="+d.ns)
+}
+
+// scale changes the number of pods; the leader is the one that stays.
+func (d *database) scale(replicas int32) {
+	d.t.Helper()
+	set := &appsv1.StatefulSet{}
+	set.Namespace = d.ns
+	d.change(set, "db", func() { set.Spec.Replicas = &replicas })
+	await(d.world, fmt.Sprintf("%d pods", replicas), set, "db", func(s *appsv1.StatefulSet) bool {
+		return s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == replicas
+	})
 }
 
 // awaitEvacuation waits for a state of the evacuation of the pod that led at first.
@@ -169,6 +181,30 @@ func TestAHandoverIsNotCalledOff(t *testing.T) {
 	d.takesOver()
 	d.awaitNoEvacuations()
 	d.awaitPod(d.leader.Name, "created again", func(p *corev1.Pod) bool { return p.UID != d.leader.UID })
+}
+
+// While no other pod is ready nothing has begun, and the drain may be called off.
+func TestAHandoverWaitsForAPod(t *testing.T) {
+	t.Parallel()
+	d := newWorld(t).database()
+	d.scale(1)
+	waits := func() {
+		d.t.Helper()
+		d.awaitEvacuation("that it waits", func(s *v1alpha1.EvacuationStatus) bool {
+			return s.Message == "No other pod is ready to lead." && s.EvacuationCancellationPolicy == ""
+		})
+	}
+	d.maintain("upgrade", v1alpha1.StageDrain, []string{d.node})
+	waits()
+	d.setStage("upgrade", v1alpha1.StageComplete)
+	d.awaitNoEvacuations()
+
+	d.maintain("again", v1alpha1.StageDrain, []string{d.node})
+	waits()
+	d.scale(3)
+	d.awaitAsked()
+	d.takesOver()
+	d.awaitMoved("again")
 }
 
 // If nobody asks for the pod any more, it stays when the handover is done.
