@@ -218,3 +218,30 @@ func TestADeploymentIsBusyWhileAPodMoves(t *testing.T) {
 		t.Error("the Deployment is busy after its pod is gone")
 	}
 }
+
+// A pod does not go back before it is recorded that we have given up: the next
+// decision would begin again.
+func TestAMoveEndsAtTheFirstWriteThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ask(w.pod("web-0"))
+	w.reconcile(web)
+	w.replicaSets()
+	w.clock.Step(11 * time.Minute)
+	failure := errors.New("no answer")
+	w.refuse = func(request string) error {
+		if strings.HasPrefix(request, "patch status") {
+			return failure
+		}
+		return nil
+	}
+	if _, err := w.reconciler.Reconcile(t.Context(), web); !errors.Is(err, failure) {
+		t.Errorf("reconcile ends with %v, want %v", err, failure)
+	}
+	if got := w.pod("web-0"); got.Labels[hashLabel] == "abc" || got.OwnerReferences != nil {
+		t.Errorf("the pod went back: %v, %v", got.Labels, got.OwnerReferences)
+	}
+	if got := w.pod("web-1").Annotations; len(got) > 0 {
+		t.Errorf("the newcomer is to make room: %v", got)
+	}
+}

@@ -103,17 +103,17 @@ func (p *pass) goOn(d detachedPod) {
 	case podclass.Terminal(d.pod):
 		p.add(remove(d.pod, "", "it has finished, and no ReplicaSet cleans it up"))
 	case d.returned() && podclass.Owner(d.pod) != nil:
-		p.add(Write{Pod: d.pod, Changed: dropRecord(d.pod), Message: "The pod is back in its ReplicaSet."})
+		p.add(Move{{Pod: d.pod, Changed: dropRecord(d.pod), Message: "The pod is back in its ReplicaSet."}})
 	case d.returned() && p.home(d) != nil: // It is taken back any moment.
 	case e == nil:
-		p.giveBack(d, Cancelled, "nobody asks for its evacuation any more")
+		p.add(p.giveBack(d, Cancelled, "nobody asks for its evacuation any more"))
 	case p.home(d) == nil:
-		p.finish(d, e, Refused, fmt.Sprintf("ReplicaSet %s is gone, nobody replaces pod %s any more.", d.record.ReplicaSet.Name, d.pod.Name))
+		p.add(p.finish(e, Refused, fmt.Sprintf("ReplicaSet %s is gone, nobody replaces pod %s any more.", d.record.ReplicaSet.Name, d.pod.Name)))
 	case p.Mode == Off && ourTurn(e):
-		p.finish(d, e, Refused, fmt.Sprintf("Pod %s goes back to ReplicaSet %s: %s.", d.pod.Name, d.record.ReplicaSet.Name, switchedOff))
-		p.giveBack(d, "", switchedOff)
+		message := fmt.Sprintf("Pod %s goes back to ReplicaSet %s: %s.", d.pod.Name, d.record.ReplicaSet.Name, switchedOff)
+		p.add(p.finish(e, Refused, message), p.giveBack(d, "", switchedOff))
 	case p.Deployment == nil:
-		p.finish(d, e, Refused, fmt.Sprintf("Deployment %s is gone, pod %s is not replaced any more.", p.Name, d.pod.Name))
+		p.add(p.finish(e, Refused, fmt.Sprintf("Deployment %s is gone, pod %s is not replaced any more.", p.Name, d.pod.Name)))
 	default:
 		p.await(d, e)
 	}
@@ -126,7 +126,7 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 	others := p.availableBut(d.pod)
 	need := min(d.record.Need, replicas(p.Deployment))
 	if others >= need && released(d) {
-		p.finish(d, e, Completed, p.replacedMessage(d, others, need))
+		p.add(p.finish(e, Completed, p.replacedMessage(d, others, need)))
 		return
 	}
 	patience := patience(p.Deployment)
@@ -135,40 +135,35 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 		p.report(e, fmt.Sprintf("Pod %s serves on until it is replaced", d.pod.Name), p.awaitedMessage(d, others, need))
 		return
 	}
-	p.finish(d, e, GaveUp, p.gaveUpMessage(d, patience))
-	p.giveBack(d, "", fmt.Sprintf("no replacement was available within %s", patience))
+	p.add(p.finish(e, GaveUp, p.gaveUpMessage(d, patience)),
+		p.giveBack(d, "", fmt.Sprintf("no replacement was available within %s", patience)))
 }
 
-// finish ends our turn if it is ours.
-func (p *pass) finish(d detachedPod, e *v1alpha1.Evacuation, result Result, message string) {
+// finish ends our turn if it is ours. The pod serves no more for others.
+func (p *pass) finish(e *v1alpha1.Evacuation, result Result, message string) Move {
 	if !ourTurn(e) {
-		return
+		return nil
 	}
-	var events []event.Event
-	if result != Completed {
-		events = append(events, event.NotSurged(e, message))
-	}
-	p.leaving[d.pod.UID] = true
-	p.add(complete(p.Now, e, result, message, events...))
+	p.leaving[e.Spec.PodRef.UID] = true
+	return complete(p.Now, e, result, message)
 }
 
 // giveBack returns a pod to its ReplicaSet, and first makes sure that it is the
 // newcomer that has to go for it. Without a ReplicaSet, the pod goes itself.
-func (p *pass) giveBack(d detachedPod, result Result, why string) {
+func (p *pass) giveBack(d detachedPod, result Result, why string) Move {
 	home := p.home(d)
 	if home == nil {
-		p.add(remove(d.pod, result, fmt.Sprintf("%s, and its ReplicaSet %s is gone", why, d.record.ReplicaSet.Name)))
-		return
+		return remove(d.pod, result, fmt.Sprintf("%s, and its ReplicaSet %s is gone", why, d.record.ReplicaSet.Name))
 	}
 	message := fmt.Sprintf("Goes back to ReplicaSet %s: %s.", home.Name, why)
-	p.add(append(p.makeRoom(d, home), Write{
+	return append(p.makeRoom(d, home), Write{
 		Pod: d.pod, Changed: giveBackLabel(d.pod, d.record), Message: message, Result: result,
 		Events: []event.Event{event.PodGivenBack(d.pod, message)},
-	})...)
+	})
 }
 
 // makeRoom marks the newest pod of the ReplicaSet as the one to go.
-func (p *pass) makeRoom(d detachedPod, home *appsv1.ReplicaSet) []Write {
+func (p *pass) makeRoom(d detachedPod, home *appsv1.ReplicaSet) Move {
 	owned := p.ownedBy(home)
 	if _, made := p.marked[d.pod.UID]; made || len(owned) < int(wantedBy(home)) {
 		return nil
@@ -186,7 +181,7 @@ func (p *pass) makeRoom(d detachedPod, home *appsv1.ReplicaSet) []Write {
 	}
 	p.marked[d.pod.UID] = newcomer.UID
 	record := replacement{Deployment: d.record.Deployment, For: d.pod.UID}
-	return []Write{{
+	return Move{{
 		Pod: newcomer, Changed: mark(newcomer, record, max(lowest, math.MinInt32+1)-1),
 		Message: fmt.Sprintf("Makes room for pod %s.", d.pod.Name),
 	}}
@@ -216,7 +211,7 @@ func (p *pass) settleMark(pod *corev1.Pod) {
 			return
 		}
 	}
-	p.add(Write{Pod: pod, Changed: unmark(pod, mark), Message: "Was not needed to make room."})
+	p.add(Move{{Pod: pod, Changed: unmark(pod, mark), Message: "Was not needed to make room."}})
 }
 
 // awaitsRoom tells whether a pod is still on its way back, or may be.
@@ -227,9 +222,9 @@ func (p *pass) awaitsRoom(uid types.UID) bool {
 }
 
 // remove deletes a pod that no ReplicaSet would ever take back.
-func remove(pod *corev1.Pod, result Result, why string) Write {
+func remove(pod *corev1.Pod, result Result, why string) Move {
 	message := fmt.Sprintf("Detached pod %s is deleted: %s.", pod.Name, why)
-	return Write{Pod: pod, Message: message, Result: result, Events: []event.Event{event.DetachedPodDeleted(pod, message)}}
+	return Move{{Pod: pod, Message: message, Result: result, Events: []event.Event{event.DetachedPodDeleted(pod, message)}}}
 }
 
 // home is the ReplicaSet that a pod may go back to; nil if it is gone.
@@ -241,8 +236,11 @@ func (p *pass) home(d detachedPod) *appsv1.ReplicaSet {
 	return set
 }
 
-func (p *pass) add(writes ...Write) {
-	p.decision.Moves = append(p.decision.Moves, Move(writes))
+// add makes one move of several: each is done only if those before it were.
+func (p *pass) add(moves ...Move) {
+	if move := slices.Concat(moves...); len(move) > 0 {
+		p.decision.Moves = append(p.decision.Moves, move)
+	}
 }
 
 func (p *pass) lookAgain(after time.Duration) {

@@ -53,7 +53,7 @@ func (p *pass) begin(e *v1alpha1.Evacuation) {
 	pod := p.podOf(e)
 	if why := p.ineligible(pod); why != "" {
 		message := fmt.Sprintf("Deployment %s cannot surge: %s.", p.Name, why)
-		p.add(complete(p.Now, e, Refused, message, event.NotSurged(e, message)))
+		p.add(complete(p.Now, e, Refused, message))
 		return
 	}
 	if p.Unread != "" {
@@ -103,10 +103,10 @@ func (p *pass) detach(pod *corev1.Pod) {
 		Need:       min(replicas(p.Deployment), p.availableBut(pod)+1),
 	}
 	message := fmt.Sprintf("Detached from ReplicaSet %s, which makes a replacement; serves on until that is available.", owner.Name)
-	p.add(Write{
+	p.add(Move{{
 		Pod: pod, Changed: detach(pod, record), Message: message,
 		Events: []event.Event{event.PodDetached(pod, message)},
-	})
+	}})
 	p.detached = append(p.detached, detachedPod{pod, record})
 }
 
@@ -143,17 +143,22 @@ func (p *pass) report(e *v1alpha1.Evacuation, begins, message string) {
 	status.EvacuationProgressTimestamp = &metav1.Time{Time: p.Now}
 	status.Message = message
 	p.lookAgain(nextReport)
-	p.add(Write{Evacuation: e, Status: status, Message: message})
+	p.add(Move{{Evacuation: e, Status: status, Message: message}})
 }
 
-// complete ends our turn.
-func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message string, events ...event.Event) Write {
+// complete ends our turn. It is an event unless the eviction that follows is what
+// everybody waits for.
+func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message string) Move {
 	status := e.Status.DeepCopy()
 	status.ActiveEvacuatorCompleted = true
 	status.EvacuationProgressTimestamp = &metav1.Time{Time: now}
 	status.ExpectedEvacuationFinishTime = nil
 	status.Message = message
-	return Write{Evacuation: e, Status: status, Message: message, Result: result, Events: events}
+	write := Write{Evacuation: e, Status: status, Message: message, Result: result}
+	if result != Completed {
+		write.Events = []event.Event{event.NotSurged(e, message)}
+	}
+	return Move{write}
 }
 
 // DecideAlone returns what happens to an evacuation whose pod belongs to no
@@ -163,5 +168,5 @@ func DecideAlone(now time.Time, e *v1alpha1.Evacuation) Decision {
 		return Decision{}
 	}
 	message := fmt.Sprintf("Pod %s belongs to no Deployment that could surge.", e.Spec.PodRef.Name)
-	return Decision{Moves: []Move{{complete(now, e, Refused, message, event.NotSurged(e, message))}}}
+	return Decision{Moves: []Move{complete(now, e, Refused, message)}}
 }
