@@ -65,13 +65,15 @@ func (r *reconciler) write(ctx context.Context, w *core.Write) error {
 
 // tell makes a write known that has succeeded.
 func (r *reconciler) tell(ctx context.Context, w *core.Write) {
-	logger := log.FromContext(ctx)
-	if w.Pod != nil {
-		logger = logger.WithValues("pod", w.Pod.Name, "node", w.Pod.Spec.NodeName)
-	} else {
-		logger = logger.WithValues("pod", w.Evacuation.Spec.PodRef.Name)
+	logger := log.FromContext(ctx).WithValues("message", w.Message)
+	switch {
+	case w.Evacuation != nil:
+		logger.Info("Reported on an evacuation", "pod", w.Evacuation.Spec.PodRef.Name)
+	case w.Changed != nil:
+		logger.Info("Changed the labels or annotations of a pod", "pod", w.Pod.Name, "node", w.Pod.Spec.NodeName)
+	default:
+		logger.Info("Deleted a pod", "pod", w.Pod.Name, "node", w.Pod.Spec.NodeName)
 	}
-	logger.Info("Surged", "message", w.Message)
 	if w.Result != "" {
 		r.metrics.surges.WithLabelValues(string(w.Result)).Inc()
 	}

@@ -30,9 +30,8 @@ const (
 func (p *pass) waiting() []*v1alpha1.Evacuation {
 	var waiting []*v1alpha1.Evacuation
 	for _, pod := range p.Pods {
-		_, recorded := pod.Annotations[v1alpha1.SurgeAnnotation]
 		e := p.wanted[pod.UID]
-		if !recorded && ourTurn(e) && pod.DeletionTimestamp == nil && !podclass.Terminal(pod) {
+		if !Detached(pod) && ourTurn(e) && pod.DeletionTimestamp == nil && !podclass.Terminal(pod) {
 			waiting = append(waiting, e)
 		}
 	}
@@ -84,6 +83,8 @@ func (p *pass) ineligible(pod *corev1.Pod) string {
 		return "it is gone"
 	case owner == nil || p.sets[owner.UID] == nil || p.sets[owner.UID].DeletionTimestamp != nil:
 		return fmt.Sprintf("pod %s is in none of its ReplicaSets", pod.Name)
+	case pod.Annotations[v1alpha1.SurgeAnnotation] != "":
+		return fmt.Sprintf("annotation %s of pod %s cannot be read, remove it", v1alpha1.SurgeAnnotation, pod.Name)
 	case pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == "":
 		return fmt.Sprintf("pod %s has no label %s", pod.Name, appsv1.DefaultDeploymentUniqueLabelKey)
 	}
