@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -10,9 +11,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -25,19 +26,16 @@ const reviewsAtOnce = 32
 
 // maintenanceDefaulter writes the default entries into the drain plan of a new
 // NodeMaintenance, so that its reader sees what will happen.
-type maintenanceDefaulter struct{ decoder admission.Decoder }
-
-func newMaintenanceDefaulter(scheme *runtime.Scheme) maintenanceDefaulter {
-	return maintenanceDefaulter{admission.NewDecoder(scheme)}
-}
+type maintenanceDefaulter struct{}
 
 // Handle completes the plan of a new NodeMaintenance. It also completes that of
 // a changed one if it becomes the old one by that: who applies the same manifest
 // again has not changed the plan, which is immutable.
-func (d maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
-	before, after, err := decodeMaintenances(d.decoder, request)
+func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
+	before, after, err := decodeMaintenances(request)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		// The schema, which the API server checks next, says better what is wrong.
+		return admission.Allowed("")
 	}
 	full := drainplan.Inject(after.Spec.DrainPlan)
 	if before != nil && !equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) || len(full) == len(after.Spec.DrainPlan) {
@@ -48,13 +46,8 @@ func (d maintenanceDefaulter) Handle(_ context.Context, request admission.Reques
 
 // maintenanceValidator lets nobody drain a node who may not delete it.
 type maintenanceValidator struct {
-	decoder admission.Decoder
 	reader  client.Reader
 	reviews reviewer
-}
-
-func newMaintenanceValidator(mgr manager.Manager, reviews reviewer) maintenanceValidator {
-	return maintenanceValidator{admission.NewDecoder(mgr.GetScheme()), mgr.GetClient(), reviews}
 }
 
 // Handle refuses a change by somebody who may not delete every node that is
@@ -75,7 +68,7 @@ func (v maintenanceValidator) Handle(ctx context.Context, request admission.Requ
 }
 
 func (v maintenanceValidator) observe(ctx context.Context, request admission.Request) (change validate.MaintenanceChange, err error) {
-	if change.Old, change.New, err = decodeMaintenances(v.decoder, request); err != nil {
+	if change.Old, change.New, err = decodeMaintenances(request); err != nil {
 		return change, err
 	}
 	nodes := &corev1.NodeList{}
@@ -121,18 +114,29 @@ func deleteNode(name string) authorizationv1.ResourceAttributes {
 }
 
 // decodeMaintenances reads what was there and what is to be; nil is nothing.
-func decodeMaintenances(decoder admission.Decoder, request admission.Request) (before, after *v1alpha1.NodeMaintenance, err error) {
+func decodeMaintenances(request admission.Request) (before, after *v1alpha1.NodeMaintenance, err error) {
 	if request.Operation != admissionv1.Create {
-		before = &v1alpha1.NodeMaintenance{}
-		if err := decoder.DecodeRaw(request.OldObject, before); err != nil {
+		if before, err = decodeMaintenance(request.OldObject); err != nil {
 			return nil, nil, fmt.Errorf("read the old NodeMaintenance: %w", err)
 		}
 	}
 	if request.Operation != admissionv1.Delete {
-		after = &v1alpha1.NodeMaintenance{}
-		if err := decoder.DecodeRaw(request.Object, after); err != nil {
+		if after, err = decodeMaintenance(request.Object); err != nil {
 			return nil, nil, fmt.Errorf("read the NodeMaintenance: %w", err)
 		}
 	}
 	return before, after, nil
+}
+
+// decodeMaintenance leaves the status out: nobody shall be kept from deleting a
+// NodeMaintenance because of what somebody wrote there.
+func decodeMaintenance(object runtime.RawExtension) (*v1alpha1.NodeMaintenance, error) {
+	var read struct {
+		Metadata metav1.ObjectMeta            `json:"metadata"`
+		Spec     v1alpha1.NodeMaintenanceSpec `json:"spec"`
+	}
+	if err := json.Unmarshal(object.Raw, &read); err != nil {
+		return nil, err
+	}
+	return &v1alpha1.NodeMaintenance{ObjectMeta: read.Metadata, Spec: read.Spec}, nil
 }

@@ -113,12 +113,11 @@ func TestTheDrainPlanIsCompletedOnce(t *testing.T) {
 
 // What was stored while no webhook ran is immutable as it is.
 func TestAPlanThatWasStoredIncompleteStaysSo(t *testing.T) {
-	c := newAPI(t)
 	m := maintenanceOf("early", "nobody")
 	m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodType: v1alpha1.PodTypeDefault, PodPriority: 5000}}
 	stored, err := json.Marshal(m)
 	must(t, err)
-	response := newMaintenanceDefaulter(c.Client.Scheme()).Handle(t.Context(),
+	response := maintenanceDefaulter{}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update,
 			OldObject: runtime.RawExtension{Raw: stored},
@@ -185,6 +184,34 @@ func TestAWrongOrderIsForItsAuthorToMend(t *testing.T) {
 	}
 }
 
+func TestTheSchemaSaysWhatIsWrongWithAManifest(t *testing.T) {
+	c := newAPI(t)
+	object := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(`
+apiVersion: ebbtide.dev/v1alpha1
+kind: NodeMaintenance
+metadata: {name: `+c.Pool()+`}
+spec: {nodeSelector: {nodeSelectorTerms: all}}`), &object.Object))
+	err := c.Client.Create(t.Context(), object)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.nodeSelector.nodeSelectorTerms") {
+		t.Errorf("error %v, want one that names spec.nodeSelector.nodeSelectorTerms", err)
+	}
+}
+
+// Whatever is in the status, such as a time that Go cannot read, is not in the way.
+func TestANodeMaintenanceWithAnOddStatusCanBeDeleted(t *testing.T) {
+	c := newAPI(t)
+	response := maintenanceValidator{c.Client, reviewer{c.Client}}.Handle(t.Context(),
+		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Delete,
+			UserInfo:  authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters"}},
+			OldObject: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"any"},"status":{"stageStatuses":[{"startTimestamp":"noon"}]}}`)},
+		}})
+	if !response.Allowed {
+		t.Errorf("answer %+v, want that it may be deleted", response)
+	}
+}
+
 func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 	c := newAPI(t)
 	nodes := newNodes(t, c, 40, nil)
@@ -244,7 +271,7 @@ func TestAReviewThatFailsIsNoYes(t *testing.T) {
 	})
 	object, err := json.Marshal(maintenanceOf("any", "no-such-node"))
 	must(t, err)
-	response := maintenanceValidator{admission.NewDecoder(c.Client.Scheme()), c.Client, reviewer{broken}}.Handle(t.Context(),
+	response := maintenanceValidator{c.Client, reviewer{broken}}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			UserInfo:  authenticationv1.UserInfo{Username: "jane"},

@@ -70,10 +70,10 @@ func Add(mgr manager.Manager, options Options) error {
 func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string]admission.Handler {
 	pods := registry{cached: mgr.GetClient(), live: reviews.client, surge: options.Surge}
 	return map[string]admission.Handler{
-		"/mutate/nodemaintenances":    newMaintenanceDefaulter(mgr.GetScheme()),
+		"/mutate/nodemaintenances":    maintenanceDefaulter{},
 		"/mutate/daemonset-pods":      newDaemonSetGate(mgr.GetScheme(), reviews.client),
 		"/mutate/evacuations":         newEvacuationDefaulter(mgr.GetScheme(), pods),
-		"/validate/nodemaintenances":  newMaintenanceValidator(mgr, reviews),
+		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews},
 		"/validate/evacuations":       newEvacuationValidator(mgr.GetScheme(), pods, reviews),
 		"/validate/evacuation-status": newEvacuationStatusValidator(mgr.GetScheme()),
 		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client),
