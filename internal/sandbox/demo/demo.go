@@ -133,7 +133,7 @@ func (d Demo) printOpening(node string) {
 	fmt.Fprintf(d.Out, `
 Kubernetes %s, %d nodes. Namespace shop runs
   Deployment  web        12 pods  priority 0     budget: 1 may be missing; ready after 1s
-  Deployment  reports     1 pod   priority 0
+  Deployment  reports     1 pod   priority 0     annotated: replaced before it leaves; ready after 1s
   StatefulSet db          3 pods  priority 1000  terminate in 1s
   Job         invoices    3 pods  priority -10
   DaemonSet   log-agent   1 pod per node

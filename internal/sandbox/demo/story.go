@@ -50,6 +50,8 @@ type tenant struct {
 	evicted   bool
 	evictedAt time.Duration
 	refused   bool
+	surges    bool // it serves on until it is replaced
+	replaced  bool
 	gone      bool
 	returned  bool // it came after the drain
 }
@@ -116,6 +118,10 @@ func (s *story) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 		}
 		s.pods[pod.UID] = p
 	}
+	if _, detached := pod.Annotations[v1alpha1.SurgeAnnotation]; detached && !p.surges {
+		p.surges = true
+		s.say(at, "surges", pod.Name+" serves on until it is replaced")
+	}
 	if pod.DeletionTimestamp != nil && !p.evicted {
 		p.evicted, p.evictedAt = true, at
 		s.say(at, p.verb(), pod.Name)
@@ -155,6 +161,10 @@ func (s *story) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation)
 	if !p.asked {
 		p.asked = true
 		s.seeWave(at, p)
+	}
+	if p.surges && evacuation.Status.ActiveEvacuatorCompleted && !p.replaced {
+		p.replaced = true
+		s.say(at, "replaced", evacuation.Status.Message)
 	}
 	refused := meta.FindStatusCondition(evacuation.Status.Conditions, v1alpha1.ConditionEvictionRefused)
 	if refused != nil && refused.Status == metav1.ConditionTrue && !p.refused && !p.evicted {
@@ -215,7 +225,7 @@ func (s *story) lastStatus() string {
 }
 
 func (s *story) printSummary(out io.Writer) {
-	evicted, deleted, waited, stay := 0, 0, 0, []string{}
+	evicted, replaced, deleted, waited, stay := 0, 0, 0, 0, []string{}
 	for _, p := range s.pods {
 		switch {
 		case p.returned:
@@ -229,10 +239,13 @@ func (s *story) printSummary(out io.Writer) {
 		if p.refused {
 			waited++
 		}
+		if p.replaced {
+			replaced++
+		}
 	}
 	slices.Sort(stay)
-	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted, %d of them had to wait for a budget, %d of DaemonSets deleted; what stays: %s.\n",
-		s.node, s.drainedAt.Seconds(), evicted, waited, deleted, cmp.Or(strings.Join(stay, ", "), "nothing"))
+	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted (%d waited for a budget, %d replaced before), %d of DaemonSets deleted; what stays: %s.\n",
+		s.node, s.drainedAt.Seconds(), evicted, waited, replaced, deleted, cmp.Or(strings.Join(stay, ", "), "nothing"))
 	if s.budget != nil {
 		fmt.Fprintf(out, "web never had fewer than %d of %d pods ready; its budget asks for %d.\n",
 			s.fewest, s.budget.Status.ExpectedPods, s.budget.Status.DesiredHealthy)

@@ -41,6 +41,13 @@ func pod(name string, priority int32, terminating bool) *corev1.Pod {
 	return p
 }
 
+// detached is a pod that serves on until it is replaced.
+func detached(name string) *corev1.Pod {
+	p := pod(name, 0, false)
+	p.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
+	return p
+}
+
 func agent(name string, terminating bool) *corev1.Pod {
 	p := pod(name, 0, terminating)
 	p.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Controller: new(true)}}
@@ -54,6 +61,12 @@ func evacuation(pod, refusal string) *v1alpha1.Evacuation {
 			Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, Reason: "PDBExhausted", Message: refusal,
 		}}
 	}
+	return e
+}
+
+func replaced(pod string) *v1alpha1.Evacuation {
+	e := evacuation(pod, "")
+	e.Status.ActiveEvacuatorCompleted, e.Status.Message = true, "Pod "+pod+" is replaced."
 	return e
 }
 
@@ -80,6 +93,9 @@ var aDrain = []moment{
 	{100 * time.Millisecond, watch.Modified, node(true)},
 	{200 * time.Millisecond, watch.Added, evacuation("web-a", "")},
 	{200 * time.Millisecond, watch.Added, evacuation("web-b", "")},
+	{200 * time.Millisecond, watch.Modified, detached("web-a")},
+	{250 * time.Millisecond, watch.Modified, replaced("web-a")},
+	{250 * time.Millisecond, watch.Modified, replaced("web-a")},
 	{300 * time.Millisecond, watch.Modified, pod("web-a", 0, true)},
 	{300 * time.Millisecond, watch.Deleted, pod("web-a", 0, true)},
 	{400 * time.Millisecond, watch.Modified, budget(1)},
@@ -103,6 +119,8 @@ var aDrain = []moment{
 
 const wantStory = `   0.1s  cordoned  node-1
    0.2s  wave 2    2 with priority up to 0
+   0.2s  surges    web-a serves on until it is replaced
+   0.2s  replaced  Pod web-a is replaced.
    0.3s  evicted   web-a
    0.4s  waits     web-b (PDBExhausted): the budget allows none
    1.0s  evicted   web-b
@@ -115,7 +133,7 @@ const wantStory = `   0.1s  cordoned  node-1
    3.4s  back      node-1 is schedulable again
    3.5s  returns   agent-2
 
-node-1 was drained in 3.3s: 3 pods evicted, 1 of them had to wait for a budget, 1 of DaemonSets deleted; what stays: nothing.
+node-1 was drained in 3.3s: 3 pods evicted (1 waited for a budget, 1 replaced before), 1 of DaemonSets deleted; what stays: nothing.
 web never had fewer than 1 of 2 pods ready; its budget asks for 1.
 `
 
