@@ -1,5 +1,6 @@
 // Command crdrule adds to a generated CRD what Go markers cannot say: limits
-// and rules inside types that are not ours, such as a NodeSelector.
+// and rules inside types that are not ours, such as a NodeSelector, and the
+// spelling of times.
 //
 // A limit is needed on every list, map and string that a CEL rule reads, because
 // the API server refuses a CRD whose rules could become too expensive. The
@@ -76,8 +77,25 @@ func apply(crd, overlay map[string]any) error {
 		if err := merge(root, overlay, ""); err != nil {
 			return err
 		}
+		spellTimes(root)
 	}
 	return nil
+}
+
+// timePattern is how Go spells a time. The format date-time alone also allows
+// what Go cannot read, such as a small t or z, and one such object would keep
+// every controller from reading any of its kind.
+const timePattern = `^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+
+// spellTimes adds the pattern to every time in a schema.
+func spellTimes(schema any) {
+	place, _ := schema.(map[string]any)
+	if place["format"] == "date-time" {
+		place["pattern"] = timePattern
+	}
+	for _, part := range place {
+		spellTimes(part)
+	}
 }
 
 // merge adds to dst what src has. It neither replaces what is there nor adds a

@@ -21,6 +21,34 @@ spec:
               reason: {type: string}
 `
 
+// Also in lists and in types that are not ours.
+func TestTimesAreSpelledAsGoSpellsThem(t *testing.T) {
+	target := decode(t, `
+spec:
+  versions:
+  - schema:
+      openAPIV3Schema:
+        properties:
+          at: {type: string, format: date-time}
+          conditions:
+            items: {properties: {since: {type: string, format: date-time}, count: {type: integer, format: int32}}}
+`)
+	if err := apply(target, nil); err != nil {
+		t.Fatal(err)
+	}
+	time := map[string]any{"type": "string", "format": "date-time", "pattern": timePattern}
+	want := map[string]any{"properties": map[string]any{
+		"at": time,
+		"conditions": map[string]any{"items": map[string]any{"properties": map[string]any{
+			"since": time, "count": map[string]any{"type": "integer", "format": "int32"},
+		}}},
+	}}
+	version := target["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	if diff := cmp.Diff(want, version["schema"].(map[string]any)["openAPIV3Schema"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestApply(t *testing.T) {
 	tests := map[string]struct {
 		overlay string

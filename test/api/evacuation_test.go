@@ -244,3 +244,30 @@ func TestFailedEvictionCounterGrows(t *testing.T) {
 	refusal{"status.failedEvictionCounter": grows}.expect(t, patch(t, c, o, "status: {failedEvictionCounter: 2}"))
 	refusal{"status.failedEvictionCounter": grows}.expect(t, patch(t, c, o, "status: {failedEvictionCounter: null}"))
 }
+
+// What Go cannot read would keep the controller from reading any Evacuation.
+func TestTimesAreSpelledAsGoSpellsThem(t *testing.T) {
+	t.Parallel()
+	c := server(t)
+	o := create(t, c, evacuation(uid+"-times", "times", ""))
+	for name, test := range map[string]struct{ at, words string }{
+		"in UTC":                    {"2026-11-20T10:00:00Z", ""},
+		"elsewhere, with fractions": {"2026-11-20T10:00:00.123456789+05:30", ""},
+		"small letters":             {"2026-11-20t10:00:00z", "should match"},
+		"an impossible zone":        {"2026-11-20T10:00:00+25:00", "should match"},
+		"no zone":                   {"2026-11-20T10:00:00", "must be of type date-time"},
+	} {
+		for field, status := range map[string]string{
+			"status.evacuationProgressTimestamp":      "{evacuationProgressTimestamp: %q}",
+			"status.expectedEvacuationFinishTime":     "{expectedEvacuationFinishTime: %q}",
+			"status.conditions[0].lastTransitionTime": `{conditions: [{type: A, status: "True", reason: A, message: "", lastTransitionTime: %q}]}`,
+		} {
+			err := patch(t, c, o, "status: "+fmt.Sprintf(status, test.at))
+			if test.words != "" {
+				refusal{field: test.words}.expect(t, err)
+			} else if err != nil {
+				t.Errorf("%s, %s: %v", field, name, err)
+			}
+		}
+	}
+}
