@@ -38,7 +38,7 @@ var (
 	step = regexp.MustCompile(`^ *\d+\.\d+s  (\w+) +(?:(\d+) +\d+ )?(.*)$`)
 	// milestones are the steps that every drain goes through in the same order.
 	// The cordon is none, since the node is watched apart from the maintenance.
-	milestones = []string{"wave", "drained", "back"}
+	milestones = []string{"wave", "replaced", "drained", "back"}
 )
 
 // story is what two runs of the demo have in common: no times, no pod names, no
