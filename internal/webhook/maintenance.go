@@ -34,7 +34,6 @@ type maintenanceDefaulter struct{}
 func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeMaintenances(request)
 	if err != nil {
-		// The schema, which the API server checks next, says better what is wrong.
 		return admission.Allowed("")
 	}
 	full := drainplan.Inject(after.Spec.DrainPlan)
