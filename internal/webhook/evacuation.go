@@ -31,12 +31,13 @@ func newEvacuationDefaulter(scheme *runtime.Scheme, pods registry) evacuationDef
 	return evacuationDefaulter{admission.NewDecoder(scheme), pods}
 }
 
-// Handle completes a new Evacuation. One of a pod that does not exist is left
-// alone; the validator refuses it.
+// Handle completes a new Evacuation. One that cannot be read or names no pod is
+// left alone: the CRD refuses it later and names the field. So is one of a pod
+// that does not exist; the validator refuses it.
 func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
 	e := &v1alpha1.Evacuation{}
-	if err := d.decoder.Decode(request, e); err != nil {
-		return admission.Errored(http.StatusBadRequest, fmt.Errorf("read the Evacuation: %w", err))
+	if err := d.decoder.Decode(request, e); err != nil || e.Spec.PodRef.Name == "" {
+		return admission.Allowed("")
 	}
 	seen, err := d.pods.find(ctx, podOf(e))
 	if err != nil {

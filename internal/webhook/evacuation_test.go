@@ -12,8 +12,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -187,6 +189,27 @@ func TestAnEvacuationOfAnotherPodIsRefused(t *testing.T) {
 				t.Errorf("error %v, want the object to be invalid", err)
 			}
 		})
+	}
+}
+
+func TestTheSchemaSaysWhatIsWrongWithAnEvacuation(t *testing.T) {
+	c := newAPI(t)
+	for spec, field := range map[string]string{
+		"{}":                           "spec.podRef: Required value",
+		`{podRef: web}`:                "spec.podRef: Invalid value",
+		`{podRef: {name: "", uid: a}}`: "spec.podRef.name: Invalid value",
+		`{podRef: {name: web, uid: a}, evacuators: [{evacuatorClass: a, priority: high}]}`: "spec.evacuators[0].priority: Invalid value",
+	} {
+		object := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal([]byte(`
+apiVersion: ebbtide.dev/v1alpha1
+kind: Evacuation
+metadata: {namespace: default, name: a-web}
+spec: `+spec), &object.Object))
+		err := c.Client.Create(t.Context(), object)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: error %v, want one that says %q", spec, err, field)
+		}
 	}
 }
 

@@ -58,6 +58,10 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 		log.FromContext(ctx).V(1).Info("An attempt to evict could not be noted", "because", err.Error())
 		err = nil
 	}
+	// Who was faster has asked the same evacuators.
+	if apierrors.IsAlreadyExists(err) {
+		err = nil
+	}
 	switch {
 	case verdict.Admitted:
 		return admission.Allowed("")

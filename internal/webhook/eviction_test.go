@@ -111,6 +111,24 @@ func TestWhoEvictsAPodWaitsForItsEvacuators(t *testing.T) {
 	eventuallyEvicted(t, c, pod)
 }
 
+func TestManyEvictAPodAtOnce(t *testing.T) {
+	c := newAPI(t)
+	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
+	answers := make(chan error)
+	for range 20 {
+		go func() {
+			answers <- c.Client.SubResource("eviction").Create(t.Context(), podNamed(pod.Namespace, pod.Name), &policyv1.Eviction{})
+		}()
+	}
+	for range 20 {
+		wantToWait(t, <-answers, "evacuation in progress: mover.example.com", "try again until the pod is gone")
+	}
+	if e := evacuationOf(t, c, pod); e == nil || !slices.Equal(e.Finalizers, []string{v1alpha1.EvictionInstigator}) {
+		t.Errorf("evacuation %+v, want one for all of them", e)
+	}
+	wantLeftAlone(t, c, pod)
+}
+
 // eventuallyEvicted tries again as drainers do, until the cache has heard.
 func eventuallyEvicted(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) {
 	t.Helper()
@@ -237,7 +255,7 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 		"the namespace goes":             {write: going, allowed: true, words: "the namespace goes"},
 		"nobody may":                     {write: apierrors.NewForbidden(evacuations, "web", errors.New("no right")), allowed: true, words: "no right"},
 		"it is invalid":                  {write: apierrors.NewInvalid(schema.GroupKind{Kind: "Evacuation"}, "web", nil), allowed: true, words: "is invalid"},
-		"somebody was faster":            {write: apierrors.NewAlreadyExists(evacuations, "web"), words: "already exists"},
+		"somebody was faster":            {write: apierrors.NewAlreadyExists(evacuations, "web"), words: "mover.example.com is asked to move pod web; try again"},
 		"the server has much to do":      {write: apierrors.NewTooManyRequestsError("slow down"), words: "slow down"},
 		"the server fails":               {write: apierrors.NewInternalError(errors.New("etcd is gone")), words: "etcd is gone"},
 		"the server does not answer":     {write: context.DeadlineExceeded, words: "deadline exceeded"},
