@@ -89,8 +89,10 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")
 	before := w.everywhere(daemon{name: "log"}, nodes)
+	w.everywhere(daemon{name: "proxy", tolerant: true}, nodes)
 	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
 	w.awaitDrained("upgrade")
+	w.awaitHeld("proxy", nodes[0])
 	w.awaitOn("log", nodes[1:])
 
 	rolled := &appsv1.DaemonSet{}
@@ -101,8 +103,10 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 	}
 	joined := append(nodes[1:], w.nodes("four")...)
 	w.awaitOn("log", joined)
+	w.awaitReplaced("proxy", joined[2], "")
+	w.awaitHeld("proxy", nodes[0])
 
-	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, append(joined, nodes[0]), "log")
+	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, append(joined, nodes[0]), "log", "proxy")
 }
 
 // The manager is killed while DaemonSets are kept away. Without its webhook a pod

@@ -29,7 +29,8 @@ import (
 const (
 	// workers is how many pods each of the two controllers works on at the same time.
 	workers = 16
-	// firstRetry and lastRetry bound the back-off after a refused deletion.
+	// firstRetry and lastRetry bound the back-off after a deletion that was refused
+	// or that did not last.
 	firstRetry, lastRetry = time.Second, 5 * time.Minute
 )
 
@@ -43,7 +44,10 @@ func Add(mgr manager.Manager) error {
 	if err := add(mgr, "daemonset-evacuator", evacuator, evacuator.sources(mgr.GetCache())); err != nil {
 		return err
 	}
-	gatekeeper := &gatekeeper{client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit}
+	gatekeeper := &gatekeeper{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit,
+		clock: clock.RealClock{}, removals: newBackoff(clock.RealClock{}),
+	}
 	return add(mgr, "daemonset-gatekeeper", gatekeeper, gatekeeper.sources(mgr.GetCache()))
 }
 
@@ -61,9 +65,13 @@ func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sour
 }
 
 func newEvacuator(c client.Client, emit func(...event.Event), clk clock.Clock) *evacuator {
-	refusals := flowcontrol.NewBackOff(firstRetry, lastRetry)
-	refusals.Clock = clk
-	return &evacuator{client: c, emit: emit, clock: clk, refusals: refusals}
+	return &evacuator{client: c, emit: emit, clock: clk, refusals: newBackoff(clk)}
+}
+
+func newBackoff(clk clock.Clock) *flowcontrol.Backoff {
+	backoff := flowcontrol.NewBackOff(firstRetry, lastRetry)
+	backoff.Clock = clk
+	return backoff
 }
 
 // withoutStale leaves out a write that was decided on old state: the event of

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -13,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/daemonset"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -22,7 +26,11 @@ type gatekeeper struct {
 	client client.Client
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
-	emit func(...event.Event)
+	emit  func(...event.Event)
+	clock clock.Clock
+	// removals space out the pods of one DaemonSet that are removed from one node:
+	// who makes them again all the same is not raced with.
+	removals *flowcontrol.Backoff
 }
 
 // Reconcile lets one pod go, or removes it, when its time has come.
@@ -39,13 +47,14 @@ func (r *gatekeeper) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	log.FromContext(ctx).V(1).Info("Decided about a pod that is held back", "fate", fate, "because", why)
+	var again time.Duration
 	switch fate {
 	case core.Released:
 		err = r.release(ctx, pod, why)
 	case core.Removed:
-		err = r.remove(ctx, pod)
+		again, err = r.remove(ctx, pod)
 	}
-	return reconcile.Result{}, withoutStale(ctx, err)
+	return reconcile.Result{RequeueAfter: again}, withoutStale(ctx, err)
 }
 
 // decide looks at the node. The cache may be behind the API server, which has
@@ -79,11 +88,19 @@ func (r *gatekeeper) release(ctx context.Context, pod *corev1.Pod, why string) e
 	return nil
 }
 
-func (r *gatekeeper) remove(ctx context.Context, pod *corev1.Pod) error {
+// remove deletes the pod, or returns when to do so.
+func (r *gatekeeper) remove(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	node := kube.PinnedNode(pod)
+	id := string(podclass.Owner(pod).UID) + " " + node
+	if r.removals.IsInBackOffSinceUpdate(id, r.clock.Now()) {
+		return r.removals.Get(id), nil
+	}
 	precondition := client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}
 	if err := r.client.Delete(ctx, pod, precondition); err != nil {
-		return fmt.Errorf("remove the pod: %w", err)
+		return 0, fmt.Errorf("remove the pod: %w", err)
 	}
-	log.FromContext(ctx).Info("Removed a pod of a DaemonSet that was held back", "node", kube.PinnedNode(pod))
-	return nil
+	r.removals.GC()
+	r.removals.Next(id, r.clock.Now())
+	log.FromContext(ctx).Info("Removed a pod of a DaemonSet that was held back", "node", node)
+	return 0, nil
 }

@@ -3,6 +3,7 @@ package daemonset
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -84,9 +85,33 @@ func TestAPodIsNotReleasedOnOldState(t *testing.T) {
 	t.Parallel()
 	pod := held(v1alpha1.MaintenanceGate)
 	w, behind := newWorld(t, pod, aNode(1000)), newWorld(t, pod)
-	w.reconcile(&gatekeeper{client: behind.managed, live: w.api, emit: w.emit}, pod)
+	r := behind.gatekeeper()
+	r.live = w.api
+	w.reconcile(r, pod)
 	if len(behind.writes) > 0 {
 		t.Errorf("writes are %q, want none", behind.writes)
+	}
+}
+
+// Somebody makes a removed pod again and again: that is no race.
+func TestRemovalsOfOneDaemonSetAreSpacedOut(t *testing.T) {
+	t.Parallel()
+	pod := held(v1alpha1.MaintenanceGate)
+	w := newWorld(t, suppressing(aNode(1000)))
+	r := w.gatekeeper()
+	var pauses []time.Duration
+	for range 4 {
+		w.must(w.api.Create(t.Context(), pod.DeepCopy()))
+		due := w.reconcile(r, pod)
+		pauses = append(pauses, due)
+		w.clock.Step(due)
+		w.reconcile(r, pod)
+		if _, there := read(w, pod); there {
+			t.Fatalf("the pod is still there after %s", due)
+		}
+	}
+	if diff := cmp.Diff([]time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second}, pauses); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 }
 

@@ -92,7 +92,7 @@ func (w *world) must(err error) {
 func (w *world) evacuator() *evacuator { return newEvacuator(w.managed, w.emit, w.clock) }
 
 func (w *world) gatekeeper() *gatekeeper {
-	return &gatekeeper{client: w.managed, live: w.api, emit: w.emit}
+	return &gatekeeper{client: w.managed, live: w.api, emit: w.emit, clock: w.clock, removals: newBackoff(w.clock)}
 }
 
 // reconcile reconciles an object and returns when it is due again.

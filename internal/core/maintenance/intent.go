@@ -48,11 +48,14 @@ type intent struct {
 	asked  bool
 }
 
+// compareAge orders maintenances, the oldest first.
+func compareAge(a, b *v1alpha1.NodeMaintenance) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
 // newIntents reads all maintenances, oldest first.
 func newIntents(maintenances []*v1alpha1.NodeMaintenance) []*intent {
-	sorted := slices.SortedFunc(slices.Values(maintenances), func(a, b *v1alpha1.NodeMaintenance) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	sorted := slices.SortedFunc(slices.Values(maintenances), compareAge)
 	intents := make([]*intent, 0, len(sorted))
 	for age, object := range sorted {
 		i := &intent{object: object, age: age, stage: effectiveStage(object)}

@@ -206,8 +206,12 @@ func (s *simulation) reached(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) bool 
 
 // checkSuppressed: a node shows which DaemonSet and static pods its maintenances
 // in Drain have recorded, no more and no less, and has the taint only if these
-// are all DaemonSet pods that there can be.
+// are all DaemonSet pods that there can be. A node that has left its maintenances
+// is given back a pass later.
 func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
+	if d.Cordon == nil && len(d.Withdraw) > 0 {
+		return
+	}
 	node := s.find(d.Node.Name)
 	shown, err := maintenance.Suppressed(node)
 	if err != nil {

@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -108,14 +109,14 @@ func Reason(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string 
 	if err != nil {
 		return ""
 	}
-	for _, i := range newIntents(maintenances) {
-		if i.stage != v1alpha1.StageDrain || !held.lists(i.name()) {
-			continue
+	var oldest *v1alpha1.NodeMaintenance
+	for _, m := range maintenances {
+		if effectiveStage(m) == v1alpha1.StageDrain && held.lists(m.Name) && (oldest == nil || compareAge(m, oldest) < 0) {
+			oldest = m
 		}
-		if i.object.Spec.Reason != "" {
-			return i.object.Spec.Reason
-		}
-		return i.name()
 	}
-	return ""
+	if oldest == nil {
+		return ""
+	}
+	return cmp.Or(oldest.Spec.Reason, oldest.Name)
 }
