@@ -45,6 +45,9 @@ type pass struct {
 	detached []detachedPod
 	// leaving are detached pods that are replaced: they serve no more.
 	leaving map[types.UID]bool
+	// ending are the pods after our turn that nobody asks to move any more: until
+	// their evacuation is gone, their eviction may be under way.
+	ending map[types.UID]bool
 	// marked are the pods that were chosen to make room, by the pod they make it for.
 	marked map[types.UID]types.UID
 
@@ -64,21 +67,23 @@ func (d detachedPod) returned() bool {
 func newPass(s Snapshot) *pass {
 	p := &pass{
 		Snapshot: s, sets: map[types.UID]*appsv1.ReplicaSet{}, wanted: map[types.UID]*v1alpha1.Evacuation{},
-		leaving: map[types.UID]bool{}, marked: map[types.UID]types.UID{},
+		leaving: map[types.UID]bool{}, ending: map[types.UID]bool{}, marked: map[types.UID]types.UID{},
 	}
 	for _, set := range s.ReplicaSets {
 		p.sets[set.UID] = set
 	}
 	for _, e := range s.Evacuations {
-		if len(evacuation.Instigators(e)) > 0 {
+		switch {
+		case len(evacuation.Instigators(e)) > 0:
 			p.wanted[e.Spec.PodRef.UID] = e
+		case pastOurTurn(e) && e.DeletionTimestamp == nil:
+			p.ending[e.Spec.PodRef.UID] = true
 		}
 	}
 	for _, pod := range s.Pods {
 		if record, ok := recordOf(pod); ok {
 			p.detached = append(p.detached, detachedPod{pod, record})
-			e := p.wanted[pod.UID]
-			p.leaving[pod.UID] = e != nil && e.Status.ActiveEvacuatorClass != "" && !ourTurn(e)
+			p.leaving[pod.UID] = p.ending[pod.UID] || pastOurTurn(p.wanted[pod.UID])
 		}
 		if mark, ok := markOf(pod); ok {
 			p.marked[mark.For] = pod.UID
@@ -95,6 +100,11 @@ func ourTurn(e *v1alpha1.Evacuation) bool {
 	return e != nil && e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
 }
 
+// pastOurTurn tells whether the pod may be evicted, as far as we are concerned.
+func pastOurTurn(e *v1alpha1.Evacuation) bool {
+	return e != nil && e.Status.ActiveEvacuatorClass != "" && !ourTurn(e)
+}
+
 // goOn decides about a pod that has a record.
 func (p *pass) goOn(d detachedPod) {
 	e := p.wanted[d.pod.UID]
@@ -105,6 +115,7 @@ func (p *pass) goOn(d detachedPod) {
 	case d.returned() && podclass.Owner(d.pod) != nil:
 		p.add(Move{{Pod: d.pod, Changed: dropRecord(d.pod), Message: "The pod is back in its ReplicaSet."}})
 	case d.returned() && p.home(d) != nil: // It is taken back any moment.
+	case e == nil && p.ending[d.pod.UID]: // To give it back now could cost both, it and its replacement.
 	case e == nil:
 		p.add(p.giveBack(d, Cancelled, "nobody asks for its evacuation any more"))
 	case p.home(d) == nil:

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/surge"
@@ -39,9 +40,20 @@ func TestADetachedPodGoesBack(t *testing.T) {
 			web(1).detached(0, time.Minute).newcomer(true),
 			[]string{"web-1: " + marks + makes, "web-0: pod-template-hash=abc" + unwanted},
 		},
-		"when the last instigator let go after it was replaced": {
+		"when the last instigator let go while it was our turn": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(func(s *scene) { s.Evacuations[0].Finalizers = nil }),
+			[]string{"web-1: " + marks + makes, "web-0: pod-template-hash=abc" + unwanted},
+		},
+		"not yet when it may be evicted at this moment": {
 			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(func(s *scene) {
 				s.Evacuations[0].Finalizers, s.Evacuations[0].Status.ActiveEvacuatorCompleted = nil, true
+			}), nil,
+		},
+		"when only others hold the evacuation that it could have been evicted for": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(func(s *scene) {
+				e := s.Evacuations[0]
+				e.Finalizers, e.Status.ActiveEvacuatorCompleted = []string{"example.com/holds"}, true
+				e.DeletionTimestamp = new(metav1.Now())
 			}),
 			[]string{"web-1: " + marks + makes, "web-0: pod-template-hash=abc" + unwanted},
 		},
@@ -145,6 +157,9 @@ func TestNoOrphanIsLeft(t *testing.T) {
 		"a pod that has failed": {
 			web(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].Status.Phase = corev1.PodFailed }),
 			[]string{"delete web-0 +DetachedPodDeleted: Detached pod web-0 is deleted: it has finished, and no ReplicaSet cleans it up."},
+		},
+		"a copy of a detached pod is nobody we know": {
+			web(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].UID = "uid-copy" }), nil,
 		},
 		"a pod that leaves": {
 			web(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].DeletionTimestamp = new(ago(0)) }), nil,
