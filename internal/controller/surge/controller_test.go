@@ -166,7 +166,7 @@ func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 	t.Parallel()
 	marked, detached := aPod("web-0"), aPod("web-0")
 	marked.Annotations = map[string]string{v1alpha1.SurgeReplacementAnnotation: `{"deployment":{"name":"web","uid":"uid-of-web"},"for":"uid"}`}
-	detached.Annotations = map[string]string{v1alpha1.SurgeAnnotation: `{"deployment":{"name":"web","uid":"uid-of-web"},"hash":"abc"}`}
+	detached.Annotations = map[string]string{v1alpha1.SurgeAnnotation: `{"pod":"uid-of-web-0","deployment":{"name":"web","uid":"uid-of-web"},"hash":"abc"}`}
 	detached.OwnerReferences = nil
 	tests := map[string]struct {
 		pod  *corev1.Pod

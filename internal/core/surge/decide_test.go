@@ -81,8 +81,8 @@ func (s *scene) detached(number int, since time.Duration) *scene {
 	pod.Labels[hashLabel] = "detached-by-ebbtide"
 	pod.OwnerReferences = nil
 	pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: fmt.Sprintf(
-		`{"deployment":{"name":"web","uid":"uid-web"},"replicaSet":{"name":"web-abc","uid":"uid-abc"},"hash":"abc","since":%q,"need":%d}`,
-		ago(since).Format(time.RFC3339), *s.Deployment.Spec.Replicas)}
+		`{"pod":%q,"deployment":{"name":"web","uid":"uid-web"},"replicaSet":{"name":"web-abc","uid":"uid-abc"},"hash":"abc","since":%q,"need":%d}`,
+		pod.UID, ago(since).Format(time.RFC3339), *s.Deployment.Spec.Replicas)}
 	return s
 }
 
@@ -164,8 +164,8 @@ func check(t *testing.T, stories map[string]story) {
 }
 
 // record is the annotation of a pod that was detached just now.
-func record(need int) string {
-	return fmt.Sprintf(`surge={"deployment":{"name":"web","uid":"uid-web"},"replicaSet":{"name":"web-abc","uid":"uid-abc"},"hash":"abc","since":"2026-03-01T08:00:00Z","need":%d}`, need)
+func record(number, need int) string {
+	return fmt.Sprintf(`surge={"pod":"uid-%d","deployment":{"name":"web","uid":"uid-web"},"replicaSet":{"name":"web-abc","uid":"uid-abc"},"hash":"abc","since":"2026-03-01T08:00:00Z","need":%d}`, number, need)
 }
 
 const (
@@ -178,19 +178,19 @@ func TestAPodIsDetached(t *testing.T) {
 	check(t, map[string]story{
 		"the only one": {
 			web(1).evacuated(0),
-			[]string{"web-0: " + detaches + record(1) + detachedBy},
+			[]string{"web-0: " + detaches + record(0, 1) + detachedBy},
 		},
 		"one of several, the oldest evacuation first": {
 			web(3).evacuated(2).evacuated(1).with(func(s *scene) { s.Evacuations[1].CreationTimestamp = ago(time.Hour) }),
-			[]string{"web-1: " + detaches + record(3) + detachedBy, "again in 5s"},
+			[]string{"web-1: " + detaches + record(1, 3) + detachedBy, "again in 5s"},
 		},
 		"where others are broken, no more are needed than there were": {
 			web(2).newcomer(false).evacuated(0),
-			[]string{"web-0: " + detaches + record(2) + detachedBy},
+			[]string{"web-0: " + detaches + record(0, 2) + detachedBy},
 		},
 		"two at a time": {
 			web(2).evacuated(0).evacuated(1).with(func(s *scene) { s.Deployment.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("100%")) }),
-			[]string{"web-0: " + detaches + record(2) + detachedBy, "web-1: " + detaches + record(2) + detachedBy},
+			[]string{"web-0: " + detaches + record(0, 2) + detachedBy, "web-1: " + detaches + record(1, 2) + detachedBy},
 		},
 		"not when it leaves already": {
 			web(1).evacuated(0).with(func(s *scene) { s.Pods[0].DeletionTimestamp = new(ago(0)) }), nil,
@@ -231,9 +231,9 @@ func TestAPodThatCannotSurgeIsLeftToOthers(t *testing.T) {
 		"no hash":  {web(1).evacuated(0).with(func(s *scene) { delete(s.Pods[0].Labels, hashLabel) }), refused("pod web-0 has no label pod-template-hash")},
 		"no record": {
 			web(1).evacuated(0).with(func(s *scene) { s.Pods[0].Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{"} }),
-			refused("annotation ebbtide.dev/surge of pod web-0 cannot be read, remove it"),
+			refused("annotation ebbtide.dev/surge of pod web-0 is not its own or cannot be read, remove it"),
 		},
-		"all nodes": {web(1).evacuated(0).with(claim(corev1.ReadWriteMany)), []string{"web-0: " + detaches + record(1) + detachedBy}},
+		"all nodes": {web(1).evacuated(0).with(claim(corev1.ReadWriteMany)), []string{"web-0: " + detaches + record(0, 1) + detachedBy}},
 	})
 	alone := web(1).evacuated(0)
 	want := []string{"complete +NotSurged (ineligible): Pod web-0 belongs to no Deployment that could surge."}
@@ -301,7 +301,7 @@ func TestOthersWaitForTheirTurn(t *testing.T) {
 		},
 		"a pod that leaves makes room": {
 			web(2).evacuated(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].DeletionTimestamp = new(ago(0)) }).newcomer(true),
-			[]string{"web-1: " + detaches + record(2) + detachedBy},
+			[]string{"web-1: " + detaches + record(1, 2) + detachedBy},
 		},
 		"a pod that is replaced serves nobody else": {
 			web(2).evacuated(0).evacuated(1).detached(0, time.Hour).detached(1, time.Minute).newcomer(true).newcomer(false),

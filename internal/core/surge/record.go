@@ -26,6 +26,8 @@ type Reference struct {
 // Record is v1alpha1.SurgeAnnotation: what a detached pod was before and what
 // it waits for. It stays until the pod is gone or has a ReplicaSet again.
 type Record struct {
+	// Pod is whose record it is: a copy of the pod has the annotation too.
+	Pod        types.UID `json:"pod"`
 	Deployment Reference `json:"deployment"`
 	ReplicaSet Reference `json:"replicaSet"`
 	// Hash is the pod-template-hash that the pod had.
@@ -71,7 +73,7 @@ func recordOf(pod *corev1.Pod) (record Record, ok bool) {
 	if !annotated || json.Unmarshal([]byte(text), &record) != nil {
 		return Record{}, false
 	}
-	return record, record.Deployment.UID != "" && record.Hash != ""
+	return record, record.Pod == pod.UID && record.Deployment.UID != "" && record.Hash != ""
 }
 
 func markOf(pod *corev1.Pod) (mark replacement, ok bool) {

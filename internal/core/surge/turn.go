@@ -84,7 +84,7 @@ func (p *pass) ineligible(pod *corev1.Pod) string {
 	case owner == nil || p.sets[owner.UID] == nil || p.sets[owner.UID].DeletionTimestamp != nil:
 		return fmt.Sprintf("pod %s is in none of its ReplicaSets", pod.Name)
 	case pod.Annotations[v1alpha1.SurgeAnnotation] != "":
-		return fmt.Sprintf("annotation %s of pod %s cannot be read, remove it", v1alpha1.SurgeAnnotation, pod.Name)
+		return fmt.Sprintf("annotation %s of pod %s is not its own or cannot be read, remove it", v1alpha1.SurgeAnnotation, pod.Name)
 	case pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == "":
 		return fmt.Sprintf("pod %s has no label %s", pod.Name, appsv1.DefaultDeploymentUniqueLabelKey)
 	}
@@ -97,6 +97,7 @@ func (p *pass) ineligible(pod *corev1.Pod) string {
 func (p *pass) detach(pod *corev1.Pod) {
 	owner := podclass.Owner(pod)
 	record := Record{
+		Pod:        pod.UID,
 		Deployment: Reference{p.Deployment.Name, p.Deployment.UID},
 		ReplicaSet: Reference{owner.Name, owner.UID},
 		Hash:       pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
