@@ -29,7 +29,7 @@ func decide(s Snapshot) Decision {
 		return done(s, fmt.Sprintf("Pod %s has finished: %s.", s.Pod.Name, s.Pod.Status.Phase))
 	case called && left <= 0:
 		return withdraw(s)
-	case len(Instigators(s.Evacuation)) == 0:
+	case len(Instigators(s.Evacuation)) == 0 && !bound(s):
 		return unwanted(s)
 	case s.Evacuation.Name != Name(s.Pod):
 		return says(s, StateMismatched, fmt.Sprintf("The name of this Evacuation does not match its pod, nothing is evicted. Create it again as %s.", Name(s.Pod)))
@@ -67,12 +67,33 @@ func done(s Snapshot, message string) Decision {
 	return d
 }
 
+// bound reports whether an evacuation has to come to its end though nobody asks
+// for it any more: its evacuator has forbidden to cancel it and has now done its
+// part, or is silent. Nothing else would ever end it.
+func bound(s Snapshot) bool {
+	if !forbidden(s.Evacuation) {
+		return false
+	}
+	if !s.Evacuation.Status.ActiveEvacuatorCompleted && !believable(s) {
+		return true
+	}
+	_, over := turnOver(s)
+	return over
+}
+
+// forbidden is only what an evacuator forbids who has had a turn.
+func forbidden(e *v1alpha1.Evacuation) bool {
+	return e.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid && e.Status.ActiveEvacuatorClass != ""
+}
+
 // unwanted handles an evacuation that nobody asks for any more. While its
 // evacuator forbids to cancel, the evacuator may go on; nobody else steps in.
 func unwanted(s Snapshot) Decision {
-	if s.Evacuation.Status.EvacuationCancellationPolicy == v1alpha1.CancellationForbid {
-		return says(s, StateForbidden, fmt.Sprintf("Nobody asks for this evacuation any more, but evacuator %s has forbidden to cancel it: it goes on until the pod is gone.",
+	if forbidden(s.Evacuation) {
+		d := says(s, StateForbidden, fmt.Sprintf("Nobody asks for this evacuation any more, but evacuator %s has forbidden to cancel it: it goes on until the pod is gone.",
 			s.Evacuation.Status.ActiveEvacuatorClass))
+		d.RequeueAfter = deadline(s.Evacuation).Sub(s.Now)
+		return d
 	}
 	return Decision{
 		State:   StateCancelled,

@@ -199,11 +199,29 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 			verdict{State: evacuation.StateCancelled, Message: nobody},
 		},
 		"forbidden: the evacuator goes on, nobody evicts": {
-			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Hour)), completed),
+			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Minute))),
 			verdict{
-				State: evacuation.StateForbidden, Active: "backup.example.com", Written: "=",
+				State: evacuation.StateForbidden, Active: "backup.example.com", Written: "=", LookAgain: 29 * time.Minute,
 				Message: "Nobody asks for this evacuation any more, but evacuator backup.example.com has forbidden to cancel it: it goes on until the pod is gone.",
 			},
+		},
+		"forbidden and completed: it comes to its end": {
+			of(webPod(), finalizers(), forbidden, active("backup.example.com", at(-time.Minute)), completed),
+			verdict{
+				State: evacuation.StateEvicting, Evict: true, Events: "PodEvicted",
+				Message: "Pod web-0 is evicted: evacuator backup.example.com completed and the pod is still there.",
+			},
+		},
+		"forbidden and silent: the next one takes over": {
+			of(webPod(), finalizers(), forbidden, active("mover.example.com", at(-time.Hour))),
+			verdict{
+				State: evacuation.StateEvacuating, Active: "backup.example.com", Written: "=", LookAgain: 30 * time.Minute, Events: "EvacuatorReplaced",
+				Message: "Evacuator backup.example.com takes over: evacuator mover.example.com has reported no progress since 2026-03-01T07:00:00Z.",
+			},
+		},
+		"nobody with a turn has forbidden it": {
+			of(webPod(), finalizers(), forbidden),
+			verdict{State: evacuation.StateCancelled, Message: nobody, Delete: true},
 		},
 		"an instigator is left, although somebody deleted the object": {
 			of(barePod(), deleted),
