@@ -109,6 +109,14 @@ func (w *world) awaitHeld(name, node string) {
 	})
 }
 
+// awaitAway waits until no pod of a DaemonSet runs on a node.
+func (w *world) awaitAway(name, node string) {
+	w.t.Helper()
+	w.awaitPods(fmt.Sprintf("no pod of %s on %s", name, node), func(pods []corev1.Pod) bool {
+		return !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Labels["name"] == name && p.Spec.NodeName == node })
+	})
+}
+
 // awaitReplaced waits until a DaemonSet has another ready pod on a node.
 func (w *world) awaitReplaced(name, node string, old types.UID) {
 	w.t.Helper()

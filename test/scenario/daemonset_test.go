@@ -151,7 +151,8 @@ func TestDaemonSetsComeBackToANodeThatStaysCordoned(t *testing.T) {
 	w.assertUnschedulable(nodes[0], true)
 }
 
-// Somebody who takes our marks off a node is overruled, and nobody calls it a fight.
+// Somebody who takes our marks off a node is overruled, and nobody calls it a
+// fight. A pod that has come meanwhile goes again.
 func TestSuppressionIsPutRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,7 +173,7 @@ func TestSuppressionIsPutRight(t *testing.T) {
 		return n.Annotations[v1alpha1.DrainTargetsAnnotation] == targets && n.Annotations[v1alpha1.CordonAnnotation] == ledger && suppressed(n)
 	})
 	w.awaitDrained("upgrade")
-	w.awaitOn("log", nil)
+	w.awaitAway("log", nodes[0])
 }
 
 // A DaemonSet pod leaves with its node only: an Evacuation that somebody else

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -54,7 +55,7 @@ func newDrain(t *testing.T, dies int) *world {
 	theirs := aNode("two")
 	theirs.Spec.Unschedulable = true
 	w := newWorld(t, aNode("one"), theirs, aNode("three"), aMaintenance("upgrade", "old"),
-		aPod("a", "one"), aPod("b", "one"), aPod("c", "two"))
+		aPod("a", "one"), aPod("b", "one"), aPod("c", "two"), aDaemonSetPod("d", "two"))
 	three := w.node("three")
 	three.Labels = nil
 	w.must(w.api.Update(w.t.Context(), three))
@@ -67,6 +68,13 @@ func newDrain(t *testing.T, dies int) *world {
 	}
 	w.run = func() bool { return w.runOnce(&alive) }
 	return w
+}
+
+// aDaemonSetPod leaves last.
+func aDaemonSetPod(name, node string) *corev1.Pod {
+	pod := aPod(name, node)
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "log", Controller: new(true)}}
+	return pod
 }
 
 var errDead = errors.New("the manager is dead")
@@ -177,8 +185,8 @@ func (w *world) state() []string {
 	var state []string
 	for _, name := range []string{"one", "two", "three"} {
 		node := w.node(name)
-		state = append(state, fmt.Sprintf("node %s: unschedulable %t, ledger %q, conditions %v",
-			name, node.Spec.Unschedulable, node.Annotations[v1alpha1.CordonAnnotation], trueConditions(node)))
+		state = append(state, fmt.Sprintf("node %s: unschedulable %t, annotations %v, taints %v, conditions %v",
+			name, node.Spec.Unschedulable, node.Annotations, node.Spec.Taints, trueConditions(node)))
 	}
 	var pods corev1.PodList
 	w.must(w.api.List(w.t.Context(), &pods))
