@@ -160,6 +160,7 @@ func TestSuppressionIsPutRight(t *testing.T) {
 	w.everywhere(daemon{name: "log"}, nodes)
 	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
 	w.awaitDrained("upgrade")
+	w.awaitNode(nodes[0], "suppressed", suppressed)
 	node := &corev1.Node{}
 	w.get(node, nodes[0])
 	ledger, targets := node.Annotations[v1alpha1.CordonAnnotation], node.Annotations[v1alpha1.DrainTargetsAnnotation]
