@@ -19,7 +19,7 @@ import (
 func (r *reconciler) record(ctx context.Context, seen *observed, decision core.Decision) (goOn bool, err error) {
 	if decision.Evacuators != nil {
 		changed := seen.Evacuation.DeepCopy()
-		changed.Spec.Evacuators = decision.Evacuators
+		core.Complete(changed, seen.Pod, decision.Evacuators)
 		if err := r.client.Patch(ctx, changed, sameVersion(seen.Evacuation)); err != nil {
 			return false, fmt.Errorf("record the evacuators: %w", err)
 		}

@@ -1,6 +1,7 @@
 package evacuation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +18,14 @@ func TestEvacuatorsTakeTurnsByTheClock(t *testing.T) {
 	t.Parallel()
 	pod := webPod(0, "mover.example.com", "backup.example.com")
 	bare := asked(pod)
-	bare.Spec.Evacuators = nil
+	bare.Spec.Evacuators, bare.Labels, bare.Annotations = nil, nil, nil
 	s := newStage(t, pod, bare)
 	s.calm()
 	if e := s.evacuation(pod); len(e.Spec.Evacuators) != 2 || e.Status.ActiveEvacuatorClass != "mover.example.com" {
 		t.Fatalf("evacuators %v, active %q; want both resolved and the first active", e.Spec.Evacuators, e.Status.ActiveEvacuatorClass)
+	}
+	if e, want := s.evacuation(pod), asked(pod); !maps.Equal(e.Labels, want.Labels) || !maps.Equal(e.Annotations, want.Annotations) {
+		t.Fatalf("labels %v, annotations %v; want %v, %v", e.Labels, e.Annotations, want.Labels, want.Annotations)
 	}
 	s.pass(20 * time.Minute)
 	s.update(pod, func(e *v1alpha1.Evacuation) {
@@ -83,7 +87,7 @@ func TestCancellation(t *testing.T) {
 	})
 	s.update(allow, func(e *v1alpha1.Evacuation) { e.Finalizers = nil })
 	s.calm()
-	s.pass(2 * time.Hour)
+	s.pass(20 * time.Minute)
 	if s.evacuation(allow) != nil || !s.podExists(allow) {
 		t.Error("the evacuation should be gone and the pod should stay")
 	}
