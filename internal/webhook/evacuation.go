@@ -126,7 +126,7 @@ func deletePod(e *v1alpha1.Evacuation) authorizationv1.ResourceAttributes {
 }
 
 func podOf(e *v1alpha1.Evacuation) podKey {
-	return podKey{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, e.Spec.PodRef.UID}
+	return podKey{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, evacuation.PodVersion{UID: e.Spec.PodRef.UID}}
 }
 
 // answer refuses an object as the API server itself does, field by field.

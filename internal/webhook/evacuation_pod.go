@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/core/validate"
@@ -24,10 +25,10 @@ type registry struct {
 	surge        surge.Mode
 }
 
-// podKey names a pod; the UID is empty if any pod of the name is meant.
+// podKey names a pod, and says which of those that bear the name is meant.
 type podKey struct {
 	types.NamespacedName
-	uid types.UID
+	only evacuation.PodVersion
 }
 
 // registration is a pod, nil if there is none of the name, and its evacuators.
@@ -38,14 +39,15 @@ type registration struct {
 }
 
 // find reads the pod that bears the name now. A cache that does not show the pod
-// that is meant may be behind, so that the API server is asked then.
+// that is meant, or one that terminates, may be behind, so that the API server is
+// asked then: another pod may bear the name already.
 func (r registry) find(ctx context.Context, key podKey) (registration, error) {
 	pod := &corev1.Pod{}
 	err := r.cached.Get(ctx, key.NamespacedName, pod, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return registration{}, fmt.Errorf("get pod %s: %w", key.Name, err)
 	}
-	if err != nil || key.uid != "" && key.uid != pod.UID {
+	if err != nil || pod.DeletionTimestamp != nil || !key.only.Of(pod) {
 		pod = &corev1.Pod{}
 		if err := r.live.Get(ctx, key.NamespacedName, pod); err != nil {
 			if client.IgnoreNotFound(err) == nil {

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -76,14 +77,14 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
 
 func (g evictionGate) observe(ctx context.Context, request admission.Request, eviction *policyv1.Eviction) (evacuation.Call, error) {
-	key := podKey{NamespacedName: types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, uid: precondition(eviction)}
+	key := podKey{NamespacedName: types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, only: preconditions(eviction)}
 	found, err := g.pods.find(ctx, key)
 	if err != nil {
 		return evacuation.Call{}, err
 	}
 	call := evacuation.Call{
 		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
-		UID:      key.uid,
+		Only:     key.only,
 	}
 	if found.pod == nil {
 		return call, nil
@@ -99,12 +100,15 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 	return call, nil
 }
 
-func precondition(eviction *policyv1.Eviction) types.UID {
+func preconditions(eviction *policyv1.Eviction) evacuation.PodVersion {
 	options := eviction.DeleteOptions
-	if options == nil || options.Preconditions == nil || options.Preconditions.UID == nil {
-		return ""
+	if options == nil || options.Preconditions == nil {
+		return evacuation.PodVersion{}
 	}
-	return *options.Preconditions.UID
+	return evacuation.PodVersion{
+		UID:             ptr.Deref(options.Preconditions.UID, ""),
+		ResourceVersion: ptr.Deref(options.Preconditions.ResourceVersion, ""),
+	}
 }
 
 // dryRun reports whether the caller asked for a dry run, in either of two ways.

@@ -217,9 +217,10 @@ func TestEvictionsThatAreNobodysBusiness(t *testing.T) {
 	wantEvicted(t, c, daemon)
 
 	pod := newPod(t, c, namespace, "web", registered("mover.example.com", "20"))
-	another := types.UID("beef")
-	err := evictWith(t, c.Client, pod, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &another}})
+	err := evictWith(t, c.Client, pod, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("beef"))}})
 	wantWords(t, err, "the UID in the precondition (beef) does not match the UID in record")
+	err = evictWith(t, c.Client, pod, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}})
+	wantWords(t, err, "the ResourceVersion in the precondition (1) does not match the ResourceVersion in record")
 	wantLeftAlone(t, c, pod)
 	if e := evacuationOf(t, c, pod); e != nil {
 		t.Errorf("the evacuators of another pod are asked: %+v", e)

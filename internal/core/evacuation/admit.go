@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,8 +18,20 @@ import (
 // is nil if there is none of that name, and the Evacuation if the pod has none.
 type Call struct {
 	Snapshot
-	// UID is the precondition of the call; empty if it has none.
-	UID types.UID
+	// Only is which pod the call is about.
+	Only PodVersion
+}
+
+// PodVersion is which of the pods that bear a name one after the other is meant,
+// and in which version; empty fields mean any.
+type PodVersion struct {
+	UID             types.UID
+	ResourceVersion string
+}
+
+// Of reports whether the pod is the one that is meant.
+func (v PodVersion) Of(pod *corev1.Pod) bool {
+	return (v.UID == "" || v.UID == pod.UID) && (v.ResourceVersion == "" || v.ResourceVersion == pod.ResourceVersion)
 }
 
 // Verdict is what a call of the eviction API is answered, and what it leaves
@@ -75,7 +88,7 @@ func Admit(c Call) Verdict {
 
 // leavesAnyway is true if the call is about no pod that could be moved.
 func leavesAnyway(c Call) bool {
-	return c.Pod == nil || c.UID != "" && c.UID != c.Pod.UID ||
+	return c.Pod == nil || !c.Only.Of(c.Pod) ||
 		c.Pod.DeletionTimestamp != nil || podclass.Terminal(c.Pod)
 }
 

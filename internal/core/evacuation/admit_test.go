@@ -54,10 +54,18 @@ func TestACallOfTheEvictionAPIIsAdmitted(t *testing.T) {
 	}
 }
 
+// The API server refuses it in its own words.
 func TestACallForAnotherPodOfTheNameIsAdmitted(t *testing.T) {
-	got := evacuation.Admit(evacuation.Call{Snapshot: of(webPod(), noEvacuation), UID: "another"})
-	if diff := cmp.Diff(evacuation.Verdict{Admitted: true}, got); diff != "" {
-		t.Errorf("verdict (-want +got):\n%s", diff)
+	for name, only := range map[string]evacuation.PodVersion{
+		"another UID":     {UID: "another"},
+		"another version": {UID: webPod().UID, ResourceVersion: "another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := evacuation.Admit(evacuation.Call{Snapshot: of(webPod(), noEvacuation), Only: only})
+			if diff := cmp.Diff(evacuation.Verdict{Admitted: true}, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -76,7 +84,7 @@ func checkWaiting(t *testing.T, tests map[string]waiting) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			before := tc.snapshot.Evacuation.DeepCopy()
-			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot, UID: tc.snapshot.Pod.UID})
+			got := evacuation.Admit(evacuation.Call{Snapshot: tc.snapshot, Only: evacuation.PodVersion{UID: tc.snapshot.Pod.UID, ResourceVersion: tc.snapshot.Pod.ResourceVersion}})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
