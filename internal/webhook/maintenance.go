@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -33,7 +34,8 @@ type maintenanceDefaulter struct{}
 // again has not changed the plan, which is immutable.
 func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeMaintenances(request)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(after.Spec.DrainPlan, isNull) {
+		// The schema, which the API server checks next, says better what is wrong.
 		return admission.Allowed("")
 	}
 	full := drainplan.Inject(after.Spec.DrainPlan)
@@ -42,6 +44,10 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 	}
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/drainPlan", full))
 }
+
+// isNull is true for an entry that is null in JSON: any other has got a type from
+// the schema by now.
+func isNull(entry v1alpha1.DrainPlanEntry) bool { return entry.PodType == "" }
 
 // maintenanceValidator lets nobody drain a node who may not delete it.
 type maintenanceValidator struct {

@@ -186,15 +186,22 @@ func TestAWrongOrderIsForItsAuthorToMend(t *testing.T) {
 
 func TestTheSchemaSaysWhatIsWrongWithAManifest(t *testing.T) {
 	c := newAPI(t)
-	object := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(`
+	const one = "nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: rack, operator: Exists}]}]}"
+	for field, spec := range map[string]string{
+		"spec.nodeSelector.nodeSelectorTerms": "nodeSelector: {nodeSelectorTerms: all}",
+		"spec.drainPlan[0].podPriority":       one + ", drainPlan: [{podPriority: high}]",
+		"spec.drainPlan[0]: Invalid value":    one + ", drainPlan: [null]",
+	} {
+		object := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal([]byte(`
 apiVersion: ebbtide.dev/v1alpha1
 kind: NodeMaintenance
 metadata: {name: `+c.Pool()+`}
-spec: {nodeSelector: {nodeSelectorTerms: all}}`), &object.Object))
-	err := c.Client.Create(t.Context(), object)
-	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.nodeSelector.nodeSelectorTerms") {
-		t.Errorf("error %v, want one that names spec.nodeSelector.nodeSelectorTerms", err)
+spec: {`+spec+`}`), &object.Object))
+		err := c.Client.Create(t.Context(), object)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), field) {
+			t.Errorf("error %v, want one that names %s", err, field)
+		}
 	}
 }
 
