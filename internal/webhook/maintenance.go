@@ -77,7 +77,8 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 		return change, err
 	}
 	nodes := &corev1.NodeList{}
-	if err := v.reader.List(ctx, nodes); err != nil {
+	// They are only read, and the manager's own writes do not change what matches.
+	if err := v.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return change, fmt.Errorf("list nodes: %w", err)
 	}
 	for i := range nodes.Items {
