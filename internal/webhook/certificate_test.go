@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,38 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 			awaitCalled(t, c)
 		})
 	}
+}
+
+// The last certificate is shown until there is a Secret again.
+func TestASecretThatIsCreatedAgainIsFilled(t *testing.T) {
+	c := newAPI(t)
+	before := shown(t)
+	named := metav1.ObjectMeta{Namespace: sandbox.ManagerNamespace, Name: secretName}
+	must(t, c.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: named}))
+	awaitCalled(t, c)
+	must(t, c.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: named}))
+	cluster.Eventually(t, "another certificate", 30*time.Second, func(context.Context) (string, bool) {
+		return "the same certificate", !shown(t).Equal(before)
+	})
+	awaitCalled(t, c)
+}
+
+// Whoever applies the chart again takes the authority out of the configurations.
+func TestAnAuthorityThatIsTakenOutComesBack(t *testing.T) {
+	c := newAPI(t)
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	key := client.ObjectKey{Name: configurationName}
+	must(t, c.Client.Get(t.Context(), key, mutating))
+	must(t, c.Client.Get(t.Context(), key, validating))
+	for i := range mutating.Webhooks {
+		mutating.Webhooks[i].ClientConfig.CABundle = nil
+	}
+	for i := range validating.Webhooks {
+		validating.Webhooks[i].ClientConfig.CABundle = nil
+	}
+	must(t, c.Client.Update(t.Context(), mutating))
+	must(t, c.Client.Update(t.Context(), validating))
+	awaitCalled(t, c)
 }
 
 // awaitCalled waits until we say that we are ready and the API server agrees.
