@@ -30,13 +30,14 @@ import (
 type evictionGate struct {
 	pods registry
 	// cached reads, direct writes past the cache.
-	cached client.Reader
-	direct client.Client
-	now    func() time.Time
+	cached  client.Reader
+	direct  client.Client
+	callers *callers
+	now     func() time.Time
 }
 
 func newEvictionGate(pods registry, cached client.Reader, direct client.Client) evictionGate {
-	return evictionGate{pods: pods, cached: cached, direct: direct, now: time.Now}
+	return evictionGate{pods: pods, cached: cached, direct: direct, callers: newCallers(), now: time.Now}
 }
 
 // Handle lets a call through, or asks the pod's evacuators in the name of its
@@ -53,6 +54,7 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 	}
 	verdict := evacuation.Admit(call)
 	if !dryRun(request, eviction) {
+		g.remember(request, call, verdict)
 		err = g.record(ctx, call.Evacuation, verdict)
 	}
 	if err != nil && !verdict.Asks() {
@@ -66,6 +68,8 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 	switch {
 	case verdict.Admitted:
 		return admission.Allowed("")
+	case verdict.Gone:
+		return gone(verdict.Message)
 	case hopeless(err):
 		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because they cannot be asked: %v", request.Name, err))
 	case err != nil:
@@ -86,6 +90,7 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
 		Only:     key.only,
 	}
+	call.Meant = g.callers.meant(callerOf(request), call.Now)
 	if found.pod == nil {
 		return call, nil
 	}
@@ -98,6 +103,21 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		return evacuation.Call{}, fmt.Errorf("get the evacuation: %w", err)
 	}
 	return call, nil
+}
+
+func callerOf(request admission.Request) caller {
+	return caller{request.UserInfo.Username, types.NamespacedName{Namespace: request.Namespace, Name: request.Name}}
+}
+
+// remember keeps in mind for which pod the caller waits: for the evacuators, or
+// for its budget after them.
+func (g evictionGate) remember(request admission.Request, call evacuation.Call, verdict evacuation.Verdict) {
+	switch {
+	case verdict.Gone:
+		g.callers.forget(callerOf(request))
+	case !verdict.Admitted || call.Evacuation != nil:
+		g.callers.wait(callerOf(request), call.Pod.UID, call.Now)
+	}
 }
 
 func preconditions(eviction *policyv1.Eviction) evacuation.PodVersion {
@@ -153,7 +173,16 @@ func hopeless(err error) bool {
 // wait is the answer on which drainers try again. It does not say when: they have
 // their own ideas.
 func wait(message string) admission.Response {
+	return refused(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+}
+
+// gone is the answer on which drainers know that they are done.
+func gone(message string) admission.Response {
+	return refused(http.StatusNotFound, metav1.StatusReasonNotFound, message)
+}
+
+func refused(code int32, reason metav1.StatusReason, message string) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: message,
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
 	}}}
 }

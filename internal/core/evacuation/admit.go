@@ -20,7 +20,14 @@ type Call struct {
 	Snapshot
 	// Only is which pod the call is about.
 	Only PodVersion
+	// Meant is the pod of that name that the caller has been waiting for until
+	// now; empty if he has not.
+	Meant types.UID
 }
+
+// CallerPatience is for how long after a call of the eviction API by name the next
+// one by the same caller is about the same pod. Drainers call more often.
+const CallerPatience = 30 * time.Second
 
 // PodVersion is which of the pods that bear a name one after the other is meant,
 // and in which version; empty fields mean any.
@@ -39,6 +46,9 @@ func (v PodVersion) Of(pod *corev1.Pod) bool {
 type Verdict struct {
 	// Admitted is true if the call may reach the pod.
 	Admitted bool
+	// Gone is true if the pod that the caller has been waiting for is gone, and
+	// the one that bears its name now is none of his business.
+	Gone bool
 	// Message says why not, for people.
 	Message string
 	// Create is the Evacuation to be created; nil if there is one.
@@ -61,6 +71,10 @@ func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
 func Admit(c Call) Verdict {
 	if leavesAnyway(c) {
 		return Verdict{Admitted: true}
+	}
+	if c.Meant != "" && c.Meant != c.Pod.UID && c.Only == (PodVersion{}) {
+		return Verdict{Gone: true, Message: fmt.Sprintf("pod %s with UID %s is gone; the pod of this name on node %s has come after it",
+			c.Pod.Name, c.Meant, c.Pod.Spec.NodeName)}
 	}
 	s := joined(c)
 	d := Decide(s)

@@ -69,6 +69,21 @@ func TestACallForAnotherPodOfTheNameIsAdmitted(t *testing.T) {
 	}
 }
 
+// Drainers call by name, and stop when the pod is not found.
+func TestACallerWhosePodHasGoneIsDone(t *testing.T) {
+	pod := webPod()
+	pod.Spec.NodeName = "other"
+	got := evacuation.Admit(evacuation.Call{Snapshot: of(pod, noEvacuation), Meant: "earlier"})
+	want := evacuation.Verdict{Gone: true, Message: "pod web-0 with UID earlier is gone; the pod of this name on node other has come after it"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+	got = evacuation.Admit(evacuation.Call{Snapshot: of(pod, noEvacuation), Meant: "earlier", Only: evacuation.PodVersion{UID: pod.UID}})
+	if got.Gone {
+		t.Errorf("verdict %+v for a call that names this very pod", got)
+	}
+}
+
 // moves is what a caller is told while an evacuator is at it.
 func moves(class, facts string) string {
 	return "evacuation in progress: " + class + " moves pod web-0 (" + facts + "); try again until the pod is gone"
