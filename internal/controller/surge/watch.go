@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/surge"
 )
 
@@ -69,9 +71,12 @@ func (r *reconciler) ofDeployment(_ context.Context, d *appsv1.Deployment) (item
 }
 
 func (r *reconciler) ofReplicaSet(_ context.Context, set *appsv1.ReplicaSet) (item, bool) {
+	if it, busy := r.busy.with(set.UID); busy {
+		return it, true
+	}
 	owner := metav1.GetControllerOfNoCopy(set)
 	if owner == nil {
-		return r.busy.with(set.UID)
+		return item{}, false
 	}
 	return r.busy.with(owner.UID)
 }
@@ -81,8 +86,8 @@ func (r *reconciler) ofPod(_ context.Context, pod *corev1.Pod) (item, bool) {
 		return itemOf(pod.Namespace, named), true
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return item{}, false
+	if owner == nil { // All that is left of a lost pod is its Evacuation.
+		return item{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: evacuation.Name(pod)}}, core.Lost(pod)
 	}
 	return r.busy.with(owner.UID)
 }

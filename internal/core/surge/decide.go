@@ -123,8 +123,6 @@ func (p *pass) goOn(d detachedPod) {
 	case p.Mode == Off && ourTurn(e):
 		message := fmt.Sprintf("Pod %s goes back to ReplicaSet %s: %s.", d.pod.Name, d.record.ReplicaSet.Name, switchedOff)
 		p.add(p.finish(e, Refused, message), p.giveBack(d, "", switchedOff))
-	case p.Deployment == nil:
-		p.add(p.finish(e, Refused, fmt.Sprintf("Deployment %s is gone, pod %s is not replaced any more.", p.Name, d.pod.Name)))
 	default:
 		p.await(d, e)
 	}
@@ -133,9 +131,10 @@ func (p *pass) goOn(d detachedPod) {
 const switchedOff = "surging is switched off"
 
 // await waits for the replacement of a pod, for as long as the Deployment would.
+// A ReplicaSet that has lost its Deployment makes one as well.
 func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 	others := p.availableBut(d.pod)
-	need := min(d.record.Need, replicas(p.Deployment))
+	need := min(d.record.Need, p.wantedFor(d))
 	if others >= need && released(d) {
 		p.add(p.finish(e, Completed, p.replacedMessage(d, others, need)))
 		return

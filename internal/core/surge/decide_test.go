@@ -204,18 +204,19 @@ func TestAPodIsDetached(t *testing.T) {
 	})
 }
 
+func claim(modes ...corev1.PersistentVolumeAccessMode) func(*scene) {
+	return func(s *scene) {
+		s.Claims = []*corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: modes},
+		}}
+	}
+}
+
 func TestAPodThatCannotSurgeIsLeftToOthers(t *testing.T) {
 	t.Parallel()
 	refused := func(why string) []string {
 		return []string{fmt.Sprintf("complete +NotSurged (ineligible): Deployment web cannot surge: %s.", why)}
-	}
-	claim := func(mode corev1.PersistentVolumeAccessMode) func(*scene) {
-		return func(s *scene) {
-			s.Claims = []*corev1.PersistentVolumeClaim{{
-				ObjectMeta: metav1.ObjectMeta{Name: "data"},
-				Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{mode}},
-			}}
-		}
 	}
 	check(t, map[string]story{
 		"Recreate": {
@@ -229,17 +230,31 @@ func TestAPodThatCannotSurgeIsLeftToOthers(t *testing.T) {
 		"gone":     {web(1).evacuated(0).with(func(s *scene) { s.Deployment = nil }), refused("it is gone")},
 		"set gone": {web(1).evacuated(0).with(func(s *scene) { s.ReplicaSets = nil }), refused("pod web-0 is in none of its ReplicaSets")},
 		"no hash":  {web(1).evacuated(0).with(func(s *scene) { delete(s.Pods[0].Labels, hashLabel) }), refused("pod web-0 has no label pod-template-hash")},
-		"no record": {
-			web(1).evacuated(0).with(func(s *scene) { s.Pods[0].Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{"} }),
-			refused("annotation ebbtide.dev/surge of pod web-0 is not its own or cannot be read, remove it"),
+		"lost": {
+			web(1).evacuated(0).detached(0, 0).with(func(s *scene) {
+				s.Pods[0].OwnerReferences = owner(s.ReplicaSets[0])
+				s.Pods[0].Annotations[v1alpha1.SurgeAnnotation] = "{"
+			}),
+			refused("annotation ebbtide.dev/surge of pod web-0 cannot be read any more"),
 		},
-		"all nodes": {web(1).evacuated(0).with(claim(corev1.ReadWriteMany)), []string{"web-0: " + detaches + record(0, 1) + detachedBy}},
 	})
 	alone := web(1).evacuated(0)
 	want := []string{"complete +NotSurged (ineligible): Pod web-0 belongs to no Deployment that could surge."}
 	if diff := cmp.Diff(want, summary(surge.DecideAlone(now, alone.Evacuations[0]))); diff != "" {
 		t.Errorf("a pod of nobody (-want +got):\n%s", diff)
 	}
+}
+
+func TestAPodThatCanSurgeIsNotRefused(t *testing.T) {
+	t.Parallel()
+	detaches := []string{"web-0: " + detaches + record(0, 1) + detachedBy}
+	check(t, map[string]story{
+		"whose volume all nodes can mount": {web(1).evacuated(0).with(claim(corev1.ReadWriteMany)), detaches},
+		"or one node as well":              {web(1).evacuated(0).with(claim(corev1.ReadWriteOnce, corev1.ReadWriteMany)), detaches},
+		"with what somebody left in our annotation": {
+			web(1).evacuated(0).with(func(s *scene) { s.Pods[0].Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{"} }), detaches,
+		},
+	})
 }
 
 func TestAPodWaitsForItsReplacement(t *testing.T) {

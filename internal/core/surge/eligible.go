@@ -91,6 +91,9 @@ func hostPort(spec *corev1.PodSpec) int32 {
 // exclusive says which volume only one node can mount; empty if there is none.
 func exclusive(claims []*corev1.PersistentVolumeClaim) string {
 	for _, claim := range claims {
+		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {
+			continue
+		}
 		for _, mode := range claim.Spec.AccessModes {
 			if mode == corev1.ReadWriteOnce || mode == corev1.ReadWriteOncePod {
 				return fmt.Sprintf("only one node can mount its volume claim %s, which is %s", claim.Name, mode)

@@ -62,6 +62,12 @@ func Detached(pod *corev1.Pod) bool {
 	return detached
 }
 
+// Lost tells whether a pod is detached and its record cannot be read any more:
+// nobody knows where it came from.
+func Lost(pod *corev1.Pod) bool {
+	return pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == detachedHash && !Detached(pod)
+}
+
 // Home returns the ReplicaSet that a detached pod was taken from.
 func Home(pod *corev1.Pod) (Reference, bool) {
 	record, detached := recordOf(pod)
@@ -81,7 +87,7 @@ func markOf(pod *corev1.Pod) (mark replacement, ok bool) {
 	if !annotated || json.Unmarshal([]byte(text), &mark) != nil {
 		return replacement{}, false
 	}
-	return mark, mark.For != ""
+	return mark, mark.Deployment.UID != "" && mark.For != ""
 }
 
 // detach is the pod with its record and a label that no ReplicaSet selects.

@@ -150,9 +150,13 @@ func TestNoOrphanIsLeft(t *testing.T) {
 			web(1).evacuated(0).detached(0, time.Minute).with(setGone),
 			[]string{"complete +NotSurged (ineligible): ReplicaSet web-abc is gone, nobody replaces pod web-0 any more."},
 		},
-		"nobody replaces the pods of a Deployment that is gone": {
-			web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Deployment = nil }),
-			[]string{"complete +NotSurged (ineligible): Deployment web is gone, pod web-0 is not replaced any more."},
+		"a ReplicaSet without its Deployment still replaces it": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(false).with(func(s *scene) { s.Deployment = nil }),
+			[]string{"again in 5s"},
+		},
+		"as far as it wants pods": {
+			web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Deployment = nil; s.ReplicaSets[0].Spec.Replicas = new(int32(0)) }),
+			[]string{"complete (completed): Pod web-0 is not needed any more: available without it: 0, needed: 0."},
 		},
 		"a pod that has failed": {
 			web(1).detached(0, time.Minute).with(func(s *scene) { s.Pods[0].Status.Phase = corev1.PodFailed }),

@@ -93,14 +93,23 @@ func wantedBy(set *appsv1.ReplicaSet) int32 {
 	return *set.Spec.Replicas
 }
 
+// wantedFor is how many pods there are to be of a detached pod's application.
+func (p *pass) wantedFor(d detachedPod) int32 {
+	if p.Deployment == nil {
+		return wantedBy(p.home(d))
+	}
+	return replicas(p.Deployment)
+}
+
 // newest sorts the pod that was created last first.
 func newest(a, b *corev1.Pod) int {
 	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// patience is how long the Deployment gives a new pod to become available.
+// patience is how long the Deployment, nil if it is gone, gives a new pod to
+// become available.
 func patience(d *appsv1.Deployment) time.Duration {
-	if d.Spec.ProgressDeadlineSeconds == nil {
+	if d == nil || d.Spec.ProgressDeadlineSeconds == nil {
 		return defaultPatience
 	}
 	return time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second

@@ -83,8 +83,8 @@ func (p *pass) ineligible(pod *corev1.Pod) string {
 		return "it is gone"
 	case owner == nil || p.sets[owner.UID] == nil || p.sets[owner.UID].DeletionTimestamp != nil:
 		return fmt.Sprintf("pod %s is in none of its ReplicaSets", pod.Name)
-	case pod.Annotations[v1alpha1.SurgeAnnotation] != "":
-		return fmt.Sprintf("annotation %s of pod %s is not its own or cannot be read, remove it", v1alpha1.SurgeAnnotation, pod.Name)
+	case Lost(pod):
+		return fmt.Sprintf("annotation %s of pod %s cannot be read any more", v1alpha1.SurgeAnnotation, pod.Name)
 	case pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] == "":
 		return fmt.Sprintf("pod %s has no label %s", pod.Name, appsv1.DefaultDeploymentUniqueLabelKey)
 	}
