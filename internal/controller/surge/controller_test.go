@@ -39,7 +39,8 @@ func TestAPodIsDetachedInOneWriteAndOnlyItsMetadataChanges(t *testing.T) {
 	if diff := cmp.Diff(before, got); diff != "" {
 		t.Errorf("more has changed (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"PodDetached on Pod/web-0"}, w.events); diff != "" {
+	told := "PodDetached on Pod/web-0: Detached from ReplicaSet web-abc, which makes a replacement; serves on until that is available."
+	if diff := cmp.Diff([]string{told}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -48,9 +49,9 @@ func TestADecisionOnAnOldPodIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ask(w.pod("web-0"))
-	w.refuse = func(request string) error {
+	w.api.Refuse = func(request string) error {
 		if request == "patch Pod web-0" {
-			w.refuse = nil
+			w.api.Refuse = nil
 			changed := w.pod("web-0")
 			changed.Annotations = map[string]string{"example.com/touched": "meanwhile"}
 			w.must(w.api.Update(t.Context(), changed))
@@ -58,8 +59,8 @@ func TestADecisionOnAnOldPodIsDecidedAgain(t *testing.T) {
 		return nil
 	}
 	w.reconcile(web)
-	if _, detached := w.pod("web-0").Annotations[v1alpha1.SurgeAnnotation]; detached || len(w.events) > 0 {
-		t.Errorf("a pod was detached on old state: %v, %v", w.pod("web-0").Annotations, w.events)
+	if _, detached := w.pod("web-0").Annotations[v1alpha1.SurgeAnnotation]; detached || len(w.api.Events()) > 0 {
+		t.Errorf("a pod was detached on old state: %v, %v", w.pod("web-0").Annotations, w.api.Events())
 	}
 	w.reconcile(web)
 	if _, detached := w.pod("web-0").Annotations[v1alpha1.SurgeAnnotation]; !detached {
@@ -95,7 +96,7 @@ func TestClaims(t *testing.T) {
 			w.must(w.api.Update(t.Context(), d))
 			w.ask(w.pod("web-0"))
 			w.clock.Step(time.Minute)
-			w.refuse = func(request string) error {
+			w.api.Refuse = func(request string) error {
 				if strings.HasPrefix(request, "get PersistentVolumeClaim") {
 					return test.refusal
 				}
@@ -128,7 +129,7 @@ func TestAPodOfNobodyIsLeftToOthers(t *testing.T) {
 	if got, want := w.evacuation(bare).Status, "Pod bare belongs to no Deployment that could surge."; got.Message != want || !got.ActiveEvacuatorCompleted {
 		t.Errorf("completed is %v, message is %q, want %q", got.ActiveEvacuatorCompleted, got.Message, want)
 	}
-	if diff := cmp.Diff([]string{"NotSurged on Evacuation/uid-of-bare-bare"}, w.events); diff != "" {
+	if diff := cmp.Diff([]string{"NotSurged on Evacuation/uid-of-bare-bare: Pod bare belongs to no Deployment that could surge."}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -142,12 +143,12 @@ func TestAnEvacuationThatCameBeforeItsPodWaits(t *testing.T) {
 	behind := newWorld(t)
 	behind.ask(aPod("web-0"))
 	w.must(behind.api.Delete(t.Context(), aPod("web-0")))
-	w.reconciler.client = behind.managed
+	w.reconciler.client = behind.api.Manager
 
 	if again := w.reconcile(alone); again != staleRetry || len(w.woken) > 0 {
 		t.Errorf("looked at again in %s, woken %v, want in %s", again, w.woken, staleRetry)
 	}
-	w.reconciler.client = w.managed
+	w.reconciler.client = w.api.Manager
 	w.reconcile(alone)
 	if diff := cmp.Diff([]item{web}, w.woken, cmp.AllowUnexported(item{})); diff != "" {
 		t.Errorf("woken (-want +got):\n%s", diff)
@@ -182,7 +183,7 @@ func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.refuse = func(request string) error { t.Errorf("an event costs: %s", request); return nil }
+			w.api.Refuse = func(request string) error { t.Errorf("an event costs: %s", request); return nil }
 			if test.busy != "" {
 				w.reconciler.busy.note(test.busy, web)
 			}
@@ -229,7 +230,7 @@ func TestAMoveEndsAtTheFirstWriteThatFails(t *testing.T) {
 	w.replicaSets()
 	w.clock.Step(11 * time.Minute)
 	failure := errors.New("no answer")
-	w.refuse = func(request string) error {
+	w.api.Refuse = func(request string) error {
 		if strings.HasPrefix(request, "patch status") {
 			return failure
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,11 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
-var errDead = errors.New("the manager is dead")
-
-// A manager that dies before any of its writes leaves a state from which the
+// A manager that dies behind any of its writes leaves a state from which the
 // next one, which remembers nothing, comes to the same end.
 func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 	t.Parallel()
@@ -72,27 +70,22 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 				w := newSurge(t, dies)
 				test.play(w)
 				if diff := cmp.Diff(test.end, w.state()); diff != "" {
-					t.Errorf("the end after dying before write %d (-want +got):\n%s", dies, diff)
+					t.Errorf("the end after dying behind write %d (-want +got):\n%s", dies, diff)
 				}
-				if diff := cmp.Diff(test.writes, w.writes); diff != "" {
-					t.Errorf("the writes with a death before write %d (-want +got):\n%s", dies, diff)
+				if diff := cmp.Diff(test.writes, w.api.Writes()); diff != "" {
+					t.Errorf("the writes with a death behind write %d (-want +got):\n%s", dies, diff)
 				}
 			}
 		})
 	}
 }
 
-// newSurge is a world whose manager dies instead of doing the given write.
+// newSurge is a world whose manager dies after so many writes.
 func newSurge(t *testing.T, dies int) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.ask(w.pod("web-0"))
-	w.refuse = func(request string) error {
-		if len(w.writes) == dies && !strings.HasPrefix(request, "get ") {
-			return errDead
-		}
-		return nil
-	}
+	w.api.KillAfter(dies)
 	return w
 }
 
@@ -102,8 +95,7 @@ func (w *world) settle(ready bool) {
 	w.t.Helper()
 	before, quiet := "", 0
 	for range 50 {
-		if _, err := w.reconciler.Reconcile(w.t.Context(), web); errors.Is(err, errDead) {
-			w.refuse = nil
+		if _, err := w.reconciler.Reconcile(w.t.Context(), web); errors.Is(err, fault.ErrKilled) {
 			w.restart()
 		} else {
 			w.must(err)
@@ -113,7 +105,7 @@ func (w *world) settle(ready bool) {
 		if ready {
 			w.setReady()
 		}
-		after := fmt.Sprint(w.state(), w.writes)
+		after := fmt.Sprint(w.state(), w.api.Writes())
 		if after != before {
 			before, quiet = after, 0
 			continue

@@ -1,10 +1,6 @@
 package surge
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,19 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/surge"
-	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -35,99 +26,29 @@ const hashLabel = appsv1.DefaultDeploymentUniqueLabelKey
 // world is an API server with Deployment web of one pod, web-0, which is to be
 // evacuated, and a clock that only moves when it is told to.
 type world struct {
-	t *testing.T
-	// api is everybody else's client, managed the manager's.
-	api, managed client.WithWatch
-	clock        *testingclock.FakeClock
-	reconciler   *reconciler
-	woken        []item
-
-	mu sync.Mutex
-	// refuse is asked before every write and every live read of the manager,
-	// "<verb> <kind> <name>".
-	refuse func(request string) error
-	writes []string
-	events []string
+	t          *testing.T
+	api        *fault.Server
+	clock      *testingclock.FakeClock
+	reconciler *reconciler
+	woken      []item
 }
 
 func newWorld(t *testing.T, more ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatalf("build the scheme: %v", err)
+	w := &world{
+		t: t, clock: testingclock.NewFakeClock(noon),
+		api: fault.NewServer(t, append(more, aDeployment(), aSet(), aPod("web-0"))...),
 	}
-	w := &world{t: t, clock: testingclock.NewFakeClock(noon)}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(append(more, aDeployment(), aSet(), aPod("web-0"))...).
-		WithStatusSubresource(&v1alpha1.Evacuation{}).
-		WithIndex(&corev1.Pod{}, kube.OwnerField, kube.Owner).
-		WithIndex(&corev1.Pod{}, kube.PodSurgeField, kube.PodSurge).
-		WithIndex(&appsv1.ReplicaSet{}, kube.OwnerField, kube.Owner).
-		Build()
-	w.managed = interceptor.NewClient(w.api, w.interceptor())
 	w.restart()
 	return w
 }
 
 // restart begins with a new manager that remembers nothing.
 func (w *world) restart() {
+	w.api.Revive()
 	w.reconciler = &reconciler{
-		client: w.managed, live: w.managed, emit: w.emit, clock: w.clock, mode: core.Annotated,
+		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, clock: w.clock, mode: core.Annotated,
 		metrics: newMetrics(prometheus.NewRegistry()), busy: newBusy(), wake: func(it item) { w.woken = append(w.woken, it) },
-	}
-}
-
-func (w *world) interceptor() interceptor.Funcs {
-	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if err := w.request("get", object, key.Name); err != nil {
-				return err
-			}
-			return c.Get(ctx, key, object, options...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := w.request("patch", object, object.GetName()); err != nil {
-				return err
-			}
-			return c.Patch(ctx, object, patch, options...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			if err := w.request("delete", object, object.GetName()); err != nil {
-				return err
-			}
-			return c.Delete(ctx, object, options...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			if err := w.request("patch "+sub+" of", object, object.GetName()); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Patch(ctx, object, patch, options...)
-		},
-	}
-}
-
-func (w *world) request(verb string, object client.Object, name string) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	kind, err := w.api.GroupVersionKindFor(object)
-	if err != nil {
-		return err
-	}
-	request := verb + " " + kind.Kind + " " + name
-	if w.refuse != nil {
-		if err := w.refuse(request); err != nil {
-			return err
-		}
-	}
-	if verb != "get" {
-		w.writes = append(w.writes, request)
-	}
-	return nil
-}
-
-func (w *world) emit(happened ...event.Event) {
-	for _, e := range happened {
-		w.events = append(w.events, fmt.Sprintf("%s on %s/%s", e.Reason, e.Regarding.Kind, e.Regarding.Name))
 	}
 }
 
