@@ -9,8 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
 const terminates = "log is terminating the pod due to node maintenance (OS upgrade)."
@@ -31,13 +33,13 @@ func TestAPodIsAnnouncedThenDeleted(t *testing.T) {
 	if diff := cmp.Diff(*want, stored.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"patch status of *v1alpha1.Evacuation " + e.Name, "delete *v1.Pod log-a"}, w.writes); diff != "" {
+	if diff := cmp.Diff([]string{"patch status of Evacuation " + e.Name, "delete Pod log-a"}, w.api.Writes()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	if _, there := read(w, pod); there {
 		t.Error("the pod is still there")
 	}
-	if diff := cmp.Diff([]string{"DaemonSetPodDeleted: " + terminates}, w.events); diff != "" {
+	if diff := cmp.Diff([]string{"DaemonSetPodDeleted on Evacuation/" + e.Name + ": " + terminates}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -48,25 +50,20 @@ func TestAManagerThatDiesBeforeTheDeletionIsContinued(t *testing.T) {
 	pod := aPod("log-a")
 	e := asked(pod)
 	w := newWorld(t, aNode(1000), aMaintenance(), pod, e)
-	w.refuse = func(write string) error {
-		if strings.HasPrefix(write, "delete") {
-			panic("the manager dies")
-		}
-		return nil
+	w.api.KillAfter(1)
+	_, err := w.evacuator().Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e)})
+	if _, there := read(w, pod); !there || !errors.Is(err, fault.ErrKilled) {
+		t.Fatalf("the pod is there: %v, the manager ends with %v; want the pod there and the manager dead", there, err)
 	}
-	func() {
-		defer func() { _ = recover() }()
-		w.reconcile(w.evacuator(), e)
-	}()
-	w.refuse = func(string) error { return nil }
+	w.api.Revive()
 
 	w.reconcile(w.evacuator(), e)
 
 	if _, there := read(w, pod); there || w.message(e) != terminates {
 		t.Errorf("the pod is there: %v, message %q; want it gone and announced", there, w.message(e))
 	}
-	if len(w.writes) != 3 {
-		t.Errorf("writes are %q, want one status and two attempts to delete", w.writes)
+	if len(w.api.Writes()) != 2 {
+		t.Errorf("writes are %q, want one status and one deletion", w.api.Writes())
 	}
 }
 
@@ -77,7 +74,7 @@ func TestARefusedDeletionIsTriedAgain(t *testing.T) {
 	guarded, free := aPod("log-guarded"), aPod("log-free")
 	e, other := asked(guarded), asked(free)
 	w := newWorld(t, aNode(1000), aMaintenance(), guarded, free, e, other)
-	w.refuse = func(write string) error {
+	w.api.Refuse = func(write string) error {
 		if strings.HasPrefix(write, "delete") && strings.HasSuffix(write, guarded.Name) {
 			return errors.New(`admission webhook "guard" denied the request`)
 		}
@@ -105,11 +102,11 @@ func TestARefusedDeletionIsTriedAgain(t *testing.T) {
 	if _, there := read(w, free); there {
 		t.Error("another pod waits for the refused one")
 	}
-	if len(w.writes) != 2+4+2 {
-		t.Errorf("writes are %q, want two statuses and four attempts for the one, and two for the other", w.writes)
+	if len(w.api.Writes()) != 2+4+2 {
+		t.Errorf("writes are %q, want two statuses and four attempts for the one, and two for the other", w.api.Writes())
 	}
 
-	w.refuse = func(string) error { return nil }
+	w.api.Refuse = nil
 	w.reconcile(r, e)
 	if _, there := read(w, guarded); there {
 		t.Error("the pod is still there when nobody refuses any more")
@@ -131,8 +128,8 @@ func TestAPodThatIsNotTargetedWaits(t *testing.T) {
 	if stored.Status.Message != want || stored.Status.ActiveEvacuatorCompleted {
 		t.Errorf("status is %+v, want it not completed and message %q", stored.Status, want)
 	}
-	if len(w.writes) != 1 || w.deletions() != 0 {
-		t.Errorf("writes are %q, want one status", w.writes)
+	if len(w.api.Writes()) != 1 || w.deletions() != 0 {
+		t.Errorf("writes are %q, want one status", w.api.Writes())
 	}
 }
 
@@ -149,7 +146,7 @@ func TestNothingIsDeletedInTheDark(t *testing.T) {
 			w := newWorld(t, known...)
 			w.reconcile(w.evacuator(), e)
 			if w.deletions() != 0 {
-				t.Errorf("writes are %q, want no deletion", w.writes)
+				t.Errorf("writes are %q, want no deletion", w.api.Writes())
 			}
 		})
 	}
@@ -163,8 +160,8 @@ func TestAPodThatCameAgainIsLeftAlone(t *testing.T) {
 	again.UID = "another"
 	w := newWorld(t, aNode(1000), aMaintenance(), again, e)
 	w.reconcile(w.evacuator(), e)
-	if len(w.writes) > 0 {
-		t.Errorf("writes are %q, want none", w.writes)
+	if len(w.api.Writes()) > 0 {
+		t.Errorf("writes are %q, want none", w.api.Writes())
 	}
 }
 
@@ -174,7 +171,7 @@ func TestOldStateDeletesNothing(t *testing.T) {
 	pod := aPod("log-a")
 	e := asked(pod)
 	w := newWorld(t, aNode(1000), aMaintenance(), pod, e)
-	w.refuse = func(write string) error {
+	w.api.Refuse = func(write string) error {
 		if strings.HasPrefix(write, "patch status") {
 			stored, _ := read(w, e)
 			stored.Annotations[v1alpha1.EvictionAttemptAnnotation] = "now"
@@ -184,6 +181,6 @@ func TestOldStateDeletesNothing(t *testing.T) {
 	}
 	w.reconcile(w.evacuator(), e)
 	if _, there := read(w, pod); !there || w.deletions() != 0 {
-		t.Errorf("writes are %q, want no deletion", w.writes)
+		t.Errorf("writes are %q, want no deletion", w.api.Writes())
 	}
 }

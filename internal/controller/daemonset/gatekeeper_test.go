@@ -45,16 +45,16 @@ func TestWhatBecomesOfAPodThatIsHeldBack(t *testing.T) {
 		"the maintenance goes on": {node: aNode(1000), gates: []string{v1alpha1.MaintenanceGate}, want: []string{v1alpha1.MaintenanceGate}},
 		"the maintenance is complete": {
 			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, gates: []string{v1alpha1.MaintenanceGate},
-			event: []string{"DaemonSetPodReleased: No maintenance keeps the pod away from node one any more."},
+			event: []string{"DaemonSetPodReleased on Pod/log-held: No maintenance keeps the pod away from node one any more."},
 		},
 		"somebody else holds it too": {
 			node: aNode(999), gates: []string{theirs, v1alpha1.MaintenanceGate}, want: []string{theirs},
-			event: []string{"DaemonSetPodReleased: No maintenance keeps the pod away from node one any more."},
+			event: []string{"DaemonSetPodReleased on Pod/log-held: No maintenance keeps the pod away from node one any more."},
 		},
 		"only somebody else holds it": {node: aNode(999), gates: []string{theirs}, want: []string{theirs}},
 		"the node is gone": {
 			gates: []string{v1alpha1.MaintenanceGate},
-			event: []string{"DaemonSetPodReleased: The node that the pod was held back from does not exist."},
+			event: []string{"DaemonSetPodReleased on Pod/log-held: The node that the pod was held back from does not exist."},
 		},
 		"the node takes no DaemonSet at all": {node: suppressing(aNode(1000)), gates: []string{v1alpha1.MaintenanceGate}, gone: true},
 	} {
@@ -73,7 +73,7 @@ func TestWhatBecomesOfAPodThatIsHeldBack(t *testing.T) {
 			if diff := cmp.Diff(test.want, gates(stored)); there && diff != "" {
 				t.Errorf("gates (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.event, w.events); diff != "" {
+			if diff := cmp.Diff(test.event, w.api.Events()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
@@ -88,8 +88,8 @@ func TestAPodIsNotReleasedOnOldState(t *testing.T) {
 	r := behind.gatekeeper()
 	r.live = w.api
 	w.reconcile(r, pod)
-	if len(behind.writes) > 0 {
-		t.Errorf("writes are %q, want none", behind.writes)
+	if len(behind.api.Writes()) > 0 {
+		t.Errorf("writes are %q, want none", behind.api.Writes())
 	}
 }
 

@@ -1,84 +1,36 @@
 package daemonset
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/event"
-	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
 var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// world is an API server without admission. Single requests of the manager can
-// be made to fail.
+// world is an API server and a clock that only moves when it is told to.
 type world struct {
-	t *testing.T
-	// api is everybody else's client, managed the manager's.
-	api, managed client.WithWatch
-	clock        *testingclock.FakeClock
-	// refuse is asked before every write of the manager, "<verb> <kind> <name>".
-	refuse func(write string) error
-	writes []string
-	events []string
+	t     *testing.T
+	api   *fault.Server
+	clock *testingclock.FakeClock
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatalf("build the scheme: %v", err)
-	}
-	w := &world{t: t, clock: testingclock.NewFakeClock(noon), refuse: func(string) error { return nil }}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.Evacuation{}).
-		WithIndex(&corev1.Pod{}, kube.PodNodeField, kube.PodNode).
-		WithIndex(&corev1.Pod{}, kube.PodHeldNodeField, kube.PodHeldNode).
-		Build()
-	w.managed = interceptor.NewClient(w.api, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return w.write("patch", object, func() error { return c.Patch(ctx, object, patch, options...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return w.write("delete", object, func() error { return c.Delete(ctx, object, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return w.write("patch "+sub+" of", object, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
-		},
-	})
-	return w
-}
-
-func (w *world) write(verb string, object client.Object, do func() error) error {
-	write := fmt.Sprintf("%s %T %s", verb, object, object.GetName())
-	w.writes = append(w.writes, write)
-	if err := w.refuse(write); err != nil {
-		return err
-	}
-	return do()
-}
-
-func (w *world) emit(happened ...event.Event) {
-	for _, e := range happened {
-		w.events = append(w.events, e.Reason+": "+e.Message)
-	}
+	return &world{t: t, api: fault.NewServer(t, objects...), clock: testingclock.NewFakeClock(noon)}
 }
 
 func (w *world) must(err error) {
@@ -89,10 +41,10 @@ func (w *world) must(err error) {
 }
 
 // evacuator is one without any memory.
-func (w *world) evacuator() *evacuator { return newEvacuator(w.managed, w.emit, w.clock) }
+func (w *world) evacuator() *evacuator { return newEvacuator(w.api.Manager, w.api.Emit, w.clock) }
 
 func (w *world) gatekeeper() *gatekeeper {
-	return &gatekeeper{client: w.managed, live: w.api, emit: w.emit, clock: w.clock, removals: newBackoff(w.clock)}
+	return &gatekeeper{client: w.api.Manager, live: w.api, emit: w.api.Emit, clock: w.clock, removals: newBackoff(w.clock)}
 }
 
 // reconcile reconciles an object and returns when it is due again.
@@ -120,7 +72,7 @@ func (w *world) message(e *v1alpha1.Evacuation) string {
 
 // deletions is how often a pod was asked to go.
 func (w *world) deletions() int {
-	return len(slices.DeleteFunc(slices.Clone(w.writes), func(write string) bool { return write[:6] != "delete" }))
+	return len(slices.DeleteFunc(w.api.Writes(), func(write string) bool { return !strings.HasPrefix(write, "delete ") }))
 }
 
 // aNode suppresses DaemonSet pods up to a priority, for maintenance upgrade.
