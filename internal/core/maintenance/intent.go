@@ -121,11 +121,16 @@ func (i *intent) keepsUnread(l ledger) bool {
 func (i *intent) name() string { return i.object.Name }
 
 // compare orders intents by how much they ask for: those with pods left come
-// first, then by the entry that they are at, then by age.
+// first, then by the entry that they are at, then by age. Where no pods are left
+// nobody has to be waited for, and the deepest comes first.
 func (i *intent) compare(other *intent) int {
+	entries := i.entry.Compare(other.entry)
+	if i.idle {
+		entries = -entries
+	}
 	return cmp.Or(
 		cmp.Compare(ones(i.idle), ones(other.idle)),
-		i.entry.Compare(other.entry),
+		entries,
 		cmp.Compare(i.age, other.age),
 	)
 }

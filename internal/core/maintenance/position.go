@@ -63,7 +63,7 @@ func (p *pass) aim() {
 			}
 		}
 		s.ruling = ruling.intent
-		key = strconv.Itoa(s.ruling.age) + "\n" + key
+		key = strconv.Itoa(s.ruling.age) + " " + strconv.Itoa(s.depth) + "\n" + key
 		known, found := p.targets[key]
 		if !found {
 			known = s.newTarget()
@@ -75,7 +75,8 @@ func (p *pass) aim() {
 
 // newTarget joins what the ruling intent has come to with what was recorded. The
 // lines of a status are kept where the set alone would not show them any more,
-// so that no line of a status ever disappears.
+// so that no line of a status ever disappears. Pods that only a maintenance that
+// has ended asked for may come back.
 func (s *site) newTarget() target {
 	set, lines := s.ruling.own, s.ruling.plan.Entries()
 	for _, one := range s.drains {
@@ -86,7 +87,7 @@ func (s *site) newTarget() target {
 		set:         set,
 		full:        newRendering(set.Render(lines)),
 		brief:       newRendering(set.Render(nil)),
-		suppression: suppressionOf(set),
+		suppression: suppressionOf(set, s.depth),
 	}
 }
 

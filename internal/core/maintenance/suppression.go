@@ -23,11 +23,12 @@ type suppression struct {
 	all bool
 }
 
-// suppressionOf is what a target keeps away. Ordinary pods need no record: the
-// cordon keeps them away.
-func suppressionOf(set drainplan.Set) suppression {
+// suppressionOf is what a target keeps away, down to a depth. Ordinary pods need
+// no record: the cordon keeps them away.
+func suppressionOf(set drainplan.Set, depth int) suppression {
 	lines := slices.DeleteFunc(set.Render(nil), func(line v1alpha1.DrainPlanEntry) bool {
-		return line.PodType == v1alpha1.PodTypeDefault
+		of, _ := drainplan.Depth(line.PodType)
+		return line.PodType == v1alpha1.PodTypeDefault || of > depth
 	})
 	if len(lines) == 0 {
 		return suppression{}
@@ -98,7 +99,7 @@ func (s *site) suppression() suppression {
 	if err != nil {
 		return s.target.suppression
 	}
-	return suppressionOf(drainplan.Join(s.target.set, shown))
+	return suppressionOf(drainplan.Join(s.target.set, shown), math.MaxInt)
 }
 
 // Reason is why the DaemonSet pods of a node leave: what the oldest maintenance

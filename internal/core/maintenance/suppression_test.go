@@ -119,6 +119,37 @@ func TestAShallowDrainSuppressesNothing(t *testing.T) {
 	}
 }
 
+// Two maintenances share a node and differ in how deep they drain. When both are
+// done all DaemonSet pods stay away, until the one that asked for it ends.
+func TestTheDeepestMaintenanceSuppresses(t *testing.T) {
+	w := newWorld(t, "one")
+	w.runners.DaemonSets = true
+	shallow := w.maintenance("shallow", drain, nil, "one")
+	shallow.Spec.DrainDepth = v1alpha1.PodTypeDefault
+	deep := w.maintenance("deep", drain, nil, "one")
+	pod := w.run("one", 1, 0, ofDaemonSet)[0]
+	node := w.find("one")
+	for _, step := range []struct {
+		when string
+		do   func()
+		want string
+	}{
+		{"while a pod leaves", func() {}, `[{"podPriority":1000000000,"podType":"DaemonSet"}]`},
+		{"when it has left", func() { w.remove(pod.UID) }, allAway + " and the taint"},
+		{"when the deep one is complete", func() { deep.Spec.Stage = v1alpha1.StageComplete }, ""},
+	} {
+		step.do()
+		w.pass()
+		w.pass()
+		if diff := cmp.Diff(step.want, shows(node)); diff != "" {
+			t.Errorf("%s, the node shows (-want +got):\n%s", step.when, diff)
+		}
+	}
+	if !node.Spec.Unschedulable {
+		t.Error("the node is given back although one maintenance still drains it")
+	}
+}
+
 // While a maintenance that cannot be understood any more holds a node, nothing is
 // taken back, and another maintenance may add to it.
 func TestSuppressionOfAnUnreadMaintenanceStays(t *testing.T) {
