@@ -62,13 +62,13 @@ func TestCordonAndLedgerAreOneWrite(t *testing.T) {
 	if err != nil {
 		t.Fatalf("act: %v", err)
 	}
-	if diff := cmp.Diff([]string{"patch Node one"}, w.writes); diff != "" {
+	if diff := cmp.Diff([]string{"patch Node one"}, w.api.Writes()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"one": `true {"holders":["upgrade"]}`}, w.cordons("one")); diff != "" {
 		t.Errorf("node (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Cordoned on Node/one: for upgrade"}, w.events.all()); diff != "" {
+	if diff := cmp.Diff([]string{"Cordoned on Node/one: for upgrade"}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -97,7 +97,7 @@ func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 	t.Parallel()
 	podOne, podTwo := aPod("pod-one", "one"), aPod("pod-two", "two")
 	w := newWorld(t, aNode("one"), aNode("two"), podOne, podTwo)
-	w.refuse = refuseWrites("Node one")
+	w.api.Refuse = refuseWrites("Node one")
 	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
 
 	err := w.manager().act(w.t.Context(), work{
@@ -114,7 +114,7 @@ func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 	if diff := cmp.Diff([]string{"pod-two"}, w.evacuatedPods()); diff != "" {
 		t.Errorf("evacuated pods (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"Cordoned on Node/two: for upgrade"}, w.events.all()); diff != "" {
+	if diff := cmp.Diff([]string{"Cordoned on Node/two: for upgrade"}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if !all["upgrade"].unfinished {
@@ -202,7 +202,7 @@ func TestAskingForEvacuations(t *testing.T) {
 			if test.existing != nil {
 				known[pod.UID] = w.existing(test.existing)
 			}
-			w.refuse = func(string) error { return test.refusal }
+			w.api.Refuse = func(string) error { return test.refusal }
 
 			err := w.manager().act(w.t.Context(), work{
 				nodes:       []maintenance.NodeDecision{{Node: aNode("one"), Evacuate: []*corev1.Pod{pod}}},
@@ -263,7 +263,7 @@ func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	if diff := cmp.Diff(changed.Finalizers, w.evacuations()[0].Finalizers); diff != "" {
 		t.Errorf("instigators (-want +got):\n%s", diff)
 	}
-	if got := w.events.all(); len(got) != 1 || !strings.HasPrefix(got[0], "Cordoned on Node/one") {
+	if got := w.api.Events(); len(got) != 1 || !strings.HasPrefix(got[0], "Cordoned on Node/one") {
 		t.Errorf("events are %q, want the cordon told, which the next pass cannot", got)
 	}
 }
@@ -295,7 +295,7 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	t.Parallel()
 	pod := aPod("shop-1", "one")
 	w := newWorld(t, aNode("one"), pod)
-	w.refuse = refuseWrites("patch status of Node")
+	w.api.Refuse = refuseWrites("patch status of Node")
 	r := w.manager()
 	decided := w.cordonOf("one", pod)
 	decided.Events = nil
@@ -310,7 +310,7 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	}
 	want := []string{"ConditionsRefused on Node/one: The maintenance conditions of node one could not be published, " +
 		"its drain goes on without them: the webhook of somebody else says no"}
-	if diff := cmp.Diff(want, w.events.all()); diff != "" {
+	if diff := cmp.Diff(want, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 
@@ -319,7 +319,7 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	}
 
 	decided.Cordon, decided.Evacuate = nil, nil
-	w.refuse = nil
+	w.api.Refuse = nil
 	if err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
 		t.Errorf("act at once again: %v", err)
 	}
@@ -338,7 +338,7 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 func TestAPassThatRunsOutOfTimeLeavesTheRestToTheNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aNode("one"), aNode("two"))
-	w.refuse = func(string) error {
+	w.api.Refuse = func(string) error {
 		w.clock.Step(actTime + time.Millisecond)
 		return nil
 	}

@@ -1,12 +1,9 @@
 package nodemaintenance
 
 import (
-	"context"
+	"strings"
 	"testing"
 	"time"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
@@ -14,12 +11,12 @@ func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
 	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"))
 	r := w.manager()
 	const reading = 10 * time.Millisecond
-	r.client = interceptor.NewClient(w.managed, interceptor.Funcs{
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	w.api.Refuse = func(request string) error {
+		if strings.HasPrefix(request, "list ") {
 			w.clock.Step(reading)
-			return c.List(ctx, list, options...)
-		},
-	})
+		}
+		return nil
+	}
 	const thinking = 5 * reading // maintenances, nodes, evacuations, budgets, the pods of one
 
 	for _, step := range []struct {
@@ -32,7 +29,7 @@ func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
 		{after: thinking, wantWrite: true},
 	} {
 		w.clock.Step(step.after)
-		before := len(w.writes)
+		before := len(w.api.Writes())
 		if step.wantWrite {
 			node := w.node("one")
 			node.Spec.Unschedulable = false
@@ -42,7 +39,7 @@ func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
 		if err != nil {
 			t.Fatalf("reconcile: %v", err)
 		}
-		if wrote := len(w.writes) > before; wrote != step.wantWrite {
+		if wrote := len(w.api.Writes()) > before; wrote != step.wantWrite {
 			t.Errorf("after %s the pass wrote %t, want %t", step.after, wrote, step.wantWrite)
 		}
 		if step.wantDue != 0 && result.RequeueAfter != step.wantDue {

@@ -16,7 +16,7 @@ func TestAllNodesAreCordonedBeforeTheFirstPodLeaves(t *testing.T) {
 	podOne, podTwo := aPod("pod-one", "one"), aPod("pod-two", "two")
 	w := newWorld(t, aNode("one"), aNode("two"), podOne, podTwo)
 	var open []string
-	w.refuse = func(write string) error {
+	w.api.Refuse = func(write string) error {
 		if strings.Contains(write, "Evacuation") {
 			for node, state := range w.cordons("one", "two") {
 				if strings.HasPrefix(state, "false") {

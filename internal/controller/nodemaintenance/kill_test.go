@@ -1,7 +1,6 @@
 package nodemaintenance
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -21,11 +20,11 @@ import (
 // one, which remembers nothing, comes to the same end.
 func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ end func(*world) }{
-		"completed":             {end: (*world).completeUpgrade},
-		"deleted":               {end: (*world).deleteUpgrade},
-		"cancelled in between":  {end: (*world).completeUpgradeEarly},
-		"the node leaves early": {end: (*world).relabelNodeEarly},
+	tests := map[string]struct{ end func(*drain) }{
+		"completed":             {end: (*drain).completeUpgrade},
+		"deleted":               {end: (*drain).deleteUpgrade},
+		"cancelled in between":  {end: (*drain).completeUpgradeEarly},
+		"the node leaves early": {end: (*drain).relabelNodeEarly},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -33,24 +32,31 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 			undisturbed := newDrain(t, -1)
 			test.end(undisturbed)
 			want := undisturbed.state()
-			if len(undisturbed.writes) == 0 {
+			if len(undisturbed.api.Writes()) == 0 {
 				t.Fatal("the manager wrote nothing")
 			}
-			for writes := range undisturbed.writes {
-				disturbed := newDrain(t, writes)
+			for dies, write := range undisturbed.api.Writes() {
+				disturbed := newDrain(t, dies+1)
 				test.end(disturbed)
 				if diff := cmp.Diff(want, disturbed.state()); diff != "" {
 					t.Errorf("the end after dying behind write %d, %q (-undisturbed +continued):\n%s",
-						writes, undisturbed.writes[writes], diff)
+						dies, write, diff)
 				}
 			}
 		})
 	}
 }
 
+// drain is a world and the manager that is alive in it.
+type drain struct {
+	*world
+	alive *reconciler
+}
+
 // newDrain is a world with two nodes to be drained, one of which a person has
-// cordoned, whose manager dies instead of doing the given write.
-func newDrain(t *testing.T, dies int) *world {
+// cordoned, whose manager dies after so many writes; it lives on if they are
+// negative.
+func newDrain(t *testing.T, dies int) *drain {
 	t.Helper()
 	theirs := aNode("two")
 	theirs.Spec.Unschedulable = true
@@ -59,15 +65,8 @@ func newDrain(t *testing.T, dies int) *world {
 	three := w.node("three")
 	three.Labels = nil
 	w.must(w.api.Update(w.t.Context(), three))
-	alive := w.manager()
-	w.refuse = func(string) error {
-		if len(w.writes) == dies {
-			return errDead
-		}
-		return nil
-	}
-	w.run = func() bool { return w.runOnce(&alive) }
-	return w
+	w.api.KillAfter(dies)
+	return &drain{world: w, alive: w.manager()}
 }
 
 // aDaemonSetPod leaves last.
@@ -77,47 +76,37 @@ func aDaemonSetPod(name, node string) *corev1.Pod {
 	return pod
 }
 
-var errDead = errors.New("the manager is dead")
-
 // runOnce runs one pass and returns whether it changed anything. A manager that
 // died is replaced.
-func (w *world) runOnce(alive **reconciler) bool {
-	w.t.Helper()
-	before := len(w.writes)
-	died := false
-	refuse := w.refuse
-	if refuse != nil {
-		w.refuse = func(write string) error {
-			err := refuse(write)
-			died = died || err != nil
-			return err
-		}
-	}
-	if _, err := (*alive).Reconcile(w.t.Context(), pass{}); err != nil {
-		w.t.Fatalf("reconcile: %v", err)
-	}
-	w.refuse = refuse
+func (d *drain) runOnce() bool {
+	d.t.Helper()
+	before := len(d.api.Writes())
+	_, err := d.alive.Reconcile(d.t.Context(), pass{})
+	died := d.api.Killed()
 	if died {
-		*alive, w.refuse = w.manager(), nil
+		d.api.Revive()
+		d.alive = d.manager()
+	} else {
+		d.must(err)
 	}
-	w.clock.Step(2 * time.Second)
-	return died || len(w.writes) > before
+	d.clock.Step(2 * time.Second)
+	return died || len(d.api.Writes()) > before
 }
 
 // settle runs passes, and the evacuation controller in between if it is wanted,
 // until nothing changes any more.
-func (w *world) settle(evacuating bool) {
-	w.t.Helper()
+func (d *drain) settle(evacuating bool) {
+	d.t.Helper()
 	for range 50 {
-		changed := w.run()
+		changed := d.runOnce()
 		if evacuating {
-			changed = w.evacuateAll() || changed
+			changed = d.evacuateAll() || changed
 		}
 		if !changed {
 			return
 		}
 	}
-	w.t.Fatal("the world did not settle in 50 passes")
+	d.t.Fatal("the world did not settle in 50 passes")
 }
 
 // evacuateAll does what the evacuation controller does: pods leave, and
@@ -138,31 +127,31 @@ func (w *world) evacuateAll() bool {
 	return len(all) > 0
 }
 
-func (w *world) completeUpgrade() {
-	w.settle(true)
-	w.setStage(v1alpha1.StageComplete)
-	w.settle(true)
+func (d *drain) completeUpgrade() {
+	d.settle(true)
+	d.setStage(v1alpha1.StageComplete)
+	d.settle(true)
 }
 
-func (w *world) deleteUpgrade() {
-	w.settle(true)
-	w.must(w.api.Delete(w.t.Context(), aMaintenance("upgrade", "old")))
-	w.settle(true)
+func (d *drain) deleteUpgrade() {
+	d.settle(true)
+	d.must(d.api.Delete(d.t.Context(), aMaintenance("upgrade", "old")))
+	d.settle(true)
 }
 
-func (w *world) completeUpgradeEarly() {
-	w.settle(false)
-	w.setStage(v1alpha1.StageComplete)
-	w.settle(false)
+func (d *drain) completeUpgradeEarly() {
+	d.settle(false)
+	d.setStage(v1alpha1.StageComplete)
+	d.settle(false)
 }
 
-func (w *world) relabelNodeEarly() {
-	w.settle(false)
-	node := w.node("one")
+func (d *drain) relabelNodeEarly() {
+	d.settle(false)
+	node := d.node("one")
 	node.Labels = nil
-	w.must(w.api.Update(w.t.Context(), node))
-	w.settle(false)
-	w.settle(true)
+	d.must(d.api.Update(d.t.Context(), node))
+	d.settle(false)
+	d.settle(true)
 }
 
 func (w *world) setStage(stage v1alpha1.NodeMaintenanceStage) {

@@ -37,7 +37,7 @@ func (w *world) pass(r *reconciler, decisions ...maintenance.MaintenanceDecision
 func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aMaintenance("first", "old"), aMaintenance("second", "new"))
-	w.refuse = refuseWrites("update status of NodeMaintenance first")
+	w.api.Refuse = refuseWrites("update status of NodeMaintenance first")
 	first, second := w.decide("first", "draining"), w.decide("second", "draining")
 	first.Record, second.Record = true, true
 
@@ -53,7 +53,7 @@ func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
 	if got := w.maintenance("second").Status.Summary; got != "draining" {
 		t.Errorf("summary of the second = %q, want it recorded", got)
 	}
-	if diff := cmp.Diff([]string{"Summarised on NodeMaintenance/second: draining"}, w.events.all()); diff != "" {
+	if diff := cmp.Diff([]string{"Summarised on NodeMaintenance/second: draining"}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -69,7 +69,7 @@ func TestRecordWritesFinalizerStageAndStatusInThisOrder(t *testing.T) {
 	}
 
 	want := []string{"patch NodeMaintenance upgrade", "patch NodeMaintenance upgrade", "update status of NodeMaintenance upgrade"}
-	if diff := cmp.Diff(want, w.writes); diff != "" {
+	if diff := cmp.Diff(want, w.api.Writes()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	got := w.maintenance("upgrade")
@@ -91,8 +91,8 @@ func TestAStatusThatIsTheSameIsNotWritten(t *testing.T) {
 		t.Fatalf("pass: %v", err)
 	}
 
-	if len(w.writes) != 0 || len(w.events.all()) != 0 {
-		t.Errorf("writes %v and events %v, want none", w.writes, w.events.all())
+	if len(w.api.Writes()) != 0 || len(w.api.Events()) != 0 {
+		t.Errorf("writes %v and events %v, want none", w.api.Writes(), w.api.Events())
 	}
 }
 
@@ -129,8 +129,8 @@ func TestStatusIsWrittenOnceASecondUnlessItIsUrgent(t *testing.T) {
 			t.Errorf("after %q the API says %q, want %q", step.summary, got, step.wantStored)
 		}
 	}
-	if n := len(w.events.all()); n != 3 {
-		t.Errorf("%d events, want one for each of the 3 writes: %v", n, w.events.all())
+	if n := len(w.api.Events()); n != 3 {
+		t.Errorf("%d events, want one for each of the 3 writes: %v", n, w.api.Events())
 	}
 }
 

@@ -13,14 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -47,12 +46,8 @@ func newServer(t *testing.T) *server {
 		t: t, api: c.Client, prefix: c.Pool(),
 		clock: testingclock.NewFakeClock(time.Now()),
 	}
-	scheme := runtime.NewScheme()
-	s.must("build the scheme", clientgoscheme.AddToScheme(scheme))
-	s.must("build the scheme", v1alpha1.AddToScheme(scheme))
-
 	options := kube.CacheOptions()
-	options.Scheme = scheme
+	options.Scheme = c.Client.Scheme()
 	reads, err := cache.New(c.Config, options)
 	s.must("make the cache", err)
 	s.must("index the cache", kube.IndexFields(s.ctx(), reads))
@@ -68,10 +63,10 @@ func newServer(t *testing.T) *server {
 
 	consistent := true
 	managed, err := client.New(c.Config, client.Options{
-		Scheme: scheme, Cache: &client.CacheOptions{Reader: reads, EnableReadYourWritesConsistency: &consistent},
+		Scheme: options.Scheme, Cache: &client.CacheOptions{Reader: reads, EnableReadYourWritesConsistency: &consistent},
 	})
 	s.must("make the manager's client", err)
-	s.manager = newReconciler(managed, (&journal{}).emit, s.clock, newMetrics(prometheus.NewRegistry()))
+	s.manager = newReconciler(managed, func(...event.Event) {}, s.clock, newMetrics(prometheus.NewRegistry()))
 	return s
 }
 
