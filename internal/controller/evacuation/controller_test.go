@@ -69,8 +69,8 @@ func TestAnOrdinaryPodTakesThreeWrites(t *testing.T) {
 	if s.podExists(pod) || s.evacuation(pod) != nil {
 		t.Error("the pod and its evacuation should be gone")
 	}
-	if s.writes != 3 {
-		t.Errorf("%d writes, want an eviction, a patch and a delete", s.writes)
+	if len(s.api.Writes()) != 3 {
+		t.Errorf("%d writes, want an eviction, a patch and a delete", len(s.api.Writes()))
 	}
 }
 
@@ -146,8 +146,8 @@ func TestAPassingAnswerIsNotWritten(t *testing.T) {
 	if s.refused[pod.Name] < 2 || s.evicted[pod.Name] != 1 {
 		t.Errorf("refused %d times, evicted %d times, want a few and one", s.refused[pod.Name], s.evicted[pod.Name])
 	}
-	if want := s.refused[pod.Name] + 3; s.writes != want {
-		t.Errorf("%d writes, want %d: no status for what passes", s.writes, want)
+	if want := s.refused[pod.Name] + 3; len(s.api.Writes()) != want {
+		t.Errorf("%d writes, want %d: no status for what passes", len(s.api.Writes()), want)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestAPodThatVanishesMeanwhile(t *testing.T) {
 			s := newStage(t, pod, asked(pod))
 			s.answers[pod.Name] = answer
 			s.calm()
-			s.must(s.client.Delete(t.Context(), pod))
+			s.must(s.api.Delete(t.Context(), pod))
 			s.podDeleted(pod)
 			s.calm()
 			if s.refused[pod.Name] != 1 || s.evacuation(pod) != nil {
@@ -282,7 +282,7 @@ func TestReportsAreRare(t *testing.T) {
 		s.calm()
 		s.pass(time.Second)
 	}
-	if reports := s.writes - s.refused[pod.Name]; reports != 1 {
+	if reports := len(s.api.Writes()) - s.refused[pod.Name]; reports != 1 {
 		t.Errorf("%d status writes in 25 s for the same words, want 1", reports)
 	}
 	s.pass(time.Minute)
@@ -309,7 +309,7 @@ func TestAKilledControllerContinues(t *testing.T) {
 		unresolved.Spec.Evacuators = nil
 		s := newStage(t, webBudget(0), moved, held, unresolved, asked(held))
 		s.answers[held.Name] = overBudget(exhausted)
-		s.killAfter = killAfter
+		s.api.KillAfter(killAfter)
 		play := func() {
 			_ = s.settle() // A killed controller fails; what matters is how it ends.
 			s.clock.Step(settle)
@@ -321,8 +321,7 @@ func TestAKilledControllerContinues(t *testing.T) {
 			_ = s.settle()
 		}
 		play()
-		survived := !s.dead()
-		s.killAfter = -1
+		survived := !s.api.Killed()
 		s.restart()
 		s.calm()
 		s.pass(2 * time.Hour)

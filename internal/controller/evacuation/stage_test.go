@@ -2,7 +2,6 @@ package evacuation
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -11,31 +10,23 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/test/fault"
 )
-
-var errKilled = errors.New("killed")
 
 // stage is a small cluster on which reconciliations are stepped by hand. What
 // asks to be reconciled is queued; time moves only when it is told to.
 type stage struct {
 	t          *testing.T
-	client     client.Client
+	api        *fault.Server
 	clock      *clocktesting.FakeClock
-	recorder   *events.FakeRecorder
 	reconciler *reconciler
 
 	queue  []types.NamespacedName
@@ -45,79 +36,43 @@ type stage struct {
 	answers map[string]metav1.Status
 	// evicted and refused count the requests to evict, by pod.
 	evicted, refused map[string]int
-	// writes counts what the controller wrote; past killAfter every call fails.
-	writes, killAfter int
 }
 
 func newStage(t *testing.T, objects ...client.Object) *stage {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
 	s := &stage{
-		t:         t,
-		clock:     clocktesting.NewFakeClock(dawn),
-		timers:    map[types.NamespacedName]time.Time{},
-		answers:   map[string]metav1.Status{},
-		evicted:   map[string]int{},
-		refused:   map[string]int{},
-		killAfter: -1,
+		t:       t,
+		api:     fault.NewServer(t, objects...),
+		clock:   clocktesting.NewFakeClock(dawn),
+		timers:  map[types.NamespacedName]time.Time{},
+		answers: map[string]metav1.Status{},
+		evicted: map[string]int{},
+		refused: map[string]int{},
 	}
-	s.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&v1alpha1.Evacuation{}).Build()
 	s.restart()
 	return s
 }
 
 // restart begins with a new controller that remembers nothing.
 func (s *stage) restart() {
-	s.recorder = events.NewFakeRecorder(100)
-	mortal := interceptor.NewClient(s.client.(client.WithWatch), interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return s.write(func() error { return c.Patch(ctx, object, patch, options...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return s.write(func() error { return c.Delete(ctx, object, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return s.write(func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
-		},
-	})
+	s.api.Revive()
 	s.reconciler = &reconciler{
-		client: mortal, live: s.client, evictor: s, emit: kube.Emitter(s.recorder), clock: s.clock,
+		client: s.api.Manager, live: s.api.Manager, evictor: s, emit: s.api.Emit, clock: s.clock,
 		metrics: newMetrics(prometheus.NewRegistry()), room: newRoom(noJitter),
 		wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	}
 	s.queue, s.timers = nil, map[types.NamespacedName]time.Time{}
 	list := &v1alpha1.EvacuationList{}
-	s.must(s.client.List(s.t.Context(), list))
+	s.must(s.api.List(s.t.Context(), list))
 	for i := range list.Items {
 		s.queue = append(s.queue, client.ObjectKeyFromObject(&list.Items[i]))
 	}
 }
 
-// write lets a write through and, if it was the last one, kills the controller.
-func (s *stage) write(do func() error) error {
-	if s.dead() {
-		return errKilled
-	}
-	s.writes++
-	err := do()
-	if s.dead() {
-		return errKilled
-	}
-	return err
-}
-
-func (s *stage) dead() bool { return s.killAfter >= 0 && s.writes >= s.killAfter }
-
 // Evict is the API server's eviction subresource.
 func (s *stage) Evict(ctx context.Context, pod *corev1.Pod, _ *int64) metav1.Status {
 	var answer metav1.Status
-	err := s.write(func() error { answer = s.answer(ctx, pod); return nil })
+	err := s.api.Write("evict Pod "+pod.Name, func() error { answer = s.answer(ctx, pod); return nil })
 	if err != nil {
 		return metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
 	}
@@ -130,14 +85,14 @@ func (s *stage) answer(ctx context.Context, pod *corev1.Pod) metav1.Status {
 		return refusal
 	}
 	stored := &corev1.Pod{}
-	if err := s.client.Get(ctx, client.ObjectKeyFromObject(pod), stored); err != nil {
+	if err := s.api.Get(ctx, client.ObjectKeyFromObject(pod), stored); err != nil {
 		return apierrors.NewNotFound(corev1.Resource("pods"), pod.Name).Status()
 	}
 	if stored.UID != pod.UID {
 		s.t.Errorf("pod %s is evicted by the UID %s, it has %s", pod.Name, pod.UID, stored.UID)
 	}
 	s.evicted[pod.Name]++
-	s.must(s.client.Delete(ctx, stored))
+	s.must(s.api.Delete(ctx, stored))
 	s.queue = append(s.queue, types.NamespacedName{Namespace: pod.Namespace, Name: core.Name(stored)})
 	return metav1.Status{Status: metav1.StatusSuccess}
 }
@@ -180,7 +135,7 @@ func (s *stage) calm() {
 // version changes whenever the evacuation does.
 func (s *stage) version(key types.NamespacedName) string {
 	e := &v1alpha1.Evacuation{}
-	if err := s.client.Get(s.t.Context(), key, e); err != nil {
+	if err := s.api.Get(s.t.Context(), key, e); err != nil {
 		return "gone"
 	}
 	return e.ResourceVersion
@@ -219,7 +174,7 @@ func (s *stage) budgetEvent(before, after *policyv1.PodDisruptionBudget) {
 
 // budgetDeleted deletes a budget and tells the controller.
 func (s *stage) budgetDeleted(b *policyv1.PodDisruptionBudget) {
-	s.must(s.client.Delete(s.t.Context(), b))
+	s.must(s.api.Delete(s.t.Context(), b))
 	s.reconciler.budgetHandler().Delete(s.t.Context(), event.TypedDeleteEvent[*policyv1.PodDisruptionBudget]{Object: b}, stageQueue{stage: s})
 }
 
@@ -249,7 +204,7 @@ func (s *stage) must(err error) {
 func (s *stage) evacuation(pod *corev1.Pod) *v1alpha1.Evacuation {
 	s.t.Helper()
 	e := &v1alpha1.Evacuation{}
-	err := s.client.Get(s.t.Context(), types.NamespacedName{Namespace: pod.Namespace, Name: core.Name(pod)}, e)
+	err := s.api.Get(s.t.Context(), types.NamespacedName{Namespace: pod.Namespace, Name: core.Name(pod)}, e)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -259,7 +214,7 @@ func (s *stage) evacuation(pod *corev1.Pod) *v1alpha1.Evacuation {
 
 func (s *stage) podExists(pod *corev1.Pod) bool {
 	s.t.Helper()
-	err := s.client.Get(s.t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{})
+	err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(pod), &corev1.Pod{})
 	if apierrors.IsNotFound(err) {
 		return false
 	}
@@ -273,8 +228,8 @@ func (s *stage) update(pod *corev1.Pod, change func(*v1alpha1.Evacuation)) {
 	e := s.evacuation(pod)
 	change(e)
 	status := e.Status
-	s.must(s.client.Update(s.t.Context(), e))
+	s.must(s.api.Update(s.t.Context(), e))
 	e.Status = status
-	s.must(s.client.Status().Update(s.t.Context(), e))
+	s.must(s.api.Status().Update(s.t.Context(), e))
 	s.queue = append(s.queue, client.ObjectKeyFromObject(e))
 }

@@ -95,7 +95,7 @@ func TestCancellation(t *testing.T) {
 	if e := s.evacuation(forbid); e == nil || e.Status.Message != want || !s.podExists(forbid) {
 		t.Fatalf("evacuation = %+v, want it to stay and say %q", e, want)
 	}
-	s.must(s.client.Delete(t.Context(), forbid))
+	s.must(s.api.Delete(t.Context(), forbid))
 	s.podDeleted(forbid)
 	s.calm()
 	e := s.evacuation(forbid)
@@ -107,9 +107,9 @@ func TestCancellation(t *testing.T) {
 func (s *stage) expectEvents(want ...string) {
 	s.t.Helper()
 	var got []string
-	for len(s.recorder.Events) > 0 {
-		fields := strings.Fields(<-s.recorder.Events)
-		got = append(got, fields[1])
+	for _, told := range s.api.Events() {
+		reason, _, _ := strings.Cut(told, " ")
+		got = append(got, reason)
 	}
 	if !slices.Equal(want, got) {
 		s.t.Errorf("events %v, want %v", got, want)
@@ -174,9 +174,8 @@ func TestAKilledControllerWithdraws(t *testing.T) {
 		e.Finalizers = []string{v1alpha1.EvictionInstigator}
 		metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, dawn.Add(-time.Hour).Format(time.RFC3339))
 		s := newStage(t, pod, e)
-		s.killAfter = killAfter
+		s.api.KillAfter(killAfter)
 		_ = s.settle() // A killed controller fails; what matters is how it ends.
-		s.killAfter = -1
 		s.restart()
 		s.calm()
 		if s.evacuation(pod) != nil || !s.podExists(pod) {
