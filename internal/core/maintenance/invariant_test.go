@@ -58,8 +58,7 @@ func (s *simulation) matched(m *v1alpha1.NodeMaintenance) []string {
 
 // waitsFor returns true if a maintenance waits for a pod of one of its nodes.
 func (s *simulation) waitsFor(m *v1alpha1.NodeMaintenance, node string, pod *corev1.Pod) bool {
-	depths := []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic}
-	if m.Spec.DrainDepth != "" && slices.Index(depths, podclass.Type(pod)) > slices.Index(depths, m.Spec.DrainDepth) {
+	if !reachesDownTo(m, pod) {
 		return false
 	}
 	switch podclass.Type(pod) {
@@ -70,6 +69,12 @@ func (s *simulation) waitsFor(m *v1alpha1.NodeMaintenance, node string, pod *cor
 	default:
 		return pod.Labels[v1alpha1.DrainLabel] != "skip"
 	}
+}
+
+// reachesDownTo returns true if the drainDepth of a maintenance includes the pod.
+func reachesDownTo(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) bool {
+	depths := []v1alpha1.PodType{v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic}
+	return m.Spec.DrainDepth == "" || slices.Index(depths, podclass.Type(pod)) <= slices.Index(depths, m.Spec.DrainDepth)
 }
 
 func (s *simulation) checkDrained(d maintenance.MaintenanceDecision) {
@@ -205,8 +210,8 @@ func (s *simulation) reached(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) bool 
 }
 
 // checkSuppressed: a node shows which DaemonSet and static pods its maintenances
-// in Drain have recorded, no more and no less, and has the taint only if these
-// are all DaemonSet pods that there can be. A node that has left its maintenances
+// in Drain have recorded, down to the deepest drainDepth, no more and no less, and
+// has the taint only if these are all DaemonSet pods that there can be. A node that has left its maintenances
 // is given back a pass later.
 func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 	if d.Cordon == nil && len(d.Withdraw) > 0 {
@@ -220,7 +225,10 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 	recorded, all := s.history(node.Name), true
 	for _, pod := range specimens() {
 		suppressed := shown.Covers(pod)
-		if want := podclass.Type(pod) != v1alpha1.PodTypeDefault && recorded.Covers(pod); suppressed != want {
+		wanted := slices.ContainsFunc(s.maintenances, func(m *v1alpha1.NodeMaintenance) bool {
+			return drains(m) && slices.Contains(s.matched(m), node.Name) && reachesDownTo(m, pod)
+		})
+		if want := wanted && podclass.Type(pod) != v1alpha1.PodTypeDefault && recorded.Covers(pod); suppressed != want {
 			s.t.Errorf("node %s suppresses pod %s: %v, want %v", node.Name, pod.Name, suppressed, want)
 		}
 		all = all && (podclass.Type(pod) != v1alpha1.PodTypeDaemonSet || suppressed)
