@@ -65,7 +65,7 @@ func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sour
 }
 
 func newEvacuator(c client.Client, emit func(...event.Event), clk clock.Clock) *evacuator {
-	return &evacuator{client: c, emit: emit, clock: clk, refusals: newBackoff(clk)}
+	return &evacuator{client: c, emit: emit, clock: clk, refusals: newBackoff(clk), removals: newBackoff(clk)}
 }
 
 func newBackoff(clk clock.Clock) *flowcontrol.Backoff {

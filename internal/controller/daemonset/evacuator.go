@@ -3,6 +3,7 @@ package daemonset
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/daemonset"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -27,6 +29,9 @@ type evacuator struct {
 	clock clock.Clock
 	// refusals space out deletions that were refused, by the UID of the pod.
 	refusals *flowcontrol.Backoff
+	// removals space out the pods of one DaemonSet that come to one node again and
+	// again during its maintenance: nobody held them back, so they are not raced with.
+	removals *flowcontrol.Backoff
 }
 
 // Reconcile takes one evacuation one step further.
@@ -127,9 +132,12 @@ func (r *evacuator) record(
 // remove deletes the very pod with its grace period. A refusal is told in the
 // status, and its pod is due again after a while.
 func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event.Event) (time.Duration, error) {
-	id := string(s.Pod.UID)
+	id, place := string(s.Pod.UID), placeOf(s)
 	if r.refusals.IsInBackOffSinceUpdate(id, s.Now) {
 		return r.refusals.Get(id), nil
+	}
+	if r.removals.IsInBackOffSinceUpdate(place, s.Now) {
+		return r.removals.Get(place), nil
 	}
 	logger := log.FromContext(ctx).WithValues("pod", s.Pod.Name, "node", s.Pod.Spec.NodeName)
 	err := r.client.Delete(ctx, s.Pod, client.Preconditions{UID: &s.Pod.UID})
@@ -137,6 +145,8 @@ func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event
 	case err == nil:
 		logger.Info("Deleted a pod of a DaemonSet")
 		r.refusals.DeleteEntry(id)
+		r.removals.GC()
+		r.removals.Next(place, s.Now)
 		r.emit(events...)
 		return 0, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -151,4 +161,10 @@ func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event
 	r.refusals.Next(id, s.Now)
 	_, recordErr := r.record(ctx, s.Evacuation, core.Refuse(s.Evacuation, err.Error()))
 	return r.refusals.Get(id), recordErr
+}
+
+// placeOf names a DaemonSet on a node, for as long as the same maintenances hold
+// that node: the next maintenance has to remove the pod at once.
+func placeOf(s *core.Snapshot) string {
+	return strings.Join([]string{string(podclass.Owner(s.Pod).UID), s.Node.Name, s.Node.Annotations[v1alpha1.CordonAnnotation]}, " ")
 }

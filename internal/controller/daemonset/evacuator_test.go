@@ -107,6 +107,7 @@ func TestARefusedDeletionIsTriedAgain(t *testing.T) {
 	}
 
 	w.api.Refuse = nil
+	w.clock.Step(w.reconcile(r, e))
 	w.reconcile(r, e)
 	if _, there := read(w, guarded); there {
 		t.Error("the pod is still there when nobody refuses any more")
