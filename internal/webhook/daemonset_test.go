@@ -11,14 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
 // daemonOf is what the DaemonSet controller creates for a node.
@@ -93,6 +90,7 @@ func TestAPodIsNotHeldBackInTheDark(t *testing.T) {
 		want string
 	}{
 		"the node cannot be read": {
+			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}},
 			err:  errors.New("the API server is busy"),
 			want: "Whether the maintenance of a node keeps this pod away is unknown, so it may start: get node one: the API server is busy",
 		},
@@ -102,21 +100,12 @@ func TestAPodIsNotHeldBackInTheDark(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			builder := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-					if test.err != nil {
-						return test.err
-					}
-					return c.Get(ctx, key, object, options...)
-				},
-			})
-			if test.node != nil {
-				builder = builder.WithObjects(test.node)
-			}
+			api := fault.NewServer(t, test.node)
+			api.Refuse = func(string) error { return test.err }
 			raw, err := json.Marshal(daemonOf("ns", "log", "one"))
 			must(t, err)
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: raw}}}
-			answer := newDaemonSetGate(clientgoscheme.Scheme, builder.Build()).Handle(t.Context(), request)
+			answer := newDaemonSetGate(api.Scheme(), api.Manager).Handle(t.Context(), request)
 			if !answer.Allowed || len(answer.Patches) > 0 {
 				t.Errorf("answer is %+v, want the pod as it is", answer)
 			}

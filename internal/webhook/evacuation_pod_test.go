@@ -6,10 +6,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
 // A StatefulSet creates its pods again under the same name, before the cache has
@@ -32,10 +32,7 @@ func TestTheCacheOfPodsMayBeBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reader := func(pod client.Object) client.Reader {
-				return fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(pod).Build()
-			}
-			pods := registry{cached: reader(tc.cached), live: reader(second), surge: surge.Annotated}
+			pods := registry{cached: fault.NewServer(t, tc.cached), live: fault.NewServer(t, second), surge: surge.Annotated}
 			found, err := pods.find(t.Context(), podKey{types.NamespacedName{Namespace: "shop", Name: "db-0"}, tc.only})
 			if err != nil || found.pod.UID != tc.want {
 				t.Errorf("found %+v, %v; want pod %s", found.pod, err, tc.want)

@@ -19,16 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/fault"
 )
 
 // evictWith calls the eviction API for a pod.
@@ -302,29 +300,15 @@ func answerWith(t *testing.T, write, read error, existing ...client.Object) admi
 	t.Helper()
 	pod := podNamed("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
-	objects := append(existing, pod)
-	api := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return write },
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return write
-		},
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if read != nil {
-				return read
-			}
-			return c.Get(ctx, key, object, options...)
-		},
-	}).Build()
-	gate := newEvictionGate(registry{cached: api, live: api, surge: surge.Annotated}, api, api)
+	api := fault.NewServer(t, append(existing, pod)...)
+	api.Refuse = func(request string) error {
+		if strings.HasPrefix(request, "get ") {
+			return read
+		}
+		return write
+	}
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager)
 	return gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})
-}
-
-func scheme(t *testing.T) *runtime.Scheme {
-	t.Helper()
-	s := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(s))
-	must(t, v1alpha1.AddToScheme(s))
-	return s
 }
