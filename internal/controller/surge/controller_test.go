@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/surge"
 )
 
@@ -165,10 +166,14 @@ func (q *queue) Add(it item) { q.added = append(q.added, it) }
 
 func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 	t.Parallel()
-	marked, detached := aPod("web-0"), aPod("web-0")
+	marked, detached, lost, misled := aPod("web-0"), aPod("web-0"), aPod("web-0"), aPod("web-0")
 	marked.Annotations = map[string]string{v1alpha1.SurgeReplacementAnnotation: `{"deployment":{"name":"web","uid":"uid-of-web"},"for":"uid"}`}
 	detached.Annotations = map[string]string{v1alpha1.SurgeAnnotation: `{"pod":"uid-of-web-0","deployment":{"name":"web","uid":"uid-of-web"},"hash":"abc"}`}
 	detached.OwnerReferences = nil
+	lost.Labels = map[string]string{hashLabel: "detached-by-ebbtide"}
+	lost.OwnerReferences = nil
+	misled.Annotations = map[string]string{v1alpha1.SurgeReplacementAnnotation: `{"for":"uid"}`}
+	evacuationOfLost := item{NamespacedName: types.NamespacedName{Namespace: lost.Namespace, Name: evacuation.Name(lost)}}
 	tests := map[string]struct {
 		pod  *corev1.Pod
 		busy types.UID
@@ -178,6 +183,8 @@ func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 		"of a busy Deployment":      {pod: aPod("web-0"), busy: "uid-of-web-abc", want: []item{web}},
 		"marked, after a restart":   {pod: marked, want: []item{web}},
 		"detached, after a restart": {pod: detached, want: []item{web}},
+		"with a mark of no use":     {pod: misled, busy: "uid-of-web-abc", want: []item{web}},
+		"detached without a record": {pod: lost, want: []item{evacuationOfLost}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
