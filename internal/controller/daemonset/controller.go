@@ -8,16 +8,13 @@
 package daemonset
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -72,14 +69,4 @@ func newBackoff(clk clock.Clock) *flowcontrol.Backoff {
 	backoff := flowcontrol.NewBackOff(firstRetry, lastRetry)
 	backoff.Clock = clk
 	return backoff
-}
-
-// withoutStale leaves out a write that was decided on old state: the event of
-// the newer state reconciles the object again.
-func withoutStale(ctx context.Context, err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
-		return nil
-	}
-	return err
 }

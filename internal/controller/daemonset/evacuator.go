@@ -46,14 +46,14 @@ func (r *evacuator) Reconcile(ctx context.Context, request reconcile.Request) (r
 	decision := core.Decide(*snapshot)
 	stored, err := r.record(ctx, snapshot.Evacuation, decision.Status)
 	if err != nil {
-		return reconcile.Result{}, withoutStale(ctx, err)
+		return reconcile.Result{}, kube.WithoutStale(ctx, err)
 	}
 	if !decision.Delete {
 		return reconcile.Result{}, nil
 	}
 	snapshot.Evacuation = stored
 	again, err := r.remove(ctx, snapshot, decision.Events)
-	return reconcile.Result{RequeueAfter: again}, withoutStale(ctx, err)
+	return reconcile.Result{RequeueAfter: again}, kube.WithoutStale(ctx, err)
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch

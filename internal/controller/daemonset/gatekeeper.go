@@ -54,7 +54,7 @@ func (r *gatekeeper) Reconcile(ctx context.Context, request reconcile.Request) (
 	case core.Removed:
 		again, err = r.remove(ctx, pod)
 	}
-	return reconcile.Result{RequeueAfter: again}, withoutStale(ctx, err)
+	return reconcile.Result{RequeueAfter: again}, kube.WithoutStale(ctx, err)
 }
 
 // decide looks at the node. The cache may be behind the API server, which has

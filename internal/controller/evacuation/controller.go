@@ -15,13 +15,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -107,11 +105,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	decision := core.Decide(seen.Snapshot)
 	if goOn, err := r.record(ctx, seen, decision); err != nil || !goOn {
-		return reconcile.Result{}, withoutStale(ctx, err)
+		return reconcile.Result{}, kube.WithoutStale(ctx, err)
 	}
 	again, actErr := r.act(ctx, seen, decision)
 	due, reportErr := r.report(ctx, seen, decision)
-	if err := errors.Join(withoutStale(ctx, actErr), withoutStale(ctx, reportErr)); err != nil {
+	if err := errors.Join(kube.WithoutStale(ctx, actErr), kube.WithoutStale(ctx, reportErr)); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, due)}, nil
@@ -122,14 +120,4 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.wake(r.room.forget(key)...)
 	r.metrics.gone(key)
 	r.known.Delete(key)
-}
-
-// withoutStale leaves out a write that was decided on old state: the event of
-// the newer state reconciles the object again.
-func withoutStale(ctx context.Context, err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
-		return nil
-	}
-	return err
 }

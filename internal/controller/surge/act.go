@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -19,12 +18,7 @@ import (
 func (r *reconciler) act(ctx context.Context, decision core.Decision) error {
 	var failed []error
 	for _, move := range decision.Moves {
-		err := r.move(ctx, move)
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
-			continue
-		}
-		failed = append(failed, err)
+		failed = append(failed, kube.WithoutStale(ctx, r.move(ctx, move)))
 	}
 	return errors.Join(failed...)
 }

@@ -1,0 +1,18 @@
+package kube
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// WithoutStale leaves out a write that was decided on old state: the event of
+// the newer state reconciles the object again.
+func WithoutStale(ctx context.Context, err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
+		return nil
+	}
+	return err
+}
