@@ -5,24 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
-
-// ends returns how surges ended, by result.
-func ends(t *testing.T, registry *prometheus.Registry) map[string]float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]float64{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			counts[metric.GetLabel()[0].GetValue()] = metric.GetCounter().GetValue()
-		}
-	}
-	return counts
-}
 
 func TestEverySurgeIsCountedOnce(t *testing.T) {
 	t.Parallel()
@@ -45,13 +29,19 @@ func TestEverySurgeIsCountedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			registry := prometheus.NewRegistry()
-			w.reconciler.metrics = newMetrics(registry)
+			surges := w.reconciler.metrics.surges
+			if shown := testutil.CollectAndCount(surges); shown != 4 {
+				t.Errorf("%d results are shown before the first surge, want all 4", shown)
+			}
 			w.ask(w.pod("web-0"))
 			test.play(w)
 			want := map[string]float64{"completed": 0, "gaveup": 0, "cancelled": 0, "ineligible": 0}
 			want[test.want]++
-			if diff := cmp.Diff(want, ends(t, registry)); diff != "" {
+			got := map[string]float64{}
+			for result := range want {
+				got[result] = testutil.ToFloat64(surges.WithLabelValues(result))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("surges (-want +got):\n%s", diff)
 			}
 		})

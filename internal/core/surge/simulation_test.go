@@ -219,15 +219,20 @@ func (w *world) checkRest() {
 	}
 }
 
+// second lets everybody act once.
+func (w *world) second() {
+	w.live()
+	w.controllers()
+	w.manage()
+	w.now = w.now.Add(time.Second)
+}
+
 func TestWhateverHappensNothingIsLeft(t *testing.T) {
 	results := map[surge.Result]int{}
 	for seed := range uint64(200) {
 		w := newWorld(t, seed, false)
 		for range 80 {
-			w.live()
-			w.controllers()
-			w.manage()
-			w.now = w.now.Add(time.Second)
+			w.second()
 		}
 		w.rest()
 		w.checkRest()
@@ -247,10 +252,7 @@ func TestNobodyEverMissesAPodThatIsDrained(t *testing.T) {
 	for seed := range uint64(200) {
 		w := newWorld(t, seed, true)
 		for range 80 {
-			w.live()
-			w.controllers()
-			w.manage()
-			w.now = w.now.Add(time.Second)
+			w.second()
 			if serving, want := w.serving(), int(*w.deployment.Spec.Replicas); serving < want {
 				w.fail("%d pods serve, want %d", serving, want)
 			}
