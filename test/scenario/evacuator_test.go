@@ -53,6 +53,14 @@ func (w *world) evacuator(pod *corev1.Pod, patch string) {
 
 const completes = `{"status":{"activeEvacuatorCompleted":true}}`
 
+// evacuatorsComplete is the end of the turn of mover, and the turn of backup.
+func (w *world) evacuatorsComplete(pod *corev1.Pod) {
+	w.t.Helper()
+	w.evacuator(pod, completes)
+	w.awaitTurn(pod, backup)
+	w.evacuator(pod, completes)
+}
+
 // Evacuators have their turns by priority; when the last one has completed and
 // the pod is still there, it is evicted.
 func TestEvacuatorsTakeTurns(t *testing.T) {
@@ -65,9 +73,7 @@ func TestEvacuatorsTakeTurns(t *testing.T) {
 
 	w.awaitTurn(movable, mover)
 	w.awaitBlocker("upgrade", node, v1alpha1.BlockerEvacuatorRunning, "Evacuator "+mover+" moves the pod")
-	w.evacuator(movable, completes)
-	w.awaitTurn(movable, backup)
-	w.evacuator(movable, completes)
+	w.evacuatorsComplete(movable)
 	w.awaitDrained("upgrade")
 	w.awaitNoEvacuations()
 }

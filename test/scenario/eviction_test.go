@@ -139,9 +139,7 @@ func TestAMaintenanceOutlastsOtherCallers(t *testing.T) {
 		return slices.Equal(e.Finalizers, []string{v1alpha1.NodeMaintenanceInstigator})
 	})
 	w.awaitTurn(movable, mover)
-	w.evacuator(movable, completes)
-	w.awaitTurn(movable, backup)
-	w.evacuator(movable, completes)
+	w.evacuatorsComplete(movable)
 	w.awaitDrained("upgrade")
 	w.awaitNoEvacuations()
 }
