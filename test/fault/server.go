@@ -21,7 +21,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -29,6 +28,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 // ErrKilled is what every request of a dead manager comes to.
@@ -54,8 +54,8 @@ type Server struct {
 // NewServer returns a server with the objects.
 func NewServer(t *testing.T, objects ...client.Object) *Server {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	scheme, err := sandbox.Scheme()
+	if err != nil {
 		t.Fatalf("build the scheme: %v", err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).

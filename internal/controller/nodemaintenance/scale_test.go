@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	fcache "k8s.io/client-go/tools/cache/testing"
@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 // BenchmarkPass is a pass that reads and decides while 100 nodes of a cluster
@@ -49,11 +50,9 @@ func BenchmarkPass(b *testing.B) {
 // memory instead of an API server.
 func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconciler {
 	b.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			b.Fatalf("build the scheme: %v", err)
-		}
+	scheme, err := sandbox.Scheme()
+	if err != nil {
+		b.Fatalf("build the scheme: %v", err)
 	}
 	options := kube.CacheOptions()
 	options.Scheme, options.Mapper = scheme, mapper()
@@ -91,6 +90,8 @@ func mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
 	mapper.Add(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind("Evacuation"), meta.RESTScopeNamespace)
