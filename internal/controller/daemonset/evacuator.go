@@ -3,7 +3,6 @@ package daemonset
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/daemonset"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -163,8 +163,12 @@ func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event
 	return r.refusals.Get(id), recordErr
 }
 
-// placeOf names a DaemonSet on a node, for as long as the same maintenances hold
-// that node: the next maintenance has to remove the pod at once.
+// placeOf names a DaemonSet on a node under one maintenance: the next maintenance
+// has to remove the pod at once.
 func placeOf(s *core.Snapshot) string {
-	return strings.Join([]string{string(podclass.Owner(s.Pod).UID), s.Node.Name, s.Node.Annotations[v1alpha1.CordonAnnotation]}, " ")
+	place := fmt.Sprintf("%s %s", podclass.Owner(s.Pod).UID, s.Node.Name)
+	if m := maintenance.Draining(s.Node, s.Maintenances); m != nil {
+		place += " " + string(m.UID)
+	}
+	return place
 }

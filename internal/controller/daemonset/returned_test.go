@@ -5,16 +5,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // Without the webhook a DaemonSet that tolerates everything makes its pod again at
 // once. The node is not kept busy with that; its next maintenance begins anew.
 func TestPodsThatComeBackAreDeletedLessAndLessOften(t *testing.T) {
 	t.Parallel()
-	node := aNode(1000)
-	w := newWorld(t, node, aMaintenance())
+	m := aMaintenance()
+	m.UID = "first"
+	w := newWorld(t, aNode(1000), m)
 	r := w.evacuator()
 	arrive := func(name string) (wait time.Duration) {
 		t.Helper()
@@ -32,9 +31,10 @@ func TestPodsThatComeBackAreDeletedLessAndLessOften(t *testing.T) {
 	}
 
 	waits := []time.Duration{arrive("log-a"), arrive("log-b"), arrive("log-c"), arrive("log-d")}
-	stored, _ := read(w, node)
-	stored.Annotations[v1alpha1.CordonAnnotation] = `{"wasUnschedulable":false,"holders":["next"]}`
-	w.must(w.api.Update(t.Context(), stored))
+	w.must(w.api.Delete(t.Context(), m))
+	again := aMaintenance()
+	again.UID = "second"
+	w.must(w.api.Create(t.Context(), again))
 	waits = append(waits, arrive("log-e"))
 
 	if diff := cmp.Diff([]time.Duration{0, 1 * time.Second, 2 * time.Second, 4 * time.Second, 0}, waits); diff != "" {

@@ -102,13 +102,22 @@ func (s *site) suppression() suppression {
 	return suppressionOf(drainplan.Join(s.target.set, shown), math.MaxInt)
 }
 
-// Reason is why the DaemonSet pods of a node leave: what the oldest maintenance
-// in stage Drain that holds the node gives as its reason, or else its name. It is
-// empty if there is no such maintenance.
+// Reason is why the DaemonSet pods of a node leave: what the maintenance that
+// drains it gives as its reason, or else its name. It is empty if there is none.
 func Reason(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string {
+	m := Draining(node, maintenances)
+	if m == nil {
+		return ""
+	}
+	return cmp.Or(m.Spec.Reason, m.Name)
+}
+
+// Draining is the oldest maintenance in stage Drain that holds a node; nil if there
+// is none, or if it cannot be read who holds the node.
+func Draining(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance {
 	held, err := readLedger(node.Annotations[v1alpha1.CordonAnnotation])
 	if err != nil {
-		return ""
+		return nil
 	}
 	var oldest *v1alpha1.NodeMaintenance
 	for _, m := range maintenances {
@@ -116,8 +125,5 @@ func Reason(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) string 
 			oldest = m
 		}
 	}
-	if oldest == nil {
-		return ""
-	}
-	return cmp.Or(oldest.Spec.Reason, oldest.Name)
+	return oldest
 }
