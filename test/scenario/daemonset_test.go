@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -196,4 +197,62 @@ func TestADaemonSetPodLeavesWithItsNodeOnly(t *testing.T) {
 	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
 	w.awaitDrained("upgrade")
 	w.awaitOn("log", nil)
+}
+
+// Of two maintenances of a node one leaves DaemonSets alone. All stay away while
+// the other goes on, and are back as soon as it is complete.
+func TestDaemonSetsStayAwayForTheDeepestMaintenance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one")
+	w.everywhere(daemon{name: "log"}, nodes)
+	w.everywhere(daemon{name: "proxy", tolerant: true}, nodes)
+	w.maintain("shallow", v1alpha1.StageIdle, nodes)
+	shallow := w.maintenance("shallow")
+	w.change(shallow, shallow.Name, func() {
+		shallow.Spec.Stage, shallow.Spec.DrainDepth = v1alpha1.StageDrain, v1alpha1.PodTypeDefault
+	})
+	w.awaitDrained("shallow")
+	w.maintain("deep", v1alpha1.StageDrain, nodes)
+	w.awaitDrained("deep")
+	w.awaitNode(nodes[0], "suppressed", suppressed)
+	w.awaitHeld("proxy", nodes[0])
+	w.awaitOn("log", nil)
+
+	w.assertBack(func() { w.setStage("deep", v1alpha1.StageComplete) }, nodes, "log", "proxy")
+	w.assertUnschedulable(nodes[0], true)
+	w.awaitDrained("shallow")
+}
+
+// Who deletes the pods that are held back gets held ones again, and the gates
+// that others have put on a pod stay.
+func TestHeldPodsThatAreDeletedAreHeldAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one")
+	theirs := corev1.PodSchedulingGate{Name: "scenario.ebbtide.dev/theirs"}
+	proxy := &appsv1.DaemonSet{}
+	proxy.Namespace = w.ns
+	w.everywhere(daemon{name: "proxy", tolerant: true}, nodes)
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
+	w.awaitDrained("upgrade")
+	w.awaitHeld("proxy", nodes[0])
+	intruders := w.watchFor(nodes[0], "proxy")
+	for range 10 {
+		w.deletePod(w.on("proxy", nodes[0]))
+		w.awaitHeld("proxy", nodes[0])
+	}
+	w.change(proxy, "proxy", func() { proxy.Spec.Template.Spec.SchedulingGates = []corev1.PodSchedulingGate{theirs} })
+	gated := func(want ...corev1.PodSchedulingGate) {
+		t.Helper()
+		w.eventually("the gates of the held pod", func() (bool, any) {
+			pod := w.on("proxy", nodes[0])
+			return pod != nil && slices.Equal(pod.Spec.SchedulingGates, want), pod
+		})
+	}
+	gated(theirs, corev1.PodSchedulingGate{Name: v1alpha1.MaintenanceGate})
+	intruders.assertNone()
+
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	gated(theirs)
 }
