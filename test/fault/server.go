@@ -51,15 +51,18 @@ type Server struct {
 	left int
 }
 
-// NewServer returns a server with the objects.
+// NewServer returns a server with copies of the objects, which servers may share.
 func NewServer(t *testing.T, objects ...client.Object) *Server {
 	t.Helper()
 	scheme, err := sandbox.Scheme()
 	if err != nil {
 		t.Fatalf("build the scheme: %v", err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{})
+	for _, object := range objects {
+		builder.WithObjects(object.DeepCopyObject().(client.Object))
+	}
 	if err := kube.IndexFields(t.Context(), indexer{builder}); err != nil {
 		t.Fatalf("index the server: %v", err)
 	}
