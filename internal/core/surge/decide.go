@@ -120,6 +120,8 @@ func (p *pass) goOn(d detachedPod) {
 		p.add(p.giveBack(d, Cancelled, "nobody asks for its evacuation any more"))
 	case p.home(d) == nil:
 		p.add(p.finish(e, Refused, fmt.Sprintf("ReplicaSet %s is gone, nobody replaces pod %s any more.", d.record.ReplicaSet.Name, d.pod.Name)))
+	case p.Mode == Off && ourTurn(e) && p.covered(d):
+		p.add(p.finish(e, Refused, coveredMessage(d, switchedOff)))
 	case p.Mode == Off && ourTurn(e):
 		message := fmt.Sprintf("Pod %s goes back to ReplicaSet %s: %s.", d.pod.Name, d.record.ReplicaSet.Name, switchedOff)
 		p.add(p.finish(e, Refused, message), p.giveBack(d, "", switchedOff))
@@ -145,8 +147,12 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 		p.report(e, fmt.Sprintf("Pod %s serves on until it is replaced", d.pod.Name), p.awaitedMessage(d, others, need))
 		return
 	}
-	p.add(p.finish(e, GaveUp, p.gaveUpMessage(d, patience)),
-		p.giveBack(d, "", fmt.Sprintf("no replacement was available within %s", patience)))
+	why := fmt.Sprintf("no replacement was available within %s", patience)
+	if p.covered(d) {
+		p.add(p.finish(e, GaveUp, coveredMessage(d, why)))
+		return
+	}
+	p.add(p.finish(e, GaveUp, p.gaveUpMessage(d, patience)), p.giveBack(d, "", why))
 }
 
 // finish ends our turn if it is ours. The pod serves no more for others.

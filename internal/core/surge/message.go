@@ -38,6 +38,11 @@ func (p *pass) gaveUpMessage(d detachedPod, patience time.Duration) string {
 		d.pod.Name, patience, d.record.ReplicaSet.Name, p.lacking(d))
 }
 
+// coveredMessage says why a pod neither waits nor goes back.
+func coveredMessage(d detachedPod, why string) string {
+	return fmt.Sprintf("Pod %s waits no longer: %s, but others are ready in its place.", d.pod.Name, why)
+}
+
 // lacking names the newcomers that are not available, and what to look at.
 func (p *pass) lacking(d detachedPod) string {
 	var names []string

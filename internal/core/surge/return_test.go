@@ -123,6 +123,32 @@ func TestADetachedPodThatIsNotReplacedGoesBack(t *testing.T) {
 	})
 }
 
+// To give back a pod that may be evicted, and have the one removed that is ready
+// in its place, could cost both.
+func TestAPodStaysOutWhileOthersAreReadyInItsPlace(t *testing.T) {
+	t.Parallel()
+	unsettled := func(s *scene) { s.Deployment.Spec.MinReadySeconds = 600 }
+	check(t, map[string]story{
+		"when surging is switched off": {
+			web(1).evacuated(0).detached(0, time.Minute).newcomer(true).with(unsettled).with(func(s *scene) { s.Mode = surge.Off }),
+			[]string{"complete +NotSurged (ineligible): Pod web-0 waits no longer: surging is switched off, but others are ready in its place."},
+		},
+		"when the time is up": {
+			web(1).evacuated(0).detached(0, 10*time.Minute).newcomer(true).with(unsettled),
+			[]string{
+				"complete +NotSurged (gaveup): Pod web-0 waits no longer: no replacement was available within 10m0s, but others are ready in its place.",
+				"again in 9m0s",
+			},
+		},
+		"when somebody found that": {
+			web(1).evacuated(0).detached(0, 10*time.Minute).newcomer(true).with(unsettled).with(func(s *scene) {
+				s.Evacuations[0].Status.ActiveEvacuatorCompleted = true
+			}),
+			[]string{"again in 9m0s"},
+		},
+	})
+}
+
 func TestNoOrphanIsLeft(t *testing.T) {
 	t.Parallel()
 	setGone := func(s *scene) { s.Deployment, s.ReplicaSets = nil, nil }

@@ -15,10 +15,25 @@ import (
 // will stay: those of a ReplicaSet up to what it wants, because it is about to
 // remove the rest, and those that are detached and not replaced yet.
 func (p *pass) availableBut(one *corev1.Pod) int32 {
+	return p.countBut(one, p.available)
+}
+
+// covered tells whether enough other pods are ready, if not yet available, for a
+// budget to let a detached pod be evicted. To give it back could cost both: it is
+// evicted while its ReplicaSet removes the one that is ready in its place.
+func (p *pass) covered(d detachedPod) bool {
+	ready := func(pod *corev1.Pod) bool {
+		_, is := readySince(pod)
+		return is
+	}
+	return p.countBut(d.pod, ready) >= min(d.record.Need, p.wantedFor(d))
+}
+
+func (p *pass) countBut(one *corev1.Pod, serves func(*corev1.Pod) bool) int32 {
 	var available int32
 	owned := map[types.UID]int32{}
 	for _, pod := range p.Pods {
-		if pod.UID == one.UID || p.leaving[pod.UID] || !p.available(pod) {
+		if pod.UID == one.UID || p.leaving[pod.UID] || !serves(pod) {
 			continue
 		}
 		if record, detached := recordOf(pod); detached && !(detachedPod{pod, record}).returned() {
@@ -47,21 +62,26 @@ func released(d detachedPod) bool {
 // available is what the Deployment controller calls so: ready for
 // minReadySeconds. It looks again when time alone will make the pod available.
 func (p *pass) available(pod *corev1.Pod) bool {
+	ready, is := readySince(pod)
+	if !is || p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0 {
+		return is
+	}
+	since := ready.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
+	p.lookAgain(since.Sub(p.Now))
+	return !since.After(p.Now)
+}
+
+// readySince is since when a pod serves, if it does.
+func readySince(pod *corev1.Pod) (since time.Time, is bool) {
 	if !active(pod) || pod.Status.Phase != corev1.PodRunning {
-		return false
+		return time.Time{}, false
 	}
 	for _, condition := range pod.Status.Conditions {
-		if condition.Type != corev1.PodReady || condition.Status != corev1.ConditionTrue {
-			continue
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return condition.LastTransitionTime.Time, true
 		}
-		if p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0 {
-			return true
-		}
-		since := condition.LastTransitionTime.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
-		p.lookAgain(since.Sub(p.Now))
-		return !since.After(p.Now)
 	}
-	return false
+	return time.Time{}, false
 }
 
 // active is what a ReplicaSet counts.
