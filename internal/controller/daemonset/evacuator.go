@@ -130,14 +130,15 @@ func (r *evacuator) record(
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
 
 // remove deletes the very pod with its grace period. A refusal is told in the
-// status, and its pod is due again after a while.
+// status, and so is a pod that has come back; it is due again after a while.
 func (r *evacuator) remove(ctx context.Context, s *core.Snapshot, events []event.Event) (time.Duration, error) {
 	id, place := string(s.Pod.UID), placeOf(s)
 	if r.refusals.IsInBackOffSinceUpdate(id, s.Now) {
 		return r.refusals.Get(id), nil
 	}
 	if r.removals.IsInBackOffSinceUpdate(place, s.Now) {
-		return r.removals.Get(place), nil
+		_, err := r.record(ctx, s.Evacuation, core.Return(s.Evacuation))
+		return r.removals.Get(place), err
 	}
 	logger := log.FromContext(ctx).WithValues("pod", s.Pod.Name, "node", s.Pod.Spec.NodeName)
 	err := r.client.Delete(ctx, s.Pod, client.Preconditions{UID: &s.Pod.UID})

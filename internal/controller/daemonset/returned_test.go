@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,9 @@ func TestPodsThatComeBackAreDeletedLessAndLessOften(t *testing.T) {
 		w.must(w.api.Create(t.Context(), pod))
 		w.must(w.api.Create(t.Context(), e))
 		wait = w.reconcile(r, e)
+		if told := strings.Contains(w.message(e), name+" came back to its node during the maintenance"); told != (wait > 0) {
+			t.Errorf("message is %q with %s to wait", w.message(e), wait)
+		}
 		w.clock.Step(wait)
 		w.reconcile(r, e)
 		if _, there := read(w, pod); there {

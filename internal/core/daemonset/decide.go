@@ -166,3 +166,11 @@ func grace(pod *corev1.Pod) time.Duration {
 func Refuse(e *v1alpha1.Evacuation, refusal string) *v1alpha1.EvacuationStatus {
 	return told(e, evacuation.Shorten(fmt.Sprintf("Deleting pod %s is refused and tried again: %s", e.Spec.PodRef.Name, refusal)))
 }
+
+// Return returns the status that tells of a pod that came to its node in the
+// middle of the maintenance, like another one before, and is therefore not deleted
+// at once; nil if the status says so already.
+func Return(e *v1alpha1.Evacuation) *v1alpha1.EvacuationStatus {
+	return told(e, fmt.Sprintf("Pod %s came back to its node during the maintenance and is deleted again in a while. "+
+		"If that goes on, see why webhook daemonset-pods.ebbtide.dev does not hold it back.", e.Spec.PodRef.Name))
+}
