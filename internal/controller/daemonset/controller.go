@@ -8,7 +8,6 @@
 package daemonset
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
@@ -49,16 +48,7 @@ func Add(mgr manager.Manager) error {
 }
 
 func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sources []source.Source) error {
-	c, err := controller.New(name, mgr, controller.Options{Reconciler: reconciler, MaxConcurrentReconciles: workers})
-	if err != nil {
-		return fmt.Errorf("add the %s controller: %w", name, err)
-	}
-	for _, source := range sources {
-		if err := c.Watch(source); err != nil {
-			return fmt.Errorf("watch for the %s controller: %w", name, err)
-		}
-	}
-	return nil
+	return kube.AddController(mgr, name, controller.Options{Reconciler: reconciler, MaxConcurrentReconciles: workers}, sources)
 }
 
 func newEvacuator(c client.Client, emit func(...event.Event), clk clock.Clock) *evacuator {

@@ -80,16 +80,8 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
 	}
-	c, err := controller.New("evacuation", mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers})
-	if err != nil {
-		return fmt.Errorf("add the evacuation controller: %w", err)
-	}
-	for _, source := range r.sources(mgr.GetCache()) {
-		if err := c.Watch(source); err != nil {
-			return fmt.Errorf("watch for the evacuation controller: %w", err)
-		}
-	}
-	return nil
+	return kube.AddController(mgr, "evacuation",
+		controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers}, r.sources(mgr.GetCache()))
 }
 
 // Reconcile takes one evacuation one step further.

@@ -97,21 +97,12 @@ func Add(mgr manager.Manager, options Options) error {
 		r.workers = options.Workers
 	}
 	r.surge = options.Surge
-	c, err := controller.NewTyped("nodemaintenance", mgr, controller.TypedOptions[pass]{
+	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[pass]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: 1,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
 		ReconciliationTimeout:   passTimeout,
-	})
-	if err != nil {
-		return fmt.Errorf("add the nodemaintenance controller: %w", err)
-	}
-	for _, source := range r.sources(mgr.GetCache()) {
-		if err := c.Watch(source); err != nil {
-			return fmt.Errorf("watch for the nodemaintenance controller: %w", err)
-		}
-	}
-	return nil
+	}, r.sources(mgr.GetCache()))
 }
 
 // Reconcile runs one pass.

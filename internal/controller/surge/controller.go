@@ -71,19 +71,10 @@ func Add(mgr manager.Manager, options Options) error {
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
 		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(),
 	}
-	c, err := controller.NewTyped("surge", mgr, controller.TypedOptions[item]{
+	return kube.AddController(mgr, "surge", controller.TypedOptions[item]{
 		Reconciler: r, MaxConcurrentReconciles: workers,
 		RateLimiter: workqueue.DefaultTypedControllerRateLimiter[item](),
-	})
-	if err != nil {
-		return fmt.Errorf("add the surge controller: %w", err)
-	}
-	for _, source := range r.sources(mgr.GetCache()) {
-		if err := c.Watch(source); err != nil {
-			return fmt.Errorf("watch for the surge controller: %w", err)
-		}
-	}
-	return nil
+	}, r.sources(mgr.GetCache()))
 }
 
 // Reconcile takes the pods of one Deployment one step further.
