@@ -21,8 +21,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
@@ -66,6 +68,8 @@ type Cluster struct {
 // Main runs the tests of a package, ends what they started and returns the
 // exit code.
 func Main(m *testing.M) int {
+	// Of controller-runtime, tests only use the client, which warns of no logger.
+	log.SetLogger(logr.Discard())
 	shared.mu.Lock()
 	shared.main = true
 	shared.mu.Unlock()
