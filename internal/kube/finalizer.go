@@ -40,8 +40,7 @@ func patchFinalizers[T client.Object](
 	if !change(changed) {
 		return object, nil
 	}
-	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
-	if err := c.Patch(ctx, changed, patch); err != nil {
+	if err := c.Patch(ctx, changed, Change(object)); err != nil {
 		return object, err
 	}
 	return changed, nil

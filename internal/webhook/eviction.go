@@ -151,7 +151,7 @@ func (g evictionGate) record(ctx context.Context, e *v1alpha1.Evacuation, verdic
 	if verdict.Attempt != "" {
 		noted := e.DeepCopy()
 		metav1.SetMetaDataAnnotation(&noted.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, verdict.Attempt)
-		if err := g.direct.Patch(ctx, noted, client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := g.direct.Patch(ctx, noted, kube.Change(e)); err != nil {
 			return fmt.Errorf("note the attempt to evict: %w", err)
 		}
 		e = noted

@@ -109,8 +109,6 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
-
 // record writes the status, if there is one to write, under the version that it
 // was decided on, and returns the object as it is stored then.
 func (r *evacuator) record(
@@ -119,12 +117,7 @@ func (r *evacuator) record(
 	if status == nil {
 		return e, nil
 	}
-	changed := e.DeepCopy()
-	changed.Status = *status
-	if err := r.client.Status().Patch(ctx, changed, kube.Change(e)); err != nil {
-		return e, fmt.Errorf("write the status: %w", err)
-	}
-	return changed, nil
+	return kube.WriteEvacuationStatus(ctx, r.client, e, *status)
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete

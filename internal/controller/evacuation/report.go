@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
@@ -20,7 +20,7 @@ func (r *reconciler) record(ctx context.Context, seen *observed, decision core.D
 	if decision.Evacuators != nil {
 		changed := seen.Evacuation.DeepCopy()
 		core.Complete(changed, seen.Pod, decision.Evacuators)
-		if err := r.client.Patch(ctx, changed, sameVersion(seen.Evacuation)); err != nil {
+		if err := r.client.Patch(ctx, changed, kube.Change(seen.Evacuation)); err != nil {
 			return false, fmt.Errorf("record the evacuators: %w", err)
 		}
 		return false, nil
@@ -28,7 +28,7 @@ func (r *reconciler) record(ctx context.Context, seen *observed, decision core.D
 	if decision.Status == nil {
 		return true, nil
 	}
-	if seen.Evacuation, err = r.writeStatus(ctx, seen.Evacuation, *decision.Status); err != nil {
+	if seen.Evacuation, err = kube.WriteEvacuationStatus(ctx, r.client, seen.Evacuation, *decision.Status); err != nil {
 		return false, err
 	}
 	log.FromContext(ctx).Info("Recorded a change", "state", decision.State, "message", decision.Message)
@@ -49,29 +49,9 @@ func (r *reconciler) report(ctx context.Context, seen *observed, decision core.D
 	if wait := due.Sub(now); wait > 0 {
 		return wait, nil
 	}
-	if _, err := r.writeStatus(ctx, seen.Evacuation, core.Refuse(seen.Evacuation.Status, *refusal, now)); err != nil {
+	if _, err := kube.WriteEvacuationStatus(ctx, r.client, seen.Evacuation, core.Refuse(seen.Evacuation.Status, *refusal, now)); err != nil {
 		return 0, err
 	}
 	r.room.wrote(key, *refusal, now)
 	return 0, nil
-}
-
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
-
-// writeStatus returns the object as it is stored then.
-func (r *reconciler) writeStatus(
-	ctx context.Context, e *v1alpha1.Evacuation, status v1alpha1.EvacuationStatus,
-) (*v1alpha1.Evacuation, error) {
-	changed := e.DeepCopy()
-	changed.Status = status
-	if err := r.client.Status().Patch(ctx, changed, sameVersion(e)); err != nil {
-		return e, fmt.Errorf("write the status: %w", err)
-	}
-	return changed, nil
-}
-
-// sameVersion refuses the write if the object has changed: evacuators and
-// instigators write to it too.
-func sameVersion(e *v1alpha1.Evacuation) client.Patch {
-	return client.MergeFromWithOptions(e, client.MergeFromWithOptimisticLock{})
 }

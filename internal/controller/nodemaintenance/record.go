@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -83,8 +82,7 @@ func (r *reconciler) recordOne(ctx context.Context, one *record) error {
 func (r *reconciler) complete(ctx context.Context, one *record) error {
 	completed := one.stored.DeepCopy()
 	completed.Spec.Stage = v1alpha1.StageComplete
-	patch := client.MergeFromWithOptions(one.stored, client.MergeFromWithOptimisticLock{})
-	if err := r.client.Patch(ctx, completed, patch); err != nil {
+	if err := r.client.Patch(ctx, completed, kube.Change(one.stored)); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Completed a maintenance that is being deleted", "maintenance", one.stored.Name)

@@ -35,15 +35,12 @@ func (r *reconciler) move(ctx context.Context, move core.Move) error {
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=patch;delete
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations/status,verbs=patch
 
 func (r *reconciler) write(ctx context.Context, w *core.Write) error {
 	switch {
 	case w.Evacuation != nil:
-		changed := w.Evacuation.DeepCopy()
-		changed.Status = *w.Status
-		if err := r.client.Status().Patch(ctx, changed, kube.Change(w.Evacuation)); err != nil {
-			return fmt.Errorf("write the status of evacuation %s: %w", w.Evacuation.Name, err)
+		if _, err := kube.WriteEvacuationStatus(ctx, r.client, w.Evacuation, *w.Status); err != nil {
+			return err
 		}
 	case w.Changed != nil:
 		if err := r.client.Patch(ctx, w.Changed.DeepCopy(), kube.Change(w.Pod)); err != nil {

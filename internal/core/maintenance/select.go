@@ -11,8 +11,8 @@ import (
 
 // Select returns, by name, the nodes that matter for a pass: those that some
 // maintenance matches whose work is not over, and those that still carry our
-// ledger, keep DaemonSet pods away or announce a maintenance of ours. The pods of other nodes need not be
-// read.
+// ledger, keep DaemonSet pods away or announce a maintenance of ours. The pods of
+// other nodes need not be read.
 func Select(maintenances []*v1alpha1.NodeMaintenance, nodes []*corev1.Node) []*corev1.Node {
 	intents := newIntents(maintenances)
 	var selected []*corev1.Node
