@@ -49,3 +49,92 @@ const (
 	// refused eviction is put off.
 	ReasonEvacuatorReturned = "EvacuatorReturned"
 )
+
+// Conditions of a Cluster.
+const (
+	// ConditionReachable says whether the cluster answers: Unknown with
+	// ReasonNotInUse while none of its Machines needs it.
+	ConditionReachable = "Reachable"
+)
+
+// Conditions of a Machine (machine-deletion-hooks, machine-deletion-process).
+const (
+	// ConditionCreatable is False while preCreate hooks hold the Machine.
+	ConditionCreatable = "Creatable"
+	// ConditionDrainable is False while it has pre-drain hooks.
+	ConditionDrainable = "Drainable"
+	// ConditionTerminable is False while it has pre-terminate hooks.
+	ConditionTerminable = "Terminable"
+	// ConditionMachineDrained says whether the drain is through; absent before its
+	// first attempt.
+	ConditionMachineDrained = "Drained"
+	// ConditionDrainingSucceeded says which pods are left and why.
+	ConditionDrainingSucceeded = "DrainingSucceeded"
+	// ConditionVolumeDetachSucceeded says which volumes are left.
+	ConditionVolumeDetachSucceeded = "VolumeDetachSucceeded"
+	// ConditionDeleting says in which step the deletion is and what it waits for.
+	// On a Cluster it says which Machines hold it.
+	ConditionDeleting = "Deleting"
+	// ConditionBootstrapReady says whether the bootstrap data is there.
+	ConditionBootstrapReady = "BootstrapReady"
+	// ConditionInfrastructureReady says whether the infrastructure is there.
+	ConditionInfrastructureReady = "InfrastructureReady"
+	// ConditionNodeReady says whether the Machine has its Node.
+	ConditionNodeReady = "NodeReady"
+	// ConditionPaused is True while the Cluster is paused.
+	ConditionPaused = "Paused"
+)
+
+// Reasons of the conditions of Clusters and Machines.
+const (
+	// ReasonHookPresent: hooks hold the Machine; the message names them and their owners.
+	ReasonHookPresent = "HookPresent"
+	// ReasonNoHooks: there is no such hook.
+	ReasonNoHooks = "NoHooks"
+	// ReasonDrainError: the drain could not go on; the message says why.
+	ReasonDrainError = "DrainError"
+	// ReasonSkipped: left out; the message says why.
+	ReasonSkipped = "Skipped"
+	// ReasonTimedOut: given up because its time was over.
+	ReasonTimedOut = "TimedOut"
+	// ReasonReady: it is there.
+	ReasonReady = "Ready"
+	// ReasonNotReady: it is not there yet.
+	ReasonNotReady = "NotReady"
+	// ReasonFailed: it failed for good; the message has its own words.
+	ReasonFailed = "Failed"
+	// ReasonNotFound: the object that is named does not exist.
+	ReasonNotFound = "NotFound"
+	// ReasonUnknown: it could not be read; the message says why. Nothing is
+	// concluded from it.
+	ReasonUnknown = "Unknown"
+	// ReasonPaused: the Cluster is paused.
+	ReasonPaused = "Paused"
+	// ReasonReachable: the cluster answers.
+	ReasonReachable = "Reachable"
+	// ReasonUnreachable: the cluster does not answer, or its kubeconfig cannot be used.
+	ReasonUnreachable = "Unreachable"
+	// ReasonNotInUse: nobody needs the cluster now.
+	ReasonNotInUse = "NotInUse"
+	// ReasonMachinesLeft: Machines hold the Cluster that is being deleted.
+	ReasonMachinesLeft = "MachinesLeft"
+
+	// ReasonWaitingForPreDrainHook and those below are the steps of a deletion.
+	ReasonWaitingForPreDrainHook = "WaitingForPreDrainHook"
+	// ReasonDrainingNode: pods leave the Node.
+	ReasonDrainingNode = "DrainingNode"
+	// ReasonWaitingForVolumeDetach: volumes are still attached to the Node.
+	ReasonWaitingForVolumeDetach = "WaitingForVolumeDetach"
+	// ReasonVolumesDetached: no volume is attached to the Node that matters.
+	ReasonVolumesDetached = "VolumesDetached"
+	// ReasonWaitingForPreTerminateHook: pre-terminate hooks hold the Machine.
+	ReasonWaitingForPreTerminateHook = "WaitingForPreTerminateHook"
+	// ReasonWaitingForInfrastructureDeletion: the infrastructure is still there.
+	ReasonWaitingForInfrastructureDeletion = "WaitingForInfrastructureDeletion"
+	// ReasonWaitingForBootstrapDeletion: the bootstrap config is still there.
+	ReasonWaitingForBootstrapDeletion = "WaitingForBootstrapDeletion"
+	// ReasonDeletingNode: the Node object is still there.
+	ReasonDeletingNode = "DeletingNode"
+	// ReasonDeletionCompleted: nothing is left.
+	ReasonDeletionCompleted = "DeletionCompleted"
+)

@@ -16,6 +16,9 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion,
 		&NodeMaintenance{}, &NodeMaintenanceList{},
 		&Evacuation{}, &EvacuationList{},
+		&MachineDrainRule{}, &MachineDrainRuleList{},
+		&Cluster{}, &ClusterList{},
+		&Machine{}, &MachineList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

@@ -32,6 +32,22 @@ const (
 	// "wait-completed" waits for it. Values are compared without case; other
 	// values are ignored (machine-drain-rules).
 	DrainLabel = "cluster.x-k8s.io/drain"
+
+	// PreDrainHookAnnotationPrefix begins an annotation of a Machine that is a
+	// pre-drain hook; its value says whose (machine-deletion-process).
+	PreDrainHookAnnotationPrefix = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
+	// PreTerminateHookAnnotationPrefix begins an annotation of a Machine that is a
+	// pre-terminate hook; its value says whose (machine-deletion-process).
+	PreTerminateHookAnnotationPrefix = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
+	// ControlPlaneHookAnnotation is the pre-terminate hook of a KubeadmControlPlane.
+	ControlPlaneHookAnnotation = PreTerminateHookAnnotationPrefix + "/kcp-cleanup"
+	// ExcludeNodeDrainingAnnotation on a Machine leaves out its drain; any value.
+	ExcludeNodeDrainingAnnotation = "machine.cluster.x-k8s.io/exclude-node-draining"
+	// ExcludeWaitForNodeVolumeDetachAnnotation on a Machine leaves out the wait
+	// for its volumes; any value.
+	ExcludeWaitForNodeVolumeDetachAnnotation = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
+	// ControlPlaneLabel on a Machine says that it is one of the control plane; any value.
+	ControlPlaneLabel = "cluster.x-k8s.io/control-plane"
 )
 
 // Keys of Ebbtide itself.
@@ -65,4 +81,12 @@ const (
 	// SurgeReplacementAnnotation on a pod says that it got a low deletion cost in
 	// favour of a pod that goes back to its ReplicaSet: JSON, whose, and the cost before.
 	SurgeReplacementAnnotation = "ebbtide.dev/surge-replacement"
+
+	// MachineFinalizer holds a Machine until its deletion is through.
+	MachineFinalizer = "ebbtide.dev/machine"
+	// ClusterFinalizer holds a Cluster while it has Machines.
+	ClusterFinalizer = "ebbtide.dev/cluster"
+	// MachineDrainAnnotation on an Eviction says that it is made for a Machine:
+	// unlike those of an Evacuation it waits for the pod's evacuators.
+	MachineDrainAnnotation = "ebbtide.dev/machine-drain"
 )

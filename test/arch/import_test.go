@@ -24,22 +24,24 @@ var rooms = []room{
 	{"examples/*", 1},
 	{"internal/core", 1},
 	{"internal/kube", 2},
+	{"internal/eviction", 2},
 	{"internal/sandbox", 2},
-	{"internal/controller/*", 3},
-	{"internal/webhook", 3},
-	{"internal/agent", 3},
-	{"internal/cli", 3},
-	{"internal/dashboard", 3},
-	{"internal/crdrule", 4},
-	{"controlplane", 4},
-	{"cmd/*", 4},
-	{"test", 5},
+	{"internal/workload", 3},
+	{"internal/controller/*", 4},
+	{"internal/webhook", 4},
+	{"internal/agent", 4},
+	{"internal/cli", 4},
+	{"internal/dashboard", 4},
+	{"internal/crdrule", 5},
+	{"controlplane", 5},
+	{"cmd/*", 5},
+	{"test", 6},
 }
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
 	"event", "podclass", "drainrule", "drainplan", "budget", "blocker", "maintenance",
-	"evacuation", "daemonset", "surge", "drainlock", "lifecycle", "preflight", "validate", "view",
+	"evacuation", "daemonset", "surge", "drainlock", "nodedrain", "volume", "lifecycle", "preflight", "validate", "view",
 }
 
 // impure is what core does not import, because a decision is a total function of

@@ -18,6 +18,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=ebbtide.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("Blocker"):
 		return &apiv1alpha1.BlockerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):
+		return &apiv1alpha1.ClusterApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterControlPlane"):
+		return &apiv1alpha1.ClusterControlPlaneApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSpec"):
+		return &apiv1alpha1.ClusterSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
+		return &apiv1alpha1.ClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DrainPlanEntry"):
 		return &apiv1alpha1.DrainPlanEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Evacuation"):
@@ -28,8 +36,38 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.EvacuationStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Evacuator"):
 		return &apiv1alpha1.EvacuatorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LifecycleHook"):
+		return &apiv1alpha1.LifecycleHookApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LifecycleHooks"):
+		return &apiv1alpha1.LifecycleHooksApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalPodReference"):
 		return &apiv1alpha1.LocalPodReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Machine"):
+		return &apiv1alpha1.MachineApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineBootstrap"):
+		return &apiv1alpha1.MachineBootstrapApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDeletionSpec"):
+		return &apiv1alpha1.MachineDeletionSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDeletionStatus"):
+		return &apiv1alpha1.MachineDeletionStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDrainRule"):
+		return &apiv1alpha1.MachineDrainRuleApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDrainRuleDrain"):
+		return &apiv1alpha1.MachineDrainRuleDrainApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDrainRuleMachineSelector"):
+		return &apiv1alpha1.MachineDrainRuleMachineSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDrainRuleNodeSelector"):
+		return &apiv1alpha1.MachineDrainRuleNodeSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDrainRulePodSelector"):
+		return &apiv1alpha1.MachineDrainRulePodSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineDrainRuleSpec"):
+		return &apiv1alpha1.MachineDrainRuleSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineNodeReference"):
+		return &apiv1alpha1.MachineNodeReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineSpec"):
+		return &apiv1alpha1.MachineSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MachineStatus"):
+		return &apiv1alpha1.MachineStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"):
 		return &apiv1alpha1.NodeMaintenanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceNodeStatus"):
@@ -40,6 +78,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeMaintenanceStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeReference"):
 		return &apiv1alpha1.NodeReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReference"):
+		return &apiv1alpha1.ObjectReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
+		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):
 		return &apiv1alpha1.StageStatusApplyConfiguration{}
 

@@ -46,6 +46,64 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
 - name: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.Cluster
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ClusterSpec
+    - name: status
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ClusterStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ClusterControlPlane
+  map:
+    fields:
+    - name: externallyManaged
+      type:
+        scalar: boolean
+    - name: ref
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ClusterSpec
+  map:
+    fields:
+    - name: controlPlane
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ClusterControlPlane
+    - name: kubeconfigSecretRef
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.SecretKeyReference
+    - name: paused
+      type:
+        scalar: boolean
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ClusterStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: controlPlaneMachinesSeen
+      type:
+        scalar: boolean
+    - name: observedGeneration
+      type:
+        scalar: numeric
+- name: dev.ebbtide.ebbtide.api.v1alpha1.DrainBehavior
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
   map:
     fields:
@@ -142,6 +200,42 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: role
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHook
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: owner
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHooks
+  map:
+    fields:
+    - name: preCreate
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHook
+          elementRelationship: associative
+          keys:
+          - name
+    - name: preDrain
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHook
+          elementRelationship: associative
+          keys:
+          - name
+    - name: preTerminate
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHook
+          elementRelationship: associative
+          keys:
+          - name
 - name: dev.ebbtide.ebbtide.api.v1alpha1.LocalPodReference
   map:
     fields:
@@ -151,6 +245,200 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.Machine
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineSpec
+    - name: status
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineBootstrap
+  map:
+    fields:
+    - name: configRef
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDeletionSpec
+  map:
+    fields:
+    - name: nodeDeletionTimeoutSeconds
+      type:
+        scalar: numeric
+      default: 10
+    - name: nodeDrainTimeoutSeconds
+      type:
+        scalar: numeric
+    - name: nodeVolumeDetachTimeoutSeconds
+      type:
+        scalar: numeric
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDeletionStatus
+  map:
+    fields:
+    - name: bootstrapDeletionStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: infrastructureDeletionStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nodeDeletionStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: nodeDrainStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: preDrainHookWaitStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: preTerminateHookWaitStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: waitForNodeVolumeDetachStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRule
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleSpec
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleDrain
+  map:
+    fields:
+    - name: behavior
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainBehavior
+    - name: order
+      type:
+        scalar: numeric
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleMachineSelector
+  map:
+    fields:
+    - name: clusterSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: selector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    elementRelationship: atomic
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleNodeSelector
+  map:
+    fields:
+    - name: selector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    elementRelationship: atomic
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRulePodSelector
+  map:
+    fields:
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: selector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    elementRelationship: atomic
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleSpec
+  map:
+    fields:
+    - name: drain
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleDrain
+    - name: machines
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleMachineSelector
+          elementRelationship: atomic
+    - name: nodes
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRuleNodeSelector
+          elementRelationship: atomic
+    - name: pods
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDrainRulePodSelector
+          elementRelationship: atomic
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineNodeReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachinePhase
+  scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineSpec
+  map:
+    fields:
+    - name: bootstrap
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineBootstrap
+    - name: clusterName
+      type:
+        scalar: string
+    - name: deletion
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDeletionSpec
+    - name: infrastructureRef
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
+    - name: lifecycleHooks
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHooks
+    - name: providerID
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MachineStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: controlPlaneHookSeen
+      type:
+        scalar: boolean
+    - name: deletion
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDeletionStatus
+    - name: nodeRef
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineNodeReference
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: phase
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachinePhase
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenance
   map:
     fields:
@@ -264,8 +552,30 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.PodType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.SecretKeyReference
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: value
+    - name: name
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.StageStatus
   map:
     fields:
