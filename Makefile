@@ -14,7 +14,8 @@ FUZZTIME ?= 20s
 
 GOLANGCI_LINT  := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
-GENERATED      := api charts/ebbtide
+PROVIDER       := internal/sandbox/provider/api
+GENERATED      := api charts/ebbtide $(PROVIDER)
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
@@ -47,6 +48,7 @@ generate: ## Generate deep copies, apply configurations, CRDs and the ClusterRol
 	@for kind in nodemaintenances evacuations; do \
 		go run ./internal/crdrule internal/crdrule/$$kind.yaml charts/ebbtide/crds/ebbtide.dev_$$kind.yaml || exit 1; \
 	done
+	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... paths=./cmd/... output:rbac:dir=charts/ebbtide/templates
 
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted
