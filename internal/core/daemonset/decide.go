@@ -74,7 +74,7 @@ func pass(s Snapshot) Decision {
 
 // obstacle is why the pod does not leave now; empty if it does.
 func obstacle(s Snapshot) string {
-	if behaviour, _ := podclass.DrainLabel(s.Pod); behaviour != podclass.Drain {
+	if behavior, _ := podclass.DrainLabel(s.Pod); behavior != v1alpha1.DrainBehaviorDrain {
 		return fmt.Sprintf("Pod %s is left alone, as its label %s=%s asks.", s.Pod.Name, v1alpha1.DrainLabel, s.Pod.Labels[v1alpha1.DrainLabel])
 	}
 	if s.Node == nil {

@@ -16,7 +16,7 @@ import (
 //
 // Errors: what the node keeps away cannot be read.
 func Hold(pod *corev1.Pod, node *corev1.Node) (bool, error) {
-	if behaviour, _ := podclass.DrainLabel(pod); behaviour == podclass.Skip {
+	if behavior, _ := podclass.DrainLabel(pod); behavior == v1alpha1.DrainBehaviorSkip {
 		return false, nil
 	}
 	suppressed, err := maintenance.Suppressed(node)

@@ -8,7 +8,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
-	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // heldPod is a pod that something holds.
@@ -24,7 +23,7 @@ func (p *pass) count() {
 		for n := range s.pods {
 			pod := &s.pods[n]
 			pod.covered = s.target.set.CoversSubject(pod.Subject)
-			if pod.covered && pod.behaviour != podclass.Skip && pod.Depth() <= s.depth {
+			if pod.covered && pod.behavior != v1alpha1.DrainBehaviorSkip && pod.Depth() <= s.depth {
 				p.hold(s, pod, started)
 			}
 		}
@@ -66,7 +65,7 @@ func (p *pass) hold(s *site, pod *subject, started time.Time) {
 		Node:          s.node,
 		DrainStarted:  started,
 		Evacuation:    pod.evacuation,
-		WaitCompleted: pod.behaviour == podclass.WaitCompleted,
+		WaitCompleted: pod.behavior == v1alpha1.DrainBehaviorWaitCompleted,
 		Budgets:       p.snapshot.Budgets[pod.pod.Namespace],
 	}
 	if found, blocked := blocker.Of(facts); blocked {

@@ -50,7 +50,7 @@ func (p *pass) involved(s *site) []string {
 
 // targeted returns true if the pod is to leave the site now.
 func (s *site) targeted(pod *subject) bool {
-	return pod.covered && pod.behaviour == podclass.Drain && pod.Depth() <= s.depth
+	return pod.covered && pod.behavior == v1alpha1.DrainBehaviorDrain && pod.Depth() <= s.depth
 }
 
 // evacuate lists the pods that need an Evacuation of ours, those of the ruling

@@ -15,7 +15,7 @@ type subject struct {
 	drainplan.Subject
 	pod        *corev1.Pod
 	evacuation *v1alpha1.Evacuation
-	behaviour  podclass.Behaviour
+	behavior   v1alpha1.DrainBehavior
 	// covered is true if the target of the site covers the pod.
 	covered bool
 }
@@ -24,7 +24,7 @@ type subject struct {
 // pods that nobody removes, nor for those below its drainDepth: another intent
 // of the node may be removing these, but that is not this one's concern.
 func (s *subject) countedBy(i *intent) bool {
-	return s.behaviour != podclass.Skip && s.Depth() <= i.depth
+	return s.behavior != v1alpha1.DrainBehaviorSkip && s.Depth() <= i.depth
 }
 
 // classify reads the pods of all sites in Drain. Other pods are not looked at.
@@ -47,9 +47,9 @@ func (p *pass) classify() {
 func (p *pass) read(s *site, pod *corev1.Pod) subject {
 	one := subject{Subject: drainplan.SubjectOf(pod), pod: pod, evacuation: p.snapshot.Evacuations[pod.UID]}
 	if p.removable(s, &one) {
-		one.behaviour, _ = podclass.DrainLabel(pod)
+		one.behavior, _ = podclass.DrainLabel(pod)
 	} else {
-		one.behaviour = podclass.Skip
+		one.behavior = v1alpha1.DrainBehaviorSkip
 	}
 	return one
 }

@@ -76,17 +76,17 @@ func TestTerminal(t *testing.T) {
 func TestDrainLabel(t *testing.T) {
 	for name, test := range map[string]struct {
 		labels map[string]string
-		want   podclass.Behaviour
+		want   v1alpha1.DrainBehavior
 		says   []string
 	}{
-		"no label":               {nil, podclass.Drain, nil},
-		"skip":                   {map[string]string{v1alpha1.DrainLabel: "skip"}, podclass.Skip, nil},
-		"skip in capitals":       {map[string]string{v1alpha1.DrainLabel: "SKIP"}, podclass.Skip, nil},
-		"wait-completed":         {map[string]string{v1alpha1.DrainLabel: "wait-completed"}, podclass.WaitCompleted, nil},
-		"WaitCompleted":          {map[string]string{v1alpha1.DrainLabel: "WaitCompleted"}, podclass.WaitCompleted, nil},
-		"another value":          {map[string]string{v1alpha1.DrainLabel: "later"}, podclass.Drain, []string{`label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`}},
-		"an empty value":         {map[string]string{v1alpha1.DrainLabel: ""}, podclass.Drain, []string{`label cluster.x-k8s.io/drain: "" is ignored, use "skip" or "wait-completed"`}},
-		"somebody else's labels": {map[string]string{"app": "skip"}, podclass.Drain, nil},
+		"no label":               {nil, v1alpha1.DrainBehaviorDrain, nil},
+		"skip":                   {map[string]string{v1alpha1.DrainLabel: "skip"}, v1alpha1.DrainBehaviorSkip, nil},
+		"skip in capitals":       {map[string]string{v1alpha1.DrainLabel: "SKIP"}, v1alpha1.DrainBehaviorSkip, nil},
+		"wait-completed":         {map[string]string{v1alpha1.DrainLabel: "wait-completed"}, v1alpha1.DrainBehaviorWaitCompleted, nil},
+		"WaitCompleted":          {map[string]string{v1alpha1.DrainLabel: "WaitCompleted"}, v1alpha1.DrainBehaviorWaitCompleted, nil},
+		"another value":          {map[string]string{v1alpha1.DrainLabel: "later"}, v1alpha1.DrainBehaviorDrain, []string{`label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`}},
+		"an empty value":         {map[string]string{v1alpha1.DrainLabel: ""}, v1alpha1.DrainBehaviorDrain, []string{`label cluster.x-k8s.io/drain: "" is ignored, use "skip" or "wait-completed"`}},
+		"somebody else's labels": {map[string]string{"app": "skip"}, v1alpha1.DrainBehaviorDrain, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, problems := podclass.DrainLabel(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: test.labels}})

@@ -9,33 +9,21 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Behaviour is how a drain treats a pod (machine-drain-rules).
-type Behaviour string
-
-const (
-	// Drain evacuates the pod and waits until it is gone; the default.
-	Drain Behaviour = "Drain"
-	// Skip retains the pod: it is neither evacuated nor waited for.
-	Skip Behaviour = "Skip"
-	// WaitCompleted waits until the pod has finished by itself.
-	WaitCompleted Behaviour = "WaitCompleted"
-)
-
 // DrainLabel returns what the drain label of a pod asks for, Drain if it has
 // none. Values are compared without case; another value is left out and
 // reported.
-func DrainLabel(pod *corev1.Pod) (Behaviour, []Problem) {
+func DrainLabel(pod *corev1.Pod) (v1alpha1.DrainBehavior, []Problem) {
 	value, set := pod.Labels[v1alpha1.DrainLabel]
 	if !set {
-		return Drain, nil
+		return v1alpha1.DrainBehaviorDrain, nil
 	}
 	switch strings.ToLower(value) {
 	case "skip":
-		return Skip, nil
+		return v1alpha1.DrainBehaviorSkip, nil
 	case "wait-completed", "waitcompleted":
-		return WaitCompleted, nil
+		return v1alpha1.DrainBehaviorWaitCompleted, nil
 	}
-	return Drain, []Problem{{
+	return v1alpha1.DrainBehaviorDrain, []Problem{{
 		Key:     v1alpha1.DrainLabel,
 		Message: fmt.Sprintf(`label %s: %q is ignored, use "skip" or "wait-completed"`, v1alpha1.DrainLabel, value),
 	}}

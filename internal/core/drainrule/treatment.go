@@ -1,0 +1,131 @@
+package drainrule
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Treatment is how a drain treats a pod.
+type Treatment struct {
+	// Behavior means nothing if there is a Cause.
+	Behavior v1alpha1.DrainBehavior
+	// Order is when the pod is evicted; 0 unless Behavior is Drain.
+	Order int32
+	// Reason is what decided, such as "MachineDrainRule portworx"; empty if
+	// nothing did and the default applies.
+	Reason string
+	// Cause is why nobody knows how to treat the pod, and what would help. The
+	// pod then waits: it is neither evicted nor skipped, and holds no order.
+	Cause string
+	// Culprit is what the Cause is about, as kind/namespace/name.
+	Culprit string
+	// Problems are labels that are ignored.
+	Problems []podclass.Problem
+}
+
+// Facts is what rules ask about beside the pod. What has no entry and no error
+// is known not to exist.
+type Facts struct {
+	// Namespaces are the labels of namespaces, by name.
+	Namespaces map[string]map[string]string
+	// NamespaceError is why namespaces could not be read.
+	NamespaceError string
+	// DaemonSets are the UIDs of the DaemonSets that exist.
+	DaemonSets map[types.NamespacedName]types.UID
+	// DaemonSetError is why DaemonSets could not be read.
+	DaemonSetError string
+}
+
+// What decides besides rules.
+const (
+	byLabel     = "label " + v1alpha1.DrainLabel
+	byDaemonSet = "DaemonSet"
+	asStatic    = "static pod"
+)
+
+// Of returns how the drain of a Machine treats a pod. Pods of a DaemonSet and
+// static pods are skipped: they would come back. A pod that has finished does
+// not, and neither does one whose DaemonSet is gone.
+func (r Rules) Of(pod *corev1.Pod, facts Facts) Treatment {
+	switch podclass.Type(pod) {
+	case v1alpha1.PodTypeStatic:
+		return Treatment{Behavior: v1alpha1.DrainBehaviorSkip, Reason: asStatic}
+	case v1alpha1.PodTypeDaemonSet:
+		if !podclass.Terminal(pod) {
+			return r.ofDaemonSet(pod, facts)
+		}
+	}
+	return r.Ask(pod, facts)
+}
+
+func (r Rules) ofDaemonSet(pod *corev1.Pod, facts Facts) Treatment {
+	owner := podclass.Owner(pod)
+	uid, exists := facts.DaemonSets[types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}]
+	if exists && uid == owner.UID {
+		return Treatment{Behavior: v1alpha1.DrainBehaviorSkip, Reason: byDaemonSet}
+	}
+	asked := r.Ask(pod, facts)
+	skipped := asked.Cause == "" && asked.Behavior == v1alpha1.DrainBehaviorSkip
+	if exists || skipped || facts.DaemonSetError == "" {
+		return asked
+	}
+	return Treatment{
+		Culprit: fmt.Sprintf("DaemonSet/%s/%s", pod.Namespace, owner.Name),
+		Cause: fmt.Sprintf("DaemonSet %s/%s, the owner of the pod, could not be read: %s. It is tried again; until then only label %s=skip on the pod decides.",
+			pod.Namespace, owner.Name, facts.DaemonSetError, v1alpha1.DrainLabel),
+		Problems: asked.Problems,
+	}
+}
+
+// Ask returns how a drain treats a pod of any type: as its label says, else as
+// the first rule says that is meant for it, else by evicting it in order 0.
+func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
+	behavior, problems := podclass.DrainLabel(pod)
+	if behavior != v1alpha1.DrainBehaviorDrain {
+		return Treatment{Behavior: behavior, Reason: byLabel}
+	}
+	treatment := Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
+	for n := range r.candidates {
+		candidate := &r.candidates[n]
+		if a := candidate.meant(pod, &facts); !a.no {
+			treatment = candidate.treat(a.doubt)
+			break
+		}
+	}
+	treatment.Problems = problems
+	return treatment
+}
+
+// treat is the rule's treatment of a pod that it is meant for, or may be.
+func (c *candidate) treat(doubt string) Treatment {
+	if doubt == "" {
+		return c.treatment
+	}
+	return Treatment{
+		Culprit: "MachineDrainRule/" + c.name,
+		Cause:   fmt.Sprintf("MachineDrainRule %s may be meant for the pod, but %s", c.name, doubt),
+	}
+}
+
+func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
+	treatment := Treatment{Behavior: r.Spec.Drain.Behavior, Reason: "MachineDrainRule " + r.Name}
+	switch treatment.Behavior {
+	case v1alpha1.DrainBehaviorDrain:
+		if r.Spec.Drain.Order != nil {
+			treatment.Order = *r.Spec.Drain.Order
+		}
+	case v1alpha1.DrainBehaviorSkip, v1alpha1.DrainBehaviorWaitCompleted:
+	default:
+		return Treatment{
+			Culprit: fmt.Sprintf("MachineDrainRule/%s/%s", r.Namespace, r.Name),
+			Cause: fmt.Sprintf("MachineDrainRule %s/%s is meant for the pod, but spec.drain.behavior %q is not known. Correct or delete the rule.",
+				r.Namespace, r.Name, r.Spec.Drain.Behavior),
+		}
+	}
+	return treatment
+}
