@@ -3,22 +3,43 @@ package kube
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CacheOptions is what the manager keeps in memory: pods, nodes and workloads
+// CacheOptions is what the manager keeps in memory of any cluster: objects
 // stripped to what a decision reads, and nothing with its managed fields. What a
 // decision reads must survive StripPod, StripNode and their like.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:        {Transform: transform(StripPod)},
-			&corev1.Node{}:       {Transform: transform(StripNode)},
-			&appsv1.Deployment{}: {Transform: transform(StripDeployment)},
-			&appsv1.ReplicaSet{}: {Transform: transform(StripReplicaSet)},
+			&corev1.Pod{}:                   {Transform: transform(StripPod)},
+			&corev1.Node{}:                  {Transform: transform(StripNode)},
+			&corev1.Namespace{}:             {Transform: transform(StripNamespace)},
+			&corev1.PersistentVolumeClaim{}: {Transform: transform(StripClaim)},
+			&corev1.PersistentVolume{}:      {Transform: transform(StripVolume)},
+			&storagev1.VolumeAttachment{}:   {Transform: transform(StripAttachment)},
+			&appsv1.DaemonSet{}:             {Transform: transform(StripDaemonSet)},
+			&appsv1.Deployment{}:            {Transform: transform(StripDeployment)},
+			&appsv1.ReplicaSet{}:            {Transform: transform(StripReplicaSet)},
 		},
+	}
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumeclaims;persistentvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch
+
+// WorkloadKinds are the kinds that the deletion of Machines reads of the cluster
+// that their nodes are in. Its cache needs these and no others.
+func WorkloadKinds() []client.Object {
+	return []client.Object{
+		&corev1.Node{}, &corev1.Pod{}, &corev1.Namespace{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{},
+		&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.VolumeAttachment{},
 	}
 }
 

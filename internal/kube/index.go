@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,26 +25,73 @@ const (
 	// PodSurgeField finds the pods that carry an annotation of the surge
 	// evacuator, by "true".
 	PodSurgeField = "ebbtide.dev/surging"
+
+	// NodeProviderField finds the nodes of a provider ID.
+	NodeProviderField = "spec.providerID"
+	// AttachmentNodeField finds the VolumeAttachments of a node.
+	AttachmentNodeField = "spec.nodeName"
+	// VolumeHandleField finds the PersistentVolumes of a CSI volume, by VolumeHandle.
+	VolumeHandleField = "spec.csi.volumeHandle"
+
+	// MachineClusterField finds the Machines of a Cluster of their namespace.
+	MachineClusterField = "spec.clusterName"
+	// MachineProviderField finds the Machines of a provider ID.
+	MachineProviderField = "spec.providerID"
+	// MachineNodeField finds the Machines whose Node has a name.
+	MachineNodeField = "status.nodeRef.name"
+	// MachineRefField finds the Machines that name an object of their namespace as
+	// their infrastructure or bootstrap config, by RefKey.
+	MachineRefField = "ebbtide.dev/ref"
+	// ClusterRefField finds the Clusters that name an object of their namespace as
+	// their control plane, by RefKey.
+	ClusterRefField = "ebbtide.dev/control-plane-ref"
 )
+
+// index is one field index of a kind.
+type index struct {
+	object  client.Object
+	field   string
+	extract client.IndexerFunc
+}
 
 // IndexFields adds the field indexes that the shells read by. Call it before
 // the cache starts.
 //
 // Errors: an index exists already, or the cache cannot be set up.
 func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, index := range []struct {
-		object  client.Object
-		field   string
-		extract client.IndexerFunc
-	}{
-		{&corev1.Pod{}, PodNodeField, PodNode},
+	if err := IndexWorkload(ctx, indexer); err != nil {
+		return err
+	}
+	return addIndexes(ctx, indexer, []index{
 		{&corev1.Pod{}, PodHeldNodeField, PodHeldNode},
 		{&corev1.Pod{}, OwnerField, Owner},
 		{&corev1.Pod{}, PodSurgeField, PodSurge},
 		{&appsv1.ReplicaSet{}, OwnerField, Owner},
-	} {
-		if err := indexer.IndexField(ctx, index.object, index.field, index.extract); err != nil {
-			return fmt.Errorf("index %T by %s: %w", index.object, index.field, err)
+		{&v1alpha1.Machine{}, MachineClusterField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ClusterName })},
+		{&v1alpha1.Machine{}, MachineProviderField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ProviderID })},
+		{&v1alpha1.Machine{}, MachineNodeField, ofMachine(machineNode)},
+		{&v1alpha1.Machine{}, MachineRefField, MachineRefs},
+		{&v1alpha1.Cluster{}, ClusterRefField, ClusterRef},
+	})
+}
+
+// IndexWorkload adds the field indexes of WorkloadKinds only. Call it before the
+// cache starts.
+//
+// Errors: an index exists already, or the cache cannot be set up.
+func IndexWorkload(ctx context.Context, indexer client.FieldIndexer) error {
+	return addIndexes(ctx, indexer, []index{
+		{&corev1.Pod{}, PodNodeField, PodNode},
+		{&corev1.Node{}, NodeProviderField, NodeProvider},
+		{&storagev1.VolumeAttachment{}, AttachmentNodeField, AttachmentNode},
+		{&corev1.PersistentVolume{}, VolumeHandleField, VolumeHandles},
+	})
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []index) error {
+	for _, one := range indexes {
+		if err := indexer.IndexField(ctx, one.object, one.field, one.extract); err != nil {
+			return fmt.Errorf("index %T by %s: %w", one.object, one.field, err)
 		}
 	}
 	return nil

@@ -37,6 +37,14 @@ func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) 
 	return c.Patch(ctx, changed, Change(node))
 }
 
+// MakeUnschedulable keeps new pods off a node under the resource version that it
+// was read at, and leaves the ledger of maintenances alone.
+func MakeUnschedulable(ctx context.Context, c client.Client, node *corev1.Node) error {
+	changed := node.DeepCopy()
+	changed.Spec.Unschedulable = true
+	return c.Patch(ctx, changed, Change(node))
+}
+
 // annotate sets an annotation; an empty value removes it.
 func annotate(node *corev1.Node, key, value string) {
 	if value == "" {

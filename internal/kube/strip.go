@@ -29,11 +29,13 @@ var keptNodeConditions = []corev1.NodeConditionType{
 
 // StripPod returns what decisions read of a pod: who it is, whose it is, where
 // it runs, how important it is, what it tolerates, what holds it back from its
-// node, and whether it is ready, done or on its way out. The result shares maps and slices with the argument.
+// node, which volumes may be attached for it, and whether it is ready, done or on
+// its way out. The result shares maps and slices with the argument.
 func StripPod(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: stripMeta(&pod.ObjectMeta),
 		Spec: corev1.PodSpec{
+			Volumes:                       attachable(pod.Spec.Volumes),
 			NodeName:                      pod.Spec.NodeName,
 			Priority:                      pod.Spec.Priority,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
@@ -48,17 +50,22 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// StripNode returns what decisions read of a node: its identity and labels, its
-// cordon with the ledger, its taints, and whether it is ready or announces a
-// maintenance. The result shares maps and slices with the argument.
+// StripNode returns what decisions read of a node: its identity and labels, by
+// what its provider knows it, its cordon with the ledger, its taints, which
+// volumes are attached, and whether it is ready or announces a maintenance. The
+// result shares maps and slices with the argument.
 func StripNode(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: stripMeta(&node.ObjectMeta),
 		Spec: corev1.NodeSpec{
+			ProviderID:    node.Spec.ProviderID,
 			Unschedulable: node.Spec.Unschedulable,
 			Taints:        node.Spec.Taints,
 		},
-		Status: corev1.NodeStatus{Conditions: nodeConditions(node.Status.Conditions)},
+		Status: corev1.NodeStatus{
+			Conditions:      nodeConditions(node.Status.Conditions),
+			VolumesAttached: node.Status.VolumesAttached,
+		},
 	}
 }
 

@@ -39,6 +39,11 @@ func TestStripPodKeepsWhatDecisionsRead(t *testing.T) {
 			Finalizers: []string{"example.com/keep"},
 		},
 		Spec: corev1.PodSpec{
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+				}},
+			},
 			NodeName: "node-one", Priority: &priority, TerminationGracePeriodSeconds: &grace,
 			Tolerations: []corev1.Toleration{{
 				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
@@ -74,8 +79,10 @@ func TestStripNodeKeepsWhatDecisionsRead(t *testing.T) {
 			Taints: []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}},
 		},
 		Status: corev1.NodeStatus{
-			Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
-			Images:   []corev1.ContainerImage{{Names: []string{"shop:1"}}},
+			Capacity:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8")},
+			VolumesAttached: []corev1.AttachedVolume{{Name: "kubernetes.io/csi/disk.example^one", DevicePath: "/dev/one"}},
+			VolumesInUse:    []corev1.UniqueVolumeName{"kubernetes.io/csi/disk.example^one"},
+			Images:          []corev1.ContainerImage{{Names: []string{"shop:1"}}},
 			Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: birth},
@@ -91,10 +98,11 @@ func TestStripNodeKeepsWhatDecisionsRead(t *testing.T) {
 			Annotations: map[string]string{"ebbtide.dev/cordon": `{"holders":["a"]}`},
 		},
 		Spec: corev1.NodeSpec{
-			Unschedulable: true,
-			Taints:        []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}},
+			ProviderID: "cloud:///1", Unschedulable: true,
+			Taints: []corev1.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}},
 		},
 		Status: corev1.NodeStatus{
+			VolumesAttached: []corev1.AttachedVolume{{Name: "kubernetes.io/csi/disk.example^one", DevicePath: "/dev/one"}},
 			Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: birth},
 				{Type: "DrainInProgress", Status: corev1.ConditionTrue, Reason: "EbbtideNodeMaintenance"},
@@ -176,7 +184,12 @@ func fullPod(number int) *corev1.Pod {
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)}},
 		},
 		Spec: corev1.PodSpec{
-			Volumes:                       []corev1.Volume{{Name: "token"}},
+			Volumes: []corev1.Volume{
+				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(420))}}},
+				{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+				}},
+			},
 			Containers:                    []corev1.Container{{Name: "shop", Image: "registry.example/shop:1"}},
 			TerminationGracePeriodSeconds: &grace,
 			NodeName:                      "node-one",

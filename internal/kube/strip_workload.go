@@ -34,6 +34,19 @@ func StripReplicaSet(r *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	}
 }
 
+// StripDaemonSet returns what decisions read of a DaemonSet: who it is.
+func StripDaemonSet(d *appsv1.DaemonSet) *appsv1.DaemonSet {
+	return &appsv1.DaemonSet{ObjectMeta: identity(&d.ObjectMeta)}
+}
+
+// StripNamespace returns what decisions read of a namespace: who it is, and its
+// labels.
+func StripNamespace(namespace *corev1.Namespace) *corev1.Namespace {
+	meta := identity(&namespace.ObjectMeta)
+	meta.Labels = namespace.Labels
+	return &corev1.Namespace{ObjectMeta: meta}
+}
+
 // claims are the volumes that outlive a pod.
 func claims(volumes []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume

@@ -59,7 +59,7 @@ func NewServer(t *testing.T, objects ...client.Object) *Server {
 		t.Fatalf("build the scheme: %v", err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{})
+		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{}, &v1alpha1.Cluster{}, &v1alpha1.Machine{})
 	for _, object := range objects {
 		builder.WithObjects(object.DeepCopyObject().(client.Object))
 	}

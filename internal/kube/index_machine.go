@@ -1,0 +1,94 @@
+package kube
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// NodeProvider extracts NodeProviderField; a node without one is in no index.
+func NodeProvider(object client.Object) []string {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	return unlessEmpty(node.Spec.ProviderID)
+}
+
+// AttachmentNode extracts AttachmentNodeField.
+func AttachmentNode(object client.Object) []string {
+	attachment, ok := object.(*storagev1.VolumeAttachment)
+	if !ok {
+		return nil
+	}
+	return unlessEmpty(attachment.Spec.NodeName)
+}
+
+// VolumeHandles extracts VolumeHandleField; a volume that is not of CSI is in no index.
+func VolumeHandles(object client.Object) []string {
+	volume, ok := object.(*corev1.PersistentVolume)
+	if !ok || volume.Spec.CSI == nil {
+		return nil
+	}
+	return []string{VolumeHandle(volume.Spec.CSI.Driver, volume.Spec.CSI.VolumeHandle)}
+}
+
+// VolumeHandle identifies a CSI volume as the names of attached volumes do.
+func VolumeHandle(driver, handle string) string { return driver + "^" + handle }
+
+// ofMachine extracts one text of a Machine.
+func ofMachine(text func(*v1alpha1.Machine) string) client.IndexerFunc {
+	return func(object client.Object) []string {
+		machine, ok := object.(*v1alpha1.Machine)
+		if !ok {
+			return nil
+		}
+		return unlessEmpty(text(machine))
+	}
+}
+
+func machineNode(machine *v1alpha1.Machine) string {
+	if machine.Status.NodeRef == nil {
+		return ""
+	}
+	return machine.Status.NodeRef.Name
+}
+
+// MachineRefs extracts MachineRefField.
+func MachineRefs(object client.Object) []string {
+	machine, ok := object.(*v1alpha1.Machine)
+	if !ok {
+		return nil
+	}
+	keys := []string{refKey(machine.Spec.InfrastructureRef)}
+	if config := machine.Spec.Bootstrap.ConfigRef; config != nil {
+		keys = append(keys, refKey(*config))
+	}
+	return keys
+}
+
+// ClusterRef extracts ClusterRefField.
+func ClusterRef(object client.Object) []string {
+	cluster, ok := object.(*v1alpha1.Cluster)
+	if !ok || cluster.Spec.ControlPlane.Ref == nil {
+		return nil
+	}
+	return []string{refKey(*cluster.Spec.ControlPlane.Ref)}
+}
+
+func refKey(ref v1alpha1.ObjectReference) string {
+	return RefKey(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name)
+}
+
+// RefKey identifies an object of a namespace, whatever version it is read in.
+func RefKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
+
+func unlessEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
