@@ -14,11 +14,11 @@ import (
 )
 
 // act does what was decided, and returns when to look again; 0 is never.
-func (r *reconciler) act(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
+func (r *reconciler) act(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
 	if decision.Evict {
 		return r.evict(ctx, seen, decision)
 	}
-	r.wake(r.room.forget(client.ObjectKeyFromObject(seen.Evacuation))...)
+	r.room.Forget(client.ObjectKeyFromObject(seen.Evacuation))
 	if err := r.cleanUp(ctx, seen.Evacuation, decision); err != nil {
 		return 0, err
 	}
@@ -29,31 +29,19 @@ func (r *reconciler) act(ctx context.Context, seen *observed, decision core.Deci
 }
 
 // evict asks the API server once, if the pod's budget has a turn for it.
-func (r *reconciler) evict(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
-	key := client.ObjectKeyFromObject(seen.Evacuation)
-	mayTry, wait, next := r.room.enter(visit{key: key, born: seen.Pod.CreationTimestamp.Time, budget: seen.budget}, r.clock.Now())
-	r.wake(next...)
-	if !mayTry {
-		return wait, nil
+func (r *reconciler) evict(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
+	answer, err := r.room.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, nil)
+	if err != nil || answer.Outcome == nil {
+		return answer.Again, err
 	}
-	slow := r.clock.AfterFunc(slowTry, func() { r.wake(r.room.slow(key)...) })
-	answer := r.evictor.Evict(ctx, seen.Pod, nil)
-	slow.Stop()
-	if err := ctx.Err(); err != nil {
-		return 0, fmt.Errorf("evict pod %s: %w", seen.Pod.Name, err)
-	}
-	outcome := core.Classify(answer)
-	r.metrics.evictions.WithLabelValues(string(outcome.Result)).Inc()
-	r.wake(r.room.leave(key, outcome, r.clock.Now())...)
-
 	logger := log.FromContext(ctx).WithValues("pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName)
-	if outcome.Result == core.Evicted {
+	if answer.Outcome.Result == core.Evicted {
 		logger.Info("Evicted a pod")
 		r.emit(decision.Events...)
 	} else {
-		logger.V(1).Info("The eviction of a pod was refused", "result", outcome.Result, "message", outcome.Message)
+		logger.V(1).Info("The eviction of a pod was refused", "result", answer.Outcome.Result, "message", answer.Outcome.Message)
 	}
-	return r.room.wait(key, r.clock.Now()), nil
+	return answer.Again, nil
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch;delete

@@ -14,8 +14,6 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +25,7 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -40,22 +39,16 @@ type Options struct {
 
 const defaultWorkers = 32
 
-// evictor asks the API server once to evict a pod and returns its answer.
-type evictor interface {
-	Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status
-}
-
 type reconciler struct {
 	// client reads from the cache, live from the API server.
-	client  client.Client
-	live    client.Reader
-	evictor evictor
+	client client.Client
+	live   client.Reader
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
-	clock   clock.WithDelayedExecution
+	clock   clock.PassiveClock
 	surge   surge.Mode
 	metrics *metrics
-	room    *room
+	room    *eviction.Room
 	// wake has evacuations reconciled at once, before all others.
 	wake func(...types.NamespacedName)
 	// known are the evacuations whose pods the cache has shown.
@@ -73,10 +66,15 @@ func Add(mgr manager.Manager, options Options) error {
 		return err
 	}
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), evictor: evictor,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
-		surge: options.Surge, metrics: newMetrics(crmetrics.Registry), room: newRoom(rand.Float64),
+		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}
+	r.room = eviction.NewRoom(eviction.RoomOptions{
+		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64,
+		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
+		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },
+	})
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
 	}
@@ -86,7 +84,7 @@ func Add(mgr manager.Manager, options Options) error {
 
 // Reconcile takes one evacuation one step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	defer func() { r.wake(r.room.yield(request.NamespacedName, r.clock.Now())...) }()
+	defer r.room.Yield(request.NamespacedName)
 	seen, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
@@ -95,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	decision := core.Decide(seen.Snapshot)
+	decision := core.Decide(*seen)
 	if goOn, err := r.record(ctx, seen, decision); err != nil || !goOn {
 		return reconcile.Result{}, kube.WithoutStale(ctx, err)
 	}
@@ -109,7 +107,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // forget drops everything that is remembered of an evacuation that is gone.
 func (r *reconciler) forget(key types.NamespacedName) {
-	r.wake(r.room.forget(key)...)
+	r.room.Forget(key)
 	r.metrics.gone(key)
 	r.known.Delete(key)
 }

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/eviction"
 )
 
 // webPod is a pod of the application web; a lower number is older.
@@ -83,21 +84,21 @@ func TestRefusalsAreToldInTheServersWords(t *testing.T) {
 		reason  v1alpha1.BlockerType
 		message string
 	}{
-		"budget":  {overBudget(exhausted), settle, v1alpha1.BlockerPDBExhausted, exhausted},
-		"webhook": {answered(403, denial), settle, v1alpha1.BlockerWebhookDenied, denial},
-		"several": {answered(500, several), settle, v1alpha1.BlockerMultiplePDBs, several},
+		"budget":  {overBudget(exhausted), eviction.ReportAfter, v1alpha1.BlockerPDBExhausted, exhausted},
+		"webhook": {answered(403, denial), eviction.ReportAfter, v1alpha1.BlockerWebhookDenied, denial},
+		"several": {answered(500, several), eviction.ReportAfter, v1alpha1.BlockerMultiplePDBs, several},
 		"namespace": {
 			answered(403, "it is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}),
-			settle, v1alpha1.BlockerNamespaceTerminating, "it is being terminated",
+			eviction.ReportAfter, v1alpha1.BlockerNamespaceTerminating, "it is being terminated",
 		},
 		"network": {
 			metav1.Status{Status: metav1.StatusFailure, Message: "connection refused"},
-			settle, v1alpha1.BlockerEvictionError, "The API server did not answer: connection refused",
+			eviction.ReportAfter, v1alpha1.BlockerEvictionError, "The API server did not answer: connection refused",
 		},
 		"throttling that does not end":  {answered(429, "slow down"), 10 * time.Second, v1alpha1.BlockerEvictionError, "slow down"},
 		"contention that does not end":  {answered(409, "try again"), 10 * time.Second, v1alpha1.BlockerEvictionError, "try again"},
 		"a timeout that does not end":   {answered(504, "Timeout: conflicts"), 10 * time.Second, v1alpha1.BlockerEvictionError, "Timeout: conflicts"},
-		"an answer that nobody foresaw": {answered(418, "I'm a teapot"), settle, v1alpha1.BlockerEvictionError, "I'm a teapot"},
+		"an answer that nobody foresaw": {answered(418, "I'm a teapot"), eviction.ReportAfter, v1alpha1.BlockerEvictionError, "I'm a teapot"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +294,7 @@ func TestReportsAreRare(t *testing.T) {
 	s.answers[pod.Name] = overBudget("The disruption budget web needs 3 healthy pods and has 2 currently")
 	s.budgetEvent(webBudget(0), webBudget(1))
 	s.calm()
-	s.pass(settle)
+	s.pass(eviction.ReportAfter)
 	if e := s.evacuation(pod); !strings.Contains(e.Status.Message, "has 2 currently") {
 		t.Errorf("message = %q, want the new words", e.Status.Message)
 	}
@@ -312,7 +313,7 @@ func TestAKilledControllerContinues(t *testing.T) {
 		s.api.KillAfter(killAfter)
 		play := func() {
 			_ = s.settle() // A killed controller fails; what matters is how it ends.
-			s.clock.Step(settle)
+			s.clock.Step(eviction.ReportAfter)
 			s.queue = append(s.queue, client.ObjectKeyFromObject(asked(held)))
 			_ = s.settle()
 			s.clock.Step(time.Hour)

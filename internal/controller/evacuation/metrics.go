@@ -14,7 +14,6 @@ import (
 // metrics are what the controller shows to Prometheus. No label holds the name
 // of an object.
 type metrics struct {
-	evictions   *prometheus.CounterVec
 	evacuations *prometheus.GaugeVec
 
 	mu sync.Mutex
@@ -30,10 +29,6 @@ type count struct {
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	return &metrics{
-		evictions: kube.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ebbtide_evictions_total",
-			Help: "Requests to evict a pod, by what the API server answered.",
-		}, []string{"result"})),
 		evacuations: kube.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_evacuations",
 			Help: "Evacuations, by the class of their active evacuator, where it is a built-in one, and by where they stand.",

@@ -5,32 +5,23 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// observed is what one reconciliation reads.
-type observed struct {
-	core.Snapshot
-	// budget is the one that protects the pod; empty unless it is exactly one.
-	budget types.NamespacedName
-}
-
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 
-// observe reads the evacuation, its pod and the pod's budget; nil if there is no
+// observe reads the evacuation and its pod; nil if there is no
 // such evacuation any more.
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*observed, error) {
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*core.Snapshot, error) {
 	e := &v1alpha1.Evacuation{}
 	if err := r.client.Get(ctx, key, e); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -38,7 +29,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 		}
 		return nil, fmt.Errorf("get the evacuation: %w", err)
 	}
-	seen := &observed{Snapshot: core.Snapshot{Now: r.clock.Now(), Evacuation: e}}
+	seen := &core.Snapshot{Now: r.clock.Now(), Evacuation: e}
 	var err error
 	if seen.Pod, err = r.pod(ctx, e); err != nil {
 		return nil, err
@@ -46,16 +37,12 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 	if seen.Pod == nil {
 		return seen, nil
 	}
-	if err := r.registered(ctx, seen); err != nil {
-		return nil, err
-	}
-	seen.budget, err = r.budget(ctx, seen.Pod)
-	return seen, err
+	return seen, r.registered(ctx, seen)
 }
 
 // registered finds the evacuators that are registered for the pod, unless one of
 // them has begun.
-func (r *reconciler) registered(ctx context.Context, seen *observed) error {
+func (r *reconciler) registered(ctx context.Context, seen *core.Snapshot) error {
 	if seen.Evacuation.Status.ActiveEvacuatorClass != "" {
 		return nil
 	}
@@ -92,23 +79,4 @@ func (r *reconciler) pod(ctx context.Context, e *v1alpha1.Evacuation) (*corev1.P
 		return nil, fmt.Errorf("ask for the pod: %w", err)
 	}
 	return pod, nil
-}
-
-// budget finds the budget that protects the pod. A pod under several is refused
-// whatever they allow, so that none of them is worth waiting for.
-func (r *reconciler) budget(ctx context.Context, pod *corev1.Pod) (types.NamespacedName, error) {
-	list := &policyv1.PodDisruptionBudgetList{}
-	// The list is only read, and it is read for every try of every pod.
-	if err := r.client.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return types.NamespacedName{}, fmt.Errorf("list pod disruption budgets: %w", err)
-	}
-	budgets := make([]*policyv1.PodDisruptionBudget, len(list.Items))
-	for i := range list.Items {
-		budgets[i] = &list.Items[i]
-	}
-	applying := budget.Applying(pod, budgets)
-	if len(applying) != 1 {
-		return types.NamespacedName{}, nil
-	}
-	return client.ObjectKeyFromObject(applying[0]), nil
 }

@@ -16,7 +16,7 @@ import (
 
 // record writes what has to be in the API before anything else happens. It
 // reports whether to go on: after a change of the spec everything is decided anew.
-func (r *reconciler) record(ctx context.Context, seen *observed, decision core.Decision) (goOn bool, err error) {
+func (r *reconciler) record(ctx context.Context, seen *core.Snapshot, decision core.Decision) (goOn bool, err error) {
 	if decision.Evacuators != nil {
 		changed := seen.Evacuation.DeepCopy()
 		core.Complete(changed, seen.Pod, decision.Evacuators)
@@ -38,10 +38,10 @@ func (r *reconciler) record(ctx context.Context, seen *observed, decision core.D
 
 // report tells where the evacuation stands and of refusals that have lasted. It
 // returns when the next report is due; 0 is never.
-func (r *reconciler) report(ctx context.Context, seen *observed, decision core.Decision) (time.Duration, error) {
+func (r *reconciler) report(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Evacuation)
 	r.metrics.counts(key, seen.Evacuation.Status.ActiveEvacuatorClass, decision.State)
-	refusal, due := r.room.unreported(key, seen.Evacuation.Status)
+	refusal, due := r.room.Unreported(key, seen.Evacuation.Status)
 	if refusal == nil {
 		return 0, nil
 	}
@@ -52,6 +52,6 @@ func (r *reconciler) report(ctx context.Context, seen *observed, decision core.D
 	if _, err := kube.WriteEvacuationStatus(ctx, r.client, seen.Evacuation, core.Refuse(seen.Evacuation.Status, *refusal, now)); err != nil {
 		return 0, err
 	}
-	r.room.wrote(key, *refusal, now)
+	r.room.Wrote(key, *refusal, now)
 	return 0, nil
 }

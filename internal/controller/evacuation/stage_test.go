@@ -18,8 +18,11 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/test/fault"
 )
+
+var dawn = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 
 // stage is a small cluster on which reconciliations are stepped by hand. What
 // asks to be reconciled is queued; time moves only when it is told to.
@@ -57,10 +60,13 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 func (s *stage) restart() {
 	s.api.Revive()
 	s.reconciler = &reconciler{
-		client: s.api.Manager, live: s.api.Manager, evictor: s, emit: s.api.Emit, clock: s.clock,
-		metrics: newMetrics(prometheus.NewRegistry()), room: newRoom(noJitter),
-		wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
+		client: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, clock: s.clock,
+		metrics: newMetrics(prometheus.NewRegistry()),
 	}
+	s.reconciler.room = eviction.NewRoom(eviction.RoomOptions{
+		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, Results: eviction.NewResults(),
+		Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
+	})
 	s.queue, s.timers = nil, map[types.NamespacedName]time.Time{}
 	list := &v1alpha1.EvacuationList{}
 	s.must(s.api.List(s.t.Context(), list))

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -96,30 +94,14 @@ func (r *reconciler) cleanLater(ctx context.Context, pod *corev1.Pod, q queue) {
 // budgetHandler lets evacuations go on that wait for a budget.
 func (r *reconciler) budgetHandler() handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request] {
 	return handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*policyv1.PodDisruptionBudget], q queue) {
-			r.budgetMoved(e.Object, q)
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*policyv1.PodDisruptionBudget], _ queue) {
+			r.room.BudgetChanged(nil, e.Object)
 		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*policyv1.PodDisruptionBudget], q queue) {
-			if !sameSubjects(&e.ObjectOld.Spec, &e.ObjectNew.Spec) {
-				wake(q, r.room.scatter(client.ObjectKeyFromObject(e.ObjectNew)))
-				return
-			}
-			r.budgetMoved(e.ObjectNew, q)
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*policyv1.PodDisruptionBudget], _ queue) {
+			r.room.BudgetChanged(e.ObjectOld, e.ObjectNew)
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*policyv1.PodDisruptionBudget], q queue) {
-			wake(q, r.room.scatter(client.ObjectKeyFromObject(e.Object)))
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*policyv1.PodDisruptionBudget], _ queue) {
+			r.room.BudgetChanged(e.Object, nil)
 		},
-	}
-}
-
-// sameSubjects reports whether two specs protect the same pods.
-func sameSubjects(a, b *policyv1.PodDisruptionBudgetSpec) bool {
-	return equality.Semantic.DeepEqual(a.Selector, b.Selector) &&
-		equality.Semantic.DeepEqual(a.UnhealthyPodEvictionPolicy, b.UnhealthyPodEvictionPolicy)
-}
-
-func (r *reconciler) budgetMoved(b *policyv1.PodDisruptionBudget, q queue) {
-	if allowed, known := budget.Allowed(b); known {
-		wake(q, r.room.moved(client.ObjectKeyFromObject(b), allowed))
 	}
 }

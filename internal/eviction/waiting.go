@@ -1,38 +1,20 @@
-package evacuation
+package eviction
 
 import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-const (
-	// safety is how long an evacuation waits for its budget or for its pod to
-	// terminate before it is tried again without any sign.
-	safety = 30 * time.Second
-)
-
-// room holds the evacuations that wait to evict, and says who may try.
-//
-// Pods of one budget form a line: one tries at a time, the oldest first, as
-// many as the watched budget has last said that it allows. A refusal uses that
-// credit up, unless the budget opened while the refusal was under way, so that
-// no opening is ever lost. A pod that was never refused tries without credit,
-// so that it can say what refuses it. All of it is in memory: after a restart
-// everything is simply tried again.
-type room struct {
-	mu     sync.Mutex
-	jitter func() float64
-	guests map[types.NamespacedName]*guest
-	lines  map[types.NamespacedName]*line
-}
+// safety is how long a pod waits for its budget or for its termination before it
+// is tried again without any sign.
+const safety = 30 * time.Second
 
 // standing is what a guest is waiting for.
 type standing int
@@ -50,7 +32,7 @@ const (
 	resting
 )
 
-// guest is one evacuation.
+// guest is one pod.
 type guest struct {
 	key      types.NamespacedName
 	born     time.Time
@@ -64,16 +46,8 @@ type guest struct {
 	// openings are those of the line when the turn began.
 	openings int
 	// refusal is what has to be reported, since when, and when it last was.
-	refusal           core.Refusal
+	refusal           evacuation.Refusal
 	refused, reported time.Time
-}
-
-func newRoom(jitter func() float64) *room {
-	return &room{
-		jitter: jitter,
-		guests: map[types.NamespacedName]*guest{},
-		lines:  map[types.NamespacedName]*line{},
-	}
 }
 
 // visit is who asks to evict.
@@ -90,7 +64,7 @@ type visit struct {
 // zero, it should ask again then; otherwise it is woken. A visitor that has
 // another budget now leaves its turn to the next one of the old line, which is
 // returned.
-func (r *room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
+func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[v.key]
@@ -123,7 +97,7 @@ func (r *room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, n
 }
 
 // slow lets the next one try while a try is still under way.
-func (r *room) slow(key types.NamespacedName) []types.NamespacedName {
+func (r *Room) slow(key types.NamespacedName) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[key]
@@ -137,7 +111,7 @@ func (r *room) slow(key types.NamespacedName) []types.NamespacedName {
 }
 
 // leave ends a try and returns who may try now.
-func (r *room) leave(key types.NamespacedName, outcome core.Outcome, now time.Time) []types.NamespacedName {
+func (r *Room) leave(key types.NamespacedName, outcome evacuation.Outcome, now time.Time) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[key]
@@ -159,7 +133,7 @@ func (r *room) leave(key types.NamespacedName, outcome core.Outcome, now time.Ti
 
 // yield takes back a turn that was not used, for instance because a read
 // failed, and returns who may try now.
-func (r *room) yield(key types.NamespacedName, now time.Time) []types.NamespacedName {
+func (r *Room) yield(key types.NamespacedName, now time.Time) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[key]
@@ -171,9 +145,9 @@ func (r *room) yield(key types.NamespacedName, now time.Time) []types.Namespaced
 	return r.release(g.budget)
 }
 
-// forget removes an evacuation that does not wait to evict any more and returns
-// who may try now.
-func (r *room) forget(key types.NamespacedName) []types.NamespacedName {
+// forget removes a pod that nobody waits to evict any more and returns who may
+// try now.
+func (r *Room) forget(key types.NamespacedName) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[key]
@@ -189,7 +163,7 @@ func (r *room) forget(key types.NamespacedName) []types.NamespacedName {
 
 // wait returns how long a guest that may not try now has to wait; 0 if it is
 // woken or does not wait.
-func (r *room) wait(key types.NamespacedName, now time.Time) time.Duration {
+func (r *Room) wait(key types.NamespacedName, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[key]
@@ -200,7 +174,7 @@ func (r *room) wait(key types.NamespacedName, now time.Time) time.Duration {
 }
 
 // moved is told how many disruptions a budget allows and returns who may try.
-func (r *room) moved(budget types.NamespacedName, allowed int32) []types.NamespacedName {
+func (r *Room) moved(budget types.NamespacedName, allowed int32) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[budget]
@@ -218,7 +192,7 @@ func (r *room) moved(budget types.NamespacedName, allowed int32) []types.Namespa
 // is known of its pods any more. Neither is of pods that had too many budgets:
 // it may have been one of these. It returns all that should ask again, the
 // oldest first.
-func (r *room) scatter(budget types.NamespacedName) []types.NamespacedName {
+func (r *Room) scatter(budget types.NamespacedName) []types.NamespacedName {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := r.lines[budget]
@@ -243,13 +217,13 @@ func (r *room) scatter(budget types.NamespacedName) []types.NamespacedName {
 }
 
 // settle notes what became of a try.
-func (r *room) settle(g *guest, outcome core.Outcome, now time.Time) {
+func (r *Room) settle(g *guest, outcome evacuation.Outcome, now time.Time) {
 	switch outcome.Result {
-	case core.Evicted, core.Gone:
+	case evacuation.Evicted, evacuation.Gone:
 		g.failures = 0
 		r.rest(g, now.Add(safety))
 		return
-	case core.Budgeted:
+	case evacuation.Budgeted:
 		g.failures = 0
 		r.rest(g, now.Add(min(cmp.Or(outcome.RetryAfter, safety), safety)))
 		if g.budget != (types.NamespacedName{}) {
@@ -257,20 +231,20 @@ func (r *room) settle(g *guest, outcome core.Outcome, now time.Time) {
 		}
 	default:
 		g.failures++
-		r.rest(g, now.Add(pause(outcome, g.failures, r.jitter())))
+		r.rest(g, now.Add(pause(outcome, g.failures, r.options.Jitter())))
 	}
 	g.note(outcome, now)
 }
 
 // refund gives back the credit of a turn that was not used.
-func (r *room) refund(g *guest) {
+func (r *Room) refund(g *guest) {
 	if l := r.lines[g.budget]; l != nil && g.standing == trying {
 		l.refund()
 	}
 }
 
 // rest takes the turn away until the time has come.
-func (r *room) rest(g *guest, until time.Time) {
+func (r *Room) rest(g *guest, until time.Time) {
 	g.standing, g.notBefore = resting, until
 	if l := r.lines[g.budget]; l != nil {
 		delete(l.tries, g.key)
@@ -278,7 +252,7 @@ func (r *room) rest(g *guest, until time.Time) {
 }
 
 // move puts a guest into the line of another budget.
-func (r *room) move(g *guest, budget types.NamespacedName) {
+func (r *Room) move(g *guest, budget types.NamespacedName) {
 	if l := r.lines[g.budget]; l != nil {
 		delete(l.tries, g.key)
 		delete(l.guests, g.key)
@@ -298,7 +272,7 @@ func (r *room) move(g *guest, budget types.NamespacedName) {
 	l.guests[g.key] = g
 }
 
-func (r *room) releaseOther(left, budget types.NamespacedName) []types.NamespacedName {
+func (r *Room) releaseOther(left, budget types.NamespacedName) []types.NamespacedName {
 	if left == budget {
 		return nil
 	}
@@ -306,7 +280,7 @@ func (r *room) releaseOther(left, budget types.NamespacedName) []types.Namespace
 }
 
 // release gives the turn to the oldest who may have it, if it is free.
-func (r *room) release(budget types.NamespacedName) []types.NamespacedName {
+func (r *Room) release(budget types.NamespacedName) []types.NamespacedName {
 	l := r.lines[budget]
 	if l == nil || !l.hasTurn() {
 		return nil
@@ -330,7 +304,7 @@ func (g *guest) compare(other *guest) int {
 	return cmp.Or(g.born.Compare(other.born), strings.Compare(g.key.String(), other.key.String()))
 }
 
-func budgetOf(namespace string, outcome core.Outcome) types.NamespacedName {
+func budgetOf(namespace string, outcome evacuation.Outcome) types.NamespacedName {
 	if outcome.Budget == "" {
 		return types.NamespacedName{}
 	}

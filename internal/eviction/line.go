@@ -1,4 +1,4 @@
-package evacuation
+package eviction
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
 const (
@@ -58,10 +58,10 @@ func (l *line) take(g *guest) {
 
 // account corrects the credit by what became of a try. A refusal that is older
 // than the last opening says nothing about it.
-func (l *line) account(outcome core.Outcome, openings int) {
+func (l *line) account(outcome evacuation.Outcome, openings int) {
 	switch outcome.Result {
-	case core.Evicted:
-	case core.Budgeted:
+	case evacuation.Evicted:
+	case evacuation.Budgeted:
 		if l.openings == openings {
 			l.credit = 0
 		}

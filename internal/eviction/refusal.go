@@ -1,4 +1,4 @@
-package evacuation
+package eviction
 
 import (
 	"time"
@@ -6,13 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
+// ReportAfter is how long a refusal has to last before it is worth a write: most
+// pods of a budget wait for less.
+const ReportAfter = time.Second
+
 const (
-	// settle is how long a refusal has to last before it is worth a write: most
-	// pods of a budget wait for less.
-	settle = time.Second
 	// persistent is from which answer in a row that says nothing about the pod
 	// it is reported nevertheless.
 	persistent = 5
@@ -23,12 +24,12 @@ const (
 )
 
 // pause is how long to wait after the nth failure in a row. Jitter is 0 to 1.
-func pause(outcome core.Outcome, failures int, jitter float64) time.Duration {
+func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Duration {
 	switch outcome.Result {
-	case core.Throttled:
+	case evacuation.Throttled:
 		wait := max(outcome.RetryAfter, leastThrottledPause)
 		return wait + time.Duration(jitter*float64(wait)/4)
-	case core.Contended:
+	case evacuation.Contended:
 		return growing(firstContendedPause, lastContendedPause, failures, jitter)
 	default:
 		return max(outcome.RetryAfter, growing(firstRefusedPause, lastRefusedPause, failures, jitter))
@@ -45,20 +46,20 @@ func growing(first, last time.Duration, failures int, jitter float64) time.Durat
 }
 
 // note keeps a refusal for the next report.
-func (g *guest) note(outcome core.Outcome, now time.Time) {
-	passing := outcome.Result == core.Throttled || outcome.Result == core.Contended
+func (g *guest) note(outcome evacuation.Outcome, now time.Time) {
+	passing := outcome.Result == evacuation.Throttled || outcome.Result == evacuation.Contended
 	if passing && g.failures < persistent {
 		return
 	}
 	if g.refusal.Times == 0 {
 		g.refused = now
 	}
-	g.refusal = core.Refusal{Outcome: outcome, Times: g.refusal.Times + 1}
+	g.refusal = evacuation.Refusal{Outcome: outcome, Times: g.refusal.Times + 1}
 }
 
-// unreported returns what the status does not tell yet of the refusals of an
-// evacuation, and when that is due to be written; nil if it tells everything.
-func (r *room) unreported(key types.NamespacedName, status v1alpha1.EvacuationStatus) (*core.Refusal, time.Time) {
+// Unreported returns what the status of the pod's Evacuation does not tell yet of
+// the refusals, and when that is due to be written; nil if it tells everything.
+func (r *Room) Unreported(key types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guests[key]
@@ -66,14 +67,14 @@ func (r *room) unreported(key types.NamespacedName, status v1alpha1.EvacuationSt
 		return nil, time.Time{}
 	}
 	refusal := g.refusal
-	if core.News(status, refusal) {
-		return &refusal, g.refused.Add(settle)
+	if evacuation.News(status, refusal) {
+		return &refusal, g.refused.Add(ReportAfter)
 	}
-	return &refusal, g.reported.Add(core.ReportInterval)
+	return &refusal, g.reported.Add(evacuation.ReportInterval)
 }
 
-// wrote notes that refusals were written.
-func (r *room) wrote(key types.NamespacedName, refusal core.Refusal, now time.Time) {
+// Wrote notes that refusals were written.
+func (r *Room) Wrote(key types.NamespacedName, refusal evacuation.Refusal, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if g := r.guests[key]; g != nil {

@@ -1,4 +1,4 @@
-package evacuation
+package eviction
 
 import (
 	"context"
@@ -13,18 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
 var (
 	dawn  = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 	web   = types.NamespacedName{Namespace: "shop", Name: "web"}
-	evict = core.Outcome{Result: core.Evicted}
-	full  = core.Outcome{Result: core.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: "no"}
-	deny  = core.Outcome{Result: core.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: "not on a Friday"}
+	evict = evacuation.Outcome{Result: evacuation.Evicted}
+	full  = evacuation.Outcome{Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: "no"}
+	deny  = evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: "not on a Friday"}
 )
 
-func noJitter() float64 { return 0 }
+func testRoom() *Room {
+	return NewRoom(RoomOptions{Jitter: func() float64 { return 0 }})
+}
 
 // pod is a visitor under the budget web; a lower number is older.
 func pod(number int) visit {
@@ -42,7 +44,7 @@ func free(number int) visit {
 }
 
 // arrive lets pods ask in this order and returns those that may try.
-func arrive(r *room, now time.Time, visits ...visit) (trying []string) {
+func arrive(r *Room, now time.Time, visits ...visit) (trying []string) {
 	for _, v := range visits {
 		if mayTry, _, _ := r.enter(v, now); mayTry {
 			trying = append(trying, v.key.Name)
@@ -69,13 +71,13 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 
 func TestPodsWithoutABudgetAllTryAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	expect(t, "trying", arrive(r, dawn, free(1), free(2), free(3)), "pod-1", "pod-2", "pod-3")
 }
 
 func TestPodsOfABudgetTryOneAfterTheOtherTheOldestNext(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	expect(t, "trying", arrive(r, dawn, pod(5), pod(4), pod(3), pod(2), pod(1)), "pod-5")
 	expect(t, "after a success", names(r.leave(pod(5).key, evict, dawn)), "pod-1")
 	expect(t, "another one asks", arrive(r, dawn, pod(3)))
@@ -85,7 +87,7 @@ func TestPodsOfABudgetTryOneAfterTheOtherTheOldestNext(t *testing.T) {
 
 func TestASlowTryLetsTheNextOneTry(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	var visits []visit
 	for i := range maxTries + 2 {
 		visits = append(visits, pod(i))
@@ -101,7 +103,7 @@ func TestASlowTryLetsTheNextOneTry(t *testing.T) {
 
 func TestAnExhaustedBudgetIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
 	expect(t, "one that was never refused tries too", names(r.leave(pod(1).key, full, dawn)), "pod-2")
 	expect(t, "and the next", names(r.leave(pod(2).key, full, dawn)), "pod-3")
@@ -118,21 +120,21 @@ func TestAnExhaustedBudgetIsWaitedFor(t *testing.T) {
 
 func TestATurnThatWasNoUseIsGivenOn(t *testing.T) {
 	t.Parallel()
-	outcomes := map[string]func(*room) []types.NamespacedName{
-		"denied by a webhook": func(r *room) []types.NamespacedName { return r.leave(pod(1).key, deny, dawn) },
-		"gone": func(r *room) []types.NamespacedName {
-			return r.leave(pod(1).key, core.Outcome{Result: core.Gone}, dawn)
+	outcomes := map[string]func(*Room) []types.NamespacedName{
+		"denied by a webhook": func(r *Room) []types.NamespacedName { return r.leave(pod(1).key, deny, dawn) },
+		"gone": func(r *Room) []types.NamespacedName {
+			return r.leave(pod(1).key, evacuation.Outcome{Result: evacuation.Gone}, dawn)
 		},
-		"a read failed":          func(r *room) []types.NamespacedName { return r.yield(pod(1).key, dawn) },
-		"an evacuator came back": func(r *room) []types.NamespacedName { return r.forget(pod(1).key) },
-		"the API server is busy": func(r *room) []types.NamespacedName {
-			return r.leave(pod(1).key, core.Outcome{Result: core.Throttled}, dawn)
+		"a read failed":          func(r *Room) []types.NamespacedName { return r.yield(pod(1).key, dawn) },
+		"an evacuator came back": func(r *Room) []types.NamespacedName { return r.forget(pod(1).key) },
+		"the API server is busy": func(r *Room) []types.NamespacedName {
+			return r.leave(pod(1).key, evacuation.Outcome{Result: evacuation.Throttled}, dawn)
 		},
 	}
 	for name, end := range outcomes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(noJitter)
+			r := testRoom()
 			arrive(r, dawn, pod(1), pod(2))
 			r.leave(pod(1).key, full, dawn)
 			r.leave(pod(2).key, full, dawn)
@@ -144,7 +146,7 @@ func TestATurnThatWasNoUseIsGivenOn(t *testing.T) {
 
 func TestABudgetThatOpensDuringATryIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1))
 	expect(t, "nobody waits yet", names(r.moved(web, 1)))
 	expect(t, "the refusal is older than the opening", names(r.leave(pod(1).key, full, dawn)), "pod-1")
@@ -154,7 +156,7 @@ func TestABudgetThatOpensDuringATryIsTriedAgain(t *testing.T) {
 
 func TestTheSafetyRetry(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1))
 	r.leave(pod(1).key, full, dawn)
 	if wait := r.wait(pod(1).key, dawn); wait != safety {
@@ -166,7 +168,7 @@ func TestTheSafetyRetry(t *testing.T) {
 
 func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
 	expect(t, "a read failed", names(r.yield(pod(1).key, dawn)), "pod-2")
 	expect(t, "nothing is taken back twice", names(r.yield(pod(1).key, dawn)))
@@ -176,7 +178,7 @@ func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 
 func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
 	r.leave(pod(1).key, full, dawn)
 	r.leave(pod(2).key, full, dawn)
@@ -188,7 +190,7 @@ func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
 
 func TestAPodWithAnotherBudgetLeavesItsTurnToTheNextOne(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
 	expect(t, "the next one tries", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
 	mayTry, _, next := r.enter(free(2), dawn)
@@ -200,7 +202,7 @@ func TestAPodWithAnotherBudgetLeavesItsTurnToTheNextOne(t *testing.T) {
 
 func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, free(1))
 	r.leave(free(1).key, full, dawn)
 	expect(t, "the cache did not know the budget yet", arrive(r, dawn, pod(1)))
@@ -209,7 +211,7 @@ func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
 
 func TestAnotherRefusalRestsAndHoldsNobody(t *testing.T) {
 	t.Parallel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	arrive(r, dawn, pod(1), pod(2))
 	expect(t, "the next one tries", names(r.leave(pod(1).key, deny, dawn)), "pod-2")
 	expect(t, "the budget does not wake it", names(r.moved(web, 1)))
@@ -219,25 +221,25 @@ func TestAnotherRefusalRestsAndHoldsNobody(t *testing.T) {
 
 func TestPause(t *testing.T) {
 	t.Parallel()
-	outcome := func(result core.Result, retryAfter time.Duration) core.Outcome {
-		return core.Outcome{Result: result, RetryAfter: retryAfter}
+	outcome := func(result evacuation.Result, retryAfter time.Duration) evacuation.Outcome {
+		return evacuation.Outcome{Result: result, RetryAfter: retryAfter}
 	}
 	tests := map[string]struct {
-		outcome  core.Outcome
+		outcome  evacuation.Outcome
 		failures int
 		jitter   float64
 		want     time.Duration
 	}{
-		"the first refusal":            {outcome(core.Refused, 0), 1, 0, time.Second},
-		"the fourth":                   {outcome(core.Refused, 0), 4, 0, 8 * time.Second},
-		"the hundredth":                {outcome(core.Refused, 0), 100, 0, 15 * time.Minute},
-		"jitter takes off":             {outcome(core.Refused, 0), 4, 1, 6 * time.Second},
-		"a refusal that says when":     {outcome(core.Refused, time.Minute), 1, 0, time.Minute},
-		"a lost race":                  {outcome(core.Contended, 10*time.Second), 1, 0, 100 * time.Millisecond},
-		"many lost races":              {outcome(core.Contended, 0), 20, 0, 10 * time.Second},
-		"throttling":                   {outcome(core.Throttled, 3*time.Second), 1, 0, 3 * time.Second},
-		"throttling never comes early": {outcome(core.Throttled, 4*time.Second), 1, 1, 5 * time.Second},
-		"throttling that says nothing": {outcome(core.Throttled, 0), 7, 0, time.Second},
+		"the first refusal":            {outcome(evacuation.Refused, 0), 1, 0, time.Second},
+		"the fourth":                   {outcome(evacuation.Refused, 0), 4, 0, 8 * time.Second},
+		"the hundredth":                {outcome(evacuation.Refused, 0), 100, 0, 15 * time.Minute},
+		"jitter takes off":             {outcome(evacuation.Refused, 0), 4, 1, 6 * time.Second},
+		"a refusal that says when":     {outcome(evacuation.Refused, time.Minute), 1, 0, time.Minute},
+		"a lost race":                  {outcome(evacuation.Contended, 10*time.Second), 1, 0, 100 * time.Millisecond},
+		"many lost races":              {outcome(evacuation.Contended, 0), 20, 0, 10 * time.Second},
+		"throttling":                   {outcome(evacuation.Throttled, 3*time.Second), 1, 0, 3 * time.Second},
+		"throttling never comes early": {outcome(evacuation.Throttled, 4*time.Second), 1, 1, 5 * time.Second},
+		"throttling that says nothing": {outcome(evacuation.Throttled, 0), 7, 0, time.Second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +259,7 @@ type apiServer struct {
 	left    sync.WaitGroup
 }
 
-func (s *apiServer) evict() core.Outcome {
+func (s *apiServer) evict() evacuation.Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.allowed == 0 {
@@ -285,7 +287,7 @@ func TestNoOpeningIsLost(t *testing.T) {
 	const pods, workers, allowed = 300, 8, 1
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r := newRoom(noJitter)
+	r := testRoom()
 	server := &apiServer{allowed: allowed}
 	server.left.Add(pods)
 	// Every pod is woken at most once for every try and every opening.
@@ -311,7 +313,7 @@ func TestNoOpeningIsLost(t *testing.T) {
 		}
 		outcome := server.evict()
 		runtime.Gosched() // An answer takes a while, in which the budget may open.
-		if outcome.Result == core.Evicted {
+		if outcome.Result == evacuation.Evicted {
 			openings.Go(func() {
 				wake(r.moved(web, server.giveBack()))
 			})
