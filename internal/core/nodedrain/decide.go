@@ -1,0 +1,247 @@
+// Package nodedrain decides what happens next in the drain of one Machine's
+// node: which pods are evicted now, which are waited for and why
+// (machine-deletion-process, machine-drain-rules).
+//
+// It refuses to evict a pod that nobody knows how to treat, one that terminates
+// already, and one of a higher order while any of a lower one is there.
+//
+// Invariants: every pod of the node that is not skipped, not completed and not
+// given up with an unreachable node is named by exactly one of the lists of what
+// is waited for; the drain is done only if these are empty; the order of what is
+// given makes no difference.
+package nodedrain
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Snapshot is what is known of a node and its pods.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Node is nil if it is known not to exist. There is nothing to drain then.
+	Node *corev1.Node
+	// Pods are all pods of the node.
+	Pods []*corev1.Pod
+	// Rules are those that are meant for the Machine.
+	Rules drainrule.Rules
+	// Facts are what the rules are asked with.
+	Facts drainrule.Facts
+	// Answers is the API server's last refusal to evict, by pod. One about a pod
+	// that is not to be evicted now is ignored.
+	Answers map[types.UID]evacuation.Outcome
+}
+
+// Decision is what to do with the pods of the node.
+type Decision struct {
+	// Done is true if no pod is waited for.
+	Done bool
+	// Evict is to be evicted now, the oldest first: those of the lowest order that
+	// is present. Nobody else is to be evicted.
+	Evict []*corev1.Pod
+	// GracePeriodSeconds is for the evictions; nil leaves it to the pod.
+	GracePeriodSeconds *int64
+	// Skipped stay, and nobody waits for their volumes.
+	Skipped []*corev1.Pod
+
+	// Terminating are on their way out.
+	Terminating []*corev1.Pod
+	// Refused are those of Evict that the API server refused to evict.
+	Refused []*corev1.Pod
+	// Completing are left to complete by themselves.
+	Completing []*corev1.Pod
+	// Later are those of a higher order.
+	Later []*corev1.Pod
+	// Unknown are those that nobody knows how to treat.
+	Unknown []*corev1.Pod
+
+	// Failed is true if something is in the way that does not pass by itself: a
+	// pod that nobody knows how to treat, or a refusal that is no ordinary wait.
+	Failed bool
+	// Message says what is waited for, in the form of the deletion-process page;
+	// empty if nothing is.
+	Message string
+	// Problems are labels of pods that are ignored.
+	Problems []Problem
+	// RequeueAfter is when time alone changes the decision; 0 if it does not.
+	RequeueAfter time.Duration
+}
+
+// Problem is a label of a pod that is ignored.
+type Problem struct {
+	Pod *corev1.Pod
+	podclass.Problem
+}
+
+// completionOrder is the order that pods hold while they complete by themselves.
+const completionOrder = 0
+
+// An unreachable node does not say when its pods have stopped
+// (machine-deletion-process, "Special cases").
+const (
+	// unreachablePatience is for how long after its deletionTimestamp a pod of an
+	// unreachable node is still waited for.
+	unreachablePatience = time.Second
+	// unreachableGraceSeconds is the grace period of evictions from such a node.
+	unreachableGraceSeconds int64 = 1
+)
+
+// Decide says what happens next in the drain of a node.
+func Decide(s Snapshot) Decision {
+	if s.Node == nil {
+		return Decision{Done: true}
+	}
+	d := &drain{Snapshot: s, unreachable: Unreachable(s.Node), causes: map[types.UID]string{}, orders: map[types.UID]int32{}}
+	for _, pod := range slices.SortedFunc(slices.Values(s.Pods), byName) {
+		d.sort(pod)
+	}
+	d.choose()
+	d.judge()
+	if d.unreachable {
+		grace := unreachableGraceSeconds
+		d.GracePeriodSeconds = &grace
+	}
+	d.Done = len(d.Evict)+len(d.Terminating)+len(d.Completing)+len(d.Later)+len(d.Unknown) == 0
+	if !d.Done {
+		d.Message = d.message()
+	}
+	return d.Decision
+}
+
+// Unreachable reports whether the node's kubelet is out of touch.
+func Unreachable(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
+}
+
+// drain is a decision in the making.
+type drain struct {
+	Snapshot
+	Decision
+
+	unreachable bool
+	// evictable are those to be evicted, now or later.
+	evictable []*corev1.Pod
+	// causes are of the pods in Unknown, orders of those that hold one.
+	causes map[types.UID]string
+	orders map[types.UID]int32
+}
+
+// sort finds out what becomes of a pod.
+func (d *drain) sort(pod *corev1.Pod) {
+	treatment := d.Rules.Of(pod, d.Facts)
+	for _, problem := range treatment.Problems {
+		d.Problems = append(d.Problems, Problem{Pod: pod, Problem: problem})
+	}
+	switch {
+	case d.givenUp(pod):
+	case treatment.Cause != "":
+		d.Unknown = append(d.Unknown, pod)
+		d.causes[pod.UID] = treatment.Cause
+	case treatment.Behavior == v1alpha1.DrainBehaviorSkip:
+		d.Skipped = append(d.Skipped, pod)
+	case treatment.Behavior == v1alpha1.DrainBehaviorWaitCompleted:
+		d.complete(pod)
+	case pod.DeletionTimestamp != nil:
+		d.Terminating = append(d.Terminating, pod)
+		d.orders[pod.UID] = treatment.Order
+	default:
+		// A pod that has finished is evicted as well, as the page has it: only
+		// then is it gone from the API before its node is, and no budget minds.
+		d.evictable = append(d.evictable, pod)
+		d.orders[pod.UID] = treatment.Order
+	}
+}
+
+// givenUp is true of a terminating pod that nobody waits for, because its node
+// cannot say that it has stopped. Its deletionTimestamp is the end of its grace
+// period, not the moment of its deletion.
+func (d *drain) givenUp(pod *corev1.Pod) bool {
+	if !d.unreachable || pod.DeletionTimestamp == nil {
+		return false
+	}
+	left := pod.DeletionTimestamp.Add(unreachablePatience).Sub(d.Now)
+	if left < 0 {
+		return true
+	}
+	// The patience is over when more than it has passed.
+	if wake := left + time.Millisecond; d.RequeueAfter == 0 || wake < d.RequeueAfter {
+		d.RequeueAfter = wake
+	}
+	return false
+}
+
+// complete waits for a pod to complete by itself, or to go.
+func (d *drain) complete(pod *corev1.Pod) {
+	switch {
+	case podclass.Terminal(pod):
+		return
+	case pod.DeletionTimestamp != nil:
+		d.Terminating = append(d.Terminating, pod)
+	default:
+		d.Completing = append(d.Completing, pod)
+	}
+	d.orders[pod.UID] = completionOrder
+}
+
+// choose evicts those of the lowest order that any pod holds.
+func (d *drain) choose() {
+	lowest := d.lowest()
+	for _, pod := range d.evictable {
+		if d.orders[pod.UID] == lowest {
+			d.Evict = append(d.Evict, pod)
+		} else {
+			d.Later = append(d.Later, pod)
+		}
+	}
+	slices.SortStableFunc(d.Evict, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+}
+
+// lowest is the order of the pods that leave now; it means nothing if there are none.
+func (d *drain) lowest() int32 {
+	var orders []int32
+	for _, order := range d.orders {
+		orders = append(orders, order)
+	}
+	if len(orders) == 0 {
+		return 0
+	}
+	return slices.Min(orders)
+}
+
+// judge looks at what the API server has refused.
+func (d *drain) judge() {
+	for _, pod := range d.Evict {
+		answer, answered := d.Answers[pod.UID]
+		if !answered || answer.Result == evacuation.Evicted || answer.Result == evacuation.Gone {
+			continue
+		}
+		d.Refused = append(d.Refused, pod)
+		d.Failed = d.Failed || !ordinary(answer)
+	}
+	slices.SortFunc(d.Refused, byName)
+	d.Failed = d.Failed || len(d.Unknown) > 0
+}
+
+// ordinary is true of a refusal that passes by itself: others become ready, the
+// API server or an evacuator gets its work done, or the controller of namespaces
+// deletes the pod.
+func ordinary(answer evacuation.Outcome) bool {
+	return answer.Result != evacuation.Refused || answer.Type == v1alpha1.BlockerNamespaceTerminating
+}
+
+func byName(a, b *corev1.Pod) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
