@@ -1,0 +1,104 @@
+package volume
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	pluginPrefix = "kubernetes.io/"
+	csiPrefix    = pluginPrefix + "csi/"
+	csiSeparator = "^"
+)
+
+// plugin is one of those inside Kubernetes that attach volumes, or did before
+// their volumes were handed over to a CSI driver.
+type plugin struct {
+	// name comes after kubernetes.io in the names of attached volumes.
+	name string
+	// source is the field of a volume that belongs to the plugin; fields are those
+	// in it that make up the rest of the name.
+	source string
+	fields []string
+	// driver is the CSI driver that has taken over; empty if none has.
+	driver string
+}
+
+var plugins = []plugin{
+	{"fc", "fc", []string{"targetWWNs", "lun"}, ""},
+	{"fc", "fc", []string{"wwids"}, ""},
+	{"iscsi", "iscsi", []string{"targetPortal", "iqn", "lun"}, ""},
+	{"rbd", "rbd", []string{"pool", "image"}, ""},
+	{"aws-ebs", "awsElasticBlockStore", []string{"volumeID"}, "ebs.csi.aws.com"},
+	{"azure-disk", "azureDisk", []string{"diskURI"}, "disk.csi.azure.com"},
+	{"cinder", "cinder", []string{"volumeID"}, "cinder.csi.openstack.org"},
+	{"gce-pd", "gcePersistentDisk", []string{"pdName"}, "pd.csi.storage.gke.io"},
+	{"vsphere-volume", "vsphereVolume", []string{"volumePath"}, "csi.vsphere.vmware.com"},
+}
+
+// id is the rest of the name of a volume of this plugin; empty if the volume is
+// none of its.
+func (p plugin) id(volume map[string]any) string {
+	source, own := volume[p.source].(map[string]any)
+	if !own {
+		return ""
+	}
+	parts := make([]string, 0, len(p.fields))
+	for _, field := range p.fields {
+		value, set := source[field]
+		if !set {
+			return ""
+		}
+		parts = append(parts, fmt.Sprint(value))
+	}
+	return strings.Join(parts, ":")
+}
+
+// AttachedNames returns what the status of a node may call a volume while it is
+// attached. It is what volumes are to be indexed by.
+func AttachedNames(volume *corev1.PersistentVolume) []corev1.UniqueVolumeName {
+	if csi := volume.Spec.CSI; csi != nil {
+		return []corev1.UniqueVolumeName{csiName(csi.Driver, csi.VolumeHandle)}
+	}
+	return pluginNames(fields(&volume.Spec.PersistentVolumeSource))
+}
+
+func pluginNames(volume map[string]any) (names []corev1.UniqueVolumeName) {
+	for _, p := range plugins {
+		if id := p.id(volume); id != "" {
+			names = append(names, corev1.UniqueVolumeName(pluginPrefix+p.name+"/"+id))
+		}
+	}
+	return names
+}
+
+// fields are those of the source of a volume, be it of a PersistentVolume or of a
+// pod: they are alike.
+func fields(source any) map[string]any {
+	// A type of the API can always be converted.
+	converted, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(source)
+	return converted
+}
+
+// Handle reads the name that the status of a node has for a CSI volume.
+func Handle(attached corev1.UniqueVolumeName) (driver, handle string, csi bool) {
+	rest, csi := strings.CutPrefix(string(attached), csiPrefix)
+	if !csi {
+		return "", "", false
+	}
+	return strings.Cut(rest, csiSeparator)
+}
+
+func csiName(driver, handle string) corev1.UniqueVolumeName {
+	return corev1.UniqueVolumeName(csiPrefix + driver + csiSeparator + handle)
+}
+
+// attachmentName is how the attach-detach controller names the VolumeAttachment
+// of a CSI volume.
+func attachmentName(driver, handle, node string) string {
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
+}
