@@ -45,9 +45,7 @@ lint: ## Check the code against the rules of docs/rules.md
 generate: ## Generate deep copies, apply configurations, CRDs and the ClusterRole
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
-	@for kind in nodemaintenances evacuations; do \
-		go run ./internal/crdrule internal/crdrule/$$kind.yaml charts/ebbtide/crds/ebbtide.dev_$$kind.yaml || exit 1; \
-	done
+	go run ./internal/crdrule charts/ebbtide/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... paths=./cmd/... output:rbac:dir=charts/ebbtide/templates
 

@@ -59,6 +59,7 @@ type SecretKeyReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="use the name of a Secret, such as \"east-kubeconfig\": lower case letters, digits, - and ., beginning and ending with a letter or digit"
 	Name string `json:"name"`
 
 	// key in the Secret. Defaults to "value", as Cluster API has it.
@@ -66,6 +67,7 @@ type SecretKeyReference struct {
 	// +default="value"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._A-Za-z0-9]+$') && !self.startsWith('..') && self != '.'",message="use the key of a Secret, such as \"value\": letters, digits, -, _ and ."
 	Key string `json:"key,omitempty"`
 }
 
@@ -89,16 +91,19 @@ type ObjectReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="use a group and a version, such as \"infrastructure.cluster.x-k8s.io/v1beta2\""
 	APIVersion string `json:"apiVersion"`
 	// kind of the object.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$')",message="use a kind, such as \"DockerMachine\": letters, digits and -, beginning with a letter"
 	Kind string `json:"kind"`
 	// name of the object.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="use the name of an object, such as \"east-1\": lower case letters, digits, - and ., beginning and ending with a letter or digit"
 	Name string `json:"name"`
 }
 

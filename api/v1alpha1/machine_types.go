@@ -65,18 +65,25 @@ type MachineList struct {
 }
 
 // MachineSpec is what a Machine is made of and how it goes.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || has(self.providerID)",fieldPath=".providerID",message="providerID can be set once and not be removed; a Machine of other infrastructure is another Machine"
+// +kubebuilder:validation:XValidation:rule="self.?bootstrap.?configRef.hasValue() == oldSelf.?bootstrap.?configRef.hasValue()",fieldPath=".bootstrap",message="configRef can neither be added nor removed; create another Machine instead"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || !has(self.lifecycleHooks) || !has(self.lifecycleHooks.preCreate) || self.lifecycleHooks.preCreate.all(h, has(oldSelf.lifecycleHooks) && has(oldSelf.lifecycleHooks.preCreate) && oldSelf.lifecycleHooks.preCreate.exists(o, o.name == h.name))",fieldPath=".lifecycleHooks",message="the infrastructure exists, since providerID is set, so that another preCreate hook would hold nothing; use preDrain or preTerminate"
 type MachineSpec struct {
 	// clusterName is the Cluster, in the Machine's namespace. Immutable.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="use the name of a Cluster, such as \"east\": lower case letters, digits, - and ., beginning and ending with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is immutable; create another Machine in the other Cluster"
 	ClusterName string `json:"clusterName"`
 
 	// providerID is by what the provider of the infrastructure and the Node know
-	// the Machine. Set when the infrastructure has it.
+	// the Machine. Set when the infrastructure has it, and from then on immutable.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="providerID can be set once; a Machine of other infrastructure is another Machine"
 	ProviderID string `json:"providerID,omitempty"`
 
 	// bootstrap is what makes a Node of the infrastructure.
@@ -84,8 +91,9 @@ type MachineSpec struct {
 	Bootstrap MachineBootstrap `json:"bootstrap,omitempty"`
 
 	// infrastructureRef is the object that stands for the infrastructure. Any kind
-	// that follows Cluster API's contract. Immutable.
+	// that follows Cluster API's contract. Immutable except for the version.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]",message="infrastructureRef is immutable except for the version in apiVersion; create another Machine instead"
 	InfrastructureRef ObjectReference `json:"infrastructureRef"`
 
 	// lifecycleHooks hold the Machine at points of its life.
@@ -100,8 +108,10 @@ type MachineSpec struct {
 // MachineBootstrap is what makes a Node of the infrastructure.
 type MachineBootstrap struct {
 	// configRef is the object that makes the bootstrap data. Any kind that follows
-	// Cluster API's contract. Absent if the infrastructure needs none. Immutable.
+	// Cluster API's contract. Absent if the infrastructure needs none. Immutable
+	// except for the version.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]",message="configRef is immutable except for the version in apiVersion; create another Machine instead"
 	ConfigRef *ObjectReference `json:"configRef,omitempty"`
 }
 
@@ -109,7 +119,8 @@ type MachineBootstrap struct {
 // removes them. They have no order and never time out. When the Machine is being
 // deleted they may only be removed (machine-deletion-hooks).
 type LifecycleHooks struct {
-	// preCreate hooks are in front of the creation of the infrastructure.
+	// preCreate hooks are in front of the creation of the infrastructure. None can
+	// be added when providerID is set.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -137,7 +148,7 @@ type LifecycleHook struct {
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[A-Za-z]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]+$')",message="use letters only, one to three words in camelCase such as MigrateImportantApp"
 	Name string `json:"name"`
 
 	// owner is who removes the hook, in words that tell people whom to ask; 3 to
@@ -154,12 +165,14 @@ type MachineDeletionSpec struct {
 	// 0 is no limit. What is left then goes with the Machine.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	NodeDrainTimeoutSeconds *int32 `json:"nodeDrainTimeoutSeconds,omitempty"`
 
 	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to be detached.
 	// Absent or 0 is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	NodeVolumeDetachTimeoutSeconds *int32 `json:"nodeVolumeDetachTimeoutSeconds,omitempty"`
 
 	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is tried,
@@ -167,6 +180,7 @@ type MachineDeletionSpec struct {
 	// +optional
 	// +default=10
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
 	NodeDeletionTimeoutSeconds *int32 `json:"nodeDeletionTimeoutSeconds,omitempty"`
 }
 

@@ -66,27 +66,32 @@ type MachineDrainRuleSpec struct {
 	// there are nodes. 1 to 32 unique entries.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="an empty list selects nothing; leave machines out to mean all, or give at least one entry"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="entries in machines must be unique"
 	Machines []MachineDrainRuleMachineSelector `json:"machines,omitempty"`
 
 	// pods are the pods that are meant. Absent means all. 1 to 32 unique entries.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="an empty list selects nothing; leave pods out to mean all, or give at least one entry"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="entries in pods must be unique"
 	Pods []MachineDrainRulePodSelector `json:"pods,omitempty"`
 
 	// nodes are the nodes under a NodeMaintenance that are meant. Absent means
 	// none. 1 to 32 unique entries.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="an empty list selects nothing; leave nodes out if no NodeMaintenance is meant, or give at least one entry"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="entries in nodes must be unique"
 	Nodes []MachineDrainRuleNodeSelector `json:"nodes,omitempty"`
 }
 
 // MachineDrainRuleDrain is how pods are drained.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.order) || self.behavior == 'Drain'",fieldPath=".order",message="order must not be set if drain behavior is \"Skip\" or \"WaitCompleted\""
 type MachineDrainRuleDrain struct {
 	// behavior is Drain, Skip or WaitCompleted.
 	// +required
@@ -96,13 +101,15 @@ type MachineDrainRuleDrain struct {
 	// It may be negative, and only be set if the behavior is Drain. Defaults to 0,
 	// which is also the order of pods with WaitCompleted.
 	// +optional
+	// +kubebuilder:validation:Minimum=-2147483648
+	// +kubebuilder:validation:Maximum=2147483647
 	Order *int32 `json:"order,omitempty"`
 }
 
 // MachineDrainRuleMachineSelector selects Machines. An entry is not empty.
 //
 // +structType=atomic
-// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.clusterSelector)",message="an empty entry does not say what it selects; give it at least one of selector and clusterSelector, such as selector: {} for all"
 type MachineDrainRuleMachineSelector struct {
 	// selector selects by the labels of the Machine. Absent or empty matches all.
 	// +optional
@@ -117,7 +124,7 @@ type MachineDrainRuleMachineSelector struct {
 // MachineDrainRulePodSelector selects pods. An entry is not empty.
 //
 // +structType=atomic
-// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.namespaceSelector)",message="an empty entry does not say what it selects; give it at least one of selector and namespaceSelector, such as selector: {} for all"
 type MachineDrainRulePodSelector struct {
 	// selector selects by the labels of the pod. Absent or empty matches all.
 	// +optional
@@ -132,7 +139,7 @@ type MachineDrainRulePodSelector struct {
 // MachineDrainRuleNodeSelector selects nodes. An entry is not empty.
 //
 // +structType=atomic
-// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="has(self.selector)",message="an empty entry does not say what it selects; give it a selector, such as selector: {} for all"
 type MachineDrainRuleNodeSelector struct {
 	// selector selects by the labels of the node. Absent or empty matches all.
 	// +optional

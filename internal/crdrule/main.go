@@ -1,52 +1,84 @@
-// Command crdrule adds to a generated CRD what Go markers cannot say: limits
-// and rules inside types that are not ours, such as a NodeSelector, and the
+// Command crdrule adds to generated CRDs what Go markers cannot say: limits and
+// rules inside types that are not ours, such as a LabelSelector, and the
 // spelling of times.
 //
 // A limit is needed on every list, map and string that a CEL rule reads, because
-// the API server refuses a CRD whose rules could become too expensive. The
-// overlay has the shape of the schema; it adds keywords to places that exist and
-// never replaces one, so that it cannot drift away from the Go types unnoticed.
+// the API server refuses a CRD whose rules could become too expensive. An overlay
+// has the shape of the schema; it adds keywords to places that exist and never
+// replaces one, so that it cannot drift away from the Go types unnoticed. There
+// is one for each kind that needs it, and one for every LabelSelector of a spec.
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
+//go:embed labelselector.yaml
+var labelSelector []byte
+
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: crdrule <overlay.yaml> <crd.yaml>")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: crdrule <folder of the CRDs> <overlay.yaml>...")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "crdrule:", err)
 		os.Exit(1)
 	}
 }
 
-// run merges the overlay file into every version of the CRD file, in place.
-func run(overlayFile, crdFile string) error {
-	overlay, err := read(overlayFile)
-	if err != nil {
-		return err
+// run completes every CRD of a folder in place. An overlay <resource>.yaml is for
+// the CRD <group>_<resource>.yaml; one without its CRD is an error.
+func run(folder string, overlays []string) error {
+	byResource := map[string]string{}
+	for _, overlay := range overlays {
+		byResource[filepath.Base(overlay)] = overlay
 	}
+	crds, err := filepath.Glob(filepath.Join(folder, "*_*.yaml"))
+	if err != nil {
+		return fmt.Errorf("list CRDs: %w", err)
+	}
+	for _, crd := range crds {
+		_, resource, _ := strings.Cut(filepath.Base(crd), "_")
+		if err := complete(crd, byResource[resource]); err != nil {
+			return fmt.Errorf("complete %s: %w", crd, err)
+		}
+		delete(byResource, resource)
+	}
+	for _, overlay := range byResource {
+		return fmt.Errorf("no CRD in %s for the overlay %s", folder, overlay)
+	}
+	return nil
+}
+
+// complete adds to a CRD what all have, and what its overlay file says, if any.
+func complete(crdFile, overlayFile string) error {
 	crd, err := read(crdFile)
 	if err != nil {
 		return err
 	}
+	overlay := map[string]any{}
+	if overlayFile != "" {
+		if overlay, err = read(overlayFile); err != nil {
+			return err
+		}
+	}
 	if err := apply(crd, overlay); err != nil {
-		return fmt.Errorf("merge %s into %s: %w", overlayFile, crdFile, err)
+		return err
 	}
 	out, err := yaml.Marshal(crd)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", crdFile, err)
+		return fmt.Errorf("encode: %w", err)
 	}
 	if err := os.WriteFile(crdFile, append([]byte("---\n"), out...), 0o644); err != nil {
-		return fmt.Errorf("write CRD: %w", err)
+		return fmt.Errorf("write: %w", err)
 	}
 	return nil
 }
@@ -56,11 +88,16 @@ func read(file string) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	var content map[string]any
-	if err := yaml.UnmarshalStrict(data, &content); err != nil {
+	content, err := decode(data)
+	if err != nil {
 		return nil, fmt.Errorf("decode %s: %w", file, err)
 	}
 	return content, nil
+}
+
+func decode(document []byte) (content map[string]any, err error) {
+	err = yaml.UnmarshalStrict(document, &content)
+	return content, err
 }
 
 // apply merges the overlay into the schema of every version of the CRD.
@@ -78,6 +115,11 @@ func apply(crd, overlay map[string]any) error {
 			return err
 		}
 		spellTimes(root)
+		properties, _ := root["properties"].(map[string]any)
+		spec, _ := properties["spec"].(map[string]any)
+		if err := limitSelectors(spec, ".spec"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -96,6 +138,27 @@ func spellTimes(schema any) {
 	for _, part := range place {
 		spellTimes(part)
 	}
+}
+
+// limitSelectors adds the rules of label selectors to each of a spec. Those of a
+// status are written by controllers, and repeat what a spec has.
+func limitSelectors(schema map[string]any, path string) error {
+	properties, _ := schema["properties"].(map[string]any)
+	if properties["matchLabels"] != nil && properties["matchExpressions"] != nil {
+		rules, err := decode(labelSelector)
+		if err != nil {
+			return fmt.Errorf("decode the rules of label selectors: %w", err)
+		}
+		return merge(schema, rules, path)
+	}
+	for key, part := range schema {
+		if child, isMap := part.(map[string]any); isMap {
+			if err := limitSelectors(child, path+"."+key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // merge adds to dst what src has. It neither replaces what is there nor adds a

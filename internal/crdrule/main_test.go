@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +26,7 @@ spec:
 
 // Also in lists and in types that are not ours.
 func TestTimesAreSpelledAsGoSpellsThem(t *testing.T) {
-	target := decode(t, `
+	target := document(t, `
 spec:
   versions:
   - schema:
@@ -46,6 +49,29 @@ spec:
 	version := target["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
 	if diff := cmp.Diff(want, version["schema"].(map[string]any)["openAPIV3Schema"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Also in lists, but not in a status.
+func TestEveryLabelSelectorOfASpecIsLimited(t *testing.T) {
+	target := document(t, `
+spec:
+  versions:
+  - schema:
+      openAPIV3Schema:
+        properties:
+          spec: {properties: {pods: {items: {properties: {selector: &selector {properties: {
+            matchLabels: {additionalProperties: {type: string}},
+            matchExpressions: {items: {properties: {key: {}, operator: {}, values: {items: {type: string}}}}}}}}}}}}
+          status: {properties: {selector: *selector}}
+`)
+	if err := apply(target, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"maxProperties":16`, `"maxItems":16`, `"maxItems":64`, "use one of the operators In, NotIn, Exists, DoesNotExist"} {
+		if got := schema(t, target); strings.Count(got, part) != 1 {
+			t.Errorf("%s is not there once: %s", part, got)
+		}
 	}
 }
 
@@ -77,9 +103,9 @@ func TestApply(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			target := decode(t, crd)
+			target := document(t, crd)
 			got := ""
-			if err := apply(target, decode(t, test.overlay)); err != nil {
+			if err := apply(target, document(t, test.overlay)); err != nil {
 				got = err.Error()
 			} else {
 				got = schema(t, target)
@@ -91,16 +117,45 @@ func TestApply(t *testing.T) {
 	}
 }
 
+func TestEveryCRDOfAFolderIsCompleted(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	one, two := write("example.com_ones.yaml", crd), write("example.com_twos.yaml", crd)
+	overlay := write("ones.yaml", "properties: {spec: {properties: {reason: {maxLength: 3}}}}")
+	if err := run(folder, []string{overlay}); err != nil {
+		t.Fatal(err)
+	}
+	for file, limited := range map[string]bool{one: true, two: false} {
+		content, err := read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := schema(t, content); strings.Contains(got, `"maxLength":3`) != limited {
+			t.Errorf("%s: limited should be %v: %s", filepath.Base(file), limited, got)
+		}
+	}
+	err := run(folder, []string{write("threes.yaml", "properties: {}")})
+	if err == nil || !strings.Contains(err.Error(), "no CRD in "+folder+" for the overlay") {
+		t.Errorf("got: %v, want the overlay without its CRD named", err)
+	}
+}
+
 func TestApplyRefusesWhatIsNoCRD(t *testing.T) {
-	if err := apply(decode(t, "kind: Pod"), nil); err == nil || err.Error() != "not a CRD: spec.versions is empty" {
+	if err := apply(document(t, "kind: Pod"), nil); err == nil || err.Error() != "not a CRD: spec.versions is empty" {
 		t.Errorf("got: %v", err)
 	}
 }
 
-func decode(t *testing.T, document string) map[string]any {
+func document(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var content map[string]any
-	if err := yaml.Unmarshal([]byte(document), &content); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &content); err != nil {
 		t.Fatal(err)
 	}
 	return content

@@ -9,7 +9,8 @@ package v1alpha1
 // removes them. They have no order and never time out. When the Machine is being
 // deleted they may only be removed (machine-deletion-hooks).
 type LifecycleHooksApplyConfiguration struct {
-	// preCreate hooks are in front of the creation of the infrastructure.
+	// preCreate hooks are in front of the creation of the infrastructure. None can
+	// be added when providerID is set.
 	PreCreate []LifecycleHookApplyConfiguration `json:"preCreate,omitempty"`
 	// preDrain hooks are in front of the drain of the Node.
 	PreDrain []LifecycleHookApplyConfiguration `json:"preDrain,omitempty"`

@@ -8,7 +8,8 @@ package v1alpha1
 // MachineBootstrap is what makes a Node of the infrastructure.
 type MachineBootstrapApplyConfiguration struct {
 	// configRef is the object that makes the bootstrap data. Any kind that follows
-	// Cluster API's contract. Absent if the infrastructure needs none. Immutable.
+	// Cluster API's contract. Absent if the infrastructure needs none. Immutable
+	// except for the version.
 	ConfigRef *ObjectReferenceApplyConfiguration `json:"configRef,omitempty"`
 }
 

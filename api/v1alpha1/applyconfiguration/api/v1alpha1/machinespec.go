@@ -10,12 +10,12 @@ type MachineSpecApplyConfiguration struct {
 	// clusterName is the Cluster, in the Machine's namespace. Immutable.
 	ClusterName *string `json:"clusterName,omitempty"`
 	// providerID is by what the provider of the infrastructure and the Node know
-	// the Machine. Set when the infrastructure has it.
+	// the Machine. Set when the infrastructure has it, and from then on immutable.
 	ProviderID *string `json:"providerID,omitempty"`
 	// bootstrap is what makes a Node of the infrastructure.
 	Bootstrap *MachineBootstrapApplyConfiguration `json:"bootstrap,omitempty"`
 	// infrastructureRef is the object that stands for the infrastructure. Any kind
-	// that follows Cluster API's contract. Immutable.
+	// that follows Cluster API's contract. Immutable except for the version.
 	InfrastructureRef *ObjectReferenceApplyConfiguration `json:"infrastructureRef,omitempty"`
 	// lifecycleHooks hold the Machine at points of its life.
 	LifecycleHooks *LifecycleHooksApplyConfiguration `json:"lifecycleHooks,omitempty"`
