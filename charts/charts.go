@@ -15,10 +15,11 @@ var files embed.FS
 // CRDs returns the CustomResourceDefinitions of the chart, one YAML document each.
 func CRDs() ([][]byte, error) { return documents("ebbtide/crds/*.yaml") }
 
-// Roles returns what the manager may do: a ClusterRole and perhaps Roles, one
-// YAML document each. They are generated from the markers next to the code that
-// needs the permissions.
-func Roles() ([][]byte, error) { return documents("ebbtide/templates/clusterrole.yaml") }
+// Roles returns what the manager may do, one YAML document each: a ClusterRole
+// and perhaps Roles, generated from the markers next to the code that needs the
+// permissions, and a ClusterRole that gathers what providers of infrastructure
+// allow it.
+func Roles() ([][]byte, error) { return documents("ebbtide/templates/*role.yaml") }
 
 // Admission returns what the API server asks about requests, one YAML document
 // each: the webhook configurations with the Secret of their certificate and their
