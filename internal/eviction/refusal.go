@@ -21,6 +21,8 @@ const (
 	firstRefusedPause, lastRefusedPause     = time.Second, 15 * time.Minute
 	firstContendedPause, lastContendedPause = 100 * time.Millisecond, 10 * time.Second
 	leastThrottledPause                     = time.Second
+	// What is postponed ends without us, or is given up if nobody asks for minutes.
+	firstPostponedPause, lastPostponedPause = time.Second, evacuation.AttemptInterval
 )
 
 // pause is how long to wait after the nth failure in a row. Jitter is 0 to 1.
@@ -29,6 +31,8 @@ func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Durati
 	case evacuation.Throttled:
 		wait := max(outcome.RetryAfter, leastThrottledPause)
 		return wait + time.Duration(jitter*float64(wait)/4)
+	case evacuation.Postponed:
+		return max(outcome.RetryAfter, growing(firstPostponedPause, lastPostponedPause, failures, jitter))
 	case evacuation.Contended:
 		return growing(firstContendedPause, lastContendedPause, failures, jitter)
 	default:

@@ -239,6 +239,9 @@ func TestPause(t *testing.T) {
 		"many lost races":              {outcome(evacuation.Contended, 0), 20, 0, 10 * time.Second},
 		"throttling":                   {outcome(evacuation.Throttled, 3*time.Second), 1, 0, 3 * time.Second},
 		"throttling never comes early": {outcome(evacuation.Throttled, 4*time.Second), 1, 1, 5 * time.Second},
+		"postponed by a webhook":       {outcome(evacuation.Postponed, 0), 1, 0, time.Second},
+		"postponed for long":           {outcome(evacuation.Postponed, 0), 50, 0, 30 * time.Second},
+		"postponed, and told for how":  {outcome(evacuation.Postponed, time.Minute), 1, 0, time.Minute},
 		"throttling that says nothing": {outcome(evacuation.Throttled, 0), 7, 0, time.Second},
 	}
 	for name, tc := range tests {

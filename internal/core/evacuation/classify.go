@@ -25,6 +25,9 @@ const (
 	Budgeted Result = "budget"
 	// Throttled means that the API server has too much to do and did not look at the pod.
 	Throttled Result = "throttled"
+	// Postponed means that an admission webhook has the caller wait, as ours does
+	// while evacuators move the pod.
+	Postponed Result = "postponed"
 	// Contended means that the API server lost too many races; the answer may differ in a moment.
 	Contended Result = "contended"
 	// Refused means anything else, such as a webhook or several budgets.
@@ -94,6 +97,9 @@ func byCode(answer metav1.Status) Outcome {
 	case codeTimeout:
 		return passing(Contended, answer)
 	case codeTooManyRequests:
+		if kindOf(answer) == v1alpha1.BlockerWebhookDenied {
+			return passing(Postponed, answer)
+		}
 		return passing(Throttled, answer)
 	default:
 		return refusal(kindOf(answer), answer)

@@ -110,7 +110,7 @@ func TestClassifyRefusals(t *testing.T) {
 		"a webhook that asks to come again": {
 			failure(429, `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress`),
 			evacuation.Outcome{
-				Result: evacuation.Throttled, Type: v1alpha1.BlockerWebhookDenied,
+				Result: evacuation.Postponed, Type: v1alpha1.BlockerWebhookDenied,
 				Message: `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress`,
 			},
 		},
