@@ -53,7 +53,8 @@ const (
 // Conditions of a Cluster.
 const (
 	// ConditionReachable says whether the cluster answers: Unknown with
-	// ReasonNotInUse while none of its Machines needs it.
+	// ReasonNotInUse while none of its Machines needs it, and with
+	// ReasonConnecting until it has first been read or failed to be.
 	ConditionReachable = "Reachable"
 )
 
@@ -114,6 +115,8 @@ const (
 	ReasonReachable = "Reachable"
 	// ReasonUnreachable: the cluster does not answer, or its kubeconfig cannot be used.
 	ReasonUnreachable = "Unreachable"
+	// ReasonConnecting: the cluster is being connected for the first time.
+	ReasonConnecting = "Connecting"
 	// ReasonNotInUse: nobody needs the cluster now.
 	ReasonNotInUse = "NotInUse"
 	// ReasonMachinesLeft: Machines hold the Cluster that is being deleted.
