@@ -281,6 +281,9 @@ const (
 	BlockerEvacuatorRunning BlockerType = "EvacuatorRunning"
 	// BlockerWaitingForCompletion is a pod that is to finish by itself.
 	BlockerWaitingForCompletion BlockerType = "WaitingForCompletion"
+	// BlockerDrainRuleUnclear is a pod that waits because a MachineDrainRule, or
+	// what it asks about, could not be read or understood.
+	BlockerDrainRuleUnclear BlockerType = "DrainRuleUnclear"
 	// BlockerRecreated is a pod whose owner puts it back on the same node.
 	BlockerRecreated BlockerType = "Recreated"
 	// BlockerForeignUncordon is somebody who keeps making the node schedulable.

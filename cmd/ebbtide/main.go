@@ -70,7 +70,7 @@ func run(ctx context.Context, f flags) error {
 
 // add has the manager run everything that Ebbtide is made of.
 func add(mgr manager.Manager, f flags) error {
-	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Workers: f.nodeWorkers, Surge: f.surge}); err != nil {
+	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge}); err != nil {
 		return err
 	}
 	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {

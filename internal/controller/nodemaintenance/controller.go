@@ -40,6 +40,8 @@ const (
 
 // Options configures the controller.
 type Options struct {
+	// Namespace is where Ebbtide runs: the MachineDrainRules there count. Required.
+	Namespace string
 	// Workers is how many nodes are written to at the same time. Defaults to 16.
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
@@ -59,8 +61,10 @@ type reconciler struct {
 	emit    func(...event.Event)
 	clock   clock.Clock
 	workers int
-	surge   surge.Mode
-	metrics *metrics
+	// namespace is that of the MachineDrainRules.
+	namespace string
+	surge     surge.Mode
+	metrics   *metrics
 
 	// podNodes are the nodes whose pods the last pass has read. Event handlers
 	// drop the events of all other pods.
@@ -96,7 +100,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers > 0 {
 		r.workers = options.Workers
 	}
-	r.surge = options.Surge
+	r.namespace, r.surge = options.Namespace, options.Surge
 	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[pass]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: 1,

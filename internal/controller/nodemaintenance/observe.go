@@ -12,16 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations;machinedrainrules,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
 // observe reads everything that a pass decides on. A read that fails is an
-// error: what is unknown is never taken for absent.
+// error: what is unknown is never taken for absent. Only the pods whose drain is
+// a matter of rules wait if these or the namespaces could not be read.
 func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) {
 	var (
 		maintenances v1alpha1.NodeMaintenanceList
@@ -43,6 +45,7 @@ func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) 
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
 	}
+	snapshot.Rules, snapshot.Facts = r.rules(ctx)
 	read := instigated(evacuations.Items)
 	for _, node := range maintenance.Select(snapshot.Maintenances, pointers(nodes.Items)) {
 		read.Insert(node.Name)
@@ -63,6 +66,27 @@ func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) 
 // list reads from the cache. The objects are the cache's own and are never changed.
 func (r *reconciler) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	return r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
+}
+
+// rules reads the MachineDrainRules and, if there are any, what they ask about.
+func (r *reconciler) rules(ctx context.Context) (drainrule.Set, drainrule.Facts) {
+	var rules v1alpha1.MachineDrainRuleList
+	if err := r.list(ctx, &rules, client.InNamespace(r.namespace)); err != nil {
+		return drainrule.Unread(r.namespace, err.Error()), drainrule.Facts{}
+	}
+	compiled := drainrule.Compile(pointers(rules.Items))
+	if len(rules.Items) == 0 {
+		return compiled, drainrule.Facts{}
+	}
+	var namespaces corev1.NamespaceList
+	if err := r.list(ctx, &namespaces); err != nil {
+		return compiled, drainrule.Facts{NamespaceError: err.Error()}
+	}
+	labels := make(map[string]map[string]string, len(namespaces.Items))
+	for i := range namespaces.Items {
+		labels[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+	}
+	return compiled, drainrule.Facts{Namespaces: labels}
 }
 
 func (r *reconciler) podsOf(ctx context.Context, nodes sets.Set[string]) (map[string][]*corev1.Pod, error) {

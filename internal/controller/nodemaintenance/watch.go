@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -36,6 +37,8 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[pass] {
 		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.podMatters)),
 		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.evacuationMatters)),
 		source.TypedKind(c, &policyv1.PodDisruptionBudget{}, handlerOf(r.budgetMatters)),
+		source.TypedKind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r.ruleMatters)),
+		source.TypedKind(c, &corev1.Namespace{}, handlerOf(r.namespaceMatters)),
 	}
 }
 
@@ -134,6 +137,19 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 // budgetMatters: budgets only change what our status says of blocked pods.
 func (r *reconciler) budgetMatters(_, _ *policyv1.PodDisruptionBudget) (time.Duration, bool) {
 	return statusInterval, r.draining()
+}
+
+// ruleMatters drops the rules of other namespaces, which are for Machines only.
+func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Duration, bool) {
+	if old != nil && now != nil && old.Generation == now.Generation {
+		return 0, false
+	}
+	return coalesce, r.draining() && cmp.Or(now, old).Namespace == r.namespace
+}
+
+// namespaceMatters drops all but labels: rules select by them.
+func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration, bool) {
+	return coalesce, r.draining() && (old == nil || now == nil || !maps.Equal(old.Labels, now.Labels))
 }
 
 func (r *reconciler) draining() bool {

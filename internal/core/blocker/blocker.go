@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
 // Facts is what is known of one pod that has to leave.
@@ -28,8 +29,8 @@ type Facts struct {
 	DrainStarted time.Time
 	// Evacuation is the pod's Evacuation, nil if there is none yet.
 	Evacuation *v1alpha1.Evacuation
-	// WaitCompleted is true if the pod is waited for and not evacuated.
-	WaitCompleted bool
+	// Treatment is how the drain treats the pod.
+	Treatment drainrule.Treatment
 	// Budgets are the PodDisruptionBudgets of the pod's namespace.
 	Budgets []*policyv1.PodDisruptionBudget
 }
@@ -40,7 +41,7 @@ func Of(f Facts) (v1alpha1.Blocker, bool) {
 	if f.Pod.DeletionTimestamp != nil {
 		return terminating(f)
 	}
-	for _, explain := range []func(Facts) (v1alpha1.Blocker, bool){refused, waitedFor, evacuating, recreated} {
+	for _, explain := range []func(Facts) (v1alpha1.Blocker, bool){refused, unclear, waitedFor, evacuating, recreated} {
 		if b, found := explain(f); found {
 			return b, true
 		}

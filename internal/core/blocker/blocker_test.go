@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
 var now = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
@@ -116,7 +117,9 @@ func tolerant(f *blocker.Facts) {
 	f.Pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
-func waited(f *blocker.Facts) { f.WaitCompleted = true }
+func waited(f *blocker.Facts) {
+	f.Treatment = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "label " + v1alpha1.DrainLabel}
+}
 
 func ownerless(f *blocker.Facts) { f.Pod.OwnerReferences = nil }
 
@@ -303,7 +306,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 			facts(waited),
 			v1alpha1.Blocker{
 				Type: v1alpha1.BlockerWaitingForCompletion, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(30 * time.Minute),
-				Message:    "The pod is left to complete by itself; the drain waits for it.",
+				Message:    "The pod is left to complete by itself, as label cluster.x-k8s.io/drain asks; the drain waits for it.",
 				Suggestion: "If it need not finish, evacuate it like any other: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain-",
 			},
 		},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -140,24 +139,5 @@ func refusedByWebhook(f Facts, answer string) v1alpha1.Blocker {
 	b.Object = "Webhook/" + named[1]
 	b.Suggestion = fmt.Sprintf("Do what its message asks for. Its configuration: "+
 		"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: %s'", named[1])
-	return b
-}
-
-// waitedFor explains a pod that is left to finish by itself.
-func waitedFor(f Facts) (v1alpha1.Blocker, bool) {
-	if !f.WaitCompleted {
-		return v1alpha1.Blocker{}, false
-	}
-	b := one(v1alpha1.BlockerWaitingForCompletion, ownerObject(f.Pod), later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
-	b.Message = "The pod is left to complete by itself; the drain waits for it."
-	b.Suggestion = fmt.Sprintf("If it need not finish, evacuate it like any other: kubectl -n %s label pod %s %s-",
-		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
-	return b, true
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
 	return b
 }

@@ -22,8 +22,9 @@ type Treatment struct {
 	// Cause is why nobody knows how to treat the pod, and what would help. The
 	// pod then waits: it is neither evicted nor skipped, and holds no order.
 	Cause string
-	// Culprit is what the Cause is about, as kind/namespace/name.
-	Culprit string
+	// Object is the rule that decided, or what the Cause is about, as
+	// kind/namespace/name.
+	Object string
 	// Problems are labels that are ignored.
 	Problems []podclass.Problem
 }
@@ -75,7 +76,7 @@ func (r Rules) ofDaemonSet(pod *corev1.Pod, facts Facts) Treatment {
 		return asked
 	}
 	return Treatment{
-		Culprit: fmt.Sprintf("DaemonSet/%s/%s", pod.Namespace, owner.Name),
+		Object: fmt.Sprintf("DaemonSet/%s/%s", pod.Namespace, owner.Name),
 		Cause: fmt.Sprintf("DaemonSet %s/%s, the owner of the pod, could not be read: %s. It is tried again; until then only label %s=skip on the pod decides.",
 			pod.Namespace, owner.Name, facts.DaemonSetError, v1alpha1.DrainLabel),
 		Problems: asked.Problems,
@@ -107,13 +108,17 @@ func (c *candidate) treat(doubt string) Treatment {
 		return c.treatment
 	}
 	return Treatment{
-		Culprit: "MachineDrainRule/" + c.name,
-		Cause:   fmt.Sprintf("MachineDrainRule %s may be meant for the pod, but %s", c.name, doubt),
+		Object: c.treatment.Object,
+		Cause:  fmt.Sprintf("MachineDrainRule %s may be meant for the pod, but %s", c.name, doubt),
 	}
 }
 
 func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
-	treatment := Treatment{Behavior: r.Spec.Drain.Behavior, Reason: "MachineDrainRule " + r.Name}
+	treatment := Treatment{
+		Behavior: r.Spec.Drain.Behavior,
+		Reason:   "MachineDrainRule " + r.Name,
+		Object:   fmt.Sprintf("MachineDrainRule/%s/%s", r.Namespace, r.Name),
+	}
 	switch treatment.Behavior {
 	case v1alpha1.DrainBehaviorDrain:
 		if r.Spec.Drain.Order != nil {
@@ -122,7 +127,7 @@ func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
 	case v1alpha1.DrainBehaviorSkip, v1alpha1.DrainBehaviorWaitCompleted:
 	default:
 		return Treatment{
-			Culprit: fmt.Sprintf("MachineDrainRule/%s/%s", r.Namespace, r.Name),
+			Object: treatment.Object,
 			Cause: fmt.Sprintf("MachineDrainRule %s/%s is meant for the pod, but spec.drain.behavior %q is not known. Correct or delete the rule.",
 				r.Namespace, r.Name, r.Spec.Drain.Behavior),
 		}

@@ -23,10 +23,11 @@ func (p *pass) count() {
 		for n := range s.pods {
 			pod := &s.pods[n]
 			pod.covered = s.target.set.CoversSubject(pod.Subject)
-			if pod.covered && pod.behavior != v1alpha1.DrainBehaviorSkip && pod.Depth() <= s.depth {
+			if s.counts(pod) {
 				p.hold(s, pod, started)
 			}
 		}
+		s.order()
 		for _, one := range s.drains {
 			one.count()
 		}
@@ -60,13 +61,13 @@ func (s *share) count() {
 // hold finds out what holds a targeted pod.
 func (p *pass) hold(s *site, pod *subject, started time.Time) {
 	facts := blocker.Facts{
-		Now:           p.snapshot.Now,
-		Pod:           pod.pod,
-		Node:          s.node,
-		DrainStarted:  started,
-		Evacuation:    pod.evacuation,
-		WaitCompleted: pod.behavior == v1alpha1.DrainBehaviorWaitCompleted,
-		Budgets:       p.snapshot.Budgets[pod.pod.Namespace],
+		Now:          p.snapshot.Now,
+		Pod:          pod.pod,
+		Node:         s.node,
+		DrainStarted: started,
+		Evacuation:   pod.evacuation,
+		Treatment:    *pod.treatment,
+		Budgets:      p.snapshot.Budgets[pod.pod.Namespace],
 	}
 	if found, blocked := blocker.Of(facts); blocked {
 		s.held = append(s.held, heldPod{pod: pod, blocker: found})

@@ -13,8 +13,12 @@ const namedNodes = 3
 // messages says of every share what it does or what it waits for (KEP-4212).
 func (p *pass) messages() {
 	for _, s := range p.sites {
+		turns := s.turns()
 		for _, one := range s.drains {
 			one.message = one.explain()
+			if one.left > 0 {
+				one.turns = turns
+			}
 		}
 	}
 }

@@ -48,11 +48,6 @@ func (p *pass) involved(s *site) []string {
 	return names
 }
 
-// targeted returns true if the pod is to leave the site now.
-func (s *site) targeted(pod *subject) bool {
-	return pod.covered && pod.behavior == v1alpha1.DrainBehaviorDrain && pod.Depth() <= s.depth
-}
-
 // evacuate lists the pods that need an Evacuation of ours, those of the ruling
 // plan's first entries first, and adds what there is to tell about them.
 func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
@@ -74,14 +69,14 @@ type turn struct {
 	entry int
 }
 
-// unasked are the targeted pods without an Evacuation of ours. An Evacuation that
+// unasked are the pods that are due and have no Evacuation of ours. An Evacuation that
 // is being deleted takes no finalizer; when it is gone its pod gets another one.
 func (s *site) unasked() []turn {
 	var unasked []turn
 	for n := range s.pods {
 		pod := &s.pods[n]
 		deleting := pod.evacuation != nil && pod.evacuation.DeletionTimestamp != nil
-		if s.targeted(pod) && !ours(pod.evacuation) && !deleting {
+		if s.due(pod) && !ours(pod.evacuation) && !deleting {
 			plan := s.ruling.plan
 			unasked = append(unasked, turn{pod: pod.pod, entry: plan.First(pod.Subject, plan.Len())})
 		}

@@ -47,8 +47,11 @@ type site struct {
 	cordon cordon
 	// frozen is true if an intent holds the site that cannot be understood any
 	// more: what it asks for is unknown, so nothing is taken back.
-	frozen   bool
-	withdraw []*v1alpha1.Evacuation
+	frozen bool
+	// wave is the order of the pods whose turn it is, later the lowest one that
+	// pods wait for; noOrder if there is none.
+	wave, later int64
+	withdraw    []*v1alpha1.Evacuation
 	// forbidden are Evacuations that would be withdrawn if their evacuator let us.
 	forbidden []string
 	// held are the blockers of its pods.
@@ -90,6 +93,8 @@ type share struct {
 	// those that are more than somebody at work, one by one.
 	blockers, hindering []v1alpha1.Blocker
 	message             string
+	// turns is what follows the message: whose order has not come yet.
+	turns string
 }
 
 // counted is how many pods the intent waits for on the site.

@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -15,16 +16,36 @@ type subject struct {
 	drainplan.Subject
 	pod        *corev1.Pod
 	evacuation *v1alpha1.Evacuation
-	behavior   v1alpha1.DrainBehavior
+	// treatment is not changed: it belongs to many pods.
+	treatment *drainrule.Treatment
 	// covered is true if the target of the site covers the pod.
 	covered bool
+}
+
+var (
+	// ordinary is the treatment of a pod that nothing is said about, unremovable
+	// that of one that nobody can remove.
+	ordinary    = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorDrain}
+	unremovable = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorSkip}
+)
+
+// unclear returns true if nobody knows how to treat the pod. It is counted and
+// waits, and nothing that was asked for before is taken back.
+func (s *subject) unclear() bool { return s.treatment.Cause != "" }
+
+// retained returns true if the pod stays on purpose.
+func (s *subject) retained() bool { return s.treatment.Behavior == v1alpha1.DrainBehaviorSkip }
+
+// evacuable returns true if the pod leaves by an Evacuation, or if it may.
+func (s *subject) evacuable() bool {
+	return s.treatment.Behavior == v1alpha1.DrainBehaviorDrain || s.unclear()
 }
 
 // countedBy returns true if an intent waits for the pod. It does not wait for
 // pods that nobody removes, nor for those below its drainDepth: another intent
 // of the node may be removing these, but that is not this one's concern.
 func (s *subject) countedBy(i *intent) bool {
-	return s.behavior != v1alpha1.DrainBehaviorSkip && s.Depth() <= i.depth
+	return !s.retained() && s.Depth() <= i.depth
 }
 
 // classify reads the pods of all sites in Drain. Other pods are not looked at.
@@ -36,22 +57,29 @@ func (p *pass) classify() {
 		var pods []*corev1.Pod
 		pods, s.known = p.snapshot.Pods[s.node.Name]
 		s.pods = make([]subject, 0, len(pods))
+		rules := p.snapshot.Rules.ForNode(s.node.Labels)
 		for _, pod := range pods {
-			if !podclass.Terminal(pod) {
-				s.pods = append(s.pods, p.read(s, pod))
+			if podclass.Terminal(pod) {
+				continue
 			}
+			one := subject{Subject: drainplan.SubjectOf(pod), pod: pod, evacuation: p.snapshot.Evacuations[pod.UID]}
+			one.treatment = &unremovable
+			if p.removable(s, &one) {
+				one.treatment = p.ask(rules, pod)
+			}
+			s.pods = append(s.pods, one)
 		}
 	}
 }
 
-func (p *pass) read(s *site, pod *corev1.Pod) subject {
-	one := subject{Subject: drainplan.SubjectOf(pod), pod: pod, evacuation: p.snapshot.Evacuations[pod.UID]}
-	if p.removable(s, &one) {
-		one.behavior, _ = podclass.DrainLabel(pod)
-	} else {
-		one.behavior = v1alpha1.DrainBehaviorSkip
+// ask shares the treatment of the many pods that nothing is said about.
+func (p *pass) ask(rules drainrule.Rules, pod *corev1.Pod) *drainrule.Treatment {
+	asked := rules.Ask(pod, p.snapshot.Facts)
+	if asked.Reason == "" && asked.Cause == "" {
+		return &ordinary
 	}
-	return one
+	own := asked
+	return &own
 }
 
 // removable returns true if somebody can remove the pod for good. The eviction

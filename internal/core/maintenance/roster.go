@@ -124,7 +124,7 @@ func (s *share) status(d detail) v1alpha1.NodeMaintenanceNodeStatus {
 	return v1alpha1.NodeMaintenanceNodeStatus{
 		NodeRef:               v1alpha1.NodeReference{Name: s.site.node.Name},
 		DrainTargets:          s.site.target.written(d).lines,
-		DrainMessage:          s.message,
+		DrainMessage:          s.message + s.turns,
 		PodsPendingEvacuation: s.pending,
 		PodsEvacuating:        s.evacuating,
 		PodsRetained:          s.retained,
@@ -138,7 +138,7 @@ const entryBytes = 160
 
 // size is about how many bytes the site takes in the object.
 func (s *share) size(d detail) int {
-	size := entryBytes + len(s.site.node.Name) + len(s.message) + s.site.target.written(d).size
+	size := entryBytes + len(s.site.node.Name) + len(s.message) + len(s.turns) + s.site.target.written(d).size
 	for _, b := range s.blockers[:min(d.blockers, len(s.blockers))] {
 		text, _ := json.Marshal(b)
 		size += len(text)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
 // Snapshot is everything that a pass reads. It is never changed by Decide.
@@ -26,6 +27,10 @@ type Snapshot struct {
 	Evacuations map[types.UID]*v1alpha1.Evacuation
 	// Budgets are the PodDisruptionBudgets, by namespace.
 	Budgets map[string][]*policyv1.PodDisruptionBudget
+	// Rules are the MachineDrainRules of Ebbtide's own namespace, and Facts what
+	// they ask about: only namespaces.
+	Rules drainrule.Set
+	Facts drainrule.Facts
 	// Runners tells which built-in evacuators somebody runs.
 	Runners Runners
 }

@@ -159,8 +159,9 @@ func (s *share) drainEvents() []event.Event {
 		return nil
 	}
 	joined := s.observed == nil
-	if joined && !s.previous.set.Empty() || !joined && s.observed.DrainMessage == s.message {
-		// Nothing is new, or the status leaves the site out and nobody knows.
+	if joined && !s.previous.set.Empty() || !joined && strings.HasPrefix(s.observed.DrainMessage, s.message) {
+		// Nothing is new but whose turn it is, or the status leaves the site out and
+		// nobody knows.
 		return nil
 	}
 	if older := s.forwarder(); older != nil && (joined || s.left > 0) {

@@ -1,0 +1,44 @@
+package blocker
+
+import (
+	"fmt"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// unclear explains a pod that waits because nobody knows how to treat it. One
+// that somebody evacuates already does not wait for that.
+func unclear(f Facts) (v1alpha1.Blocker, bool) {
+	if f.Treatment.Cause == "" || f.Evacuation != nil {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerDrainRuleUnclear, f.Treatment.Object, later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
+	b.Message = "Nobody knows how to drain the pod: " + f.Treatment.Cause
+	b.Suggestion = fmt.Sprintf("To decide about this pod alone, retain it or let it complete: kubectl -n %s label pod %s %s=skip (or wait-completed)",
+		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
+	return b, true
+}
+
+// waitedFor explains a pod that is left to finish by itself.
+func waitedFor(f Facts) (v1alpha1.Blocker, bool) {
+	if f.Treatment.Behavior != v1alpha1.DrainBehaviorWaitCompleted {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerWaitingForCompletion, ownerObject(f.Pod), later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
+	b.Message = fmt.Sprintf("The pod is left to complete by itself, as %s asks; the drain waits for it.", f.Treatment.Reason)
+	b.Suggestion = fmt.Sprintf("If it need not finish, evacuate it like any other: kubectl -n %s label pod %s %s-",
+		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
+	if rule := f.Treatment.Object; rule != "" {
+		b.Suggestion = fmt.Sprintf("If it need not finish: kubectl -n %s delete pod %s. If that goes for all of its kind, change %s.",
+			f.Pod.Namespace, f.Pod.Name, rule)
+	}
+	return b, true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
