@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
 // Spec is the cluster to start.
@@ -74,6 +75,7 @@ func Scheme() (*runtime.Scheme, error) {
 		clientgoscheme.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme),
 		v1alpha1.AddToScheme(scheme),
+		api.AddToScheme(scheme),
 	)
 	return scheme, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,20 +19,25 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
 // servedWithin bounds how long the API server may take to serve a new kind.
 const servedWithin = 30 * time.Second
 
-// InstallCRDs installs the kinds of the chart and waits until they are served.
-// What is installed already stays as it is.
+// InstallCRDs installs the kinds of the chart and of the sandbox's provider, and
+// waits until they are served. What is installed already stays as it is.
 func (c *Cluster) InstallCRDs(ctx context.Context) error {
-	documents, err := charts.CRDs()
+	ours, err := charts.CRDs()
+	if err != nil {
+		return err
+	}
+	provider, err := api.CRDs()
 	if err != nil {
 		return err
 	}
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	for _, document := range documents {
+	for _, document := range slices.Concat(ours, provider) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.UnmarshalStrict(document, crd); err != nil {
 			return fmt.Errorf("read CRD: %w", err)
@@ -67,20 +73,30 @@ func (c *Cluster) waitServed(ctx context.Context, crd *apiextensionsv1.CustomRes
 	return nil
 }
 
-// InstallRBAC gives the manager what the chart gives it, and nothing else.
+// InstallRBAC gives the manager what the chart gives it, and nothing else. The
+// provider's role is there to be summed up by the chart's, as a real one's is.
 func (c *Cluster) InstallRBAC(ctx context.Context) error {
 	documents, err := charts.Roles()
+	if err != nil {
+		return err
+	}
+	provider, err := api.Role()
+	if err != nil {
+		return err
+	}
+	role, err := readRole(provider)
 	if err != nil {
 		return err
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ManagerServiceAccount, Namespace: ManagerNamespace}},
+		role,
 	}
 	for _, document := range documents {
-		role := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict(document, &role.Object); err != nil {
-			return fmt.Errorf("read role: %w", err)
+		role, err := readRole(document)
+		if err != nil {
+			return err
 		}
 		objects = append(objects, role, bind(role))
 	}
@@ -90,6 +106,14 @@ func (c *Cluster) InstallRBAC(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func readRole(document []byte) (*unstructured.Unstructured, error) {
+	role := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict(document, &role.Object); err != nil {
+		return nil, fmt.Errorf("read role: %w", err)
+	}
+	return role, nil
 }
 
 // bind binds the manager to a Role or a ClusterRole.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -33,7 +35,7 @@ func (c *Cluster) nodeNames() []string {
 // memory and room for 1,000 pods.
 func (c *Cluster) CreateNodes(ctx context.Context, names []string, labels map[string]string) error {
 	for _, name := range names {
-		if err := c.Client.Create(ctx, fakeNode(name, labels)); err != nil {
+		if err := c.Client.Create(ctx, NewNode(name, labels)); err != nil {
 			return fmt.Errorf("create node: %w", err)
 		}
 	}
@@ -45,7 +47,9 @@ func (c *Cluster) CreateNodes(ctx context.Context, names []string, labels map[st
 	return nil
 }
 
-func fakeNode(name string, labels map[string]string) *corev1.Node {
+// NewNode is a node that kwok plays as soon as it is created. The controller
+// manager attaches the volumes of its pods.
+func NewNode(name string, labels map[string]string) *corev1.Node {
 	all := map[string]string{
 		corev1.LabelHostname:   name,
 		corev1.LabelOSStable:   "linux",
@@ -60,9 +64,12 @@ func fakeNode(name string, labels map[string]string) *corev1.Node {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        name,
-			Labels:      all,
-			Annotations: map[string]string{NodeAnnotation: "fake"},
+			Name:   name,
+			Labels: all,
+			Annotations: map[string]string{
+				NodeAnnotation: "fake",
+				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
+			},
 		},
 		Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},
 	}
@@ -79,6 +86,28 @@ func (c *Cluster) waitSchedulable(ctx context.Context, name string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("node %s is not ready: conditions %v, taints %v: %w",
 			name, node.Status.Conditions, node.Spec.Taints, err), lastErr)
+	}
+	return nil
+}
+
+// StopNode has a node stop to answer, for good: it is Ready=Unknown. Pods that are
+// deleted still go, as kwok knows no better; TerminateAfter holds them.
+func StopNode(ctx context.Context, c client.Client, name string) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	// Without the annotation kwok does not make the node ready again.
+	unplayed := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, NodeAnnotation)
+	if err := c.Patch(ctx, node, client.RawPatch(types.MergePatchType, unplayed)); err != nil {
+		return fmt.Errorf("stop node: %w", err)
+	}
+	unknown, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now(),
+		Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
+	}}}})
+	if err != nil {
+		return fmt.Errorf("stop node: %w", err)
+	}
+	if err := c.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, unknown)); err != nil {
+		return fmt.Errorf("stop node: %w", err)
 	}
 	return nil
 }

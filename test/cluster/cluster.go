@@ -75,6 +75,7 @@ func Main(m *testing.M) int {
 	shared.mu.Unlock()
 	code := m.Run()
 	for _, c := range shared.planes {
+		code = max(code, c.provider.stop())
 		if err := c.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop cluster:", err)
 			code = max(code, 1)
@@ -86,7 +87,8 @@ func Main(m *testing.M) int {
 // plane is a control plane and the manager that acts on it.
 type plane struct {
 	*sandbox.Cluster
-	manager Manager
+	manager  Manager
+	provider running
 }
 
 // shared are the control planes of this process.

@@ -1,0 +1,73 @@
+// Package provider simulates infrastructure for Machines. It makes the nodes of
+// SandboxMachines and the bootstrap data of SandboxConfigs, as any provider does
+// that follows Cluster API's contract, and it attaches the volumes of the CSI
+// driver sandbox.ebbtide.dev, so that the controller manager of Kubernetes shows
+// them in the status of the nodes.
+//
+// It makes nothing before a Machine owns the object, and nothing twice. A node is
+// made in the cluster of its Machine. A node whose object is deleted stops to
+// answer and stays, as that of a real instance would. What becomes of an object
+// never depends on a cluster that cannot be reached, except where a node has to
+// be made there.
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// workers bounds how many objects of a kind are worked on at the same time.
+const workers = 16
+
+// Run provides in a cluster until the context ends, and tells the logger what it
+// does and what fails. The kinds have to be installed.
+func Run(ctx context.Context, config *rest.Config, logger logr.Logger) error {
+	scheme, err := sandbox.Scheme()
+	if err != nil {
+		return fmt.Errorf("run the provider: %w", err)
+	}
+	consistent := true
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:  scheme,
+		Logger:  logger,
+		Metrics: metricsserver.Options{BindAddress: "0"},
+		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+	})
+	if err != nil {
+		return fmt.Errorf("run the provider: %w", err)
+	}
+	for _, add := range []func(manager.Manager) error{addMachines, addConfigs, addVolumes} {
+		if err := add(mgr); err != nil {
+			return fmt.Errorf("run the provider: %w", err)
+		}
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the provider: %w", err)
+	}
+	return nil
+}
+
+// controllerOptions let a process run several providers, and try again soon what
+// has failed: a cluster that was cut off comes back.
+func controllerOptions() controller.Options {
+	several := true
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		SkipNameValidation:      &several,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			5*time.Millisecond, 5*time.Second),
+	}
+}
