@@ -61,6 +61,16 @@ func (g *guest) note(outcome evacuation.Outcome, now time.Time) {
 	g.refusal = evacuation.Refusal{Outcome: outcome, Times: g.refusal.Times + 1}
 }
 
+// refusal returns the last refusal since the pod was evicted; empty if there is none.
+func (r *Room) refusal(key types.NamespacedName) evacuation.Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.guests[key]; g != nil {
+		return g.refusal.Outcome
+	}
+	return evacuation.Outcome{}
+}
+
 // Unreported returns what the status of the pod's Evacuation does not tell yet of
 // the refusals, and when that is due to be written; nil if it tells everything.
 func (r *Room) Unreported(key types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {

@@ -221,6 +221,7 @@ func (r *Room) settle(g *guest, outcome evacuation.Outcome, now time.Time) {
 	switch outcome.Result {
 	case evacuation.Evicted, evacuation.Gone:
 		g.failures = 0
+		g.refusal = evacuation.Refusal{}
 		r.rest(g, now.Add(safety))
 		return
 	case evacuation.Budgeted:

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
 	"k8s.io/client-go/rest"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // evictTimeout is how long one request to evict may take. The API server itself
@@ -22,6 +24,8 @@ const evictTimeout = 15 * time.Second
 // Evictor evicts pods through the eviction subresource.
 type Evictor struct {
 	client rest.Interface
+	// annotations are those of every Eviction.
+	annotations map[string]string
 }
 
 // NewEvictor returns an Evictor for the cluster of the config, on the manager's
@@ -36,6 +40,12 @@ func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) 
 	return &Evictor{client: policy.RESTClient()}, nil
 }
 
+// ForMachines returns an Evictor whose evictions say that they are made for
+// Machines, so that they wait for the evacuators of a pod.
+func (e *Evictor) ForMachines() *Evictor {
+	return &Evictor{client: e.client, annotations: map[string]string{v1alpha1.MachineDrainAnnotation: "true"}}
+}
+
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // Evict asks the API server once to evict this very pod, by UID, and returns
@@ -46,7 +56,7 @@ func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) 
 // when to; it must not, because its caller has other pods to evict meanwhile.
 func (e *Evictor) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status {
 	eviction := &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Annotations: e.annotations},
 		DeleteOptions: &metav1.DeleteOptions{
 			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 			GracePeriodSeconds: grace,

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -76,6 +77,21 @@ func TestEvictNamesThePodByUID(t *testing.T) {
 	want := &metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}}
 	if diff := cmp.Diff(want, asked.eviction.DeleteOptions); diff != "" {
 		t.Errorf("delete options (-want +got):\n%s", diff)
+	}
+}
+
+func TestEvictSaysThatItIsForAMachine(t *testing.T) {
+	t.Parallel()
+	asked := &apiServer{}
+	evictor := evictorFor(t, asked, says(t, metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated}))
+	evictor.Evict(t.Context(), victim, nil)
+	if diff := cmp.Diff(map[string]string(nil), asked.eviction.Annotations); diff != "" {
+		t.Errorf("annotations of an ordinary eviction (-want +got):\n%s", diff)
+	}
+	evictor.ForMachines().Evict(t.Context(), victim, nil)
+	want := map[string]string{v1alpha1.MachineDrainAnnotation: "true"}
+	if diff := cmp.Diff(want, asked.eviction.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,0 +1,94 @@
+package eviction
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+// claim is what one owner wants.
+type claim struct {
+	// pods are its candidates, by their keys in the room.
+	pods  map[types.NamespacedName]*candidate
+	grace *int64
+}
+
+// candidate is a pod that somebody wants to be evicted, or wanted until now.
+type candidate struct {
+	ticket ticket
+	name   types.NamespacedName
+	uid    types.UID
+	// owners want it, in the order in which they came. The rest never changes.
+	owners []types.NamespacedName
+}
+
+// claim notes what an owner wants and returns the tickets of pods that were not
+// wanted before or are not any more.
+func (q *Queue) claim(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) []ticket {
+	var changed []ticket
+	before := q.claims[owner]
+	now := claim{pods: make(map[types.NamespacedName]*candidate, len(pods)), grace: grace}
+	for _, pod := range pods {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: evacuation.Name(pod)}
+		c := before.pods[key]
+		if c == nil {
+			c = q.join(owner, key, pod)
+			changed = append(changed, c.ticket)
+		}
+		now.pods[key] = c
+	}
+	for key, c := range before.pods {
+		if now.pods[key] == nil {
+			c.owners = slices.DeleteFunc(c.owners, func(o types.NamespacedName) bool { return o == owner })
+			if len(c.owners) == 0 {
+				changed = append(changed, c.ticket)
+			}
+		}
+	}
+	if len(now.pods) == 0 {
+		delete(q.claims, owner)
+	} else {
+		q.claims[owner] = now
+	}
+	return changed
+}
+
+// join makes the pod a candidate of the owner.
+func (q *Queue) join(owner, key types.NamespacedName, pod *corev1.Pod) *candidate {
+	c := q.candidates[key]
+	if c == nil {
+		c = &candidate{
+			ticket: ticket{pod: key, payer: owner},
+			name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
+			uid:    pod.UID,
+		}
+		q.candidates[key] = c
+	}
+	c.owners = append(c.owners, owner)
+	return c
+}
+
+// candidate returns the pod that the ticket is for and the grace period that its
+// first owner wants; nil if nobody wants the pod. Such a pod leaves the room here,
+// where nobody else works on it.
+func (q *Queue) candidate(t ticket) (*candidate, *int64) {
+	q.mu.Lock()
+	c := q.candidates[t.pod]
+	if c == nil || c.ticket != t {
+		// It has left, and may have come back in the name of another owner.
+		q.mu.Unlock()
+		return nil, nil
+	}
+	if len(c.owners) > 0 {
+		defer q.mu.Unlock()
+		return c, q.claims[c.owners[0]].grace
+	}
+	delete(q.candidates, t.pod)
+	next := q.room.forget(t.pod)
+	q.mu.Unlock()
+	q.wake(next...)
+	return nil, nil
+}

@@ -1,0 +1,253 @@
+package eviction
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+const (
+	defaultWorkers = 16
+	// unreadPause is how long a pod rests of which something could not be read.
+	unreadPause = time.Second
+)
+
+// QueueOptions is what a Queue works with.
+type QueueOptions struct {
+	// Evictor evicts in the cluster that Reader reads.
+	Evictor Evictor
+	// Reader reads pods and disruption budgets; it should read from a cache.
+	Reader client.Reader
+	// Clock defaults to the real one.
+	Clock clock.WithTickerAndDelayedExecution
+	// Workers is how many pods are evicted at the same time. Defaults to 16.
+	Workers int
+	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
+	Results *prometheus.CounterVec
+	// News is called when a status of the owner would say something else of his
+	// pods: a refusal has begun or changed, or an eviction has succeeded. It comes
+	// ReportAfter later, once for all that came together.
+	News func(owner types.NamespacedName)
+}
+
+// Queue evicts pods of one cluster for several owners, the owners in turn. Pods
+// are evicted in parallel, those of one budget as fast as it allows. It is safe
+// for concurrent use.
+type Queue struct {
+	options QueueOptions
+	room    *Room
+
+	// mu may be held when the room is asked, never when a work queue is.
+	mu         sync.Mutex
+	claims     map[types.NamespacedName]claim
+	candidates map[types.NamespacedName]*candidate
+	// Both are nil until Start.
+	tickets workqueue.TypedDelayingInterface[ticket]
+	news    workqueue.TypedDelayingInterface[types.NamespacedName]
+}
+
+// NewQueue returns a Queue that does nothing until it is started.
+func NewQueue(options QueueOptions) *Queue {
+	if options.Workers <= 0 {
+		options.Workers = defaultWorkers
+	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	options.Results = cmp.Or(options.Results, NewResults())
+	q := &Queue{
+		options:    options,
+		claims:     map[types.NamespacedName]claim{},
+		candidates: map[types.NamespacedName]*candidate{},
+	}
+	q.room = NewRoom(RoomOptions{
+		Evictor: options.Evictor, Reader: options.Reader, Clock: options.Clock,
+		Jitter: rand.Float64, Results: options.Results, Wake: q.wake,
+	})
+	return q
+}
+
+// Start evicts until the context ends, and then returns nil. It is called once.
+func (q *Queue) Start(ctx context.Context) error {
+	tickets := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ticket]{
+		Clock: q.options.Clock,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ticket]{Clock: q.options.Clock, Queue: newLanes()}),
+	})
+	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.options.Clock})
+	q.open(tickets, news)
+	var running sync.WaitGroup
+	for range q.options.Workers {
+		running.Go(func() {
+			work(tickets, func(t ticket) {
+				if again := q.try(ctx, t); again > 0 {
+					tickets.AddAfter(t, again)
+				}
+			})
+		})
+	}
+	running.Go(func() { work(news, q.options.News) })
+	<-ctx.Done()
+	tickets.ShutDown()
+	news.ShutDown()
+	running.Wait()
+	return nil
+}
+
+func (q *Queue) open(tickets workqueue.TypedDelayingInterface[ticket], news workqueue.TypedDelayingInterface[types.NamespacedName]) {
+	q.mu.Lock()
+	q.tickets, q.news = tickets, news
+	waiting := make([]ticket, 0, len(q.candidates))
+	for _, c := range q.candidates {
+		waiting = append(waiting, c.ticket)
+	}
+	q.mu.Unlock()
+	add(tickets, waiting)
+}
+
+// work does what is queued until the work queue shuts down and is empty.
+func work[T comparable](queue workqueue.TypedInterface[T], do func(T)) {
+	for {
+		item, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		do(item)
+		queue.Done(item)
+	}
+}
+
+// Want says which pods the owner wants to be evicted, all of them: those of an
+// earlier call that are missing are left alone from now on. A pod that several
+// owners want is evicted once. Grace overrides the pods' grace period in
+// seconds; nil leaves it alone.
+func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) {
+	q.mu.Lock()
+	changed := q.claim(owner, pods, grace)
+	tickets := q.tickets
+	q.mu.Unlock()
+	add(tickets, changed)
+}
+
+// Answers returns the API server's last refusals of the owner's pods that have
+// not been evicted since. Answers that say nothing about the pod are left out
+// unless they persist.
+func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Outcome {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	answers := map[types.UID]evacuation.Outcome{}
+	for key, c := range q.claims[owner].pods {
+		if refusal := q.room.refusal(key); refusal.Result != "" {
+			answers[c.uid] = refusal
+		}
+	}
+	return answers
+}
+
+// BudgetChanged tells of a disruption budget that came (old is nil), went (now
+// is nil) or changed.
+func (q *Queue) BudgetChanged(old, now *policyv1.PodDisruptionBudget) { q.room.BudgetChanged(old, now) }
+
+// wake has pods tried as soon as possible.
+func (q *Queue) wake(keys ...types.NamespacedName) {
+	if len(keys) == 0 {
+		return
+	}
+	q.mu.Lock()
+	woken := make([]ticket, 0, len(keys))
+	for _, key := range keys {
+		if c := q.candidates[key]; c != nil {
+			woken = append(woken, c.ticket)
+		}
+	}
+	tickets := q.tickets
+	q.mu.Unlock()
+	add(tickets, woken)
+}
+
+func add(queue workqueue.TypedDelayingInterface[ticket], tickets []ticket) {
+	if queue == nil {
+		return
+	}
+	for _, t := range tickets {
+		queue.Add(t)
+	}
+}
+
+// try evicts a pod if it is its turn and returns when to try again, unless it is
+// woken before; 0 is not.
+func (q *Queue) try(ctx context.Context, t ticket) time.Duration {
+	c, grace := q.candidate(t)
+	if c == nil || ctx.Err() != nil {
+		return 0
+	}
+	defer q.room.Yield(t.pod)
+	before := q.room.refusal(t.pod)
+	answer, err := q.evict(ctx, c, grace)
+	switch {
+	case ctx.Err() != nil:
+		return 0
+	case err != nil:
+		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known", "Pod", c.name)
+		return unreadPause
+	case answer.Outcome == nil:
+		return answer.Again
+	}
+	evicted := answer.Outcome.Result == evacuation.Evicted
+	if evicted || !sameWords(before, q.room.refusal(t.pod)) {
+		q.tell(t.pod)
+	}
+	if !evicted {
+		log.FromContext(ctx).V(1).Info("The eviction of a pod was refused", "Pod", c.name,
+			"result", answer.Outcome.Result, "message", answer.Outcome.Message)
+	}
+	return answer.Again
+}
+
+// evict asks the API server if it is the pod's turn. A pod that leaves is left
+// alone, and so is one that has come after it under its name.
+func (q *Queue) evict(ctx context.Context, c *candidate, grace *int64) (Answer, error) {
+	pod := &corev1.Pod{}
+	err := q.options.Reader.Get(ctx, c.name, pod, client.DisableReadYourWritesConsistency)
+	if client.IgnoreNotFound(err) != nil {
+		return Answer{}, fmt.Errorf("get the pod: %w", err)
+	}
+	if err != nil || pod.UID != c.uid || pod.DeletionTimestamp != nil {
+		q.room.Forget(c.ticket.pod)
+		return Answer{}, nil
+	}
+	return q.room.Evict(ctx, c.ticket.pod, pod, grace)
+}
+
+// sameWords reports whether a status would tell of both refusals alike.
+func sameWords(a, b evacuation.Outcome) bool {
+	return a.Result == b.Result && a.Type == b.Type && a.Message == b.Message
+}
+
+// tell has the pod's owners told.
+func (q *Queue) tell(pod types.NamespacedName) {
+	q.mu.Lock()
+	var owners []types.NamespacedName
+	if c := q.candidates[pod]; c != nil {
+		owners = slices.Clone(c.owners)
+	}
+	news := q.news
+	q.mu.Unlock()
+	for _, owner := range owners {
+		news.AddAfter(owner, ReportAfter)
+	}
+}
