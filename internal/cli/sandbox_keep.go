@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/internal/sandbox/provider"
 )
 
 const keepVerb = "keep"
@@ -44,7 +47,17 @@ func (o *sandboxKeepOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		_, err = c.StartManager(ctx)
+		if _, err = c.StartManager(ctx); err == nil {
+			go provide(ctx, c)
+		}
 		return c, err
 	})
+}
+
+// provide makes nodes of SandboxMachines until the sandbox ends.
+func provide(ctx context.Context, c *sandbox.Cluster) {
+	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
+	if err := provider.Run(ctx, c.Config, logger); err != nil {
+		logger.Error(err, "The provider has stopped")
+	}
 }

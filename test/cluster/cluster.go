@@ -88,7 +88,7 @@ func Main(m *testing.M) int {
 type plane struct {
 	*sandbox.Cluster
 	manager  Manager
-	provider running
+	provider providing
 }
 
 // shared are the control planes of this process.

@@ -12,12 +12,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/provider"
 )
 
-// running is the sandbox's provider of a control plane, in this process. Tests
+// providing is the sandbox's provider of a control plane, in this process. Tests
 // share it, as they share the control plane.
-type running struct {
-	once   sync.Once
-	cancel context.CancelFunc
-	ended  chan error
+type providing struct {
+	once sync.Once
+	end  func() error
 }
 
 // StartProvider has SandboxMachines become nodes, SandboxConfigs bootstrap data,
@@ -26,27 +25,15 @@ type running struct {
 func (c *Cluster) StartProvider(t testing.TB) {
 	t.Helper()
 	p := &c.plane.provider
-	p.once.Do(func() {
-		var ctx context.Context
-		ctx, p.cancel = context.WithCancel(context.Background())
-		p.ended = make(chan error, 1)
-		go func() { p.ended <- provider.Run(ctx, c.Config, logr.Discard()) }()
-	})
-	select {
-	case err := <-p.ended:
-		p.ended <- err
-		t.Fatalf("the provider has ended: %v", err)
-	default:
-	}
+	p.once.Do(func() { p.end = provider.Start(context.Background(), c.Config, logr.Discard()) })
 }
 
 // stop ends the provider before its control plane ends.
-func (p *running) stop() int {
-	if p.cancel == nil {
+func (p *providing) stop() int {
+	if p.end == nil {
 		return 0
 	}
-	p.cancel()
-	if err := <-p.ended; err != nil {
+	if err := p.end(); err != nil {
 		fmt.Fprintln(os.Stderr, "stop provider:", err)
 		return 1
 	}

@@ -60,6 +60,18 @@ func Run(ctx context.Context, config *rest.Config, logger logr.Logger) error {
 	return nil
 }
 
+// Start has a provider run until stop is called, which returns why it ended if it
+// did not run until then.
+func Start(ctx context.Context, config *rest.Config, logger logr.Logger) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, config, logger) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
 // controllerOptions let a process run several providers, and try again soon what
 // has failed: a cluster that was cut off comes back.
 func controllerOptions() controller.Options {
