@@ -1,0 +1,63 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"ebbtide.dev/ebbtide/internal/eviction"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// dialer makes sessions.
+type dialer struct {
+	manager  manager.Manager
+	registry *Registry
+	workers  int
+	// results counts the evictions of all clusters.
+	results *prometheus.CounterVec
+}
+
+// local is a session on the manager's own client and cache, which it shares
+// with everybody else and leaves running.
+func (d *dialer) local(ctx context.Context) (*session, error) {
+	evictor, err := kube.NewEvictor(d.manager.GetConfig(), d.manager.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	s := &session{
+		connection: &Connection{Client: d.manager.GetClient(), Live: d.manager.GetAPIReader()},
+		probe:      func(context.Context) error { return nil },
+		describe:   func(err error) error { return err },
+	}
+	return s, d.equip(ctx, s, Local, d.manager.GetCache(), evictor)
+}
+
+// equip gives a session its evictions, and has it read all that Machines need.
+func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, c cache.Cache, evictor eviction.Evictor) error {
+	s.connection.Evictions = eviction.NewQueue(eviction.QueueOptions{
+		Evictor: evictor, Reader: s.connection.Client, Clock: d.registry.clock, Workers: d.workers,
+		Results: d.results, News: d.registry.tellNews,
+	})
+	s.parts = append(s.parts, s.connection.Evictions.Start)
+	for _, object := range kube.WorkloadKinds() {
+		gvk, err := apiutil.GVKForObject(object, d.manager.GetScheme())
+		if err != nil {
+			return fmt.Errorf("name %T: %w", object, err)
+		}
+		informer, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("read kind %s: %w", gvk.Kind, err)
+		}
+		s.kinds = append(s.kinds, kind{gvk.Kind, informer})
+	}
+	watches := append([]watch{budgets(s.connection.Evictions)}, d.registry.watches...)
+	release, err := follow(ctx, c, cluster, watches)
+	s.release = release
+	return err
+}

@@ -1,0 +1,77 @@
+package workload
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// longest is how many bytes of what a cluster says are shown.
+const longest = 500
+
+// secrets are what must not get into a message, not even when a cluster sends
+// it back.
+type secrets []string
+
+func secretsOf(config *rest.Config) secrets {
+	all := secrets{config.BearerToken, config.Password}
+	if config.Password != "" {
+		all = append(all, base64.StdEncoding.EncodeToString([]byte(config.Username+":"+config.Password)))
+	}
+	if config.Proxy != nil {
+		if proxy, err := config.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "cluster"}}); err == nil && proxy != nil {
+			password, _ := proxy.User.Password()
+			all = append(all, password)
+		}
+	}
+	return all
+}
+
+// describe makes the error of a request one line that says the same whenever the
+// same goes wrong, without secrets.
+func (s secrets) describe(err error) error {
+	text := reason(err)
+	for _, secret := range s {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "(secret)")
+		}
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > longest {
+		text = text[:longest] + "..."
+	}
+	return errors.New(strings.ToValidUTF8(text, "?"))
+}
+
+// reason leaves out of an error what differs from request to request, such as
+// the port that it came from.
+func reason(err error) string {
+	var timeout net.Error
+	var lookup *net.DNSError
+	var operation *net.OpError
+	var request *url.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "no answer in time"
+	case errors.As(err, &lookup):
+		return lookup.Err + ": " + lookup.Name
+	case errors.As(err, &operation):
+		return operation.Err.Error()
+	case errors.As(err, &request):
+		return request.Err.Error()
+	}
+	return err.Error()
+}
+
+// quoted is what a parser quotes of the text that it does not understand.
+var quoted = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
+
+// unquoted leaves out of an error of a parser what may be secret.
+func unquoted(text string) string { return quoted.ReplaceAllString(text, "...") }

@@ -1,0 +1,129 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+)
+
+// session is one connection from its first informer to its end.
+type session struct {
+	connection *Connection
+	kinds      []kind
+	// probe asks the cluster whether it is there.
+	probe func(context.Context) error
+	// broken has errors of watches; nil if nobody tells.
+	broken <-chan error
+	// parts run until their context ends, among them the cache.
+	parts []func(context.Context) error
+	// describe makes an error fit to be shown.
+	describe func(error) error
+	// release gives back what the session holds, after its parts have ended.
+	release func()
+	running sync.WaitGroup
+}
+
+// kind is one kind of objects that the session reads.
+type kind struct {
+	name     string
+	informer cache.Informer
+}
+
+// run returns when the context has ended or the cluster is lost.
+func (s *session) run(ctx context.Context, l *link) error {
+	ended := make(chan error, len(s.parts))
+	for _, part := range s.parts {
+		s.running.Go(func() { ended <- part(ctx) })
+	}
+	synced := make(chan struct{})
+	s.running.Go(func() {
+		if s.sync(ctx) {
+			close(synced)
+		}
+	})
+	l.progress("reading " + s.missing())
+	return s.watchOver(ctx, l, events{ended: ended, synced: synced})
+}
+
+// events are what a session waits for besides the time.
+type events struct {
+	ended  <-chan error
+	synced <-chan struct{}
+}
+
+func (s *session) watchOver(ctx context.Context, l *link, events events) error {
+	pace := l.registry.pace
+	probes := l.registry.clock.NewTicker(pace.probe)
+	defer probes.Stop()
+	late := l.registry.clock.NewTimer(pace.sync)
+	defer late.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err = <-events.ended:
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			err = fmt.Errorf("a part of the connection has ended: %w", err)
+		case <-late.C():
+			if missing := s.missing(); missing != "" {
+				err = fmt.Errorf("could not read %s within %s", missing, pace.sync)
+			}
+		case <-events.synced:
+			events.synced = nil
+			l.connected(s.connection)
+		case err = <-s.broken:
+			err = s.recheck(ctx, err)
+		case <-probes.C():
+			err = s.probe(ctx)
+		}
+		if err != nil {
+			return s.describe(err)
+		}
+	}
+}
+
+// recheck is what follows from the error of a watch: it tries again by itself
+// unless it is not allowed to, or the cluster is lost.
+func (s *session) recheck(ctx context.Context, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return err
+	}
+	return s.probe(ctx)
+}
+
+// sync waits until everything is read; false if the context ends before.
+func (s *session) sync(ctx context.Context) bool {
+	for _, k := range s.kinds {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-k.informer.HasSyncedChecker().Done():
+		}
+	}
+	return true
+}
+
+// missing are the kinds that are not read yet.
+func (s *session) missing() string {
+	var names []string
+	for _, k := range s.kinds {
+		if !toolscache.IsDone(k.informer.HasSyncedChecker()) {
+			names = append(names, k.name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// close waits for everything to end whose context has ended.
+func (s *session) close() {
+	s.running.Wait()
+	s.release()
+}
