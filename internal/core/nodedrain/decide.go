@@ -112,11 +112,16 @@ func Decide(s Snapshot) Decision {
 		grace := unreachableGraceSeconds
 		d.GracePeriodSeconds = &grace
 	}
-	d.Done = len(d.Evict)+len(d.Terminating)+len(d.Completing)+len(d.Later)+len(d.Unknown) == 0
+	d.Done = len(d.Left()) == 0
 	if !d.Done {
 		d.Message = d.message()
 	}
 	return d.Decision
+}
+
+// Left returns all pods that are waited for.
+func (d Decision) Left() []*corev1.Pod {
+	return slices.Concat(d.Terminating, d.Evict, d.Completing, d.Unknown, d.Later)
 }
 
 // Unreachable reports whether the node's kubelet is out of touch.

@@ -1,7 +1,6 @@
 package nodedrain
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,117 +11,69 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Limits of the message. Together they keep it below the 32,768 bytes that the
-// API allows for the message of a condition.
-const (
-	// namedPods is how many pods of a group are named.
-	namedPods = 3
-	// maxReasons is how many reasons of a kind are told apart.
-	maxReasons = 5
-	// maxReason is how many bytes of a reason are shown.
-	maxReason = 1000
-)
+// namedPods is how many pods of a group the message names.
+const namedPods = 3
 
 // message is in the form of the deletion-process page.
 func (d *drain) message() string {
-	var text strings.Builder
-	text.WriteString("Drain not completed yet:")
-	line(&text, "Pods with deletionTimestamp that still exist", d.Terminating)
-	reasons(&text, "Pods with eviction failed", d.byReason(d.Refused, func(pod *corev1.Pod) string {
+	r := NewReport("Drain not completed yet:", namedPods)
+	r.Names("Pods with deletionTimestamp that still exist", names(d.Terminating))
+	r.Groups("Pods with eviction failed", byReason(d.Refused, func(pod *corev1.Pod) string {
 		return impersonal(d.Answers[pod.UID].Message, pod)
 	}))
-	line(&text, "Pods with eviction requested", d.unanswered())
-	line(&text, "Pods that have to complete by themselves", d.Completing)
-	reasons(&text, "Pods that nobody knows how to drain", d.byReason(d.Unknown, func(pod *corev1.Pod) string {
+	r.Names("Pods with eviction requested", names(d.unanswered()))
+	r.Names("Pods that are waited for to complete by themselves", names(d.Completing))
+	r.Groups("Pods that nobody knows how to drain", byReason(d.Unknown, func(pod *corev1.Pod) string {
 		return d.causes[pod.UID]
 	}))
-	reasons(&text, fmt.Sprintf("Pods that are evicted when those of order %d are gone", d.lowest()), d.byOrder())
-	return text.String()
+	r.Groups(fmt.Sprintf("Pods that are evicted after those of order %d are gone", d.lowest()), d.byOrder())
+	return r.String()
 }
 
-// unanswered are those to be evicted that nothing is known of yet.
+// unanswered are those to be evicted that have not been refused.
 func (d *drain) unanswered() []*corev1.Pod {
-	refused := map[types.UID]bool{}
+	refused := make(map[types.UID]bool, len(d.Refused))
 	for _, pod := range d.Refused {
 		refused[pod.UID] = true
 	}
 	return slices.DeleteFunc(slices.Clone(d.Evict), func(pod *corev1.Pod) bool { return refused[pod.UID] })
 }
 
-// group is pods that have something in common.
-type group struct {
-	title string
-	pods  []*corev1.Pod
-}
-
-// byReason groups pods by what is said of them, that of most pods first.
-func (d *drain) byReason(pods []*corev1.Pod, reason func(*corev1.Pod) string) []group {
-	grouped := map[string][]*corev1.Pod{}
+func byReason(pods []*corev1.Pod, reason func(*corev1.Pod) string) []Group {
+	reasons := map[string][]string{}
 	for _, pod := range pods {
-		text := oneLine(reason(pod))
-		grouped[text] = append(grouped[text], pod)
+		text := reason(pod)
+		reasons[text] = append(reasons[text], name(pod))
 	}
-	var groups []group
-	for _, text := range slices.Sorted(maps.Keys(grouped)) {
-		groups = append(groups, group{text, grouped[text]})
-	}
-	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(len(b.pods), len(a.pods)) })
-	return groups
+	return ByReason(reasons)
 }
 
 // byOrder groups the pods that are evicted later, the next first.
-func (d *drain) byOrder() []group {
-	grouped := map[int32][]*corev1.Pod{}
+func (d *drain) byOrder() []Group {
+	orders := map[int32][]string{}
 	for _, pod := range d.Later {
-		grouped[d.orders[pod.UID]] = append(grouped[d.orders[pod.UID]], pod)
+		order := d.orders[pod.UID]
+		orders[order] = append(orders[order], name(pod))
 	}
-	var groups []group
-	for _, order := range slices.Sorted(maps.Keys(grouped)) {
-		groups = append(groups, group{fmt.Sprintf("order %d", order), grouped[order]})
+	groups := make([]Group, 0, len(orders))
+	for _, order := range slices.Sorted(maps.Keys(orders)) {
+		groups = append(groups, Group{fmt.Sprintf("order %d", order), orders[order]})
 	}
 	return groups
 }
 
-func line(text *strings.Builder, title string, pods []*corev1.Pod) {
-	if len(pods) > 0 {
-		fmt.Fprintf(text, "\n* %s: %s", title, Names(pods, namedPods))
-	}
-}
+// Names names pods, sorted, up to a limit, and says how many more there are.
+func Names(pods []*corev1.Pod, limit int) string { return list(names(pods), limit) }
 
-func reasons(text *strings.Builder, title string, groups []group) {
-	if len(groups) == 0 {
-		return
-	}
-	fmt.Fprintf(text, "\n* %s:", title)
-	for _, g := range groups[:min(len(groups), maxReasons)] {
-		fmt.Fprintf(text, "\n  * %s: %s", g.title, Names(g.pods, namedPods))
-	}
-	if len(groups) > maxReasons {
-		more := 0
-		for _, g := range groups[maxReasons:] {
-			more += len(g.pods)
-		}
-		fmt.Fprintf(text, "\n  * ... (%d more)", more)
-	}
-}
-
-// Names names pods, sorted, up to a limit.
-func Names(pods []*corev1.Pod, limit int) string {
-	names := make([]string, 0, len(pods))
+func names(pods []*corev1.Pod) []string {
+	all := make([]string, 0, len(pods))
 	for _, pod := range pods {
-		names = append(names, pod.Namespace+"/"+pod.Name)
+		all = append(all, name(pod))
 	}
-	return List(names, limit)
+	return all
 }
 
-// List joins names, sorted, up to a limit, and says how many more there are.
-func List(names []string, limit int) string {
-	sorted := slices.Sorted(slices.Values(names))
-	if more := len(sorted) - limit; more > 0 {
-		sorted = append(sorted[:limit], fmt.Sprintf("... (%d more)", more))
-	}
-	return strings.Join(sorted, ", ")
-}
+func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // moment is how times are told in messages of the API.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
@@ -134,19 +85,12 @@ func impersonal(answer string, pod *corev1.Pod) string {
 	if pod.UID != "" {
 		answer = strings.ReplaceAll(answer, string(pod.UID), "<uid>")
 	}
-	// A pod whose name is a plain word has no siblings.
-	if !strings.ContainsAny(pod.Name, "-.0123456789") {
+	// Only a name that comes after the word is certain to be a name, and only if
+	// it is no plain word itself. Such a pod has no siblings.
+	if !strings.Contains(answer, pod.Name) || !strings.ContainsAny(pod.Name, "-.0123456789") {
 		return answer
 	}
-	name := regexp.MustCompile(`([Pp]ods?[ /]["']?(?:` + regexp.QuoteMeta(pod.Namespace) + `/)?)` + regexp.QuoteMeta(pod.Name) + `([^\w-]|$)`)
-	return name.ReplaceAllString(answer, "${1}<name>${2}")
-}
-
-// oneLine keeps a foreign text from breaking the form of the message.
-func oneLine(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
-	if len(text) > maxReason {
-		return strings.ToValidUTF8(text[:maxReason], "") + "…"
-	}
-	return cmp.Or(text, "no reason given")
+	named := regexp.MustCompile(fmt.Sprintf(`([Pp]ods?[ /]["']?(?:%s/)?)%s([^\w-]|$)`,
+		regexp.QuoteMeta(pod.Namespace), regexp.QuoteMeta(pod.Name)))
+	return named.ReplaceAllString(answer, "${1}<name>${2}")
 }

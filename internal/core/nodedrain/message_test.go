@@ -1,0 +1,220 @@
+package nodedrain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+// example is the condition that machine-deletion-process shows.
+func example() Snapshot {
+	s := snapshot(terminating(time.Minute, in("cert-manager", pod("cert-manager-756d54fb98-hcb6k"))))
+	for _, suffix := range []string{"f6z4s", "2jtqm", "7ggsd", "zzzz1", "zzzz2", "zzzz3", "zzzz4", "zzzz5", "zzzz6", "zzzz7"} {
+		p := in("test-namespace", pod("nginx-deployment-6886c85ff7-"+suffix))
+		s.Pods = append(s.Pods, p)
+		s.Answers[p.UID] = budgeted
+	}
+	return s
+}
+
+// postponed is what our own webhook says about pods with an evacuator, as the API
+// server passes it on.
+func postponed(p *corev1.Pod, asked time.Time) evacuation.Outcome {
+	return evacuation.Classify(metav1.Status{
+		Status: metav1.StatusFailure, Code: 429, Reason: metav1.StatusReasonTooManyRequests,
+		Message: fmt.Sprintf(`admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod %s (asked for at %s); try again until the pod is gone`,
+			p.Name, asked.UTC().Format(time.RFC3339)),
+	})
+}
+
+func TestMessage(t *testing.T) {
+	tests := map[string]struct {
+		snapshot Snapshot
+		want     string
+	}{
+		"the example of the page": {
+			example(),
+			`Drain not completed yet:
+* Pods with deletionTimestamp that still exist: cert-manager/cert-manager-756d54fb98-hcb6k
+* Pods with eviction failed:
+  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget nginx needs 10 healthy pods and has 10 currently: test-namespace/nginx-deployment-6886c85ff7-2jtqm, test-namespace/nginx-deployment-6886c85ff7-7ggsd, test-namespace/nginx-deployment-6886c85ff7-f6z4s, ... (7 more)`,
+		},
+		"everything that there is": {
+			func() Snapshot {
+				s := snapshot(
+					pod("refused"), pod("refused-2"), pod("requested"), skipped(pod("skipped")), terminating(0, pod("terminating")),
+					waitCompleted(pod("job")), unjudged(pod("odd")), ordered(100, pod("later-b")), ordered(100, pod("later-a")), ordered(10, pod("soon")),
+				)
+				s.Answers["uid-of-refused"], s.Answers["uid-of-refused-2"] = several, several
+				return s
+			}(),
+			`Drain not completed yet:
+* Pods with deletionTimestamp that still exist: ns/terminating
+* Pods with eviction failed:
+  * This pod has more than one PodDisruptionBudget: ns/refused, ns/refused-2
+* Pods with eviction requested: ns/requested
+* Pods that are waited for to complete by themselves: ns/job
+* Pods that nobody knows how to drain:
+  * MachineDrainRule machines/odd is meant for the pod, but spec.drain.behavior "Explode" is not known. Correct or delete the rule.: ns/odd
+* Pods that are evicted after those of order 0 are gone:
+  * order 10: ns/soon
+  * order 100: ns/later-a, ns/later-b`,
+		},
+		"the answer of most pods comes first, then by its words": {
+			func() Snapshot {
+				s := answered(several, snapshot(pod("a"), pod("b"), pod("c"), pod("d")))
+				s.Answers["uid-of-a"], s.Answers["uid-of-b"] = throttled, contended
+				return s
+			}(),
+			`Drain not completed yet:
+* Pods with eviction failed:
+  * This pod has more than one PodDisruptionBudget: ns/c, ns/d
+  * the object has been modified: ns/b
+  * too many requests: ns/a`,
+		},
+		"evacuators that have not moved their pods yet are waited for, in the webhook's words": {
+			func() Snapshot {
+				a, b := pod("web-7d4b9c-x2x4q"), pod("web-7d4b9c-x2x4q-2")
+				s := snapshot(a, b)
+				s.Answers[a.UID], s.Answers[b.UID] = postponed(a, now), postponed(b, now.Add(time.Hour))
+				return s
+			}(),
+			`Drain not completed yet:
+* Pods with eviction failed:
+  * admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod <name> (asked for at <time>); try again until the pod is gone: ns/web-7d4b9c-x2x4q, ns/web-7d4b9c-x2x4q-2`,
+		},
+		"more answers than anybody reads": {
+			func() Snapshot {
+				s := snapshot()
+				for i := range 9 {
+					p := pod(fmt.Sprintf("pod-%d", i))
+					s.Pods = append(s.Pods, p)
+					s.Answers[p.UID] = evacuation.Outcome{Result: evacuation.Refused, Message: fmt.Sprintf("reason %d", i)}
+				}
+				return s
+			}(),
+			`Drain not completed yet:
+* Pods with eviction failed:
+  * reason 0: ns/pod-0
+  * reason 1: ns/pod-1
+  * reason 2: ns/pod-2
+  * reason 3: ns/pod-3
+  * reason 4: ns/pod-4
+  * ... (4 more)`,
+		},
+		"an answer of several lines, and one without words": {
+			func() Snapshot {
+				s := snapshot(pod("a"), pod("b"))
+				s.Answers["uid-of-a"] = evacuation.Outcome{Result: evacuation.Refused, Message: "first\n* second\r\nthird"}
+				s.Answers["uid-of-b"] = evacuation.Outcome{Result: evacuation.Refused}
+				return s
+			}(),
+			`Drain not completed yet:
+* Pods with eviction failed:
+  * no reason given: ns/b
+  * first * second third: ns/a`,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, Decide(test.snapshot).Message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Waiting for evacuators is no failure of the drain.
+func TestPostponedIsOrdinary(t *testing.T) {
+	p := pod("web-1")
+	s := snapshot(p)
+	s.Answers[p.UID] = postponed(p, now)
+	check(t, s, outline{Evict: []string{"web-1"}, Refused: []string{"web-1"}})
+}
+
+func TestImpersonal(t *testing.T) {
+	tests := map[string]struct {
+		name, answer, want string
+	}{
+		"the name after the word":          {"web-1", "pod web-1 is busy", "pod <name> is busy"},
+		"the name at the end":              {"web-1", "leave Pod web-1", "leave Pod <name>"},
+		"the name in quotes":               {"web-1", `pods "web-1" is forbidden`, `pods "<name>" is forbidden`},
+		"the name with its namespace":      {"web-1", "pod ns/web-1 is busy", "pod ns/<name> is busy"},
+		"the name is the end of a path":    {"web-1", "pod/web-1: busy", "pod/<name>: busy"},
+		"a longer name":                    {"web-1", "pod web-1-x is busy", "pod web-1-x is busy"},
+		"a budget of the same name":        {"web-1", "The disruption budget web-1 needs 1", "The disruption budget web-1 needs 1"},
+		"a name that is a plain word":      {"as", "Cannot evict pod as it would violate", "Cannot evict pod as it would violate"},
+		"a name with signs of expressions": {"web.1", "pod web.1 and pod web-1", "pod <name> and pod web-1"},
+		"the UID":                          {"web-1", "uid-of-web-1 differs", "<uid> differs"},
+		"times":                            {"web-1", "since 2026-08-30T13:36:27Z or 2026-08-30T13:36:27.123+02:00", "since <time> or <time>"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := impersonal(test.answer, pod(test.name)); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The line of logs that machine-deletion-process shows has five names.
+func TestNames(t *testing.T) {
+	pods := []*corev1.Pod{}
+	for _, suffix := range []string{"5gl2h", "9mdjw", "4r297", "9k5gp", "64tf9", "zzzz1", "zzzz2", "zzzz3", "zzzz4", "zzzz5"} {
+		pods = append(pods, in("test-namespace", pod("nginx-deployment-6886c85ff7-"+suffix)))
+	}
+	want := "test-namespace/nginx-deployment-6886c85ff7-4r297, test-namespace/nginx-deployment-6886c85ff7-5gl2h, " +
+		"test-namespace/nginx-deployment-6886c85ff7-64tf9, test-namespace/nginx-deployment-6886c85ff7-9k5gp, " +
+		"test-namespace/nginx-deployment-6886c85ff7-9mdjw, ... (5 more)"
+	if got := Names(pods, 5); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := Names(pods[:1], 5); got != "test-namespace/nginx-deployment-6886c85ff7-5gl2h" {
+		t.Errorf("one pod is %s", got)
+	}
+	if got := Names(nil, 5); got != "" {
+		t.Errorf("no pod is %q", got)
+	}
+}
+
+// The API takes 32,768 bytes. Every part is as long as it can be, and more.
+func TestMessageIsBounded(t *testing.T) {
+	s := snapshot()
+	long := func(i int, kind string) *corev1.Pod {
+		p := pod(fmt.Sprintf("%s-%03d-%s", kind, i, strings.Repeat("x", 253-len(kind)-5)))
+		return in(strings.Repeat("n", 63), p)
+	}
+	for i := range 50 {
+		refused := long(i, "a")
+		text := strings.Repeat("ü", 20_000) + "\n"
+		s.Answers[refused.UID] = evacuation.Outcome{Result: evacuation.Refused, Message: fmt.Sprintf("%d%s", i/4, text)}
+		odd := labelled(v1alpha1.DrainLabel, "", long(i, "b"))
+		odd.OwnerReferences = ofDaemonSet("alive", pod("x")).OwnerReferences
+		odd.OwnerReferences[0].Name = fmt.Sprintf("%d%s", i/4, strings.Repeat("d", 2000))
+		s.Pods = append(s.Pods, refused, odd, long(i, "c"), terminating(0, long(i, "d")), waitCompleted(long(i, "e")),
+			ordered(orders[3+i%3], long(i, "f")))
+	}
+	s.Facts.DaemonSetError = strings.Repeat("why ", 10_000)
+	message := Decide(s).Message
+	if len(message) > 32_768 || len(message) < 20_000 {
+		t.Errorf("the message has %d bytes", len(message))
+	}
+	if strings.ToValidUTF8(message, "?") != message {
+		t.Error("the message is cut within a letter")
+	}
+	for _, line := range strings.Split(message, "\n")[1:] {
+		if !strings.HasPrefix(line, "* ") && !strings.HasPrefix(line, "  * ") {
+			t.Errorf("a line of the message is %.50q", line)
+		}
+	}
+}

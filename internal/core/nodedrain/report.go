@@ -1,0 +1,107 @@
+package nodedrain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Limits of a Report. Together they keep it below the 32,768 bytes that the API
+// allows for the message of a condition.
+const (
+	// maxGroups is how many groups under one title are told apart.
+	maxGroups = 5
+	// maxText and maxName are how many bytes of a text or name are shown.
+	maxText, maxName = 1000, 350
+)
+
+// Report is a message in the form of the deletion-process page: what is waited
+// for, with a few names each, and how many more there are.
+type Report struct {
+	text  strings.Builder
+	named int
+}
+
+// Group is names that have something in common.
+type Group struct {
+	Title string
+	Names []string
+}
+
+// NewReport begins a report that gives this many names of each group.
+func NewReport(headline string, named int) *Report {
+	r := &Report{named: named}
+	r.text.WriteString(headline)
+	return r
+}
+
+// Names tells of names, if there are any.
+func (r *Report) Names(title string, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(&r.text, "\n* %s: %s", title, list(names, r.named))
+	}
+}
+
+// Groups tells of groups of names, in the order given, if there are any.
+func (r *Report) Groups(title string, groups []Group) {
+	if len(groups) == 0 {
+		return
+	}
+	fmt.Fprintf(&r.text, "\n* %s:", title)
+	told := groups[:min(len(groups), maxGroups)]
+	for _, g := range told {
+		fmt.Fprintf(&r.text, "\n  * %s: %s", cut(g.Title, maxText), list(g.Names, r.named))
+	}
+	more := 0
+	for _, g := range groups[len(told):] {
+		more += len(g.Names)
+	}
+	if more > 0 {
+		fmt.Fprintf(&r.text, "\n  * ... (%d more)", more)
+	}
+}
+
+// Text tells something without names, if there is anything.
+func (r *Report) Text(title, text string) {
+	if text != "" {
+		fmt.Fprintf(&r.text, "\n* %s: %s", title, cut(text, maxText))
+	}
+}
+
+// String is the whole report.
+func (r *Report) String() string { return r.text.String() }
+
+// ByReason makes groups of what is said of each name. That of most names comes
+// first, then by text, so that the same is always said in the same order.
+func ByReason(names map[string][]string) []Group {
+	groups := make([]Group, 0, len(names))
+	for _, reason := range slices.Sorted(maps.Keys(names)) {
+		groups = append(groups, Group{cmp.Or(reason, "no reason given"), names[reason]})
+	}
+	slices.SortStableFunc(groups, func(a, b Group) int { return cmp.Compare(len(b.Names), len(a.Names)) })
+	return groups
+}
+
+// list joins names, sorted, up to a limit, and says how many more there are.
+func list(names []string, limit int) string {
+	sorted := slices.Sorted(slices.Values(names))
+	told := make([]string, 0, limit+1)
+	for _, name := range sorted[:min(len(sorted), limit)] {
+		told = append(told, cut(name, maxName))
+	}
+	if more := len(sorted) - len(told); more > 0 {
+		told = append(told, fmt.Sprintf("... (%d more)", more))
+	}
+	return strings.Join(told, ", ")
+}
+
+// cut keeps a foreign text from breaking the form of the report.
+func cut(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
+}
