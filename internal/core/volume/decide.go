@@ -12,6 +12,9 @@
 package volume
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,8 +116,8 @@ func (f finder) attached() map[string]attached {
 		one := f.named(volume.Name)
 		all[one.key()] = one
 	}
-	for _, attachment := range f.Attachments {
-		if holds(attachment) {
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(f.attachments))) {
+		if attachment := f.attachments[name]; holds(attachment) {
 			one := f.by(attachment)
 			all[one.key()] = one
 		}

@@ -1,44 +1,38 @@
 package volume
 
 import (
-	"fmt"
-	"strings"
-
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// namedVolumes is how many of a kind are named.
+// namedVolumes is how many of a kind the message names.
 const namedVolumes = 5
 
-// message names what is left.
+// message names what is left, and why it could not be detached.
 func (f finder) message(left map[string]attached) string {
 	var claims, volumes, attachments []string
+	errors := map[string][]string{}
 	for _, one := range left {
+		name := one.name
 		switch volume := f.Volumes[one.volume]; {
 		case volume == nil:
-			attachments = append(attachments, one.name)
+			attachments = append(attachments, name)
 		case volume.Spec.ClaimRef == nil:
-			volumes = append(volumes, volume.Name)
+			name = volume.Name
+			volumes = append(volumes, name)
 		default:
-			claims = append(claims, volume.Spec.ClaimRef.Namespace+"/"+volume.Spec.ClaimRef.Name)
+			name = volume.Spec.ClaimRef.Namespace + "/" + volume.Spec.ClaimRef.Name
+			claims = append(claims, name)
+		}
+		if one.attachment != nil && one.attachment.Status.DetachError != nil {
+			reason := one.attachment.Status.DetachError.Message
+			errors[reason] = append(errors[reason], name)
 		}
 	}
-	var text strings.Builder
-	text.WriteString("Volumes are still attached to the Node:")
-	for _, kind := range []struct {
-		title string
-		names []string
-	}{
-		{"PersistentVolumeClaims", claims},
-		{"PersistentVolumes without a claim", volumes},
-		{"Attachments without a PersistentVolume", attachments},
-	} {
-		if len(kind.names) > 0 {
-			fmt.Fprintf(&text, "\n* %s: %s", kind.title, nodedrain.List(kind.names, namedVolumes))
-		}
-	}
-	if f.Problem != "" {
-		fmt.Fprintf(&text, "\n* Whose they are could not be found out, so none is ignored: %s", f.Problem)
-	}
-	return text.String()
+	r := nodedrain.NewReport("Volumes are still attached to the Node:", namedVolumes)
+	r.Names("PersistentVolumeClaims", claims)
+	r.Names("PersistentVolumes without a claim", volumes)
+	r.Names("Attachments without a PersistentVolume", attachments)
+	r.Groups("Detach failed", nodedrain.ByReason(errors))
+	r.Text("Whose they are could not be found out, so that none is ignored", f.Problem)
+	return r.String()
 }
