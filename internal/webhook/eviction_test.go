@@ -19,12 +19,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/fault"
 )
@@ -107,6 +110,36 @@ func TestWhoEvictsAPodWaitsForItsEvacuators(t *testing.T) {
 	e.Status.ActiveEvacuatorClass, e.Status.ActiveEvacuatorCompleted = "mover.example.com", true
 	must(t, c.Client.Status().Update(t.Context(), e))
 	eventuallyEvicted(t, c, pod)
+}
+
+// A Machine's drain waits for evacuators like any other drain, although it is the
+// manager that evicts; for an Evacuation it evicts when they have had their turns.
+func TestTheManagerWaitsForEvacuatorsOnlyForMachines(t *testing.T) {
+	c := newAPI(t)
+	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+		Groups:   []string{"system:masters"},
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	evictor, err := kube.NewEvictor(config, httpClient)
+	must(t, err)
+
+	outcome := evacuation.Classify(evictor.ForMachines().Evict(t.Context(), pod, nil))
+	if outcome.Result != evacuation.Postponed || !strings.Contains(outcome.Message, "evacuation in progress: mover.example.com") {
+		t.Errorf("an eviction for a Machine is answered %+v, want it postponed for the evacuators", outcome)
+	}
+	if e := evacuationOf(t, c, pod); e == nil || !slices.Equal(e.Finalizers, []string{v1alpha1.EvictionInstigator}) {
+		t.Errorf("evacuation %+v, want one in the name of the eviction API", e)
+	}
+	wantLeftAlone(t, c, pod)
+
+	if outcome := evacuation.Classify(evictor.Evict(t.Context(), pod, nil)); outcome.Result != evacuation.Evicted {
+		t.Errorf("an eviction for an Evacuation is answered %+v, want success", outcome)
+	}
+	wantEvicted(t, c, pod)
 }
 
 func TestManyEvictAPodAtOnce(t *testing.T) {
