@@ -39,9 +39,9 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 }
 
 // equip gives a session its evictions, and has it read all that Machines need.
-func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, c cache.Cache, evictor eviction.Evictor) error {
+func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, c cache.Cache, evictor *kube.Evictor) error {
 	s.connection.Evictions = eviction.NewQueue(eviction.QueueOptions{
-		Evictor: evictor, Reader: s.connection.Client, Clock: d.registry.clock, Workers: d.workers,
+		Evictor: evictor.ForMachines(), Reader: s.connection.Client, Clock: d.registry.clock, Workers: d.workers,
 		Results: d.results, News: d.registry.tellNews,
 	})
 	s.parts = append(s.parts, s.connection.Evictions.Start)
