@@ -62,7 +62,7 @@ func compile(r *v1alpha1.MachineDrainRule) rule {
 // Unread stands for the rules of a namespace that could not be read, and why.
 // Any of them may be meant for any pod without a label.
 func Unread(namespace, why string) Set {
-	return Set{rules: []rule{{nodes: []entry{{}}, machines: []entry{{}}, treatment: Treatment{
+	return Set{rules: []rule{{nodes: []entry{{}}, treatment: Treatment{
 		Object: "Namespace/" + namespace,
 		Cause: fmt.Sprintf("The MachineDrainRules of namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
 			namespace, why, v1alpha1.DrainLabel),

@@ -1,0 +1,176 @@
+package drainrule_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+)
+
+// selected is whether a selector selects labels. What is wrong with it selects as
+// guessed, and so does all of it if the labels are unknown (nil).
+func selected(s *metav1.LabelSelector, of map[string]string, guess bool) bool {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return true
+	}
+	if of == nil {
+		return guess
+	}
+	for key, value := range s.MatchLabels {
+		if of[key] != value {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		one, err := metav1.LabelSelectorAsSelector(expression(e.Key, e.Operator, e.Values...))
+		if err != nil && !guess || err == nil && !one.Matches(labels.Set(of)) {
+			return false
+		}
+	}
+	return true
+}
+
+// meant is whether a rule is meant for a pod of node or Machine m in Cluster c.
+func meant(r *v1alpha1.MachineDrainRule, m, c, pod, namespace map[string]string, guess bool) bool {
+	machine, selects := len(r.Spec.Machines)+len(r.Spec.Nodes) == 0, len(r.Spec.Pods) == 0
+	for _, e := range r.Spec.Machines {
+		machine = machine || selected(e.Selector, m, guess) && selected(e.ClusterSelector, c, guess)
+	}
+	for _, e := range r.Spec.Pods {
+		selects = selects || selected(e.Selector, pod, guess) && selected(e.NamespaceSelector, namespace, guess)
+	}
+	return machine && selects
+}
+
+// bruteForce is the first rule that is meant whatever is guessed; unclear is true
+// if one before may be meant.
+func bruteForce(all rules, m, c, pod, namespace map[string]string) (first *v1alpha1.MachineDrainRule, unclear bool) {
+	for _, rule := range all {
+		switch {
+		case meant(rule, m, c, pod, namespace, false):
+			return rule, false
+		case meant(rule, m, c, pod, namespace, true):
+			return rule, true
+		}
+	}
+	return nil, false
+}
+
+type dice struct{ *rand.Rand }
+
+func (d dice) one(percent int) bool { return d.IntN(100) < percent }
+
+func (d dice) labels() map[string]string {
+	return map[string]string{"x": fmt.Sprint(d.IntN(2)), "y": fmt.Sprint(d.IntN(2))}
+}
+
+func (d dice) selector() *metav1.LabelSelector {
+	s := &metav1.LabelSelector{}
+	if d.one(30) {
+		return nil
+	}
+	if d.one(60) {
+		s.MatchLabels = map[string]string{"x": fmt.Sprint(d.IntN(2))}
+	}
+	if d.one(40) {
+		operator := []metav1.LabelSelectorOperator{"In", "NotIn", "Near"}[d.IntN(3)]
+		s.MatchExpressions = expression("y", operator, fmt.Sprint(d.IntN(2))).MatchExpressions
+	}
+	return s
+}
+
+func (d dice) rules() (all rules) {
+	for n := range d.IntN(5) {
+		rule := aRule(fmt.Sprint(n), ordered(int32(n)))
+		for range d.IntN(3) {
+			machines(d.selector(), d.selector())(rule)
+		}
+		for range d.IntN(3) {
+			pods(d.selector(), d.selector())(rule)
+		}
+		if d.one(20) {
+			nodes(d.selector())(rule)
+		}
+		all = append(all, rule)
+	}
+	return all
+}
+
+func TestRulesAgainstBruteForce(t *testing.T) {
+	for seed := range uint64(20000) {
+		d := dice{rand.New(rand.NewPCG(seed, 40))}
+		all, machine, cluster, pod := d.rules(), d.labels(), d.labels(), aPod()
+		pod.Labels = d.labels()
+		known := drainrule.Facts{Namespaces: map[string]map[string]string{"shop": d.labels()}}
+		if d.one(20) {
+			known = blind()
+		}
+
+		want, unclear := bruteForce(all, machine, cluster, pod.Labels, known.Namespaces["shop"])
+		got := drainrule.ForMachine(all, machine, cluster).Ask(pod, known)
+
+		object := ""
+		if want != nil {
+			object = "MachineDrainRule/fleet/" + want.Name
+		}
+		if got.Object != object || (got.Cause != "") != unclear {
+			t.Fatalf("seed %d: got %+v, want object %q, unclear %t", seed, got, object, unclear)
+		}
+		if want != nil && !unclear && got.Order != *want.Spec.Drain.Order {
+			t.Fatalf("seed %d: got %+v, want the order of rule %s", seed, got, want.Name)
+		}
+		if diff := cmp.Diff(want == nil, got.Reason == "" && got.Cause == ""); diff != "" {
+			t.Fatalf("seed %d: got %+v, want the default only without a rule", seed, got)
+		}
+	}
+}
+
+// fleetRules are ten rules of three entries each of which the last one is meant.
+func fleetRules() (all rules) {
+	for n := range 10 {
+		rule := aRule(fmt.Sprint(n), ordered(int32(n)), nodes(everything))
+		for entry := range 3 {
+			pods(is("app", fmt.Sprintf("app-%d-%d", n, entry)), is("team", "sales"))(rule)
+		}
+		all = append(all, rule)
+	}
+	return append(all, aRule("last", nodes(everything), pods(is("app", "web"), is("team", "sales"))))
+}
+
+func TestAskingCostsNoMemory(t *testing.T) {
+	pod, known := aPod(), facts()
+	for name, rules := range map[string]drainrule.Rules{
+		"no rules":  drainrule.Compile(nil).ForNode(nil),
+		"ten rules": drainrule.Compile(fleetRules()).ForNode(nil),
+	} {
+		if allocations := testing.AllocsPerRun(100, func() { rules.Ask(pod, known) }); allocations > 0 {
+			t.Errorf("%s: %.0f allocations for a pod, want none", name, allocations)
+		}
+	}
+	none := drainrule.Compile(nil)
+	if allocations := testing.AllocsPerRun(100, func() { none.ForNode(nil) }); allocations > 0 {
+		t.Errorf("%.0f allocations for a node without rules, want none", allocations)
+	}
+}
+
+// BenchmarkAsk is a fleet of 5,000 nodes with 30 pods each.
+func BenchmarkAsk(b *testing.B) {
+	set, pod, known := drainrule.Compile(fleetRules()), aPod(), facts()
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 5000 {
+			rules := set.ForNode(nil)
+			for range 30 {
+				if rules.Ask(pod, known).Behavior != v1alpha1.DrainBehaviorSkip {
+					b.Fatal("the last rule is not found")
+				}
+			}
+		}
+	}
+}

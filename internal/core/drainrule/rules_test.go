@@ -1,0 +1,101 @@
+package drainrule_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// The node has the label pool=old.
+func TestRulesOfANode(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules rules
+		pod   *corev1.Pod
+		want  drainrule.Treatment
+	}{
+		"no rule":                             {nil, aPod(), drainedBy("", 0)},
+		"a rule without nodes":                {rules{aRule("storage")}, aPod(), drainedBy("", 0)},
+		"a rule for Machines":                 {rules{aRule("storage", machines(nil, nil))}, aPod(), drainedBy("", 0)},
+		"a rule for all nodes":                {rules{aRule("storage", nodes(everything))}, aPod(), skippedBy(byRule)},
+		"a rule for the node":                 {rules{aRule("storage", nodes(is("pool", "old")))}, aPod(), skippedBy(byRule)},
+		"a rule for another node":             {rules{aRule("storage", nodes(is("pool", "new")))}, aPod(), drainedBy("", 0)},
+		"the second entry for nodes":          {rules{aRule("storage", nodes(is("pool", "new")), nodes(is("pool", "old")))}, aPod(), skippedBy(byRule)},
+		"a rule for Machines and the node":    {rules{aRule("storage", nodes(everything), machines(is("os", "mars"), nil))}, aPod(), skippedBy(byRule)},
+		"a rule for the node and other pods":  {rules{aRule("storage", nodes(everything), pods(is("app", "db"), nil))}, aPod(), drainedBy("", 0)},
+		"the label comes first":               {rules{aRule("storage", nodes(everything))}, aPod(labelled("wait-completed")), completedBy(byLabel)},
+		"a DaemonSet pod is asked about":      {rules{aRule("storage", nodes(everything), ordered(7))}, aPod(ofDaemonSet("one")), drainedBy(byRule, 7)},
+		"a DaemonSet pod has the default":     {nil, aPod(ofDaemonSet("one")), drainedBy("", 0)},
+		"a static pod is asked about":         {rules{aRule("storage", nodes(everything), ordered(7))}, aPod(static), drainedBy(byRule, 7)},
+		"a bad selector of Machines":          {rules{aRule("storage", nodes(everything), machines(bad, nil))}, aPod(), skippedBy(byRule)},
+		"a bad selector of nodes, other pods": {rules{aRule("storage", nodes(bad), pods(is("app", "db"), nil))}, aPod(), drainedBy("", 0)},
+		"a bad selector of nodes": {
+			rules{aRule("storage", nodes(bad))}, aPod(),
+			unclear(mayBe + `spec.nodes[0].selector cannot be understood: "Near" is not a valid label selector operator. Correct or delete the rule.`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := drainrule.Compile(test.rules).ForNode(map[string]string{"pool": "old"}).Ask(test.pod, facts())
+			got.Object = ""
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("treatment (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRulesThatWereNotRead(t *testing.T) {
+	unread := drainrule.Unread("fleet", "the server is busy").ForNode(nil)
+	want := drainrule.Treatment{
+		Object: "Namespace/fleet",
+		Cause: "The MachineDrainRules of namespace fleet could not be read: the server is busy. " +
+			"It is tried again; until then only label cluster.x-k8s.io/drain on the pod decides.",
+	}
+	if diff := cmp.Diff(want, unread.Ask(aPod(), facts())); diff != "" {
+		t.Errorf("treatment of a pod (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(skippedBy(byLabel), unread.Ask(aPod(labelled("skip")), facts())); diff != "" {
+		t.Errorf("treatment of a pod with a label (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheObjectIsWhatDecidedOrWhatIsAtFault(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules rules
+		pod   *corev1.Pod
+		want  string
+	}{
+		"the default":               {nil, aPod(), ""},
+		"the label":                 {rules{aRule("storage")}, aPod(labelled("skip")), ""},
+		"a rule":                    {rules{aRule("storage")}, aPod(), "MachineDrainRule/fleet/storage"},
+		"a rule that is bad":        {rules{aRule("storage", pods(bad, nil))}, aPod(), "MachineDrainRule/fleet/storage"},
+		"a behavior that is bad":    {rules{aRule("storage", behaves("Evaporate"))}, aPod(), "MachineDrainRule/fleet/storage"},
+		"a DaemonSet that is there": {nil, aPod(ofDaemonSet("one")), "DaemonSet/shop/proxy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := drainrule.ForMachine(test.rules, nil, nil).Of(test.pod, blind()).Object; got != test.want {
+				t.Errorf("Object = %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestALabelThatIsIgnoredIsReported(t *testing.T) {
+	want := []podclass.Problem{{
+		Key: v1alpha1.DrainLabel, Message: `label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`,
+	}}
+	for name, given := range map[string]rules{"by default": nil, "with a rule": {aRule("storage")}, "with a bad one": {aRule("storage", pods(bad, nil))}} {
+		t.Run(name, func(t *testing.T) {
+			for _, pod := range []*corev1.Pod{aPod(labelled("later")), aPod(labelled("later"), ofDaemonSet("two"))} {
+				got := drainrule.ForMachine(given, nil, nil).Of(pod, blind())
+				if diff := cmp.Diff(want, got.Problems); diff != "" {
+					t.Errorf("problems (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
