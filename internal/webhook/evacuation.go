@@ -10,10 +10,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -127,15 +125,6 @@ func deletePod(e *v1alpha1.Evacuation) authorizationv1.ResourceAttributes {
 
 func podOf(e *v1alpha1.Evacuation) podKey {
 	return podKey{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, evacuation.PodVersion{UID: e.Spec.PodRef.UID}}
-}
-
-// answer refuses an object as the API server itself does, field by field.
-func answer(e *v1alpha1.Evacuation, refused field.ErrorList) admission.Response {
-	if len(refused) == 0 {
-		return admission.Allowed("")
-	}
-	status := apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("Evacuation").GroupKind(), e.Name, refused).Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
 // decodeEvacuations reads what was there and what is to be; nil is nothing.

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -301,6 +300,15 @@ func (h *heard) HandleWarningHeader(_ int, _, text string) {
 	h.text = append(h.text, text)
 }
 
+// take returns what was said since it was called last.
+func (h *heard) take() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	text := h.text
+	h.text = nil
+	return text
+}
+
 func TestASelectorThatTakesTooMuchIsWarnedOf(t *testing.T) {
 	c := newAPI(t)
 	nodes := newNodes(t, c, 2, map[string]string{"node-role.kubernetes.io/control-plane": ""})
@@ -315,13 +323,9 @@ func TestASelectorThatTakesTooMuchIsWarnedOf(t *testing.T) {
 		"matches no node now; nodes that it match": maintenanceOf("none", "no-such-node"),
 		"": maintenanceOf("one", nodes[0]),
 	} {
-		warnings := &heard{}
-		config := rest.CopyConfig(c.Config)
-		config.WarningHandler = warnings
-		user, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
-		must(t, err)
+		user, warnings := hearing(t, c)
 		must(t, user.Create(t.Context(), m, client.DryRunAll))
-		if got := strings.Join(warnings.text, "\n"); !strings.Contains(got, want) || (want == "") != (got == "") {
+		if got := strings.Join(warnings.take(), "\n"); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("maintenance %s: warned of %q, want %q", m.Name, got, want)
 		}
 	}

@@ -76,6 +76,9 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews},
 		"/validate/evacuations":       newEvacuationValidator(mgr.GetScheme(), pods, reviews),
 		"/validate/evacuation-status": newEvacuationStatusValidator(mgr.GetScheme()),
+		"/validate/clusters":          clusterValidator{reviews},
+		"/validate/machines":          machineValidator{reviews},
+		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
 		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client),
 	}
 }
