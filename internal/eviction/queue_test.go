@@ -1,0 +1,285 @@
+package eviction
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+func TestABudgetThatOpensLetsTheNextPodGoAtOnce(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a", "b", "c")
+		w.allow(0)
+		w.want(blue, pods...)
+		expect(t, "refused", w.refused(blue), "uid-a: "+exhausted, "uid-b: "+exhausted, "uid-c: "+exhausted)
+		w.allow(1)
+		expect(t, "the oldest has left", w.left(), "b", "c")
+		expect(t, "refused", w.refused(blue), "uid-b: "+exhausted, "uid-c: "+exhausted)
+		w.allow(2)
+		expect(t, "nobody is left", w.left())
+		if took := time.Since(w.begin); took != 0 {
+			t.Errorf("it took %s, want no time", took)
+		}
+		want := map[evacuation.Result]float64{evacuation.Evicted: 3, evacuation.Budgeted: 3}
+		if diff := cmp.Diff(want, w.counts(t)); diff != "" {
+			t.Errorf("counted answers (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAPodThatIsRefusedHoldsUpNobody(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		pods := w.newPods("a", "b", "c", "d")
+		w.change(func() {
+			w.hanging["a"] = true
+			w.answers["b"] = answered(403, denial)
+		})
+		w.want(blue, pods...)
+		expect(t, "left", w.left(), "a", "b")
+		expect(t, "refused", w.refused(blue), "uid-b: "+denial)
+		w.pass(time.Minute)
+		if tries := len(w.asked("b")); tries < 4 || tries > 10 {
+			t.Errorf("tried %d times in a minute, want some", tries)
+		}
+		w.change(func() { delete(w.answers, "b") })
+		w.pass(time.Minute)
+		expect(t, "left when nothing refuses any more", w.left(), "a")
+		expect(t, "refused", w.refused(blue))
+	})
+}
+
+// Regression: eviction of a re-created pod of the same name.
+func TestAPodThatCameAfterAnotherOfItsNameIsNotEvicted(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("db-0")
+		w.change(func() { w.answers["db-0"] = answered(500, "etcd is busy") })
+		w.want(blue, pods...)
+		w.change(func() {
+			delete(w.answers, "db-0")
+			after := pods[0].DeepCopy()
+			after.UID = "uid-after"
+			w.pods[client.ObjectKeyFromObject(after)] = after
+		})
+		w.pass(time.Hour)
+		expect(t, "left", w.left(), "db-0")
+		expect(t, "nothing is said of the old one", w.refused(blue))
+		if len(w.requests) != 1 || w.requests[0].pod != "uid-db-0" {
+			t.Errorf("requests %+v, want one for the old pod", w.requests)
+		}
+	})
+}
+
+func TestAnOwnerWhoLeavesLeavesHisTurnsToOthers(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a", "b", "c")
+		w.allow(0)
+		w.want(blue, pods[0], pods[1])
+		w.want(green, pods[2])
+		w.want(blue, pods[1])
+		expect(t, "refused", w.refused(blue), "uid-b: "+exhausted)
+		w.want(blue)
+		expect(t, "refused", w.refused(blue))
+		w.allow(1)
+		expect(t, "left", w.left(), "a", "b")
+		w.allow(5)
+		w.pass(time.Hour)
+		expect(t, "left", w.left(), "a", "b")
+
+		w.want(green, pods[0])
+		expect(t, "left when another owner wants it", w.left(), "b")
+	})
+}
+
+func TestAPodOfTwoOwnersIsEvictedOnce(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a")
+		w.allow(0)
+		w.queue.Want(blue, pods, ptr.To[int64](1))
+		w.queue.Want(green, pods, nil)
+		w.pass(ReportAfter)
+		expect(t, "refused", w.refused(blue), "uid-a: "+exhausted)
+		expect(t, "refused", w.refused(green), "uid-a: "+exhausted)
+		expect(t, "news", w.heard(), "blue", "green")
+		w.queue.Want(blue, nil, nil)
+		w.change(func() { w.lingering = true })
+		w.allow(3)
+		w.pass(ReportAfter)
+		expect(t, "news", w.heard(), "green")
+		want := []request{{pod: "uid-a", grace: "1"}, {at: ReportAfter, pod: "uid-a"}}
+		if diff := cmp.Diff(want, w.requests, cmp.AllowUnexported(request{})); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestOwnersTakeTurns(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.change(func() { w.latency = 10 * time.Millisecond })
+		many, few := make([]string, 1000), make([]string, 10)
+		for i := range many {
+			many[i] = fmt.Sprintf("many-%d", i)
+		}
+		for i := range few {
+			few[i] = fmt.Sprintf("few-%d", i)
+		}
+		w.want(blue, w.newPods(many...)...)
+		w.want(green, w.newPods(few...)...)
+		w.pass(150 * time.Millisecond)
+		for _, name := range few {
+			if len(w.asked(name)) == 0 {
+				t.Errorf("%s has to wait for an owner of many pods", name)
+			}
+		}
+		w.pass(10 * time.Second)
+		expect(t, "left", w.left())
+	})
+}
+
+func TestNewsAreFew(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		names := make([]string, 100)
+		for i := range names {
+			names[i] = fmt.Sprintf("pod-%d", i)
+			w.answers[names[i]] = answered(403, denial)
+		}
+		w.want(blue, w.newPods(names...)...)
+		expect(t, "news that are not settled", w.heard())
+		w.pass(ReportAfter)
+		expect(t, "news of many refusals", w.heard(), "blue")
+		w.pass(time.Minute)
+		expect(t, "news of the same words", w.heard())
+		w.change(func() { w.answers["pod-7"] = answered(403, "not on a Saturday either") })
+		w.pass(time.Hour)
+		expect(t, "news of other words", w.heard(), "blue")
+		w.change(func() { delete(w.answers, "pod-7") })
+		w.pass(time.Hour)
+		expect(t, "news of an eviction", w.heard(), "blue")
+	})
+}
+
+func TestAnAnswerThatSaysNothingOfThePodIsNoNews(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		w.change(func() { w.answers["a"] = answered(409, "try again") })
+		w.want(blue, w.newPods("a")...)
+		w.pass(500 * time.Millisecond)
+		expect(t, "refused", w.refused(blue))
+		w.pass(time.Minute)
+		expect(t, "refused for long", w.refused(blue), "uid-a: try again")
+		expect(t, "news", w.heard(), "blue")
+	})
+}
+
+func TestAPodThatIsOnItsWayIsLeftAlone(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("slow", "stuck")
+		w.change(func() { w.lingering = true })
+		w.want(blue, pods...)
+		w.pass(safety / 2)
+		w.change(func() {
+			w.pods[client.ObjectKeyFromObject(pods[0])].DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		})
+		w.pass(safety)
+		w.want(blue, pods...)
+		if tries := len(w.asked("slow")); tries != 1 {
+			t.Errorf("a pod that terminates is evicted %d times, want once", tries)
+		}
+		asked := w.asked("stuck")
+		if len(asked) != 2 || asked[1].at != safety {
+			t.Errorf("a pod that does not terminate is evicted at %+v, want twice", asked)
+		}
+	})
+}
+
+func TestWhatCannotBeReadRests(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a", "b")
+		w.change(func() { w.unreadable = "a" })
+		w.want(blue, pods...)
+		w.pass(time.Minute)
+		expect(t, "left", w.left(), "a")
+		w.change(func() { w.unreadable = "" })
+		w.pass(unreadPause)
+		expect(t, "left", w.left())
+	})
+}
+
+func TestWantingTheSameAgainChangesNothing(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a")
+		w.allow(0)
+		for range 100 {
+			w.want(blue, pods...)
+		}
+		w.pass(safety / 2)
+		if tries := len(w.asked("a")); tries != 1 {
+			t.Errorf("tried %d times, want once", tries)
+		}
+	})
+}
+
+// Our own webhook has a Machine's drain wait for the evacuators of a pod. It
+// forgets who has not called for five minutes.
+func TestAPostponedEvictionIsAskedForCalmlyButNotForgotten(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		const moving = `admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: mover.example.com`
+		w.change(func() { w.answers["a"] = answered(429, moving) })
+		w.want(blue, w.newPods("a")...)
+		w.pass(ReportAfter)
+		expect(t, "refused", w.refused(blue), "uid-a: "+moving)
+		expect(t, "news", w.heard(), "blue")
+		w.pass(20 * time.Minute)
+		asked := w.asked("a")
+		if len(asked) > 70 {
+			t.Errorf("asked %d times in 20 minutes, want about two a minute", len(asked))
+		}
+		for i, r := range asked[1:] {
+			if wait := r.at - asked[i].at; wait > evacuation.AttemptInterval {
+				t.Errorf("asked again after %s, want at most %s", wait, evacuation.AttemptInterval)
+			}
+		}
+		w.change(func() { clear(w.pods) })
+		w.pass(time.Hour)
+		expect(t, "refused when the evacuator has moved it", w.refused(blue))
+		if after := len(w.asked("a")); after != len(asked) {
+			t.Errorf("asked %d times for a pod that is gone", after-len(asked))
+		}
+	})
+}
+
+func TestWhatIsWantedBeforeTheStartIsEvictedThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.want(blue, w.newPods("a", "b")...)
+		w.allow(2)
+		expect(t, "left", w.left(), "a", "b")
+		end := w.start()
+		expect(t, "left after the start", w.left())
+		end()
+		w.newPods("c")
+		w.want(blue, w.pods[types.NamespacedName{Namespace: "shop", Name: "c"}])
+		expect(t, "left after the end", w.left(), "c")
+	})
+}
+
+func TestTheEndDoesNotWaitForAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.hanging["a"] = true
+		end := w.start()
+		w.want(blue, w.newPods("a", "b")...)
+		end()
+		expect(t, "left", w.left(), "a", "b")
+		expect(t, "an eviction without an answer is no refusal", w.refused(blue))
+	})
+}
