@@ -34,13 +34,19 @@ func StripVolume(volume *corev1.PersistentVolume) *corev1.PersistentVolume {
 }
 
 // StripAttachment returns what decisions read of a VolumeAttachment: who it is,
-// which volume it attaches to which node, and whether it is on its way out.
+// which volume it attaches to which node, who is still at work on it, whether it
+// is attached, and why it could not be detached.
 func StripAttachment(attachment *storagev1.VolumeAttachment) *storagev1.VolumeAttachment {
-	return &storagev1.VolumeAttachment{
+	stripped := &storagev1.VolumeAttachment{
 		ObjectMeta: identity(&attachment.ObjectMeta),
 		Spec:       attachment.Spec,
 		Status:     storagev1.VolumeAttachmentStatus{Attached: attachment.Status.Attached},
 	}
+	stripped.Finalizers = attachment.Finalizers
+	if failed := attachment.Status.DetachError; failed != nil {
+		stripped.Status.DetachError = &storagev1.VolumeError{Message: failed.Message}
+	}
+	return stripped
 }
 
 // identity is who an object is, and whether it is on its way out.

@@ -25,8 +25,9 @@ func TestTheCacheKeepsWhatTheDeletionOfMachinesReads(t *testing.T) {
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 	}
 	identity := metav1.ObjectMeta{Name: "one", UID: "uid", ResourceVersion: "12", CreationTimestamp: birth, DeletionTimestamp: &birth}
-	owned, labelled := identity, identity
+	owned, labelled, held := identity, identity, identity
 	owned.OwnerReferences = full.OwnerReferences
+	held.Finalizers = full.Finalizers
 	labelled.Labels = full.Labels
 
 	tests := map[string]struct{ got, want client.Object }{
@@ -59,20 +60,23 @@ func TestTheCacheKeepsWhatTheDeletionOfMachinesReads(t *testing.T) {
 				}},
 			}},
 		},
-		"attachment: what, where, and whether it is attached": {
+		"attachment: what, where, whether it is attached, and why still": {
 			got: kube.StripAttachment(&storagev1.VolumeAttachment{
 				ObjectMeta: full,
 				Spec: storagev1.VolumeAttachmentSpec{
 					Attacher: "disk.example", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
 				},
-				Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"path": "/dev/one"}},
+				Status: storagev1.VolumeAttachmentStatus{
+					Attached: true, AttachmentMetadata: map[string]string{"path": "/dev/one"},
+					DetachError: &storagev1.VolumeError{Time: birth, Message: "device is busy"},
+				},
 			}),
 			want: &storagev1.VolumeAttachment{
-				ObjectMeta: identity,
+				ObjectMeta: held,
 				Spec: storagev1.VolumeAttachmentSpec{
 					Attacher: "disk.example", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
 				},
-				Status: storagev1.VolumeAttachmentStatus{Attached: true},
+				Status: storagev1.VolumeAttachmentStatus{Attached: true, DetachError: &storagev1.VolumeError{Message: "device is busy"}},
 			},
 		},
 	}
