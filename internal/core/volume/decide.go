@@ -54,7 +54,7 @@ func Decide(s Snapshot) Decision {
 	f := newFinder(s)
 	left := f.attached()
 	if s.Problem == "" {
-		left = f.without(left)
+		maps.DeleteFunc(left, f.used().has)
 	}
 	if len(left) == 0 {
 		return Decision{Done: true}

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,51 +32,60 @@ func claimName(pod *corev1.Pod, volume corev1.Volume) (name string, ephemeral bo
 	}
 }
 
-// without leaves out what the ignored pods use.
-func (f finder) without(all map[string]attached) map[string]attached {
-	volumes, names, inline := f.ignored()
-	left := maps.Clone(all)
-	maps.DeleteFunc(left, func(_ string, one attached) bool {
-		if one.volume != "" {
-			return volumes[one.volume]
-		}
-		return names[corev1.UniqueVolumeName(one.name)] || slices.ContainsFunc(inline, func(volume map[string]any) bool {
-			return tookOver(corev1.UniqueVolumeName(one.name), volume)
-		})
-	})
-	return left
+// used is what the ignored pods have attached to the node.
+type used struct {
+	// volumes are PersistentVolumes.
+	volumes map[string]bool
+	// names are those of the node's status for these, and for volumes that pods
+	// have without one.
+	names map[corev1.UniqueVolumeName]bool
+	// inline are the latter.
+	inline []map[string]any
 }
 
-// ignored is what the ignored pods use: PersistentVolumes, what is attached for
-// their own volumes without a claim, and these volumes themselves.
-func (f finder) ignored() (volumes map[string]bool, names map[corev1.UniqueVolumeName]bool, inline []map[string]any) {
-	volumes, names = map[string]bool{}, map[corev1.UniqueVolumeName]bool{}
+func (f finder) used() used {
+	u := used{volumes: map[string]bool{}, names: map[corev1.UniqueVolumeName]bool{}}
 	for _, pod := range f.Ignored {
 		for _, own := range pod.Spec.Volumes {
 			if name, ephemeral := claimName(pod, own); name == "" {
-				inline = append(inline, fields(&own.VolumeSource))
+				u.addInline(own)
 			} else if volume := f.bound(pod, name, ephemeral); volume != nil {
-				volumes[volume.Name] = true
-				addAll(names, AttachedNames(volume))
+				u.addVolume(volume)
 			}
 		}
 	}
-	for _, volume := range inline {
-		addAll(names, pluginNames(volume))
-	}
-	// Volumes may share a disk, which is attached once.
+	// Several volumes may be one disk, which is attached once.
 	for _, volume := range f.Volumes {
-		if slices.ContainsFunc(AttachedNames(volume), func(name corev1.UniqueVolumeName) bool { return names[name] }) {
-			volumes[volume.Name] = true
+		if slices.ContainsFunc(AttachedNames(volume), func(name corev1.UniqueVolumeName) bool { return u.names[name] }) {
+			u.volumes[volume.Name] = true
 		}
 	}
-	return volumes, names, inline
+	return u
 }
 
-func addAll(set map[corev1.UniqueVolumeName]bool, names []corev1.UniqueVolumeName) {
-	for _, name := range names {
-		set[name] = true
+func (u used) addVolume(volume *corev1.PersistentVolume) {
+	u.volumes[volume.Name] = true
+	for _, name := range AttachedNames(volume) {
+		u.names[name] = true
 	}
+}
+
+func (u *used) addInline(volume corev1.Volume) {
+	source := fields(&volume.VolumeSource)
+	u.inline = append(u.inline, source)
+	for _, name := range pluginNames(volume.Name, source) {
+		u.names[name] = true
+	}
+}
+
+// has reports whether an ignored pod uses what is attached. Whoever else uses it
+// does not matter: it is not detached before the ignored pod is gone.
+func (u used) has(_ string, one attached) bool {
+	if one.volume != "" {
+		return u.volumes[one.volume]
+	}
+	name := corev1.UniqueVolumeName(one.name)
+	return u.names[name] || slices.ContainsFunc(u.inline, func(volume map[string]any) bool { return tookOver(name, volume) })
 }
 
 // bound returns the volume that the pod has by the claim; nil unless claim and

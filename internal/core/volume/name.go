@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -37,13 +38,14 @@ var plugins = []plugin{
 	{"azure-disk", "azureDisk", []string{"diskURI"}, "disk.csi.azure.com"},
 	{"cinder", "cinder", []string{"volumeID"}, "cinder.csi.openstack.org"},
 	{"gce-pd", "gcePersistentDisk", []string{"pdName"}, "pd.csi.storage.gke.io"},
+	{"portworx-volume", "portworxVolume", []string{"volumeID"}, "pxd.portworx.com"},
 	{"vsphere-volume", "vsphereVolume", []string{"volumePath"}, "csi.vsphere.vmware.com"},
 }
 
 // id is the rest of the name of a volume of this plugin; empty if the volume is
 // none of its.
 func (p plugin) id(volume map[string]any) string {
-	source, own := volume[p.source].(map[string]any)
+	source, own, _ := unstructured.NestedMap(volume, p.source)
 	if !own {
 		return ""
 	}
@@ -64,14 +66,19 @@ func AttachedNames(volume *corev1.PersistentVolume) []corev1.UniqueVolumeName {
 	if csi := volume.Spec.CSI; csi != nil {
 		return []corev1.UniqueVolumeName{csiName(csi.Driver, csi.VolumeHandle)}
 	}
-	return pluginNames(fields(&volume.Spec.PersistentVolumeSource))
+	return pluginNames(volume.Name, fields(&volume.Spec.PersistentVolumeSource))
 }
 
-func pluginNames(volume map[string]any) (names []corev1.UniqueVolumeName) {
+// pluginNames are those of a volume of this name that is no CSI volume.
+func pluginNames(name string, source map[string]any) (names []corev1.UniqueVolumeName) {
 	for _, p := range plugins {
-		if id := p.id(volume); id != "" {
+		if id := p.id(source); id != "" {
 			names = append(names, corev1.UniqueVolumeName(pluginPrefix+p.name+"/"+id))
 		}
+	}
+	// FlexVolumes are known by their driver and the name of the volume.
+	if driver, found, _ := unstructured.NestedString(source, "flexVolume", "driver"); found {
+		names = append(names, corev1.UniqueVolumeName(driver+"/"+name))
 	}
 	return names
 }
