@@ -19,7 +19,7 @@ GENERATED      := api charts/ebbtide $(PROVIDER)
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo proof-surge proof-daemonset
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,3 +78,6 @@ bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; t
 
 demo: ## Drain a node of a real control plane before your eyes
 	@go run ./cmd/kubectl-ebbtide sandbox demo
+
+demo-machines: ## See a Machine of a real control plane from its creation to its end
+	@go run ./cmd/kubectl-ebbtide sandbox demo machines

@@ -17,13 +17,25 @@ import (
 type sandboxDemoOptions struct {
 	genericiooptions.IOStreams
 	Version string
+	// show is the demo, readOn where its user goes from there.
+	show   func(demo.Demo, context.Context) error
+	readOn string
 }
 
 func newSandboxDemo(streams genericiooptions.IOStreams) *cobra.Command {
-	o := &sandboxDemoOptions{IOStreams: streams}
+	cmd := newDemo(&sandboxDemoOptions{
+		IOStreams: streams, show: demo.Demo.Run, readOn: "README.md, docs/layout.md",
+	}, "demo", "Show a node being drained, in a cluster that is gone afterwards")
+	cmd.AddCommand(newDemo(&sandboxDemoOptions{
+		IOStreams: streams, show: demo.Demo.RunMachines, readOn: "examples/machines/README.md, docs/design/0006-machines.md",
+	}, "machines", "Show Machines from their creation to the end of one of them, in a cluster that is gone afterwards"))
+	return cmd
+}
+
+func newDemo(o *sandboxDemoOptions, use, short string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Show a node being drained, in a cluster that is gone afterwards",
+		Use:   use,
+		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Validate(); err != nil {
@@ -39,16 +51,16 @@ func newSandboxDemo(streams genericiooptions.IOStreams) *cobra.Command {
 // Validate refuses a version that cannot be built.
 func (o *sandboxDemoOptions) Validate() error { return sandbox.CheckVersion(o.Version) }
 
-// Run shows the demo.
+// Run shows the demo and says how to go on.
 func (o *sandboxDemoOptions) Run(ctx context.Context) error {
-	err := demo.Demo{Version: o.Version, Out: o.Out, Progress: o.ErrOut, Colour: colour(o.Out)}.Run(ctx)
-	if err != nil {
+	d := demo.Demo{Version: o.Version, Out: o.Out, Progress: o.ErrOut, Colour: colour(o.Out)}
+	if err := o.show(d, ctx); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, `
-Read on  README.md, docs/layout.md
+Read on  %s
 Play     %s sandbox up
-`, commandName())
+`, o.readOn, commandName())
 	return nil
 }
 

@@ -1,39 +1,22 @@
-// Package demo shows a drain: it runs applications on a sandbox, asks Ebbtide
-// to empty one of the nodes, and tells what happens as the watches see it.
+// Package demo shows what Ebbtide does: it runs applications on a sandbox, asks
+// Ebbtide for something, and tells what happens as the watches see it. Run empties
+// a node and gives it back; RunMachines sees a Machine from its creation to its end.
 //
-// It reports what it observed and nothing else: every line of the timeline
-// stands for a change of an object. It ends when the node is schedulable again and
-// has its DaemonSets, and fails when that takes too long.
+// It reports what it observed and nothing else: every line of a timeline stands
+// for a change of an object. It fails when a story takes too long.
 package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
-
-const (
-	nodes = 3
-	// drainWithin bounds drain and return of the node, which take about ten seconds.
-	drainWithin = 3 * time.Minute
-	maintenance = "kernel-update"
-)
-
-// plan has batch pods leave first and databases last of the ordinary pods.
-var plan = []v1alpha1.DrainPlanEntry{
-	{PodPriority: -10, PodType: v1alpha1.PodTypeDefault},
-	{PodPriority: 0, PodType: v1alpha1.PodTypeDefault},
-	{PodPriority: 1000, PodType: v1alpha1.PodTypeDefault},
-}
 
 // Demo is what a demo needs.
 type Demo struct {
@@ -45,8 +28,9 @@ type Demo struct {
 	Colour bool
 }
 
-// Run builds what is missing, shows a drain and removes everything again.
-func (d Demo) Run(ctx context.Context) (err error) {
+// on builds what is missing, shows something on a control plane with the manager,
+// and removes everything again.
+func (d Demo) on(ctx context.Context, nodes int, show func(context.Context, *sandbox.Cluster) error) (err error) {
 	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: d.Version}, d.Progress)
 	if err != nil {
 		return err
@@ -56,21 +40,13 @@ func (d Demo) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := c.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
+	defer func() { err = errors.Join(err, c.Stop()) }()
 	fmt.Fprintln(d.Progress, "starting the manager and the applications")
 	manager, err := c.StartManager(ctx)
 	if err != nil {
 		return err
 	}
-	node, err := openShop(ctx, c.Client)
-	if err != nil {
-		return err
-	}
-	if err := d.drain(ctx, c.Client, node); err != nil {
+	if err := show(ctx, c); err != nil {
 		if ctx.Err() == nil {
 			fmt.Fprintf(d.Progress, "the end of the manager's log:\n%s\n", manager.Tail(40))
 		}
@@ -79,93 +55,45 @@ func (d Demo) Run(ctx context.Context) (err error) {
 	return nil
 }
 
-// drain drains a node, gives it back, and tells the story.
-func (d Demo) drain(ctx context.Context, c client.WithWatch, node string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, drainWithin, errTooLong)
-	defer cancel()
-	changes, err := watchAll(ctx, c, node)
-	if err != nil {
-		return err
-	}
-	d.printOpening(node)
-	t := &teller{story: newStory(node, plan, printer(d.Out, d.Colour)), changes: changes, start: time.Now()}
-	if err := c.Create(ctx, newMaintenance(node)); err != nil {
-		return fmt.Errorf("create NodeMaintenance: %w", err)
-	}
-	if err := t.tellUntil(ctx, t.story.isDrained); err != nil {
-		return err
-	}
-	t.story.say(time.Since(t.start), "complete", "the work is done: stage Complete")
-	if err := complete(ctx, c); err != nil {
-		return err
-	}
-	if err := t.tellUntil(ctx, t.story.isBack); err != nil {
-		return err
-	}
-	t.story.printSummary(d.Out)
-	return nil
+// story turns changes of objects into lines.
+type story interface {
+	// see takes notice of one change.
+	see(at time.Duration, change watch.Event) error
+	// lastStatus says how far it has come, for an error.
+	lastStatus() string
 }
-
-var errTooLong = fmt.Errorf("the node is not back after %s", drainWithin)
 
 // teller tells a story as the changes come in.
 type teller struct {
-	story   *story
+	story   story
 	changes <-chan watch.Event
 	start   time.Time
 }
 
+// tellUntil tells until the story has come to a point.
 func (t *teller) tellUntil(ctx context.Context, reached func() bool) error {
+	return t.tell(ctx, reached, nil)
+}
+
+// tellFor tells for a while.
+func (t *teller) tellFor(ctx context.Context, while time.Duration) error {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	return t.tell(ctx, func() bool { return false }, timer.C)
+}
+
+func (t *teller) tell(ctx context.Context, reached func() bool, enough <-chan time.Time) error {
 	for !reached() {
 		select {
 		case change := <-t.changes:
 			if err := t.story.see(time.Since(t.start), change); err != nil {
 				return err
 			}
+		case <-enough:
+			return nil
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s", context.Cause(ctx), t.story.lastStatus())
 		}
-	}
-	return nil
-}
-
-func (d Demo) printOpening(node string) {
-	fmt.Fprintf(d.Out, `
-Kubernetes %s, %d nodes. Namespace shop runs
-  Deployment  web        12 pods  priority 0     budget: 1 may be missing; ready after 1s
-  Deployment  reports     1 pod   priority 0     annotated: replaced before it leaves; ready after 1s
-  StatefulSet db          3 pods  priority 1000  terminate in 1s
-  Job         invoices    3 pods  priority -10
-  DaemonSet   log-agent   1 pod per node
-
-NodeMaintenance %s, stage Drain, for %s:
-batch first, then the web, then databases; DaemonSets last, until the work is done.
-
-`, d.Version, nodes, maintenance, node)
-}
-
-func newMaintenance(node string) *v1alpha1.NodeMaintenance {
-	return &v1alpha1.NodeMaintenance{
-		ObjectMeta: metav1.ObjectMeta{Name: maintenance},
-		Spec: v1alpha1.NodeMaintenanceSpec{
-			Stage:     v1alpha1.StageDrain,
-			Reason:    "update of the kernel",
-			DrainPlan: plan,
-			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{
-					Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
-				}},
-			}}},
-		},
-	}
-}
-
-// complete gives the node back, as an administrator does after the work.
-func complete(ctx context.Context, c client.Client) error {
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stage":"Complete"}}`))
-	object := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: maintenance}}
-	if err := c.Patch(ctx, object, patch); err != nil {
-		return fmt.Errorf("set stage Complete: %w", err)
 	}
 	return nil
 }

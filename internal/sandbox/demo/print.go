@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// say prints one line of a timeline.
+type say func(at time.Duration, verb, text string)
+
 // colours of the verbs that matter most.
 var colours = map[string]string{
 	"drained": "\x1b[32m",

@@ -34,6 +34,12 @@ func openShop(ctx context.Context, c client.Client) (string, error) {
 	if err := create(ctx, c, shop); err != nil {
 		return "", err
 	}
+	return awaitOpen(ctx, c, shopPods, "reports")
+}
+
+// awaitOpen waits until all pods are ready and the budget of web allows that one
+// leaves. It returns the node that runs an application.
+func awaitOpen(ctx context.Context, c client.Client, want int, app string) (string, error) {
 	var node string
 	var lastErr error
 	saw := ""
@@ -49,12 +55,12 @@ func openShop(ctx context.Context, c client.Client) (string, error) {
 			if isReady(pod) {
 				ready++
 			}
-			if pod.Labels["app"] == "reports" {
+			if pod.Labels["app"] == app {
 				node = pod.Spec.NodeName
 			}
 		}
-		saw = fmt.Sprintf("%d of %d pods are ready, the budget allows %d", ready, shopPods, budget.Status.DisruptionsAllowed)
-		return lastErr == nil && ready == shopPods && budget.Status.DisruptionsAllowed > 0, nil
+		saw = fmt.Sprintf("%d of %d pods are ready, the budget allows %d", ready, want, budget.Status.DisruptionsAllowed)
+		return lastErr == nil && ready == want && budget.Status.DisruptionsAllowed > 0, nil
 	})
 	if err != nil && ctx.Err() == nil {
 		return "", fmt.Errorf("wait for the applications: %s: %w", saw, errors.Join(err, lastErr))

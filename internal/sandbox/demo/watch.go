@@ -4,35 +4,35 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// watchAll merges the watches of everything that the story is about, beginning
+// source is some of the objects of a kind.
+type source struct {
+	list  client.ObjectList
+	which client.ListOption
+}
+
+func named(name string) client.ListOption  { return client.MatchingFields{"metadata.name": name} }
+func onNode(name string) client.ListOption { return client.MatchingFields{"spec.nodeName": name} }
+func in(name string) client.ListOption     { return client.InNamespace(name) }
+
+// all are the objects of every namespace.
+func all() client.ListOption { return client.InNamespace("") }
+
+// watchAll merges the watches of everything that a story is about, beginning
 // with what is there. A watch that ends early shows as an error event.
-func watchAll(ctx context.Context, c client.WithWatch, node string) (<-chan watch.Event, error) {
-	all := make(chan watch.Event)
-	for _, w := range []struct {
-		list    client.ObjectList
-		options []client.ListOption
-	}{
-		{&corev1.NodeList{}, []client.ListOption{client.MatchingFields{"metadata.name": node}}},
-		{&corev1.PodList{}, []client.ListOption{client.MatchingFields{"spec.nodeName": node}}},
-		{&policyv1.PodDisruptionBudgetList{}, []client.ListOption{client.InNamespace(namespace)}},
-		{&v1alpha1.NodeMaintenanceList{}, nil},
-		{&v1alpha1.EvacuationList{}, nil},
-	} {
-		watcher, err := c.Watch(ctx, w.list, w.options...)
+func watchAll(ctx context.Context, c client.WithWatch, sources []source) (<-chan watch.Event, error) {
+	merged := make(chan watch.Event)
+	for _, from := range sources {
+		watcher, err := c.Watch(ctx, from.list, from.which)
 		if err != nil {
-			return nil, fmt.Errorf("watch %T: %w", w.list, err)
+			return nil, fmt.Errorf("watch %T: %w", from.list, err)
 		}
-		go forward(ctx, watcher, all)
+		go forward(ctx, watcher, merged)
 	}
-	return all, nil
+	return merged, nil
 }
 
 func forward(ctx context.Context, from watch.Interface, to chan<- watch.Event) {

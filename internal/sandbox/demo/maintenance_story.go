@@ -21,11 +21,8 @@ import (
 // slow is when the end of a pod is worth a line of its own.
 const slow = 500 * time.Millisecond
 
-// say prints one line of the timeline.
-type say func(at time.Duration, verb, text string)
-
-// story turns changes of objects into lines, each said once.
-type story struct {
+// drain is the story of a NodeMaintenance of one node. Each line is said once.
+type drain struct {
 	say  say
 	node string
 	plan []v1alpha1.DrainPlanEntry
@@ -37,8 +34,7 @@ type story struct {
 	drained   bool
 	back      bool
 	status    v1alpha1.NodeMaintenanceStatus
-	budget    *policyv1.PodDisruptionBudget
-	fewest    int32 // healthy pods under the budget, at the worst moment
+	budget    floor
 }
 
 // tenant is a pod of the node.
@@ -56,15 +52,15 @@ type tenant struct {
 	returned  bool // it came after the drain
 }
 
-func newStory(node string, plan []v1alpha1.DrainPlanEntry, say say) *story {
-	return &story{say: say, node: node, plan: plan, pods: map[types.UID]*tenant{}}
+func newDrain(node string, plan []v1alpha1.DrainPlanEntry, say say) *drain {
+	return &drain{say: say, node: node, plan: plan, pods: map[types.UID]*tenant{}}
 }
 
-func (s *story) isDrained() bool { return s.drained }
+func (s *drain) isDrained() bool { return s.drained }
 
 // isBack says whether the node is schedulable again after its drain, and every
 // DaemonSet has its pod there again.
-func (s *story) isBack() bool {
+func (s *drain) isBack() bool {
 	missing := 0
 	for _, p := range s.pods {
 		switch {
@@ -78,7 +74,7 @@ func (s *story) isBack() bool {
 }
 
 // see takes notice of one change.
-func (s *story) see(at time.Duration, change watch.Event) error {
+func (s *drain) see(at time.Duration, change watch.Event) error {
 	gone := change.Type == watch.Deleted
 	switch object := change.Object.(type) {
 	case *corev1.Node:
@@ -86,7 +82,7 @@ func (s *story) see(at time.Duration, change watch.Event) error {
 	case *corev1.Pod:
 		s.seePod(at, object, gone)
 	case *policyv1.PodDisruptionBudget:
-		s.seeBudget(object)
+		s.budget.see(object)
 	case *v1alpha1.Evacuation:
 		s.seeEvacuation(at, object)
 	case *v1alpha1.NodeMaintenance:
@@ -97,7 +93,7 @@ func (s *story) see(at time.Duration, change watch.Event) error {
 	return nil
 }
 
-func (s *story) seeNode(at time.Duration, node *corev1.Node) {
+func (s *drain) seeNode(at time.Duration, node *corev1.Node) {
 	switch unschedulable := node.Spec.Unschedulable; {
 	case unschedulable && !s.cordoned:
 		s.cordoned = true
@@ -108,7 +104,7 @@ func (s *story) seeNode(at time.Duration, node *corev1.Node) {
 	}
 }
 
-func (s *story) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
+func (s *drain) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
 	p, known := s.pods[pod.UID]
 	if !known {
 		owner := metav1.GetControllerOf(pod)
@@ -146,14 +142,7 @@ func (p *tenant) verb() string {
 	return "evicted"
 }
 
-func (s *story) seeBudget(budget *policyv1.PodDisruptionBudget) {
-	if s.budget == nil || budget.Status.CurrentHealthy < s.fewest {
-		s.fewest = budget.Status.CurrentHealthy
-	}
-	s.budget = budget
-}
-
-func (s *story) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation) {
+func (s *drain) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation) {
 	p, ok := s.pods[evacuation.Spec.PodRef.UID]
 	if !ok {
 		return
@@ -174,7 +163,7 @@ func (s *story) seeEvacuation(at time.Duration, evacuation *v1alpha1.Evacuation)
 }
 
 // seeWave announces an entry of the plan when the first of its pods is asked to leave.
-func (s *story) seeWave(at time.Duration, first *tenant) {
+func (s *drain) seeWave(at time.Duration, first *tenant) {
 	wave := s.waveOf(first)
 	if wave <= s.wave {
 		return
@@ -195,7 +184,7 @@ func (s *story) seeWave(at time.Duration, first *tenant) {
 
 // waveOf is the number of the first plan entry that reaches an ordinary pod, 0 if
 // there is none. Pods of DaemonSets come after the plan.
-func (s *story) waveOf(p *tenant) int {
+func (s *drain) waveOf(p *tenant) int {
 	if p.daemon {
 		return len(s.plan) + 1
 	}
@@ -207,7 +196,7 @@ func (s *story) waveOf(p *tenant) int {
 	return 0
 }
 
-func (s *story) seeMaintenance(at time.Duration, maintenance *v1alpha1.NodeMaintenance) {
+func (s *drain) seeMaintenance(at time.Duration, maintenance *v1alpha1.NodeMaintenance) {
 	s.status = maintenance.Status
 	drained := meta.FindStatusCondition(s.status.Conditions, v1alpha1.ConditionDrained)
 	if drained != nil && drained.Status == metav1.ConditionTrue && !s.drained {
@@ -217,14 +206,14 @@ func (s *story) seeMaintenance(at time.Duration, maintenance *v1alpha1.NodeMaint
 }
 
 // lastStatus says how far the maintenance has come, for an error.
-func (s *story) lastStatus() string {
+func (s *drain) lastStatus() string {
 	if s.status.Summary != "" {
 		return s.status.Summary
 	}
 	return "the maintenance has no status"
 }
 
-func (s *story) printSummary(out io.Writer) {
+func (s *drain) printSummary(out io.Writer) {
 	evicted, replaced, deleted, waited, stay := 0, 0, 0, 0, []string{}
 	for _, p := range s.pods {
 		switch {
@@ -246,8 +235,5 @@ func (s *story) printSummary(out io.Writer) {
 	slices.Sort(stay)
 	fmt.Fprintf(out, "\n%s was drained in %.1fs: %d pods evicted (%d waited for a budget, %d replaced before), %d of DaemonSets deleted; what stays: %s.\n",
 		s.node, s.drainedAt.Seconds(), evicted, waited, replaced, deleted, cmp.Or(strings.Join(stay, ", "), "nothing"))
-	if s.budget != nil {
-		fmt.Fprintf(out, "web never had fewer than %d of %d pods ready; its budget asks for %d.\n",
-			s.fewest, s.budget.Status.ExpectedPods, s.budget.Status.DesiredHealthy)
-	}
+	s.budget.print(out)
 }

@@ -71,7 +71,7 @@ func replaced(pod string) *v1alpha1.Evacuation {
 }
 
 func budget(healthy int32) *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{Status: policyv1.PodDisruptionBudgetStatus{
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: policyv1.PodDisruptionBudgetStatus{
 		CurrentHealthy: healthy, DesiredHealthy: 1, ExpectedPods: 2,
 	}}
 }
@@ -139,7 +139,7 @@ web never had fewer than 1 of 2 pods ready; its budget asks for 1.
 
 func TestAStorySaysEachThingOnceAndWhenItWasSeen(t *testing.T) {
 	var out strings.Builder
-	s := newStory("node-1", plan, printer(&out, false))
+	s := newDrain("node-1", plan, printer(&out, false))
 	for _, m := range aDrain {
 		if m.at < 3500*time.Millisecond && s.isBack() {
 			t.Errorf("the node is back before %s", m.at)
@@ -158,7 +158,7 @@ func TestAStorySaysEachThingOnceAndWhenItWasSeen(t *testing.T) {
 }
 
 func TestAStoryDoesNotGoOnWithoutItsWatches(t *testing.T) {
-	s := newStory("node-1", plan, printer(&strings.Builder{}, false))
+	s := newDrain("node-1", plan, printer(&strings.Builder{}, false))
 	err := s.see(0, watch.Event{Type: watch.Error})
 	if err == nil || !strings.Contains(err.Error(), "a watch ended early") {
 		t.Errorf("error is %v, want that a watch ended early", err)

@@ -1,0 +1,167 @@
+package demo
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
+)
+
+// departure is the story of a Machine from its deletion to its end. Each line is
+// said once.
+type departure struct {
+	say    say
+	worker string
+
+	pods     map[types.UID]*leaver
+	cordoned bool
+	silent   bool
+	detached bool
+	step     string // the reason of condition Deleting
+	message  string // what it says
+	gone     bool
+	goneAt   time.Duration
+	budget   floor
+}
+
+// leaver is a pod of the Machine's node.
+type leaver struct {
+	name      string
+	evicted   bool
+	evictedAt time.Duration
+	gone      bool
+}
+
+func newDeparture(worker string, say say) *departure {
+	return &departure{say: say, worker: worker, pods: map[types.UID]*leaver{}}
+}
+
+func (d *departure) isHeld() bool { return d.step == v1alpha1.ReasonWaitingForPreDrainHook }
+func (d *departure) isGone() bool { return d.gone }
+
+// see takes notice of one change.
+func (d *departure) see(at time.Duration, change watch.Event) error {
+	gone := change.Type == watch.Deleted
+	switch object := change.Object.(type) {
+	case *v1alpha1.Machine:
+		d.seeMachine(at, object, gone)
+	case *api.SandboxMachine:
+		d.seeEnd(at, "instance", "SandboxMachine", gone)
+	case *api.SandboxConfig:
+		d.seeEnd(at, "bootstrap", "SandboxConfig", gone)
+	case *corev1.Node:
+		d.seeNode(at, object, gone)
+	case *corev1.Pod:
+		d.seePod(at, object, gone)
+	case *storagev1.VolumeAttachment:
+		d.seeVolume(at, object, gone)
+	case *policyv1.PodDisruptionBudget:
+		d.budget.see(object)
+	default:
+		return fmt.Errorf("a watch ended early: %v", change)
+	}
+	return nil
+}
+
+func (d *departure) seeMachine(at time.Duration, machine *v1alpha1.Machine, gone bool) {
+	deleting := meta.FindStatusCondition(machine.Status.Conditions, v1alpha1.ConditionDeleting)
+	if deleting != nil {
+		d.message = deleting.Message
+		if deleting.Reason != d.step {
+			d.step = deleting.Reason
+			d.say(at, "step", d.step+": "+indented(d.message))
+		}
+	}
+	if gone {
+		d.gone, d.goneAt = true, at
+		d.say(at, "gone", "Machine "+d.worker)
+	}
+}
+
+// indented makes a message of several lines fit into the timeline.
+func indented(message string) string {
+	return strings.ReplaceAll(message, "\n", "\n"+strings.Repeat(" ", 19))
+}
+
+func (d *departure) seeEnd(at time.Duration, verb, kind string, gone bool) {
+	if gone {
+		d.say(at, verb, kind+" "+d.worker+" is gone")
+	}
+}
+
+func (d *departure) seeNode(at time.Duration, node *corev1.Node, gone bool) {
+	switch {
+	case gone:
+		d.say(at, "node", "Node "+d.worker+" is gone")
+	case node.Spec.Unschedulable && !d.cordoned:
+		d.cordoned = true
+		d.say(at, "cordoned", d.worker)
+	case !answers(node) && !d.silent:
+		d.silent = true
+		d.say(at, "silent", "Node "+d.worker+" does not answer any more")
+	}
+}
+
+func answers(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func (d *departure) seePod(at time.Duration, pod *corev1.Pod, gone bool) {
+	p, known := d.pods[pod.UID]
+	if !known {
+		p = &leaver{name: pod.Name}
+		d.pods[pod.UID] = p
+	}
+	if pod.DeletionTimestamp != nil && !p.evicted {
+		p.evicted, p.evictedAt = true, at
+		d.say(at, "evicted", p.name)
+	}
+	if gone && !p.gone {
+		p.gone = true
+		if took := at - p.evictedAt; took > slow {
+			d.say(at, "gone", fmt.Sprintf("%s, %.1fs after its eviction", p.name, took.Seconds()))
+		}
+	}
+}
+
+func (d *departure) seeVolume(at time.Duration, attachment *storagev1.VolumeAttachment, gone bool) {
+	if gone && attachment.Spec.NodeName == d.worker && !d.detached {
+		d.detached = true
+		d.say(at, "detached", cmp.Or(ptr.Deref(attachment.Spec.Source.PersistentVolumeName, ""), attachment.Name)+" from "+d.worker)
+	}
+}
+
+// lastStatus says how far the deletion has come, for an error.
+func (d *departure) lastStatus() string {
+	return cmp.Or(d.step, "the deletion has not begun") + ": " + d.message
+}
+
+func (d *departure) printSummary(out io.Writer) {
+	evicted, stayed := 0, []string{}
+	for _, p := range d.pods {
+		if p.evicted {
+			evicted++
+		} else {
+			stayed = append(stayed, p.name)
+		}
+	}
+	slices.Sort(stayed)
+	fmt.Fprintf(out, "\n%s was gone after %.1fs: %d pods evicted; what went with it: %s.\n",
+		d.worker, d.goneAt.Seconds(), evicted, cmp.Or(strings.Join(stayed, ", "), "nothing"))
+	d.budget.print(out)
+}

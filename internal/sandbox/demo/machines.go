@@ -1,0 +1,134 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/internal/sandbox/provider"
+	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
+)
+
+const (
+	// arriveWithin and departWithin bound what takes a few seconds each.
+	arriveWithin = 2 * time.Minute
+	departWithin = 3 * time.Minute
+	// heldFor is how long the demo's hook holds its Machine.
+	heldFor = 2 * time.Second
+)
+
+var (
+	errNotThere = fmt.Errorf("the Machines do not run after %s", arriveWithin)
+	errNotGone  = fmt.Errorf("the Machine is not gone after %s", departWithin)
+)
+
+// RunMachines builds what is missing, shows Machines come and one of them go, and
+// removes everything again. It ends when the Machine is gone.
+func (d Demo) RunMachines(ctx context.Context) error {
+	return d.on(ctx, 0, func(ctx context.Context, c *sandbox.Cluster) error {
+		var log bytes.Buffer
+		stop := provider.Start(ctx, c.Config, logr.FromSlogHandler(slog.NewTextHandler(&log, nil)))
+		err := d.liveAndDie(ctx, c.Client)
+		err = errors.Join(err, stop())
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintf(d.Progress, "the provider's log:\n%s\n", &log)
+		}
+		return err
+	})
+}
+
+func (d Demo) liveAndDie(ctx context.Context, c client.WithWatch) error {
+	if err := d.arrive(ctx, c); err != nil {
+		return err
+	}
+	worker, err := moveIn(ctx, c)
+	if err != nil {
+		return err
+	}
+	return d.depart(ctx, c, worker)
+}
+
+// arrive has Machines made, and tells of it until all of them run.
+func (d Demo) arrive(ctx context.Context, c client.WithWatch) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, arriveWithin, errNotThere)
+	defer cancel()
+	changes, err := watchAll(ctx, c, []source{{&v1alpha1.MachineList{}, all()}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Out, `
+Kubernetes %s without a node. Cluster fleet/shop gets three Machines: bootstrap data from a SandboxConfig,
+an instance from a SandboxMachine, and a node that joins when the instance runs.
+
+`, d.Version)
+	s := newArrival(len(workers), printer(d.Out, d.Colour))
+	t := &teller{story: s, changes: changes, start: time.Now()}
+	if err := openFleet(ctx, c); err != nil {
+		return err
+	}
+	return t.tellUntil(ctx, s.allRun)
+}
+
+// depart deletes a Machine and tells what happens until it is gone.
+func (d Demo) depart(ctx context.Context, c client.WithWatch, worker string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, departWithin, errNotGone)
+	defer cancel()
+	changes, err := watchAll(ctx, c, []source{
+		{&v1alpha1.MachineList{}, named(worker)},
+		{&api.SandboxMachineList{}, named(worker)},
+		{&api.SandboxConfigList{}, named(worker)},
+		{&corev1.NodeList{}, named(worker)},
+		{&corev1.PodList{}, onNode(worker)},
+		{&policyv1.PodDisruptionBudgetList{}, in(namespace)},
+		{&storagev1.VolumeAttachmentList{}, all()},
+	})
+	if err != nil {
+		return err
+	}
+	d.printTenants(worker)
+	s := newDeparture(worker, printer(d.Out, d.Colour))
+	t := &teller{story: s, changes: changes, start: time.Now()}
+	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: worker}}
+	if err := c.Delete(ctx, machine); err != nil {
+		return fmt.Errorf("delete Machine: %w", err)
+	}
+	if err := t.tellUntil(ctx, s.isHeld); err != nil {
+		return err
+	}
+	if err := t.tellFor(ctx, heldFor); err != nil {
+		return err
+	}
+	s.say(time.Since(t.start), "hook", "the backup is done: its owner removes the hook "+hook)
+	if err := removeHook(ctx, c, worker); err != nil {
+		return err
+	}
+	if err := t.tellUntil(ctx, s.isGone); err != nil {
+		return err
+	}
+	s.printSummary(d.Out)
+	return nil
+}
+
+func (d Demo) printTenants(worker string) {
+	fmt.Fprintf(d.Out, `
+Namespace shop runs
+  Deployment  web      6 pods  budget: 1 may be missing; ready after 1s
+  StatefulSet db       1 pod   MachineDrainRule databases: order 100; terminates in 1s, its volume is detached in 3s
+  Deployment  metrics  3 pods  MachineDrainRule monitoring: Skip
+
+Machine %s, where db-0 runs, is deleted. The pre-drain hook %s holds every Machine until its owner removes it.
+
+`, worker, hook)
+}
