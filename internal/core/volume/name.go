@@ -93,11 +93,12 @@ func fields(source any) map[string]any {
 
 // Handle reads the name that the status of a node has for a CSI volume.
 func Handle(attached corev1.UniqueVolumeName) (driver, handle string, csi bool) {
-	rest, csi := strings.CutPrefix(string(attached), csiPrefix)
-	if !csi {
+	rest, _ := strings.CutPrefix(string(attached), csiPrefix)
+	driver, handle, csi = strings.Cut(rest, csiSeparator)
+	if !csi || len(rest) == len(attached) {
 		return "", "", false
 	}
-	return strings.Cut(rest, csiSeparator)
+	return driver, handle, true
 }
 
 func csiName(driver, handle string) corev1.UniqueVolumeName {

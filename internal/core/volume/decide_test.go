@@ -1,0 +1,315 @@
+package volume
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	headline = "Volumes are still attached to the Node:\n"
+	ofClaim  = headline + "* PersistentVolumeClaims: ns/data"
+	ofVolume = headline + "* PersistentVolumes without a claim: "
+	ofNone   = headline + "* Attachments without a PersistentVolume: "
+	diskName = "kubernetes.io/csi/csi.example^disk"
+	ebsName  = "kubernetes.io/csi/ebs.csi.aws.com^vol-1"
+)
+
+// run checks the message, which is empty if there is nothing to wait for.
+func run(t *testing.T, tests map[string]struct {
+	world *world
+	want  string
+}) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := Decision{Done: test.want == "", Message: test.want}
+			if diff := cmp.Diff(want, Decide(test.world.Snapshot)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The sentences of machine-deletion-process on the wait for volumes.
+func TestWait(t *testing.T) {
+	unattached, detached, leaving := attachment("disk"), attachment("disk"), attachment("disk")
+	unattached.Status.Attached = false
+	detached.Status.Attached, detached.Finalizers = false, nil
+	leaving.DeletionTimestamp = &metav1.Time{}
+	missing := start().attachments(attachment("disk"))
+	missing.Node = nil
+	run(t, map[string]struct {
+		world *world
+		want  string
+	}{
+		"volumesAttached is empty and there are no more VolumeAttachments": {start(), ""},
+		"volumesAttached is not empty":                                     {start().status(diskName).volumes(disk("disk", "data")), ofClaim},
+		"there are VolumeAttachments":                                      {start().attachments(attachment("disk")).volumes(disk("disk", "data")), ofClaim},
+		"both tell of the same volume":                                     {start().status(diskName).attachments(attachment("disk")).volumes(disk("disk", "data")), ofClaim},
+		"a VolumeAttachment that is being detached":                        {start().attachments(leaving).volumes(disk("disk", "data")), ofClaim},
+		"a VolumeAttachment that may have been attached: its driver holds": {start().attachments(unattached).volumes(disk("disk", "data")), ofClaim},
+		"a VolumeAttachment that does not indicate that it is attached":    {start().attachments(detached).volumes(disk("disk", "data")), ""},
+		"what the status has is attached, whatever the VolumeAttachment says": {
+			start().status(diskName).attachments(detached).volumes(disk("disk", "data")), ofClaim,
+		},
+		"the Node does not exist anymore": {missing, ""},
+		"a volume without a claim":        {start().attachments(attachment("disk")).volumes(disk("disk", "")), ofVolume + "disk"},
+		"an attachment without a volume": {
+			start().attachments(attachment("disk")), ofNone + attachmentName("csi.example", "disk", "node"),
+		},
+		"a name in the status that nobody knows": {start().status("example.com/odd/thing"), ofNone + "example.com/odd/thing"},
+		"an inline volume": {
+			start().status(ebsName).attachments(inline("ebs.csi.aws.com", "vol-1")), ofNone + ebsName,
+		},
+		"a VolumeAttachment of nothing": {
+			start().attachments(&storagev1.VolumeAttachment{
+				ObjectMeta: metav1.ObjectMeta{Name: "odd"}, Status: storagev1.VolumeAttachmentStatus{Attached: true},
+			}),
+			ofNone + "odd",
+		},
+		"a volume of a plugin that a CSI driver took over is named once": {
+			start().status("kubernetes.io/csi/csi.example^disk").attachments(attachment("disk")).
+				volumes(volume("disk", "data", corev1.PersistentVolumeSource{AWSElasticBlockStore: ebs})),
+			ofClaim,
+		},
+		"two volumes that are one disk are named once": {
+			start().status("kubernetes.io/csi/csi.example^disk").volumes(disk("disk", ""), volume("another", "", disk("disk", "").Spec.PersistentVolumeSource)),
+			ofVolume + "another",
+		},
+		"all kinds": {
+			start().status("example.com/odd/thing", diskName).attachments(attachment("free")).volumes(disk("disk", "data"), disk("free", "")),
+			`Volumes are still attached to the Node:
+* PersistentVolumeClaims: ns/data
+* PersistentVolumes without a claim: free
+* Attachments without a PersistentVolume: example.com/odd/thing`,
+		},
+	})
+}
+
+// The sentences of machine-drain-rules, "Changes to wait for volume detach". Which
+// pods are ignored is decided elsewhere.
+func TestIgnored(t *testing.T) {
+	attached := func() *world {
+		return start().status(diskName).attachments(attachment("disk")).volumes(disk("disk", "data")).claims()
+	}
+	unbound := attached()
+	unbound.Volumes["disk"].Spec.ClaimRef.UID = "uid-of-an-earlier-claim"
+	reserved := attached()
+	reserved.Volumes["disk"].Spec.ClaimRef.Name = "of-another"
+	free := attached()
+	free.Volumes["disk"].Spec.ClaimRef = nil
+	elsewhere := pod(claimed("data"))
+	elsewhere.Namespace = "other"
+	run(t, map[string]struct {
+		world *world
+		want  string
+	}{
+		"all volumes that belong to Pods for which we skipped the drain": {attached().ignored(pod(claimed("data"))), ""},
+		"Machine deletion can continue if only volumes belonging to Pods with behavior Skip are attached": {
+			attached().attachments(attachment("two")).volumes(disk("two", "log")).claims().ignored(pod(claimed("data"), claimed("log"))), "",
+		},
+		"other volumes are waited for": {
+			attached().attachments(attachment("two")).volumes(disk("two", "log")).claims().ignored(pod(claimed("log"))), ofClaim,
+		},
+		"another pod used the volume and is gone": {
+			attached().ignored(pod(claimed("data")), pod(claimed("data"))), "",
+		},
+		"a claim of the same name in another namespace":           {attached().ignored(elsewhere), ofClaim},
+		"a volume that is bound to an earlier claim of that name": {unbound.ignored(pod(claimed("data"))), ofClaim},
+		"a volume that is bound to another claim":                 {reserved.ignored(pod(claimed("data"))), headline + "* PersistentVolumeClaims: ns/of-another"},
+		"a volume that is bound to no claim":                      {free.ignored(pod(claimed("data"))), ofVolume + "disk"},
+		"a claim that does not exist": {
+			start().attachments(attachment("disk")).volumes(disk("disk", "data")).ignored(pod(claimed("data"))), ofClaim,
+		},
+		"a volume that does not exist": {
+			start().attachments(attachment("disk")).claim("data", "disk").ignored(pod(claimed("data"))),
+			ofNone + attachmentName("csi.example", "disk", "node"),
+		},
+		"a claim that has no volume": {
+			start().attachments(attachment("disk")).claim("data", "").ignored(pod(claimed("data"))),
+			ofNone + attachmentName("csi.example", "disk", "node"),
+		},
+		"a generic ephemeral volume": {
+			start().attachments(attachment("disk")).volumes(disk("disk", "pod-v0")).claims().owned("pod-v0", "uid-of-pod").ignored(pod(ephemeral)), "",
+		},
+		"a claim that has the name of a generic ephemeral volume of a pod and is not its own": {
+			start().attachments(attachment("disk")).volumes(disk("disk", "pod-v0")).claims().owned("pod-v0", "uid-of-another").ignored(pod(ephemeral)),
+			headline + "* PersistentVolumeClaims: ns/pod-v0",
+		},
+		"a disk that another volume is, too": {
+			start().status("kubernetes.io/csi/csi.example^disk").attachments(attachment("another")).
+				volumes(disk("disk", "data"), volume("another", "more", disk("disk", "").Spec.PersistentVolumeSource)).claims().
+				ignored(pod(claimed("data"))),
+			"",
+		},
+		"the plugin of the volume was taken over by a CSI driver": {
+			start().status(diskName).attachments(attachment("disk")).
+				volumes(volume("disk", "data", corev1.PersistentVolumeSource{AWSElasticBlockStore: ebs})).claims().ignored(pod(claimed("data"))),
+			"",
+		},
+		"volumes that are never attached": {
+			attached().ignored(pod(
+				corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+				corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "csi.example"}},
+				corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/disk"}},
+			)),
+			ofClaim,
+		},
+	})
+}
+
+// A problem is said, and then nobody knows whose volumes they are.
+func TestProblem(t *testing.T) {
+	run(t, map[string]struct {
+		world *world
+		want  string
+	}{
+		"nothing is ignored": {
+			start().status(diskName).volumes(disk("disk", "data")).claims().ignored(pod(claimed("data"))).problem("list claims: forbidden"),
+			ofClaim + "\n* Whose they are could not be found out, so that none is ignored: list claims: forbidden",
+		},
+		"nothing is attached anyway": {start().problem("list claims: forbidden"), ""},
+	})
+}
+
+// Plugins inside Kubernetes name volumes in their own ways.
+func TestOtherThanCSI(t *testing.T) {
+	flex := &corev1.FlexVolumeSource{Driver: "example.com/flex"}
+	san := &corev1.ISCSIVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.2001-04.com.example:disk", Lun: 0}
+	run(t, map[string]struct {
+		world *world
+		want  string
+	}{
+		"fibre channel by target, of a pod": {
+			start().status("kubernetes.io/fc/[500a0982991b8dc5 500a0982891b8dc5]:2").ignored(pod(corev1.VolumeSource{FC: fibre})), "",
+		},
+		"fibre channel by target, of a claim": {
+			start().status("kubernetes.io/fc/[500a0982991b8dc5 500a0982891b8dc5]:2").
+				volumes(volume("san", "data", corev1.PersistentVolumeSource{FC: fibre})).claims().ignored(pod(claimed("data"))),
+			"",
+		},
+		"fibre channel by identifier": {
+			start().status("kubernetes.io/fc/[3600508b400105e210000900000490000]").ignored(pod(corev1.VolumeSource{FC: world1})), "",
+		},
+		"another disk": {
+			start().status("kubernetes.io/fc/[3600508b400105e210000900000490000]").ignored(pod(corev1.VolumeSource{FC: fibre})),
+			ofNone + "kubernetes.io/fc/[3600508b400105e210000900000490000]",
+		},
+		"fibre channel of a claim, waited for": {
+			start().status("kubernetes.io/fc/[3600508b400105e210000900000490000]").volumes(volume("san", "data", corev1.PersistentVolumeSource{FC: world1})),
+			ofClaim,
+		},
+		"iSCSI": {
+			start().status("kubernetes.io/iscsi/10.0.0.1:3260:iqn.2001-04.com.example:disk:0").ignored(pod(corev1.VolumeSource{ISCSI: san})), "",
+		},
+		"a FlexVolume of a pod": {
+			start().status("example.com/flex/v0").ignored(pod(corev1.VolumeSource{FlexVolume: flex})), "",
+		},
+		"a FlexVolume of a claim": {
+			start().status("example.com/flex/lun").
+				volumes(volume("lun", "data", corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "example.com/flex"}})).
+				claims().ignored(pod(claimed("data"))),
+			"",
+		},
+		"a plugin that no CSI driver has taken over yet": {
+			start().status("kubernetes.io/gce-pd/disk-1").ignored(pod(corev1.VolumeSource{GCEPersistentDisk: gce})), "",
+		},
+		"a CSI driver took over a volume of a pod": {
+			start().status(ebsName).attachments(inline("ebs.csi.aws.com", "vol-1")).ignored(pod(corev1.VolumeSource{AWSElasticBlockStore: ebs})), "",
+		},
+		"its handle says more than the pod": {
+			start().attachments(inline("pd.csi.storage.gke.io", "projects/p/zones/z/disks/disk-1")).ignored(pod(corev1.VolumeSource{GCEPersistentDisk: gce})), "",
+		},
+		"its handle is the very name": {
+			start().attachments(inline("disk.csi.azure.com", "/subscriptions/s/disks/d")).ignored(pod(corev1.VolumeSource{AzureDisk: azure})), "",
+		},
+		"its handle ends alike and is another": {
+			start().attachments(inline("ebs.csi.aws.com", "other-vol-1")).ignored(pod(corev1.VolumeSource{AWSElasticBlockStore: ebs})),
+			ofNone + "kubernetes.io/csi/ebs.csi.aws.com^other-vol-1",
+		},
+		"its handle is of another driver": {
+			start().attachments(inline("csi.example", "vol-1")).ignored(pod(corev1.VolumeSource{AWSElasticBlockStore: ebs})),
+			ofNone + "kubernetes.io/csi/csi.example^vol-1",
+		},
+	})
+}
+
+func TestMessageNamesFive(t *testing.T) {
+	w := start()
+	for i := range 7 {
+		name := fmt.Sprintf("disk-%d", 6-i)
+		w.volumes(disk(name, "data-"+name)).attachments(attachment(name))
+	}
+	want := headline + "* PersistentVolumeClaims: ns/data-disk-0, ns/data-disk-1, ns/data-disk-2, ns/data-disk-3, ns/data-disk-4, ... (2 more)"
+	if diff := cmp.Diff(want, Decide(w.Snapshot).Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+func TestDetachErrorsAreTold(t *testing.T) {
+	failed := func(handle, why string) *storagev1.VolumeAttachment {
+		a := attachment(handle)
+		a.Status.DetachError = &storagev1.VolumeError{Message: why}
+		return a
+	}
+	w := start().volumes(disk("one", "one"), disk("two", "two"), disk("three", "")).
+		attachments(failed("one", "device is busy"), failed("two", "device is busy"), failed("three", "rpc error:\nno route"))
+	want := `Volumes are still attached to the Node:
+* PersistentVolumeClaims: ns/one, ns/two
+* PersistentVolumes without a claim: three
+* Detach failed:
+  * device is busy: ns/one, ns/two
+  * rpc error: no route: three`
+	if diff := cmp.Diff(want, Decide(w.Snapshot).Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
+// The API takes 32,768 bytes.
+func TestMessageIsBounded(t *testing.T) {
+	w := start().problem(strings.Repeat("why ", 20_000))
+	for i := range 40 {
+		long := fmt.Sprintf("%d%s", i, strings.Repeat("x", 2000))
+		a := attachment(long)
+		a.Status.DetachError = &storagev1.VolumeError{Message: fmt.Sprintf("%d%s", i/3, long)}
+		w.attachments(a).status(corev1.UniqueVolumeName("kubernetes.io/odd/" + long))
+		switch i % 3 {
+		case 0:
+			w.volumes(disk(long, ""))
+		case 1:
+			w.volumes(disk(long, long))
+		}
+	}
+	message := Decide(w.Snapshot).Message
+	if len(message) > 32_768 || len(message) < 10_000 {
+		t.Errorf("the message has %d bytes", len(message))
+	}
+}
+
+func TestOrderMakesNoDifference(t *testing.T) {
+	w := start().volumes(disk("a", "one"), disk("b", "two"), disk("c", ""), volume("d", "", disk("c", "").Spec.PersistentVolumeSource)).
+		attachments(attachment("a"), attachment("b"), attachment("c"), attachment("missing"), inline("ebs.csi.aws.com", "vol-1")).
+		status("kubernetes.io/csi/csi.example^c", ebsName, "example.com/odd/thing").claims().ignored(pod(claimed("one")), pod(ephemeral))
+	again := attachment("missing")
+	again.Name = "second"
+	w.attachments(again)
+	want := Decide(w.Snapshot)
+	r := rand.New(rand.NewPCG(40, 4))
+	for range 20 {
+		status := w.Node.Status.VolumesAttached
+		r.Shuffle(len(status), func(i, j int) { status[i], status[j] = status[j], status[i] })
+		r.Shuffle(len(w.Attachments), func(i, j int) { w.Attachments[i], w.Attachments[j] = w.Attachments[j], w.Attachments[i] })
+		r.Shuffle(len(w.Ignored), func(i, j int) { w.Ignored[i], w.Ignored[j] = w.Ignored[j], w.Ignored[i] })
+		if diff := cmp.Diff(want, Decide(w.Snapshot)); diff != "" {
+			t.Fatalf("decision (-want +got):\n%s", diff)
+		}
+	}
+}
