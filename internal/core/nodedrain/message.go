@@ -63,7 +63,7 @@ func (d *drain) byOrder() []Group {
 }
 
 // Names names pods, sorted, up to a limit, and says how many more there are.
-func Names(pods []*corev1.Pod, limit int) string { return list(names(pods), limit) }
+func Names(pods []*corev1.Pod, limit int) string { return List(names(pods), limit) }
 
 func names(pods []*corev1.Pod) []string {
 	all := make([]string, 0, len(pods))

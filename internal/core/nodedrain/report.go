@@ -40,7 +40,7 @@ func NewReport(headline string, named int) *Report {
 // Names tells of names, if there are any.
 func (r *Report) Names(title string, names []string) {
 	if len(names) > 0 {
-		fmt.Fprintf(&r.text, "\n* %s: %s", title, list(names, r.named))
+		fmt.Fprintf(&r.text, "\n* %s: %s", title, List(names, r.named))
 	}
 }
 
@@ -52,7 +52,7 @@ func (r *Report) Groups(title string, groups []Group) {
 	fmt.Fprintf(&r.text, "\n* %s:", title)
 	told := groups[:min(len(groups), maxGroups)]
 	for _, g := range told {
-		fmt.Fprintf(&r.text, "\n  * %s: %s", cut(g.Title, maxText), list(g.Names, r.named))
+		fmt.Fprintf(&r.text, "\n  * %s: %s", cut(g.Title, maxText), List(g.Names, r.named))
 	}
 	more := 0
 	for _, g := range groups[len(told):] {
@@ -84,8 +84,8 @@ func ByReason(names map[string][]string) []Group {
 	return groups
 }
 
-// list joins names, sorted, up to a limit, and says how many more there are.
-func list(names []string, limit int) string {
+// List joins names, sorted, up to a limit, and says how many more there are.
+func List(names []string, limit int) string {
 	sorted := slices.Sorted(slices.Values(names))
 	told := make([]string, 0, limit+1)
 	for _, name := range sorted[:min(len(sorted), limit)] {
