@@ -28,6 +28,7 @@ func (s *simulation) check(decision maintenance.Decision) {
 	}
 	for _, d := range decision.Nodes {
 		s.checkEvacuated(d)
+		s.checkTurns(d, decision)
 		for _, c := range d.Conditions {
 			if c.Reason != v1alpha1.ReasonNodeMaintenance {
 				s.t.Errorf("condition %s of node %s has reason %s", c.Type, d.Node.Name, c.Reason)
@@ -61,13 +62,14 @@ func (s *simulation) waitsFor(m *v1alpha1.NodeMaintenance, node string, pod *cor
 	if !reachesDownTo(m, pod) {
 		return false
 	}
+	skipped := s.treatment(node, pod).Behavior == v1alpha1.DrainBehaviorSkip
 	switch podclass.Type(pod) {
 	case v1alpha1.PodTypeDaemonSet:
-		return s.runners.DaemonSets && pod.Labels[v1alpha1.DrainLabel] != "skip"
+		return s.runners.DaemonSets && !skipped
 	case v1alpha1.PodTypeStatic:
-		return s.runners.Agents[node] && pod.Labels[v1alpha1.DrainLabel] != "skip"
+		return s.runners.Agents[node] && !skipped
 	default:
-		return pod.Labels[v1alpha1.DrainLabel] != "skip"
+		return !skipped
 	}
 }
 
@@ -157,7 +159,7 @@ func (s *simulation) checkEvacuated(d maintenance.NodeDecision) {
 			return !drains(m) || !slices.Contains(s.matched(m), d.Node.Name)
 		})
 		wanted := slices.ContainsFunc(involved, func(m *v1alpha1.NodeMaintenance) bool { return s.waitsFor(m, d.Node.Name, pod) })
-		if !wanted || strings.HasPrefix(pod.Labels[v1alpha1.DrainLabel], "wait") {
+		if treatment := s.treatment(d.Node.Name, pod); !wanted || treatment.Behavior != v1alpha1.DrainBehaviorDrain || treatment.Cause != "" {
 			s.t.Errorf("pod %s of node %s is evacuated although nobody wants that", pod.Name, d.Node.Name)
 		}
 		s.checkOrder(d.Node.Name, pod, involved)

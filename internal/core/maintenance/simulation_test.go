@@ -59,6 +59,9 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	}
 	s.runners.DaemonSets = s.random.IntN(2) == 0
 	s.runners.Agents = map[string]bool{"node-0": true}
+	if seed%4 < 2 {
+		s.rule()
+	}
 	for range 2 + s.random.IntN(4) {
 		s.join()
 	}
@@ -147,6 +150,9 @@ func (s *simulation) happen() {
 	default:
 		s.finish(50)
 	}
+	if len(s.rules) > 0 && s.chance(5) {
+		s.rule()
+	}
 	if len(s.maintenances) > 0 && s.chance(3) {
 		s.delete(pick(s, s.maintenances))
 	}
@@ -194,7 +200,7 @@ func (s *simulation) finish(percent int) {
 	for name := range s.before {
 		s.pods[name] = slices.DeleteFunc(s.pods[name], func(pod *corev1.Pod) bool {
 			_, evacuating := s.evacuations[pod.UID]
-			waited := pod.Labels[v1alpha1.DrainLabel] == "wait-completed"
+			waited := s.treatment(name, pod).Behavior == v1alpha1.DrainBehaviorWaitCompleted
 			if gone := (evacuating || waited) && s.chance(percent); !gone {
 				return false
 			}
@@ -297,6 +303,7 @@ func fingerprint(t *testing.T, snapshot maintenance.Snapshot) string {
 
 // drainAll lets the evacuations finish and nothing new come.
 func (s *simulation) drainAll() {
+	s.repairRules()
 	for range patience {
 		decision := s.step(false)
 		s.finish(50)

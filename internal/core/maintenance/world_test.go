@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
@@ -28,6 +29,8 @@ type world struct {
 	pods         map[string][]*corev1.Pod
 	evacuations  map[types.UID]*v1alpha1.Evacuation
 	runners      maintenance.Runners
+	rules        []*v1alpha1.MachineDrainRule
+	namespaces   map[string]map[string]string
 	born         int
 }
 
@@ -36,6 +39,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		t: t, now: dawn.Add(time.Hour),
 		pods:        map[string][]*corev1.Pod{},
 		evacuations: map[types.UID]*v1alpha1.Evacuation{},
+		namespaces:  map[string]map[string]string{"default": {"team": "web"}},
 	}
 	for _, name := range nodes {
 		w.node(name)
@@ -155,6 +159,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 	return maintenance.Snapshot{
 		Now: w.now, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
 		Evacuations: w.evacuations, Runners: w.runners,
+		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}
 }
 

@@ -1,0 +1,325 @@
+package maintenance_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// newRule is about all pods of all nodes.
+func newRule(name string, behavior v1alpha1.DrainBehavior) *v1alpha1.MachineDrainRule {
+	rule := &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "ebbtide-system", Name: name}}
+	rule.Spec.Drain.Behavior = behavior
+	rule.Spec.Nodes = []v1alpha1.MachineDrainRuleNodeSelector{{Selector: &metav1.LabelSelector{}}}
+	return rule
+}
+
+func selectPods(rule *v1alpha1.MachineDrainRule, app string) {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	rule.Spec.Pods = append(rule.Spec.Pods, v1alpha1.MachineDrainRulePodSelector{Selector: selector})
+}
+
+// ruleFor is about the pods of one application on all nodes.
+func ruleFor(app string, behavior v1alpha1.DrainBehavior) *v1alpha1.MachineDrainRule {
+	rule := newRule(app, behavior)
+	selectPods(rule, app)
+	return rule
+}
+
+func orderOf(app string, order int32) *v1alpha1.MachineDrainRule {
+	rule := ruleFor(app, v1alpha1.DrainBehaviorDrain)
+	rule.Spec.Drain.Order = &order
+	return rule
+}
+
+func broken(app string) *v1alpha1.MachineDrainRule {
+	rule := ruleFor(app, v1alpha1.DrainBehaviorSkip)
+	rule.Spec.Pods[0].Selector.MatchExpressions = brokenSelector.MatchExpressions
+	return rule
+}
+
+func app(name string) func(*corev1.Pod) { return labelled("app", name) }
+
+// asked are the pods that a pass asks to leave.
+func asked(d maintenance.Decision) []string {
+	var all []string
+	for _, node := range d.Nodes {
+		all = append(all, names(node.Evacuate)...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (w *world) expectAsked(what string, want ...[]*corev1.Pod) {
+	w.t.Helper()
+	if diff := cmp.Diff(names(slices.Concat(want...)), asked(w.pass())); diff != "" {
+		w.t.Errorf("%s: pods that are asked to leave (-want +got):\n%s", what, diff)
+	}
+}
+
+func (w *world) expectLines(what string, m *v1alpha1.NodeMaintenance, want ...string) {
+	w.t.Helper()
+	w.pass()
+	if diff := cmp.Diff(want, lines(m)); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestPodsLeaveInTheirOrder(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	w.rules = []*v1alpha1.MachineDrainRule{orderOf("cache", -5), orderOf("portworx", 100), orderOf("logs", 200)}
+	m := w.maintenance("m", drain, nil, "one", "two")
+	logs, storage := w.run("one", 1, 0, app("logs")), w.run("one", 2, 0, app("portworx"))
+	web, cache := w.run("one", 2, 0, app("web")), w.run("one", 1, 0, app("cache"))
+	other := w.run("two", 1, 0, app("portworx"))
+
+	w.expectAsked("each node has its own lowest order", cache, other)
+	w.expectLines("the rest waits", m,
+		"one 5+1 Evacuating. Pods of order 0 and later wait until those of order -5 are gone. [Default 1000000000]",
+		"two 0+1 Evacuating [Default 1000000000]")
+	cache[0].DeletionTimestamp = metaTime(w.now)
+	w.expectAsked("a terminating pod holds its order")
+	w.remove(cache[0].UID)
+	w.expectAsked("the default is order 0", web)
+	w.remove(web[0].UID)
+	w.expectAsked("all of an order have to go")
+	w.remove(web[1].UID)
+	w.expectAsked("the next wave begins at once", storage)
+	w.expectLines("the last order is left", m,
+		"one 1+2 Evacuating. Pods of order 200 and later wait until those of order 100 are gone. [Default 1000000000]",
+		"two 0+1 Evacuating [Default 1000000000]")
+	w.remove(storage[0].UID)
+	w.remove(storage[1].UID)
+	w.expectAsked("the last wave", logs)
+	w.expectLines("nobody waits for others", m,
+		"one 0+1 Evacuating [Default 1000000000]", "two 0+1 Evacuating [Default 1000000000]")
+}
+
+// The order counts inside the target only: what the plan has not come to yet
+// holds nobody up.
+func TestTheOrderIsAppliedInsideTheTarget(t *testing.T) {
+	w := newWorld(t, "one")
+	w.runners.DaemonSets = true
+	w.rules = []*v1alpha1.MachineDrainRule{orderOf("critical", -5), orderOf("late", 7), orderOf("agent", -9)}
+	w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entry("Default", 1000)}, "one")
+	first := w.run("one", 1, 0)
+	late := w.run("one", 1, 0, app("late"))
+	critical := w.run("one", 1, 5000, app("critical"))
+	agent := w.run("one", 1, 0, ofDaemonSet, app("agent"))
+	for _, wave := range [][]*corev1.Pod{first, late, critical, agent} {
+		w.expectAsked("of the target", wave)
+		w.remove(wave[0].UID)
+	}
+}
+
+func TestEvacuationsAreNotTakenBackForAnOrder(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", drain, nil, "one")
+	storage := w.run("one", 1, 0, app("portworx"))
+	w.expectAsked("without rules", storage)
+	w.rules = []*v1alpha1.MachineDrainRule{orderOf("portworx", 100)}
+	web := w.run("one", 1, 0)
+	decision := w.pass()
+	if withdrawn := decision.Nodes[0].Withdraw; len(withdrawn) > 0 {
+		t.Errorf("%d evacuations are withdrawn, want none", len(withdrawn))
+	}
+	if diff := cmp.Diff(names(web), asked(decision)); diff != "" {
+		t.Errorf("pods that are asked to leave (-want +got):\n%s", diff)
+	}
+	w.expectLines("nobody waits who leaves already", m, "one 0+2 Evacuating [Default 1000000000]")
+}
+
+func TestWhatRulesMakeOfPods(t *testing.T) {
+	type with = []func(*corev1.Pod)
+	skip, complete := newRule("rule", v1alpha1.DrainBehaviorSkip), newRule("rule", v1alpha1.DrainBehaviorWaitCompleted)
+	machinesOnly, others := newRule("rule", v1alpha1.DrainBehaviorSkip), newRule("rule", v1alpha1.DrainBehaviorSkip)
+	machinesOnly.Spec.Nodes = nil
+	others.Spec.Nodes[0].Selector.MatchLabels = map[string]string{"name": "two"}
+	for name, test := range map[string]struct {
+		rule *v1alpha1.MachineDrainRule
+		with with
+		// want is pending/evacuating/retained after two passes.
+		want [3]int32
+	}{
+		"skipped":                             {skip, with{}, [3]int32{0, 0, 1}},
+		"skipped and terminating":             {skip, with{terminating}, [3]int32{0, 0, 1}},
+		"waited for":                          {complete, with{}, [3]int32{1, 0, 0}},
+		"waited for, and it has finished":     {complete, with{phase(corev1.PodSucceeded)}, [3]int32{}},
+		"waited for, and it has failed":       {complete, with{phase(corev1.PodFailed)}, [3]int32{}},
+		"skipped, and its label waits":        {skip, with{labelled(v1alpha1.DrainLabel, "wait-completed")}, [3]int32{1, 0, 0}},
+		"waited for, and its label skips":     {complete, with{labelled(v1alpha1.DrainLabel, "skip")}, [3]int32{0, 0, 1}},
+		"skipped, and its label is ignored":   {skip, with{labelled(v1alpha1.DrainLabel, "later")}, [3]int32{0, 0, 1}},
+		"a DaemonSet's that is skipped":       {skip, with{ofDaemonSet}, [3]int32{0, 0, 1}},
+		"a DaemonSet's with an order":         {orderOf("agent", 7), with{app("agent"), ofDaemonSet}, [3]int32{0, 1, 0}},
+		"a static one that is waited for":     {complete, with{static}, [3]int32{1, 0, 0}},
+		"on a node that the rule is not for":  {others, with{}, [3]int32{0, 1, 0}},
+		"under a rule for Machines":           {machinesOnly, with{}, [3]int32{0, 1, 0}},
+		"another application than the rule's": {ruleFor("db", v1alpha1.DrainBehaviorSkip), with{app("web")}, [3]int32{0, 1, 0}},
+		"under a rule that is broken":         {broken("web"), with{app("web")}, [3]int32{1, 0, 0}},
+		"not under a rule that is broken":     {broken("web"), with{app("db")}, [3]int32{0, 1, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "one")
+			w.runners = maintenance.Runners{DaemonSets: true, Agents: map[string]bool{"one": true}}
+			w.rules = []*v1alpha1.MachineDrainRule{test.rule}
+			m := w.maintenance("m", drain, nil, "one")
+			w.run("one", 1, 0, test.with...)
+			w.pass()
+			w.pass()
+			s := m.Status.NodeStatuses[0]
+			if diff := cmp.Diff(test.want, [3]int32{s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained}); diff != "" {
+				t.Errorf("pending, evacuating, retained (-want +got):\n%s", diff)
+			}
+			if left := test.want[0]+test.want[1] > 0; isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) == left {
+				t.Errorf("Drained is %v with %d pods left", !left, test.want[0]+test.want[1])
+			}
+		})
+	}
+}
+
+// A pod that is left to complete has order 0 and holds it until it has finished.
+func TestAPodThatIsLeftToCompleteHoldsItsOrder(t *testing.T) {
+	w := newWorld(t, "one")
+	w.rules = []*v1alpha1.MachineDrainRule{ruleFor("batch", v1alpha1.DrainBehaviorWaitCompleted), orderOf("cache", -1), orderOf("portworx", 1)}
+	w.maintenance("m", drain, nil, "one")
+	batch, storage := w.run("one", 1, 0, app("batch")), w.run("one", 1, 0, app("portworx"))
+	cache, web := w.run("one", 1, 0, app("cache")), w.run("one", 1, 0)
+	w.expectAsked("a lower order does not wait", cache)
+	w.remove(cache[0].UID)
+	w.expectAsked("its own order does not wait", web)
+	w.remove(web[0].UID)
+	w.expectAsked("a higher order waits")
+	batch[0].Status.Phase = corev1.PodSucceeded
+	w.expectAsked("it has finished", storage)
+}
+
+func TestAPodThatIsSkippedHoldsNoOrder(t *testing.T) {
+	w := newWorld(t, "one")
+	w.rules = []*v1alpha1.MachineDrainRule{ruleFor("agent", v1alpha1.DrainBehaviorSkip), orderOf("portworx", 1)}
+	w.maintenance("m", drain, nil, "one")
+	w.run("one", 1, 0, app("agent"))
+	w.expectAsked("nothing is before it", w.run("one", 1, 0, app("portworx")))
+}
+
+func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	m := w.maintenance("m", drain, nil, "one")
+	before := w.run("one", 1, 0, app("web"))
+	w.pass()
+	w.rules = []*v1alpha1.MachineDrainRule{broken("web"), orderOf("portworx", 100)}
+	w.run("one", 2, 0, app("web"))
+	db, storage := w.run("one", 1, 0, app("db")), w.run("one", 1, 0, app("portworx"))
+
+	decision := w.pass()
+	if diff := cmp.Diff(names(db), asked(decision)); diff != "" {
+		t.Errorf("pods that are asked to leave (-want +got):\n%s", diff)
+	}
+	if withdrawn := decision.Nodes[0].Withdraw; len(withdrawn) > 0 {
+		t.Errorf("the evacuation of %s is withdrawn, although nobody knows whether it may go on", before[0].Name)
+	}
+	w.remove(before[0].UID)
+	w.remove(db[0].UID)
+	w.expectAsked("unclear pods hold no order", storage)
+	w.remove(storage[0].UID)
+
+	w.expectLines("they are left", m, "one 2+0 Evacuating [Default 1000000000]")
+	blockers := m.Status.NodeStatuses[0].Blockers
+	if len(blockers) != 1 {
+		t.Fatalf("blockers are %+v, want one", blockers)
+	}
+	blockers[0].Since = nil
+	want := v1alpha1.Blocker{
+		Type: v1alpha1.BlockerDrainRuleUnclear, Object: "MachineDrainRule/ebbtide-system/web", Pods: 2,
+		Message: "Nobody knows how to drain the pod: MachineDrainRule ebbtide-system/web may be meant for the pod, but spec.pods[0].selector " +
+			`cannot be understood: "Near" is not a valid label selector operator. Correct or delete the rule.`,
+		Suggestion: "To decide about this pod alone, retain it or let it complete: kubectl -n default label pod pod-0002 cluster.x-k8s.io/drain=skip (or wait-completed)",
+	}
+	if diff := cmp.Diff(want, blockers[0]); diff != "" {
+		t.Errorf("blocker (-want +got):\n%s", diff)
+	}
+	if c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked); c.Reason != "DrainRuleUnclear" {
+		t.Errorf("Blocked is %+v, want DrainRuleUnclear", c)
+	}
+	w.rules = nil
+	if left := asked(w.pass()); len(left) != 2 {
+		t.Errorf("without the rule %v are asked to leave, want both", left)
+	}
+}
+
+func TestRulesThatWereNotReadHoldUpPodsWithoutLabel(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	m := w.maintenance("m", drain, nil, "one", "two")
+	w.run("one", 1, 0)
+	w.run("two", 1, 0, labelled(v1alpha1.DrainLabel, "skip"))
+	snapshot := w.snapshot()
+	snapshot.Rules = drainrule.Unread("ebbtide-system", "the server is busy")
+	decision := maintenance.Decide(snapshot)
+	if got := asked(decision); len(got) > 0 {
+		t.Errorf("asked %v to leave, want nobody", got)
+	}
+	for _, node := range decision.Nodes {
+		if node.Cordon == nil {
+			t.Errorf("node %s is not cordoned, want it to be: that is no matter of rules", node.Node.Name)
+		}
+	}
+	statuses := linesOf(decision.Maintenances[0].Status)
+	if want := []string{"one 1+0 Evacuating [Default 1000000000]", "two 0+0 Drained. [Default 1000000000]"}; !slices.Equal(statuses, want) {
+		t.Errorf("statuses are %q, want %q", statuses, want)
+	}
+	blocker := decision.Maintenances[0].Status.NodeStatuses[0].Blockers[0]
+	if blocker.Type != v1alpha1.BlockerDrainRuleUnclear || !strings.Contains(blocker.Message, "could not be read: the server is busy") {
+		t.Errorf("blocker is %+v, want one that says why", blocker)
+	}
+	if len(m.Status.NodeStatuses) > 0 {
+		t.Error("Decide has changed the object")
+	}
+}
+
+func TestARuleWaitsForThePodsThatItNames(t *testing.T) {
+	w := newWorld(t, "one")
+	w.rules = []*v1alpha1.MachineDrainRule{ruleFor("batch", v1alpha1.DrainBehaviorWaitCompleted)}
+	m := w.maintenance("m", drain, nil, "one")
+	w.run("one", 1, 0, app("batch"), ofJob)
+	w.pass()
+	got := m.Status.NodeStatuses[0].Blockers
+	got[0].Since = nil
+	want := []v1alpha1.Blocker{{
+		Type: v1alpha1.BlockerWaitingForCompletion, Object: "Job/default/report", Pods: 1,
+		Message:    "The pod is left to complete by itself, as MachineDrainRule batch asks; the drain waits for it.",
+		Suggestion: "If it need not finish: kubectl -n default delete pod pod-0001. If that goes for all of its kind, change MachineDrainRule/ebbtide-system/batch.",
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("blockers (-want +got):\n%s", diff)
+	}
+}
+
+// A fast-forward is told once, whoever waits for whom.
+func TestTurnsAreNoNews(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	w.rules = []*v1alpha1.MachineDrainRule{orderOf("late", 7)}
+	w.maintenance("older", drain, []v1alpha1.DrainPlanEntry{entry("Default", 5000)}, "one")
+	web := w.run("one", 1, 9000)
+	w.pass()
+	younger := w.maintenance("younger", drain, []v1alpha1.DrainPlanEntry{entry("Default", 1000)}, "one", "two")
+	w.run("two", 1, 0)
+	w.run("one", 1, 9000, app("late"))
+	told := reasons(w.pass().Maintenances[1].Events)
+	w.expectLines("before", younger,
+		"one 1+1 Evacuating (fast-forwarded by older older). Pods of order 7 and later wait until those of order 0 are gone. [Default 1000000000]",
+		"two 0+1 Evacuating [Default 1000]")
+	w.remove(web[0].UID)
+	told = append(told, reasons(w.pass().Maintenances[1].Events)...)
+	w.expectLines("after", younger, "one 0+1 Evacuating (fast-forwarded by older older) [Default 1000000000]", "two 0+1 Evacuating [Default 1000]")
+	if diff := cmp.Diff([]string{"NodeMaintenance/younger StageStarted", "NodeMaintenance/younger FastForwarded"}, told); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
