@@ -35,7 +35,7 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 		probe:      func(context.Context) error { return nil },
 		describe:   func(err error) error { return err },
 	}
-	return s, d.equip(ctx, s, Local, d.manager.GetCache(), evictor)
+	return s, d.equip(ctx, s, Local, d.manager.GetCache(), evictor.ForMachines())
 }
 
 // equip gives a session its evictions, and has it read all that Machines need.
@@ -56,7 +56,7 @@ func (d *dialer) equip(ctx context.Context, s *session, cluster types.Namespaced
 		}
 		s.kinds = append(s.kinds, kind{gvk.Kind, informer})
 	}
-	watches := append([]watch{budgets(s.connection.Evictions)}, d.registry.watches...)
+	watches := append([]watch{budgets(s.connection.Evictions)}, d.registry.watched()...)
 	release, err := follow(ctx, c, cluster, watches)
 	s.release = release
 	return err

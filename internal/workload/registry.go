@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +59,7 @@ type State struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
-	// Since is when the reason began to hold; zero if nobody uses the cluster.
+	// Since is when the reason began to hold; now if nobody uses the cluster.
 	Since time.Time
 }
 
@@ -76,11 +77,10 @@ type Registry struct {
 	local  func(ctx context.Context) (*session, error)
 	remote func(ctx context.Context, source source) (*session, error)
 
-	watches []watch
-	changed []func(cluster types.NamespacedName)
-	news    []func(owner types.NamespacedName)
-
 	mu       sync.Mutex
+	watches  []watch
+	changed  []func(cluster types.NamespacedName)
+	news     []func(owner types.NamespacedName)
 	clusters map[types.NamespacedName]*member
 	here     *link // the connection that Clusters without a kubeconfig share
 	launch   func(*link)
@@ -123,20 +123,26 @@ func (r *Registry) NeedLeaderElection() bool { return true }
 // Watch calls handle for every change of a kind of kube.WorkloadKinds in every
 // connected cluster; old is nil for an object that is new and now for one that
 // is gone. What went while a cluster was unreachable is not told: OnChange says
-// that it is back. Call it before the manager starts. Handle must not block.
+// that it is back. Call it before the first Use. Handle must not block.
 func (r *Registry) Watch(kind client.Object, handle func(cluster types.NamespacedName, old, now client.Object)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.watches = append(r.watches, watch{kind, handle})
 }
 
 // OnChange calls handle when the State of a Cluster that is in use has changed.
-// Call it before the manager starts. Handle must not block.
+// Handle must not block.
 func (r *Registry) OnChange(handle func(cluster types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.changed = append(r.changed, handle)
 }
 
 // OnNews calls handle when the answers of an owner of evictions have changed.
-// Call it before the manager starts. Handle must not block.
+// Handle must not block.
 func (r *Registry) OnNews(handle func(owner types.NamespacedName)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.news = append(r.news, handle)
 }
 
@@ -249,7 +255,9 @@ func (r *Registry) State(cluster types.NamespacedName) State {
 	if m := r.clusters[cluster]; m != nil {
 		return m.link.seen()
 	}
-	return State{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotInUse, Message: "No Machine needs the cluster."}
+	return State{
+		Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotInUse, Message: "No Machine needs the cluster.", Since: r.clock.Now(),
+	}
 }
 
 // tellOf tells of every Cluster that a connection serves.
@@ -262,19 +270,30 @@ func (r *Registry) tellOf(l *link) {
 		}
 	}
 	r.mu.Unlock()
-	r.tell(served...)
-}
-
-func (r *Registry) tell(clusters ...types.NamespacedName) {
-	for _, cluster := range clusters {
-		for _, handle := range r.changed {
-			handle(cluster)
-		}
+	for _, cluster := range served {
+		r.tell(cluster)
 	}
 }
 
-func (r *Registry) tellNews(owner types.NamespacedName) {
-	for _, handle := range r.news {
-		handle(owner)
+func (r *Registry) tell(cluster types.NamespacedName) { call(r.heard(&r.changed), cluster) }
+
+func (r *Registry) tellNews(owner types.NamespacedName) { call(r.heard(&r.news), owner) }
+
+// heard are those who want to hear of something now.
+func (r *Registry) heard(handles *[]func(types.NamespacedName)) []func(types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(*handles)
+}
+
+func call(handles []func(types.NamespacedName), key types.NamespacedName) {
+	for _, handle := range handles {
+		handle(key)
 	}
+}
+
+func (r *Registry) watched() []watch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.watches)
 }
