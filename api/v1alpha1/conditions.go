@@ -109,6 +109,10 @@ const (
 	// ReasonUnknown: it could not be read; the message says why. Nothing is
 	// concluded from it.
 	ReasonUnknown = "Unknown"
+	// ReasonNotOwned: somebody else controls it, so it is neither adopted nor deleted.
+	ReasonNotOwned = "NotOwned"
+	// ReasonAmbiguous: several are meant, and nobody knows which is the right one.
+	ReasonAmbiguous = "Ambiguous"
 	// ReasonPaused: the Cluster is paused.
 	ReasonPaused = "Paused"
 	// ReasonReachable: the cluster answers.

@@ -33,6 +33,8 @@ const (
 	// StepRunning has everything.
 	StepRunning Step = "Running"
 
+	// StepRecord writes down what the deletion relies on.
+	StepRecord Step = "Recording"
 	// StepPreDrainHook waits for pre-drain hooks.
 	StepPreDrainHook Step = v1alpha1.ReasonWaitingForPreDrainHook
 	// StepDrain drains the Node.

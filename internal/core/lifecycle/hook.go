@@ -1,0 +1,76 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+)
+
+// namedHooks is how many hooks a message names.
+const namedHooks = 5
+
+// preCreateHooks are in front of the creation; there are no annotations for it.
+func preCreateHooks(m *v1alpha1.Machine) []string {
+	return typedHooks(m.Spec.LifecycleHooks.PreCreate)
+}
+
+// preDrainHooks are in front of the drain.
+func preDrainHooks(m *v1alpha1.Machine) []string {
+	return append(typedHooks(m.Spec.LifecycleHooks.PreDrain), annotatedHooks(m, v1alpha1.PreDrainHookAnnotationPrefix)...)
+}
+
+// preTerminateHooks are in front of the deletion of the infrastructure.
+func preTerminateHooks(m *v1alpha1.Machine) []string {
+	return append(typedHooks(m.Spec.LifecycleHooks.PreTerminate), annotatedHooks(m, v1alpha1.PreTerminateHookAnnotationPrefix)...)
+}
+
+func typedHooks(hooks []v1alpha1.LifecycleHook) []string {
+	var names []string
+	for _, hook := range hooks {
+		names = append(names, fmt.Sprintf("%s (owner %s)", hook.Name, hook.Owner))
+	}
+	return names
+}
+
+// annotatedHooks are the annotations whose key begins with the prefix.
+func annotatedHooks(m *v1alpha1.Machine, prefix string) []string {
+	var names []string
+	for key, owner := range m.Annotations {
+		if strings.HasPrefix(key, prefix) {
+			names = append(names, fmt.Sprintf("annotation %s (owner %s)", key, cmp.Or(owner, "not given")))
+		}
+	}
+	return names
+}
+
+// heldBy says which hooks hold the Machine, sorted.
+func heldBy(point string, hooks []string) string {
+	return fmt.Sprintf("Held by %s hooks: %s", point, nodedrain.List(hooks, namedHooks))
+}
+
+// recordHookSeen remembers the pre-terminate hook of a KubeadmControlPlane.
+func (p *pass) recordHookSeen() {
+	if _, present := p.Machine.Annotations[v1alpha1.ControlPlaneHookAnnotation]; present && !p.Machine.Status.ControlPlaneHookSeen {
+		p.decision.Status.ControlPlaneHookSeen, p.decision.Record = true, true
+	}
+}
+
+// leftControlPlane tells whether the KubeadmControlPlane of the Machine has taken
+// its Node out of the control plane: its hook was seen and is gone. The Node's
+// kubelet may have no API server to talk to then.
+func (p *pass) leftControlPlane() bool {
+	_, present := p.Machine.Annotations[v1alpha1.ControlPlaneHookAnnotation]
+	return p.Machine.Status.ControlPlaneHookSeen && !present && ownedByKubeadm(p.Machine)
+}
+
+func ownedByKubeadm(m *v1alpha1.Machine) bool {
+	for _, owner := range m.OwnerReferences {
+		if owner.Kind == "KubeadmControlPlane" {
+			return true
+		}
+	}
+	return false
+}

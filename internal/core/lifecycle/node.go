@@ -1,0 +1,150 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+)
+
+// namedNodes is how many Nodes a message names.
+const namedNodes = 5
+
+// sight is what is known of the Machine's Node. Without a node, either it is
+// missing, or there is a problem.
+type sight struct {
+	state
+	node *corev1.Node
+}
+
+// missing tells whether there is known to be no Node.
+func (s sight) missing() bool {
+	return s.reason == v1alpha1.ReasonNotFound || s.reason == v1alpha1.ReasonNotReady
+}
+
+// problem is why nobody knows; empty if somebody does.
+func (s sight) problem() string {
+	if s.node != nil || s.missing() {
+		return ""
+	}
+	return s.message
+}
+
+// look finds the Machine's Node.
+func (p *pass) look() sight {
+	ref, id := p.Machine.Status.NodeRef, p.Machine.Spec.ProviderID
+	switch {
+	case ref == nil && id == "" && p.deleting() && p.Infrastructure.Problem != "":
+		return unseen(v1alpha1.ReasonUnknown, "The Machine has no providerID yet, and %s could not be read, so nobody knows whether there is a Node: %s",
+			p.infrastructureName(), p.Infrastructure.Problem)
+	case ref == nil && id == "":
+		return unseen(v1alpha1.ReasonNotReady, "The Machine has no providerID, so it has no Node.")
+	case p.Cluster.missing():
+		return unseen(v1alpha1.ReasonUnknown, "%s does not exist, so nobody knows whether there is a Node. Create the Cluster. If it is gone for good, the annotations %s and %s let the Machine be deleted.",
+			p.cluster(), v1alpha1.ExcludeNodeDrainingAnnotation, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
+	case p.NodesProblem != "":
+		return unseen(v1alpha1.ReasonUnknown, "Nodes could not be read: %s", p.NodesProblem)
+	case ref != nil:
+		return p.lookByName(ref, id)
+	default:
+		return p.lookByProviderID(id)
+	}
+}
+
+func unseen(reason, format string, args ...any) sight {
+	return sight{state: state{reason, fmt.Sprintf(format, args...)}}
+}
+
+func seen(node *corev1.Node) sight {
+	return sight{state{v1alpha1.ReasonReady, fmt.Sprintf("Node %s.", node.Name)}, node}
+}
+
+// lookByName finds the Node that the Machine had. A Node of the same name is
+// another one, unless it has the Machine's providerID: then the same host has
+// registered again.
+func (p *pass) lookByName(ref *v1alpha1.MachineNodeReference, id string) sight {
+	for _, node := range p.Nodes {
+		if node.Name != ref.Name {
+			continue
+		}
+		if ref.UID == "" || node.UID == ref.UID || id != "" && node.Spec.ProviderID == id {
+			return seen(node)
+		}
+		return unseen(v1alpha1.ReasonNotFound, "Node %s of UID %s is gone; the Node of that name that is there now has UID %s and is not the Machine's.",
+			ref.Name, ref.UID, node.UID)
+	}
+	return unseen(v1alpha1.ReasonNotFound, "Node %s does not exist.", ref.Name)
+}
+
+func (p *pass) lookByProviderID(id string) sight {
+	nodes := slices.DeleteFunc(slices.Clone(p.Nodes), func(node *corev1.Node) bool { return node.Spec.ProviderID != id })
+	switch len(nodes) {
+	case 0:
+		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s.", id)
+	case 1:
+		return seen(nodes[0])
+	}
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	return unseen(v1alpha1.ReasonAmbiguous, "%d Nodes have the providerID %s: %s. Delete those that are not the Machine's.",
+		len(nodes), id, nodedrain.List(names, namedNodes))
+}
+
+// recordNode remembers the Node before anything relies on it.
+func (p *pass) recordNode() {
+	node, ref := p.sight.node, p.Machine.Status.NodeRef
+	if node == nil || ref != nil && ref.UID == node.UID {
+		return
+	}
+	p.decision.Status.NodeRef = &v1alpha1.MachineNodeReference{Name: node.Name, UID: node.UID}
+	p.decision.Record = true
+}
+
+// touch says why the Node is neither drained nor deleted, or why nobody knows.
+func (p *pass) touch() (untouchable, doubt string) {
+	cluster := p.Cluster.Object
+	switch {
+	case p.sight.missing() && p.Machine.Status.NodeRef == nil:
+		return p.sight.message, ""
+	case cluster == nil: // That is why nothing is known of the Node, either.
+		return "", ""
+	case cluster.DeletionTimestamp != nil:
+		return p.cluster() + " is being deleted.", ""
+	case cluster.Spec.ControlPlane.ExternallyManaged:
+		return "", ""
+	case p.ControlPlane != nil && p.ControlPlane.Object != nil && p.ControlPlane.Object.Deleting:
+		return fmt.Sprintf("The control plane %s %s is being deleted.", p.ControlPlane.Object.Kind, p.ControlPlane.Object.Name), ""
+	case p.controlPlaneLost():
+		return fmt.Sprintf("No other control-plane Machine of %s is left.", p.cluster()), ""
+	case p.ControlPlane != nil && p.ControlPlane.Problem != "":
+		return "", fmt.Sprintf("Nobody knows whether the control plane of %s is being deleted: %s", p.cluster(), p.ControlPlane.Problem)
+	default:
+		return "", ""
+	}
+}
+
+// controlPlaneLost tells whether the Cluster had control-plane Machines and none
+// is left but this one. One that is being deleted does not count.
+func (p *pass) controlPlaneLost() bool {
+	had := p.Cluster.Object.Status.ControlPlaneMachinesSeen || inControlPlane(p.Machine)
+	for _, sibling := range p.Siblings {
+		if !inControlPlane(sibling) {
+			continue
+		}
+		had = true
+		if sibling.DeletionTimestamp == nil {
+			return false
+		}
+	}
+	return had
+}
+
+func inControlPlane(m *v1alpha1.Machine) bool {
+	_, labelled := m.Labels[v1alpha1.ControlPlaneLabel]
+	return labelled
+}
