@@ -6,11 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
 // outline is a decision with pods by name, without its message.
@@ -50,23 +48,28 @@ func check(t *testing.T, s Snapshot, want outline) {
 	}
 }
 
-// The sentences of machine-deletion-process, "Node drain", on what becomes of a pod.
-func TestCategories(t *testing.T) {
-	tests := map[string]struct {
-		pods []*corev1.Pod
-		want outline
-	}{
+// cases are pods of a node and what is decided about them.
+type cases map[string]struct {
+	pods []*corev1.Pod
+	want outline
+}
+
+func (c cases) run(t *testing.T) {
+	t.Helper()
+	for name, test := range c {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, snapshot(test.pods...), test.want)
+		})
+	}
+}
+
+// machine-deletion-process: "Pods that are skipped/ignored during drain".
+func TestSkipped(t *testing.T) {
+	cases{
 		"Pods belonging to an existing DaemonSet are skipped": {
 			[]*corev1.Pod{ofDaemonSet("alive", pod("agent-1"))},
 			outline{Done: true, Skipped: []string{"agent-1"}},
-		},
-		"orphaned DaemonSet Pods have to be evicted as well": {
-			[]*corev1.Pod{ofDaemonSet("of-an-earlier-one", pod("agent-1"))},
-			outline{Evict: []string{"agent-1"}},
-		},
-		"a finished pod of a DaemonSet is drained": {
-			[]*corev1.Pod{phase(corev1.PodFailed, ofDaemonSet("alive", pod("agent-1")))},
-			outline{Evict: []string{"agent-1"}},
 		},
 		"Mirror Pods are skipped": {
 			[]*corev1.Pod{mirror(pod("kube-apiserver-node"))},
@@ -80,6 +83,17 @@ func TestCategories(t *testing.T) {
 			[]*corev1.Pod{labelled("monitoring", "", pod("a"))},
 			outline{Done: true, Skipped: []string{"a"}},
 		},
+		"a skipped pod that terminates is not waited for": {
+			[]*corev1.Pod{terminating(time.Minute, skipped(pod("a")))},
+			outline{Done: true, Skipped: []string{"a"}},
+		},
+	}.run(t)
+}
+
+// machine-deletion-process: "Pods that should not be evicted, but we have to wait
+// for their completion".
+func TestWaitCompleted(t *testing.T) {
+	cases{
 		"Pods with the label drain=wait-completed are waited for": {
 			[]*corev1.Pod{waitCompleted(pod("a"))},
 			outline{Completing: []string{"a"}},
@@ -108,6 +122,20 @@ func TestCategories(t *testing.T) {
 			[]*corev1.Pod{terminating(time.Minute, waitCompleted(pod("a")))},
 			outline{Terminating: []string{"a"}},
 		},
+	}.run(t)
+}
+
+// machine-deletion-process: "Pods that should be evicted".
+func TestEvicted(t *testing.T) {
+	cases{
+		"orphaned DaemonSet Pods have to be evicted as well": {
+			[]*corev1.Pod{ofDaemonSet("of-an-earlier-one", pod("agent-1"))},
+			outline{Evict: []string{"agent-1"}},
+		},
+		"a finished pod of a DaemonSet is drained": {
+			[]*corev1.Pod{phase(corev1.PodFailed, ofDaemonSet("alive", pod("agent-1")))},
+			outline{Evict: []string{"agent-1"}},
+		},
 		"Pods that match a MachineDrainRule with behavior Drain are evicted": {
 			[]*corev1.Pod{labelled("plain", "", pod("a"))},
 			outline{Evict: []string{"a"}},
@@ -132,26 +160,13 @@ func TestCategories(t *testing.T) {
 			[]*corev1.Pod{terminating(-time.Hour, pod("a"))},
 			outline{Terminating: []string{"a"}},
 		},
-		"a skipped pod that terminates is not waited for": {
-			[]*corev1.Pod{terminating(time.Minute, skipped(pod("a")))},
-			outline{Done: true, Skipped: []string{"a"}},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			check(t, snapshot(test.pods...), test.want)
-		})
-	}
+	}.run(t)
 }
 
 // machine-drain-rules, "Node drain behavior", and decision 1 of the product: the
 // lowest order first.
 func TestOrders(t *testing.T) {
-	tests := map[string]struct {
-		pods []*corev1.Pod
-		want outline
-	}{
+	cases{
 		"Per default all Pods are drained at the same time": {
 			[]*corev1.Pod{pod("a"), pod("b"), pod("c")},
 			outline{Evict: []string{"a", "b", "c"}},
@@ -176,6 +191,17 @@ func TestOrders(t *testing.T) {
 			[]*corev1.Pod{terminating(time.Minute, ordered(10, pod("a"))), ordered(10, pod("b"))},
 			outline{Terminating: []string{"a"}, Evict: []string{"b"}},
 		},
+		"the oldest is evicted first": {
+			[]*corev1.Pod{aged(time.Minute, pod("a")), aged(time.Hour, pod("b")), aged(time.Hour, pod("c")), aged(time.Second, pod("0"))},
+			outline{Evict: []string{"b", "c", "a", "0"}},
+		},
+	}.run(t)
+}
+
+// machine-deletion-process: "Pods with WaitCompleted have a hard-coded order of 0",
+// and nobody else holds one.
+func TestOrdersOfThoseThatAreNotEvicted(t *testing.T) {
+	cases{
 		"Pods with WaitCompleted have a hard-coded order of 0": {
 			[]*corev1.Pod{waitCompleted(pod("a")), ordered(-1, pod("b")), pod("c"), ordered(1, pod("d"))},
 			outline{Completing: []string{"a"}, Evict: []string{"b"}, Later: []string{"c", "d"}},
@@ -204,17 +230,7 @@ func TestOrders(t *testing.T) {
 			[]*corev1.Pod{terminating(time.Minute, unjudged(pod("a"))), ordered(100, pod("portworx"))},
 			outline{Unknown: []string{"a"}, Evict: []string{"portworx"}, Failed: true},
 		},
-		"the oldest is evicted first": {
-			[]*corev1.Pod{aged(time.Minute, pod("a")), aged(time.Hour, pod("b")), aged(time.Hour, pod("c")), aged(time.Second, pod("0"))},
-			outline{Evict: []string{"b", "c", "a", "0"}},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			check(t, snapshot(test.pods...), test.want)
-		})
-	}
+	}.run(t)
 }
 
 // machine-deletion-process, "Special cases".
@@ -271,87 +287,6 @@ func TestSpecialCases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check(t, test.snapshot, test.want)
-		})
-	}
-}
-
-// machine-deletion-process: "There are various reasons why an eviction could fail".
-func TestRefusals(t *testing.T) {
-	tests := map[string]struct {
-		answer evacuation.Outcome
-		want   outline
-	}{
-		"The eviction would violate a PodDisruptionBudget": {
-			budgeted,
-			outline{Evict: []string{"a"}, Refused: []string{"a"}},
-		},
-		"The namespace is terminating, kube-controller-manager is responsible": {
-			ending,
-			outline{Evict: []string{"a"}, Refused: []string{"a"}},
-		},
-		"Other errors, e.g. a connection issue": {
-			silent,
-			outline{Evict: []string{"a"}, Refused: []string{"a"}, Failed: true},
-		},
-		"more than one budget never passes by itself": {
-			several,
-			outline{Evict: []string{"a"}, Refused: []string{"a"}, Failed: true},
-		},
-		"the API server has too much to do": {
-			throttled,
-			outline{Evict: []string{"a"}, Refused: []string{"a"}},
-		},
-		"the API server lost a race": {
-			contended,
-			outline{Evict: []string{"a"}, Refused: []string{"a"}},
-		},
-		"an answer that is no refusal": {
-			evacuation.Outcome{Result: evacuation.Evicted},
-			outline{Evict: []string{"a"}},
-		},
-		"the pod was gone a moment ago": {
-			evacuation.Outcome{Result: evacuation.Gone},
-			outline{Evict: []string{"a"}},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			check(t, answered(test.answer, snapshot(pod("a"))), test.want)
-		})
-	}
-}
-
-// A refusal is about a pod, not about a name, and only while it is to be evicted.
-func TestRefusalsOfOthersAreIgnored(t *testing.T) {
-	tests := map[string]struct {
-		pods []*corev1.Pod
-		uid  types.UID
-		want outline
-	}{
-		"of an earlier pod of the name": {
-			[]*corev1.Pod{pod("a")}, "uid-of-an-earlier-a",
-			outline{Evict: []string{"a"}},
-		},
-		"of a pod that terminates by now": {
-			[]*corev1.Pod{terminating(time.Minute, pod("a"))}, "uid-of-a",
-			outline{Terminating: []string{"a"}},
-		},
-		"of a pod that is skipped by now": {
-			[]*corev1.Pod{skipped(pod("a"))}, "uid-of-a",
-			outline{Done: true, Skipped: []string{"a"}},
-		},
-		"of a pod that has a higher order by now": {
-			[]*corev1.Pod{ordered(1, pod("a")), pod("b")}, "uid-of-a",
-			outline{Evict: []string{"b"}, Later: []string{"a"}},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := snapshot(test.pods...)
-			s.Answers[test.uid] = several
-			check(t, s, test.want)
 		})
 	}
 }

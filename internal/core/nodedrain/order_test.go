@@ -69,6 +69,16 @@ func evictable(lives []life) sets.Set[string] {
 	return evict
 }
 
+func waitedFor(lives []life) sets.Set[string] {
+	waited := sets.New[string]()
+	for _, one := range lives {
+		if one.holds() || one.unknown {
+			waited.Insert(one.pod.Name)
+		}
+	}
+	return waited
+}
+
 func podsOf(lives []life) (pods []*corev1.Pod) {
 	for _, one := range lives {
 		pods = append(pods, one.pod)
@@ -95,12 +105,7 @@ func TestOrdersAgainstBruteForce(t *testing.T) {
 		if diff := cmp.Diff(evictable(lives), namesOf(d.Evict)); diff != "" {
 			t.Fatalf("round %d: evicted now (-want +got):\n%s", round, diff)
 		}
-		waited := sets.New[string]()
-		for _, one := range lives {
-			if one.holds() || one.unknown {
-				waited.Insert(one.pod.Name)
-			}
-		}
+		waited := waitedFor(lives)
 		if diff := cmp.Diff(waited, namesOf(d.Left())); diff != "" || len(waited) != len(d.Left()) {
 			t.Fatalf("round %d: waited for (-want +got):\n%s", round, diff)
 		}

@@ -104,7 +104,9 @@ func isSet(key string) metav1.LabelSelector {
 // orders are those that rules know.
 var orders = []int32{-10, -1, 0, 1, 10, 100}
 
-// rules are those of the tests.
+// known are the rules of the tests.
+var known = rules()
+
 func rules() drainrule.Rules {
 	all := []*v1alpha1.MachineDrainRule{
 		rule("monitoring", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip}, isSet("monitoring")),
@@ -122,7 +124,7 @@ func rules() drainrule.Rules {
 
 func snapshot(pods ...*corev1.Pod) Snapshot {
 	return Snapshot{
-		Now: now, Node: node(corev1.ConditionTrue), Pods: pods, Rules: rules(),
+		Now: now, Node: node(corev1.ConditionTrue), Pods: pods, Rules: known,
 		Facts: drainrule.Facts{
 			Namespaces: map[string]map[string]string{"ns": {}},
 			DaemonSets: map[types.NamespacedName]types.UID{{Namespace: "ns", Name: "agent"}: "alive"},

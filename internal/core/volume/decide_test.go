@@ -21,13 +21,16 @@ const (
 	ebsName  = "kubernetes.io/csi/ebs.csi.aws.com^vol-1"
 )
 
-// run checks the message, which is empty if there is nothing to wait for.
-func run(t *testing.T, tests map[string]struct {
+// cases are what is attached and the message about it, which is empty if there is
+// nothing to wait for.
+type cases map[string]struct {
 	world *world
 	want  string
-}) {
+}
+
+func (c cases) run(t *testing.T) {
 	t.Helper()
-	for name, test := range tests {
+	for name, test := range c {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := Decision{Done: test.want == "", Message: test.want}
@@ -46,10 +49,7 @@ func TestWait(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{}
 	missing := start().attachments(attachment("disk"))
 	missing.Node = nil
-	run(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	cases{
 		"volumesAttached is empty and there are no more VolumeAttachments": {start(), ""},
 		"volumesAttached is not empty":                                     {start().status(diskName).volumes(disk("disk", "data")), ofClaim},
 		"there are VolumeAttachments":                                      {start().attachments(attachment("disk")).volumes(disk("disk", "data")), ofClaim},
@@ -91,7 +91,7 @@ func TestWait(t *testing.T) {
 * PersistentVolumes without a claim: free
 * Attachments without a PersistentVolume: example.com/odd/thing`,
 		},
-	})
+	}.run(t)
 }
 
 // The sentences of machine-drain-rules, "Changes to wait for volume detach". Which
@@ -108,10 +108,7 @@ func TestIgnored(t *testing.T) {
 	free.Volumes["disk"].Spec.ClaimRef = nil
 	elsewhere := pod(claimed("data"))
 	elsewhere.Namespace = "other"
-	run(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	cases{
 		"all volumes that belong to Pods for which we skipped the drain": {attached().ignored(pod(claimed("data"))), ""},
 		"Machine deletion can continue if only volumes belonging to Pods with behavior Skip are attached": {
 			attached().attachments(attachment("two")).volumes(disk("two", "log")).claims().ignored(pod(claimed("data"), claimed("log"))), "",
@@ -137,6 +134,12 @@ func TestIgnored(t *testing.T) {
 			start().attachments(attachment("disk")).claim("data", "").ignored(pod(claimed("data"))),
 			ofNone + attachmentName("csi.example", "disk", "node"),
 		},
+	}.run(t)
+}
+
+// Which volume a pod uses is not always said by a claim and its volume alone.
+func TestIgnoredByOtherWays(t *testing.T) {
+	cases{
 		"a generic ephemeral volume": {
 			start().attachments(attachment("disk")).volumes(disk("disk", "pod-v0")).claims().owned("pod-v0", "uid-of-pod").ignored(pod(ephemeral)), "",
 		},
@@ -156,38 +159,32 @@ func TestIgnored(t *testing.T) {
 			"",
 		},
 		"volumes that are never attached": {
-			attached().ignored(pod(
+			start().status(diskName).volumes(disk("disk", "data")).claims().ignored(pod(
 				corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 				corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "csi.example"}},
 				corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/disk"}},
 			)),
 			ofClaim,
 		},
-	})
+	}.run(t)
 }
 
 // A problem is said, and then nobody knows whose volumes they are.
 func TestProblem(t *testing.T) {
-	run(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	cases{
 		"nothing is ignored": {
 			start().status(diskName).volumes(disk("disk", "data")).claims().ignored(pod(claimed("data"))).problem("list claims: forbidden"),
 			ofClaim + "\n* Whose they are could not be found out, so that none is ignored: list claims: forbidden",
 		},
 		"nothing is attached anyway": {start().problem("list claims: forbidden"), ""},
-	})
+	}.run(t)
 }
 
 // Plugins inside Kubernetes name volumes in their own ways.
 func TestOtherThanCSI(t *testing.T) {
 	flex := &corev1.FlexVolumeSource{Driver: "example.com/flex"}
 	san := &corev1.ISCSIVolumeSource{TargetPortal: "10.0.0.1:3260", IQN: "iqn.2001-04.com.example:disk", Lun: 0}
-	run(t, map[string]struct {
-		world *world
-		want  string
-	}{
+	cases{
 		"fibre channel by target, of a pod": {
 			start().status("kubernetes.io/fc/[500a0982991b8dc5 500a0982891b8dc5]:2").ignored(pod(corev1.VolumeSource{FC: fibre})), "",
 		},
@@ -239,7 +236,7 @@ func TestOtherThanCSI(t *testing.T) {
 			start().attachments(inline("csi.example", "vol-1")).ignored(pod(corev1.VolumeSource{AWSElasticBlockStore: ebs})),
 			ofNone + "kubernetes.io/csi/csi.example^vol-1",
 		},
-	})
+	}.run(t)
 }
 
 func TestMessageNamesFive(t *testing.T) {

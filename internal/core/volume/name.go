@@ -93,9 +93,9 @@ func fields(source any) map[string]any {
 
 // Handle reads the name that the status of a node has for a CSI volume.
 func Handle(attached corev1.UniqueVolumeName) (driver, handle string, csi bool) {
-	rest, _ := strings.CutPrefix(string(attached), csiPrefix)
+	rest, own := strings.CutPrefix(string(attached), csiPrefix)
 	driver, handle, csi = strings.Cut(rest, csiSeparator)
-	if !csi || len(rest) == len(attached) {
+	if !own || !csi {
 		return "", "", false
 	}
 	return driver, handle, true
