@@ -51,7 +51,7 @@ func TestAPodThatIsRefusedHoldsUpNobody(t *testing.T) {
 			t.Errorf("tried %d times in a minute, want some", tries)
 		}
 		w.change(func() { delete(w.answers, "b") })
-		w.pass(time.Minute)
+		w.pass(5 * time.Minute)
 		expect(t, "left when nothing refuses any more", w.left(), "a")
 		expect(t, "refused", w.refused(blue))
 	})
@@ -209,6 +209,17 @@ func TestWhatCannotBeReadRests(t *testing.T) {
 		w.change(func() { w.unreadable = "" })
 		w.pass(unreadPause)
 		expect(t, "left", w.left())
+	})
+}
+
+func TestATurnOfAPodThatCannotBeReadGoesToTheNextOne(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a", "b")
+		w.allow(0)
+		w.want(blue, pods...)
+		w.change(func() { w.unreadable = "a" })
+		w.allow(1)
+		expect(t, "left", w.left(), "a")
 	})
 }
 
