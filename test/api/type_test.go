@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fullMaintenance and fullEvacuation set every field of a spec.
+// These set every field of a spec.
 const (
 	fullMaintenance = `
 apiVersion: ebbtide.dev/v1alpha1
@@ -37,12 +37,57 @@ spec:
   podRef: {name: full, uid: ` + uid + `}
   progressDeadlineSeconds: 600
   evacuators: [{evacuatorClass: a.example.com, priority: 7, role: mover}]`
+	fullCluster = `
+apiVersion: ebbtide.dev/v1alpha1
+kind: Cluster
+metadata: {name: full, namespace: default}
+spec:
+  kubeconfigSecretRef: {name: east-kubeconfig, key: value}
+  paused: true
+  controlPlane:
+    externallyManaged: true
+    ref: {apiVersion: v1, kind: ConfigMap, name: east}`
+	fullMachine = `
+apiVersion: ebbtide.dev/v1alpha1
+kind: Machine
+metadata: {name: full, namespace: default}
+spec:
+  clusterName: east
+  providerID: example:///one
+  infrastructureRef: {apiVersion: infra.example.com/v1, kind: BareMachine, name: one}
+  bootstrap:
+    configRef: {apiVersion: boot.example.com/v1, kind: BareConfig, name: one}
+  lifecycleHooks:
+    preCreate: [{name: Address, owner: ipam}]
+    preDrain: [{name: MoveApps, owner: mover}]
+    preTerminate: [{name: Backup, owner: keeper}]
+  deletion:
+    nodeDrainTimeoutSeconds: 1
+    nodeVolumeDetachTimeoutSeconds: 2
+    nodeDeletionTimeoutSeconds: 3`
+	fullRule = `
+apiVersion: ebbtide.dev/v1alpha1
+kind: MachineDrainRule
+metadata: {name: full, namespace: default}
+spec:
+  drain: {behavior: Drain, order: 1}
+  machines:
+  - selector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
+    clusterSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
+  pods:
+  - selector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
+    namespaceSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}
+  nodes:
+  - selector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [b]}]}`
 )
 
 func TestEveryFieldRefusesAnotherType(t *testing.T) {
 	t.Parallel()
 	c := server(t)
-	for kind, full := range map[string]string{"NodeMaintenance": fullMaintenance, "Evacuation": fullEvacuation} {
+	for kind, full := range map[string]string{
+		"NodeMaintenance": fullMaintenance, "Evacuation": fullEvacuation,
+		"Cluster": fullCluster, "Machine": fullMachine, "MachineDrainRule": fullRule,
+	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			if err := try(t, c, full); err != nil {
