@@ -28,12 +28,9 @@ func entries(list string, n int) string {
 	return strings.Join(lines, "\n")
 }
 
-// The first two are the examples of machine-drain-rules.
-func TestMachineDrainRuleIsAccepted(t *testing.T) {
-	t.Parallel()
-	c := server(t)
-	tests := map[string]string{
-		"exclude pods from drain": `
+// drainRules are the examples of machine-drain-rules, and its scheme.
+var drainRules = map[string]string{
+	"exclude pods from drain": `
 drain:
   behavior: Skip
 machines:
@@ -60,7 +57,7 @@ pods:
   namespaceSelector:
     matchLabels:
       kubernetes.io/metadata.name: monitoring`,
-		"drain order": `
+	"drain order": `
 drain:
   behavior: Drain
   order: 100
@@ -70,7 +67,7 @@ pods:
 - selector:
     matchLabels:
       app: portworx`,
-		"selectors with nothing in them": `
+	"selectors with nothing in them": `
 drain:
   behavior: Drain
   order: 100
@@ -88,6 +85,12 @@ pods:
   namespaceSelector:
     matchLabels:
     matchExpressions:`,
+}
+
+func TestMachineDrainRuleIsAccepted(t *testing.T) {
+	t.Parallel()
+	c := server(t)
+	tests := map[string]string{
 		"for everything":         skips,
 		"wait for pods":          "drain: {behavior: WaitCompleted}",
 		"no order":               "drain: {behavior: Drain}",
@@ -97,6 +100,7 @@ pods:
 		"only the second":        skips + "machines: [{clusterSelector: {}}]\npods: [{namespaceSelector: {}}]",
 		"alike but for one half": skips + "pods: [{selector: {}}, {namespaceSelector: {}}, {selector: {}, namespaceSelector: {}}]",
 	}
+	maps.Copy(tests, drainRules)
 	for name, spec := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,69 +111,71 @@ pods:
 	}
 }
 
+const (
+	withOrder  = `order must not be set if drain behavior is "Skip" or "WaitCompleted"`
+	emptyEntry = "an empty entry does not say what it selects; give it "
+)
+
+var badDrainRules = map[string]struct {
+	spec string
+	want refusal
+}{
+	"no drain":            {"pods: [{selector: {}}]", refusal{"spec.drain": "Required value"}},
+	"no behavior":         {"drain: {order: 1}", refusal{"spec.drain.behavior": "Required value"}},
+	"an unknown behavior": {"drain: {behavior: Evict}", refusal{"spec.drain.behavior": `supported values: "Drain", "Skip", "WaitCompleted"`}},
+	"order with Skip":     {"drain: {behavior: Skip, order: 1}", refusal{"spec.drain.order": withOrder}},
+	"order 0 with Skip":   {"drain: {behavior: Skip, order: 0}", refusal{"spec.drain.order": withOrder}},
+	"order with WaitCompleted": {
+		"drain: {behavior: WaitCompleted, order: -1}",
+		refusal{"spec.drain.order": withOrder},
+	},
+	"order above int32": {
+		"drain: {behavior: Drain, order: 2147483648}",
+		refusal{"spec.drain.order": "should be less than or equal to 2147483647", "<nil>": "format int32 in spec.drain.order"},
+	},
+	"order in words": {"drain: {behavior: Drain, order: last}", refusal{"spec.drain.order": `must be of type integer: "string"`}},
+	"empty lists": {
+		skips + "machines: []\npods: []\nnodes: []",
+		refusal{
+			"spec.machines": "an empty list selects nothing; leave machines out to mean all, or give at least one entry",
+			"spec.pods":     "an empty list selects nothing; leave pods out to mean all, or give at least one entry",
+			"spec.nodes":    "an empty list selects nothing; leave nodes out if no NodeMaintenance is meant, or give at least one entry",
+		},
+	},
+	"empty entries": {
+		skips + "machines: [{}]\npods: [{selector: {}}, {}]\nnodes: [{}]",
+		refusal{
+			"spec.machines[0]": emptyEntry + "at least one of selector and clusterSelector, such as selector: {} for all",
+			"spec.pods[1]":     emptyEntry + "at least one of selector and namespaceSelector, such as selector: {} for all",
+			"spec.nodes[0]":    emptyEntry + "a selector, such as selector: {} for all",
+		},
+	},
+	"an entry of a field that does not exist": {
+		skips + "pods: [{podSelector: {}}]",
+		refusal{"spec.pods[0]": emptyEntry + "at least one of selector and namespaceSelector"},
+	},
+	"33 entries": {
+		skips + entries("pods", 33) + "\n" + entries("machines", 33) + "\n" + entries("nodes", 33),
+		refusal{
+			"spec.pods": "must have at most 32 items", "spec.machines": "must have at most 32 items", "spec.nodes": "must have at most 32 items",
+		},
+	},
+	"duplicates": {
+		skips + "machines: [{selector: {}}, {selector: {}}]\n" +
+			"pods: [{selector: {matchLabels: {a: b, c: d}}}, {namespaceSelector: {}}, {selector: {matchLabels: {c: d, a: b}}}]\n" +
+			"nodes: [{selector: {}}, {selector: {}}]",
+		refusal{
+			"spec.machines": "entries in machines must be unique",
+			"spec.pods":     "entries in pods must be unique",
+			"spec.nodes":    "entries in nodes must be unique",
+		},
+	},
+}
+
 func TestMachineDrainRuleIsRefused(t *testing.T) {
 	t.Parallel()
 	c := server(t)
-	const (
-		order = `order must not be set if drain behavior is "Skip" or "WaitCompleted"`
-		empty = "an empty entry does not say what it selects; give it "
-	)
-	tests := map[string]struct {
-		spec string
-		want refusal
-	}{
-		"no drain":            {"pods: [{selector: {}}]", refusal{"spec.drain": "Required value"}},
-		"no behavior":         {"drain: {order: 1}", refusal{"spec.drain.behavior": "Required value"}},
-		"an unknown behavior": {"drain: {behavior: Evict}", refusal{"spec.drain.behavior": `supported values: "Drain", "Skip", "WaitCompleted"`}},
-		"order with Skip":     {"drain: {behavior: Skip, order: 1}", refusal{"spec.drain.order": order}},
-		"order 0 with Skip":   {"drain: {behavior: Skip, order: 0}", refusal{"spec.drain.order": order}},
-		"order with WaitCompleted": {
-			"drain: {behavior: WaitCompleted, order: -1}",
-			refusal{"spec.drain.order": order},
-		},
-		"order above int32": {
-			"drain: {behavior: Drain, order: 2147483648}",
-			refusal{"spec.drain.order": "should be less than or equal to 2147483647", "<nil>": "format int32 in spec.drain.order"},
-		},
-		"order in words": {"drain: {behavior: Drain, order: last}", refusal{"spec.drain.order": `must be of type integer: "string"`}},
-		"empty lists": {
-			skips + "machines: []\npods: []\nnodes: []",
-			refusal{
-				"spec.machines": "an empty list selects nothing; leave machines out to mean all, or give at least one entry",
-				"spec.pods":     "an empty list selects nothing; leave pods out to mean all, or give at least one entry",
-				"spec.nodes":    "an empty list selects nothing; leave nodes out if no NodeMaintenance is meant, or give at least one entry",
-			},
-		},
-		"empty entries": {
-			skips + "machines: [{}]\npods: [{selector: {}}, {}]\nnodes: [{}]",
-			refusal{
-				"spec.machines[0]": empty + "at least one of selector and clusterSelector, such as selector: {} for all",
-				"spec.pods[1]":     empty + "at least one of selector and namespaceSelector, such as selector: {} for all",
-				"spec.nodes[0]":    empty + "a selector, such as selector: {} for all",
-			},
-		},
-		"an entry of a field that does not exist": {
-			skips + "pods: [{podSelector: {}}]",
-			refusal{"spec.pods[0]": empty + "at least one of selector and namespaceSelector"},
-		},
-		"33 entries": {
-			skips + entries("pods", 33) + "\n" + entries("machines", 33) + "\n" + entries("nodes", 33),
-			refusal{
-				"spec.pods": "must have at most 32 items", "spec.machines": "must have at most 32 items", "spec.nodes": "must have at most 32 items",
-			},
-		},
-		"duplicates": {
-			skips + "machines: [{selector: {}}, {selector: {}}]\n" +
-				"pods: [{selector: {matchLabels: {a: b, c: d}}}, {namespaceSelector: {}}, {selector: {matchLabels: {c: d, a: b}}}]\n" +
-				"nodes: [{selector: {}}, {selector: {}}]",
-			refusal{
-				"spec.machines": "entries in machines must be unique",
-				"spec.pods":     "entries in pods must be unique",
-				"spec.nodes":    "entries in nodes must be unique",
-			},
-		},
-	}
-	for name, test := range tests {
+	for name, test := range badDrainRules {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.want.expect(t, try(t, c, drainRule(test.spec)))
