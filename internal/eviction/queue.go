@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -76,7 +77,7 @@ func NewQueue(options QueueOptions) *Queue {
 		candidates: map[types.NamespacedName]*candidate{},
 	}
 	q.room = NewRoom(RoomOptions{
-		Evictor: options.Evictor, Reader: options.Reader, Clock: options.Clock,
+		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock,
 		Jitter: rand.Float64, Results: options.Results, Wake: q.wake,
 	})
 	return q
@@ -195,6 +196,7 @@ func (q *Queue) try(ctx context.Context, t ticket) time.Duration {
 	if c == nil || ctx.Err() != nil {
 		return 0
 	}
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", t.payer.String(), "Pod", c.name.String()))
 	defer q.room.Yield(t.pod)
 	before := q.room.refusal(t.pod)
 	answer, err := q.evict(ctx, c, grace)
@@ -202,18 +204,13 @@ func (q *Queue) try(ctx context.Context, t ticket) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	case err != nil:
-		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known", "Pod", c.name)
+		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known")
 		return unreadPause
 	case answer.Outcome == nil:
 		return answer.Again
 	}
-	evicted := answer.Outcome.Result == evacuation.Evicted
-	if evicted || !sameWords(before, q.room.refusal(t.pod)) {
+	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, q.room.refusal(t.pod)) {
 		q.tell(t.pod)
-	}
-	if !evicted {
-		log.FromContext(ctx).V(1).Info("The eviction of a pod was refused", "Pod", c.name,
-			"result", answer.Outcome.Result, "message", answer.Outcome.Message)
 	}
 	return answer.Again
 }
@@ -250,4 +247,21 @@ func (q *Queue) tell(pod types.NamespacedName) {
 	for _, owner := range owners {
 		news.AddAfter(owner, ReportAfter)
 	}
+}
+
+// logged writes what the deletion-process page says that one finds in the log
+// ("Observability").
+type logged struct{ evictor Evictor }
+
+// Evict asks the API server.
+func (l logged) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status {
+	logger := log.FromContext(ctx).WithValues("Node", pod.Spec.NodeName)
+	logger.V(4).Info("Evicting Pod")
+	answer := l.evictor.Evict(ctx, pod, grace)
+	if answer.Status == metav1.StatusSuccess {
+		logger.V(4).Info("Pod eviction successfully triggered")
+	} else {
+		logger.V(1).Info("Pod eviction failed", "code", answer.Code, "message", answer.Message)
+	}
+	return answer
 }

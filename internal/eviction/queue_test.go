@@ -237,6 +237,20 @@ func TestWantingTheSameAgainChangesNothing(t *testing.T) {
 	})
 }
 
+// The lines of the deletion-process page, "Observability".
+func TestTheLogTellsOfEvictions(t *testing.T) {
+	inWorld(t, 1, func(w *world) {
+		w.change(func() { w.answers["b"] = answered(403, denial) })
+		w.want(blue, w.newPods("a", "b")...)
+		where := `"owner"="machines/blue" "Pod"="shop/%s" "Node"="node-1"`
+		expect(t, "log", w.log,
+			`"level"=4 "msg"="Evicting Pod" `+fmt.Sprintf(where, "a"),
+			`"level"=4 "msg"="Pod eviction successfully triggered" `+fmt.Sprintf(where, "a"),
+			`"level"=4 "msg"="Evicting Pod" `+fmt.Sprintf(where, "b"),
+			fmt.Sprintf(`"level"=1 "msg"="Pod eviction failed" `+where+` "code"=403 "message"=%q`, "b", denial))
+	})
+}
+
 // Our own webhook has a Machine's drain wait for the evacuators of a pod. It
 // forgets who has not called for five minutes.
 func TestAPostponedEvictionIsAskedForCalmlyButNotForgotten(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -64,6 +64,7 @@ type world struct {
 	lingering bool
 	requests  []request
 	news      []types.NamespacedName
+	log       []string
 }
 
 // inWorld tells a story on a started Queue, and ends it without leaving anything
@@ -91,7 +92,7 @@ func newWorld(t *testing.T, workers int) *world {
 }
 
 func (w *world) start() (end func()) {
-	ctx, cancel := context.WithCancel(log.IntoContext(w.t.Context(), logr.Discard()))
+	ctx, cancel := context.WithCancel(log.IntoContext(w.t.Context(), funcr.New(w.write, funcr.Options{Verbosity: 4})))
 	ended := make(chan error, 1)
 	go func() { ended <- w.queue.Start(ctx) }()
 	synctest.Wait()
@@ -101,6 +102,12 @@ func (w *world) start() (end func()) {
 			w.t.Errorf("the queue ends with an error: %v", err)
 		}
 	}
+}
+
+func (w *world) write(_, line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, line)
 }
 
 // hear counts news.
@@ -138,7 +145,7 @@ func (w *world) newPods(names ...string) []*corev1.Pod {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
 				CreationTimestamp: metav1.Time{Time: dawn.Add(time.Duration(len(w.pods)) * time.Second)},
-			}}
+			}, Spec: corev1.PodSpec{NodeName: "node-1"}}
 			w.pods[client.ObjectKeyFromObject(pod)] = pod
 			pods = append(pods, pod)
 		}
