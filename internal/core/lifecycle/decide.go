@@ -41,6 +41,7 @@ func Decide(s Snapshot) Decision {
 	default:
 		p.create()
 	}
+	p.tellFailure()
 	p.announce()
 	return p.decision
 }
@@ -112,12 +113,18 @@ func (p *pass) setHeld(condition, point string, hooks []string) {
 
 func (p *pass) setState(condition string, s state) { p.set(condition, s.status(), s.reason, s.message) }
 
-// set writes a condition. Its transition time changes only with its status.
+// set writes a condition. Its transition time changes only if its status is
+// another than before the decision.
 func (p *pass) set(condition string, status metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&p.decision.Status.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: reason, Message: evacuation.Shorten(message),
-		ObservedGeneration: p.Machine.Generation, LastTransitionTime: p.now(),
+	changed := p.now()
+	if before := meta.FindStatusCondition(p.Machine.Status.Conditions, condition); before != nil && before.Status == status {
+		changed = before.LastTransitionTime
+	}
+	conditions := &p.decision.Status.Conditions
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: reason, Message: evacuation.Shorten(message), ObservedGeneration: p.Machine.Generation,
 	})
+	meta.FindStatusCondition(*conditions, condition).LastTransitionTime = changed
 }
 
 // now is the time as the API stores it.

@@ -45,6 +45,8 @@ func (p *pass) look() sight {
 	case p.Cluster.missing():
 		return unseen(v1alpha1.ReasonUnknown, "%s does not exist, so nobody knows whether there is a Node. Create the Cluster. If it is gone for good, the annotations %s and %s let the Machine be deleted.",
 			p.cluster(), v1alpha1.ExcludeNodeDrainingAnnotation, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
+	case ref != nil && p.NodesUnneeded:
+		return unseen(v1alpha1.ReasonReady, "Node %s.", ref.Name)
 	case p.NodesProblem != "":
 		return unseen(v1alpha1.ReasonUnknown, "Nodes could not be read: %s", p.NodesProblem)
 	case ref != nil:

@@ -74,6 +74,11 @@ type Snapshot struct {
 	Nodes []*corev1.Node
 	// NodesProblem is why nodes could not be read.
 	NodesProblem string
+	// NodesUnneeded is true if nobody has looked at nodes, because the Machine has
+	// its Node: it is taken for being there.
+	NodesUnneeded bool
+	// Failure is what could not be done after the decision before, and why.
+	Failure string
 	// Drain has what a drain reads, except Now and Node; only of a Machine that is
 	// being deleted and has a Node.
 	Drain nodedrain.Snapshot

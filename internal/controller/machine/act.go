@@ -1,0 +1,78 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// act does what was decided. What fails holds up nothing else but what needs it.
+func (r *reconciler) act(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
+	return utilerrors.NewAggregate([]error{
+		r.adopt(ctx, seen, seen.bootstrap, decision.AdoptBootstrap),
+		r.adopt(ctx, seen, seen.infrastructure, decision.AdoptInfrastructure),
+		r.drain(ctx, seen, decision),
+		r.remove(ctx, seen.infrastructure, decision.DeleteInfrastructure),
+		r.remove(ctx, seen.bootstrap, decision.DeleteBootstrap),
+		r.removeNode(ctx, seen, decision),
+	})
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines/finalizers,verbs=update
+
+// adopt makes the Machine the controlling owner of an object.
+func (r *reconciler) adopt(ctx context.Context, seen *observed, object *unstructured.Unstructured, wanted bool) error {
+	if !wanted {
+		return nil
+	}
+	adopted := object.DeepCopy()
+	adopted.SetOwnerReferences(append(adopted.GetOwnerReferences(),
+		*metav1.NewControllerRef(seen.Machine, v1alpha1.SchemeGroupVersion.WithKind("Machine"))))
+	if err := r.client.Patch(ctx, adopted, kube.Change(object)); err != nil {
+		return fmt.Errorf("adopt %s: %w", title(object), err)
+	}
+	log.FromContext(ctx).Info("Adopted an object", "object", title(object))
+	return nil
+}
+
+// remove deletes an object as it was read: one that has come after it under its
+// name, or that somebody else controls now, stays.
+func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
+	if !wanted {
+		return nil
+	}
+	uid, version := object.GetUID(), object.GetResourceVersion()
+	if err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
+		return fmt.Errorf("delete %s: %w", title(object), err)
+	}
+	log.FromContext(ctx).Info("Deleted an object", "object", title(object))
+	return nil
+}
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=patch;delete
+
+func (r *reconciler) removeNode(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
+	node := decision.DeleteNode
+	if node == nil {
+		return nil
+	}
+	if err := seen.connection.Client.Delete(ctx, node, client.Preconditions{UID: &node.UID}); err != nil {
+		return fmt.Errorf("delete node %s: %w", node.Name, err)
+	}
+	log.FromContext(ctx).Info("Deleting Node", "Node", node.Name)
+	return nil
+}
+
+// title is how an object is called in words for people.
+func title(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + object.GetName()
+}

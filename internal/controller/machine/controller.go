@@ -1,0 +1,161 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+const (
+	// firstRetry and lastRetry bound the back-off after a read or a write that failed.
+	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
+	// atOnce is when the pass after a record is due.
+	atOnce = time.Millisecond
+	// passTimeout ends a pass whose requests hang.
+	passTimeout = time.Minute
+)
+
+// Options configures the controller.
+type Options struct {
+	// Workers is how many Machines are worked on at the same time. Defaults to 32.
+	Workers int
+}
+
+const defaultWorkers = 32
+
+// clusters connects to the clusters of Machines; it is a *workload.Registry.
+type clusters interface {
+	Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*workload.Connection, error)
+	Release(cluster, user types.NamespacedName)
+}
+
+// reconciler takes Machines further. What it remembers only saves work.
+type reconciler struct {
+	// client reads from the cache, live from the API server.
+	client   client.Client
+	live     client.Reader
+	clusters clusters
+	// object reads an object of any kind; nil if the API server says that there is none.
+	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (*unstructured.Unstructured, error)
+	// emit publishes events, each on the object that it is about.
+	emit    func(...event.Event)
+	clock   clock.PassiveClock
+	metrics *metrics
+	// views are what Machines look at, pace when their status was written,
+	// failures spaces out the passes of those that fail.
+	views    *views
+	pace     *pace
+	failures workqueue.TypedRateLimiter[types.NamespacedName]
+	// outdated are the Machines whose last pass was decided on old state, refused
+	// is what could not be done for a Machine in its last pass, and why.
+	outdated, refused sync.Map
+	// wake has Machines reconciled.
+	wake func(...types.NamespacedName)
+}
+
+func newReconciler(c client.Client, live client.Reader, connect clusters, clk clock.PassiveClock, m *metrics) *reconciler {
+	return &reconciler{
+		client: c, live: live, clusters: connect, clock: clk, metrics: m,
+		views: newViews(), pace: newPace(),
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
+		wake:     func(...types.NamespacedName) {},
+	}
+}
+
+// Add registers the controller with a manager whose client reads from a cache
+// with kube.CacheOptions and kube.IndexFields, consistent with its own writes.
+//
+// Errors: a watch cannot be set up, or the controller was added before.
+func Add(mgr manager.Manager, registry *workload.Registry, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), registry, clock.RealClock{}, newMetrics(crmetrics.Registry))
+	r.emit = kube.Emitter(mgr.GetEventRecorder("ebbtide"))
+	named, err := newObjects(mgr, r.objectChanged)
+	if err != nil {
+		return err
+	}
+	r.object = named.get
+	r.follow(registry)
+	if options.Workers <= 0 {
+		options.Workers = defaultWorkers
+	}
+	return kube.AddController(mgr, "machine", controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: options.Workers, ReconciliationTimeout: passTimeout,
+	}, r.sources(mgr.GetCache()))
+}
+
+// Reconcile takes one Machine one step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	seen, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	if seen == nil {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	decision := r.decide(ctx, seen)
+	recorded, err := r.record(ctx, seen, &decision)
+	if recorded || err != nil {
+		return r.next(ctx, seen, atOnce, err), nil
+	}
+	acted := r.act(ctx, seen, &decision)
+	decision = r.learn(seen, decision, acted)
+	due, reported := r.report(ctx, seen, &decision, acted)
+	return r.next(ctx, seen, kube.Soonest(decision.RequeueAfter, due), acted, reported), nil
+}
+
+// decide asks the API server for the pods of a Node before it is found drained:
+// nobody looks at them again, and a cache that is behind knows nothing of the
+// last ones that came.
+func (r *reconciler) decide(ctx context.Context, seen *observed) lifecycle.Decision {
+	decision := lifecycle.Decide(seen.Snapshot)
+	if !decision.DrainEnds {
+		return decision
+	}
+	r.observePods(ctx, seen, seen.connection.Live)
+	return lifecycle.Decide(seen.Snapshot)
+}
+
+// learn has the status tell what could not be done, until it can.
+func (r *reconciler) learn(seen *observed, decision lifecycle.Decision, acted error) lifecycle.Decision {
+	key, failure := client.ObjectKeyFromObject(seen.Machine), ""
+	if hard := withoutOutdated(acted); hard != nil {
+		failure = hard.Error()
+		r.refused.Store(key, failure)
+	} else {
+		r.refused.Delete(key)
+	}
+	if failure == seen.Failure {
+		return decision
+	}
+	seen.Failure = failure
+	return lifecycle.Decide(seen.Snapshot)
+}
+
+// forget drops everything that is remembered of a Machine that is gone.
+func (r *reconciler) forget(machine types.NamespacedName) {
+	r.release(machine)
+	r.pace.forget(machine)
+	r.metrics.forget(machine)
+	r.failures.Forget(machine)
+	r.outdated.Delete(machine)
+	r.refused.Delete(machine)
+}

@@ -1,0 +1,82 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+// loggedPods is how many pods a line of the log names.
+const loggedPods = 5
+
+// drain cordons the Node and has its pods evicted, those and no others that were
+// decided on. Without the cordon nobody is evicted: what comes in his place could
+// land there again.
+func (r *reconciler) drain(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
+	c := seen.connection
+	if c == nil {
+		return nil
+	}
+	machine := client.ObjectKeyFromObject(seen.Machine)
+	if err := r.cordon(ctx, c, decision.Cordon); err != nil || decision.Drain == nil {
+		c.Evictions.Want(machine, nil, nil)
+		return err
+	}
+	logger := log.FromContext(ctx).WithValues("Node", seen.Nodes[0].Name)
+	if decision.DrainStarts {
+		logger.Info("Draining Node")
+	}
+	r.logPods(logger, machine, decision.Drain)
+	c.Evictions.Want(machine, decision.Drain.Evict, decision.Drain.GracePeriodSeconds)
+	return nil
+}
+
+// cordon keeps new pods off a Node; nil is none.
+func (r *reconciler) cordon(ctx context.Context, c *workload.Connection, node *corev1.Node) error {
+	if node == nil {
+		return nil
+	}
+	log.FromContext(ctx).Info("Cordoning Node", "Node", node.Name)
+	if err := kube.MakeUnschedulable(ctx, c.Client, node); err != nil {
+		return fmt.Errorf("cordon node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// logPods writes what the deletion-process page says that one finds in the log
+// ("Observability"). A pass that finds what the one before has found is silent.
+func (r *reconciler) logPods(logger logr.Logger, machine types.NamespacedName, drain *nodedrain.Decision) {
+	names := func(pods []*corev1.Pod) string { return nodedrain.Names(pods, loggedPods) }
+	switch {
+	case r.views.told(machine, drain.Message):
+	case len(drain.Refused) < len(drain.Evict):
+		logger.Info("Drain not completed yet, there are still Pods on the Node that have to be drained",
+			"podsToTriggerEviction", names(drain.Evict), "podsWithDeletionTimestamp", names(drain.Terminating))
+	default:
+		logger.Info("Drain not completed yet, waiting for events",
+			"podsFailedEviction", names(drain.Refused), "podsWithDeletionTimestamp", names(drain.Terminating),
+			"podsToWaitCompleted", names(drain.Completing), "podsToTriggerEvictionLater", names(drain.Later))
+	}
+}
+
+// logDrained writes it when the drain is found complete, which is recorded.
+func logDrained(ctx context.Context, seen *observed, decision *lifecycle.Decision) {
+	if !decision.DrainEnds {
+		return
+	}
+	logger := log.FromContext(ctx).WithValues("Node", seen.Nodes[0].Name)
+	if !decision.DrainStarts {
+		logger.Info("Drain completed, remaining Pods on the Node have been evicted")
+	}
+	logger.Info("Drain completed")
+}

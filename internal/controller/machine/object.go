@@ -1,0 +1,145 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// objects reads the objects that Machines and Clusters name, of whatever kind. It
+// watches a kind from when it is first named. As long as that does not work, for
+// want of a permission or of the kind, it asks the API server for every object,
+// whose answer says what is missing.
+type objects struct {
+	cache cache.Cache
+	live  client.Reader
+	// changed is told of every object of such a kind that has come, changed or gone.
+	changed func(kind schema.GroupKind, key types.NamespacedName)
+
+	mu       sync.Mutex
+	followed map[schema.GroupVersionKind]cache.Informer
+}
+
+// newObjects has the manager run a cache of what is named.
+//
+// Errors: the cache cannot be set up.
+func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.NamespacedName)) (*objects, error) {
+	named, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: kube.StripExternal,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the objects that machines name: %w", err)
+	}
+	if err := mgr.Add(named); err != nil {
+		return nil, fmt.Errorf("run a cache of the objects that machines name: %w", err)
+	}
+	return &objects{
+		cache: named, live: mgr.GetAPIReader(), changed: changed,
+		followed: map[schema.GroupVersionKind]cache.Informer{},
+	}, nil
+}
+
+// get reads an object; nil if it does not exist. That it does not is only ever
+// said by the API server: a cache that is behind knows nothing of what is new.
+func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	if o.follows(ctx, kind) {
+		object := blank(kind)
+		if err := o.cache.Get(ctx, key, object); client.IgnoreNotFound(err) != nil || err == nil {
+			return object, err
+		}
+	}
+	return ask(ctx, o.live, key, kind)
+}
+
+// ask reads an object from the API server; nil if it does not exist.
+func ask(ctx context.Context, live client.Reader, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	object := blank(kind)
+	err := live.Get(ctx, key, object)
+	switch {
+	case err == nil:
+		return object, nil
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+		return nil, nil
+	default:
+		// Among them is the answer that the version of the kind is not served.
+		return nil, err
+	}
+}
+
+// follows tells whether everything of a kind is in the cache, and sees to it that
+// it soon will be.
+func (o *objects) follows(ctx context.Context, kind schema.GroupVersionKind) bool {
+	o.mu.Lock()
+	informer := o.followed[kind]
+	o.mu.Unlock()
+	if informer != nil {
+		return informer.HasSynced()
+	}
+	// Without the lock: a slow API server holds up nobody who reads other kinds.
+	informer, err := o.cache.GetInformer(ctx, blank(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.followed[kind] != nil {
+		return false
+	}
+	if _, err := informer.AddEventHandler(o.handler(kind.GroupKind())); err != nil {
+		return false
+	}
+	o.followed[kind] = informer
+	return informer.HasSynced()
+}
+
+func (o *objects) handler(kind schema.GroupKind) toolscache.ResourceEventHandlerFuncs {
+	tell := func(told any) {
+		if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
+			told = missed.Obj
+		}
+		if object, ok := told.(client.Object); ok {
+			o.changed(kind, client.ObjectKeyFromObject(object))
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: tell, DeleteFunc: tell,
+		UpdateFunc: func(_, now any) { tell(now) },
+	}
+}
+
+func blank(kind schema.GroupVersionKind) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
+func kindOf(ref v1alpha1.ObjectReference) schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+}
+
+// unreadable says why an object could not be read, and what would help.
+func unreadable(ref v1alpha1.ObjectReference, err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("%v. Its provider has to ship a ClusterRole with the label ebbtide.dev/aggregate-to-manager=true "+
+			"that allows get, list, watch, patch and delete", err)
+	case meta.IsNoMatchError(err):
+		return fmt.Sprintf("kind %s of %s is not served here. Install its provider, or correct the reference", ref.Kind, ref.APIVersion)
+	default:
+		return err.Error()
+	}
+}

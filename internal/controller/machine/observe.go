@@ -1,0 +1,137 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+// observed is what one pass reads.
+type observed struct {
+	lifecycle.Snapshot
+	// infrastructure and bootstrap are the objects as they were read; nil if there
+	// are none.
+	infrastructure, bootstrap *unstructured.Unstructured
+	// connection is to the cluster of the Node; nil if there is none, or if the
+	// Machine does not need its Node.
+	connection *workload.Connection
+	// unread is true if something could not be read that nobody tells of when it can.
+	unread bool
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=get;list;watch
+
+// observe reads the Machine and everything that belongs to it; nil if there is no
+// such Machine any more. What could not be read is a part of what is observed.
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*observed, error) {
+	machine := &v1alpha1.Machine{}
+	if err := r.client.Get(ctx, key, machine); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("get the machine: %w", err)
+	}
+	seen := &observed{Snapshot: lifecycle.Snapshot{Now: r.clock.Now(), Machine: machine}}
+	if failure, failed := r.refused.Load(key); failed {
+		seen.Failure, _ = failure.(string)
+	}
+	if err := r.observeSiblings(ctx, seen); err != nil {
+		return nil, err
+	}
+	r.observeCluster(ctx, seen)
+	r.observeObjects(ctx, seen)
+	r.observeNode(ctx, seen)
+	return seen, nil
+}
+
+// observeSiblings reads the other Machines of the Cluster.
+func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error {
+	var list v1alpha1.MachineList
+	err := r.client.List(ctx, &list, client.InNamespace(seen.Machine.Namespace),
+		client.MatchingFields{kube.MachineClusterField: seen.Machine.Spec.ClusterName}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the machines of the cluster: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Name != seen.Machine.Name {
+			seen.Siblings = append(seen.Siblings, &list.Items[i])
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) observeCluster(ctx context.Context, seen *observed) {
+	cluster := &v1alpha1.Cluster{}
+	key := types.NamespacedName{Namespace: seen.Machine.Namespace, Name: seen.Machine.Spec.ClusterName}
+	switch found, err := surely(ctx, r.client, r.live, key, cluster); {
+	case err != nil:
+		seen.Cluster.Problem, seen.unread = err.Error(), true
+	case found:
+		seen.Cluster.Object = cluster
+	}
+}
+
+// observeObjects reads what the Machine and its Cluster name.
+func (r *reconciler) observeObjects(ctx context.Context, seen *observed) {
+	spec := &seen.Machine.Spec
+	seen.infrastructure, seen.Infrastructure = r.observeObject(ctx, seen, spec.InfrastructureRef, lifecycle.ReadInfrastructure)
+	if ref := spec.Bootstrap.ConfigRef; ref != nil {
+		object, reading := r.observeObject(ctx, seen, *ref, lifecycle.ReadBootstrap)
+		seen.bootstrap, seen.Bootstrap = object, &reading
+	}
+	if cluster := seen.Cluster.Object; cluster != nil && cluster.Spec.ControlPlane.Ref != nil {
+		_, reading := r.observeObject(ctx, seen, *cluster.Spec.ControlPlane.Ref, lifecycle.ReadControlPlane)
+		seen.ControlPlane = &reading
+	}
+}
+
+// contract reads an object as Cluster API's contract has it.
+type contract func(*unstructured.Unstructured, *v1alpha1.Machine) lifecycle.External
+
+func (r *reconciler) observeObject(
+	ctx context.Context, seen *observed, ref v1alpha1.ObjectReference, read contract,
+) (*unstructured.Unstructured, lifecycle.Reading[lifecycle.External]) {
+	get := r.object
+	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
+		get = r.ask
+	}
+	object, err := get(ctx, types.NamespacedName{Namespace: seen.Machine.Namespace, Name: ref.Name}, kindOf(ref))
+	switch {
+	case err != nil:
+		seen.unread = true
+		return nil, lifecycle.Reading[lifecycle.External]{Problem: unreadable(ref, err)}
+	case object == nil:
+		return nil, lifecycle.Reading[lifecycle.External]{}
+	default:
+		external := read(object, seen.Machine)
+		return object, lifecycle.Reading[lifecycle.External]{Object: &external}
+	}
+}
+
+func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	return ask(ctx, r.live, key, kind)
+}
+
+// surely reads an object from a cache and, if it is not there, from the API
+// server: a cache that is behind knows nothing of what is new, and "not found" is
+// what a deletion goes on with.
+func surely(ctx context.Context, cached, live client.Reader, key types.NamespacedName, object client.Object) (found bool, err error) {
+	err = cached.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		err = live.Get(ctx, key, object)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,184 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+// needsNode is true until the Machine has its Node, and again while it is being
+// deleted. In the cluster that Ebbtide runs in, a look at it costs nothing.
+func needsNode(machine *v1alpha1.Machine, cluster *v1alpha1.Cluster) bool {
+	return machine.DeletionTimestamp != nil || machine.Status.NodeRef == nil || workload.Identity(cluster) == workload.Local
+}
+
+// observeNode reads the Node of a Machine that needs it and, if the Machine is
+// being deleted, what is on the Node.
+func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
+	key, cluster := client.ObjectKeyFromObject(seen.Machine), seen.Cluster.Object
+	if cluster == nil || !needsNode(seen.Machine, cluster) {
+		seen.NodesUnneeded = cluster != nil
+		r.release(key)
+		return
+	}
+	connection, err := r.clusters.Use(cluster, key)
+	at := view{cluster: client.ObjectKeyFromObject(cluster), place: place{cluster: workload.Identity(cluster)}}
+	if err != nil {
+		r.views.look(key, at)
+		seen.NodesProblem = err.Error()
+		return
+	}
+	seen.connection, at.evictions = connection, connection.Evictions
+	r.views.look(key, at)
+	if seen.Nodes, err = nodesOf(ctx, connection, seen.Machine); err != nil {
+		seen.NodesProblem, seen.unread = err.Error(), true
+		return
+	}
+	if seen.Machine.DeletionTimestamp == nil || len(seen.Nodes) != 1 {
+		return
+	}
+	at.place.node = seen.Nodes[0].Name
+	r.views.look(key, at)
+	r.observePods(ctx, seen, connection.Client)
+	observeVolumes(ctx, seen)
+}
+
+// release says that the Machine does not need its Node any more.
+func (r *reconciler) release(machine types.NamespacedName) {
+	before, known := r.views.away(machine)
+	if !known {
+		return
+	}
+	if before.evictions != nil {
+		before.evictions.Want(machine, nil, nil)
+	}
+	r.clusters.Release(before.cluster, machine)
+}
+
+// nodesOf returns the Node that the Machine refers to or, if it refers to none,
+// those that have its provider ID.
+func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Machine) ([]*corev1.Node, error) {
+	if ref := machine.Status.NodeRef; ref != nil {
+		node := &corev1.Node{}
+		found, err := surely(ctx, c.Client, c.Live, types.NamespacedName{Name: ref.Name}, node)
+		if err != nil {
+			return nil, fmt.Errorf("get node %s: %w", ref.Name, err)
+		}
+		if !found {
+			return nil, nil
+		}
+		return []*corev1.Node{node}, nil
+	}
+	if machine.Spec.ProviderID == "" {
+		return nil, nil
+	}
+	var list corev1.NodeList
+	err := c.Client.List(ctx, &list, client.MatchingFields{kube.NodeProviderField: machine.Spec.ProviderID})
+	if err == nil && len(list.Items) == 0 && machine.DeletionTimestamp != nil {
+		err = askForNodes(ctx, c.Live, machine.Spec.ProviderID, &list)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes of provider ID %s: %w", machine.Spec.ProviderID, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// askForNodes asks the API server, which knows no provider IDs to select by.
+func askForNodes(ctx context.Context, live client.Reader, providerID string, found *corev1.NodeList) error {
+	var all corev1.NodeList
+	if err := live.List(ctx, &all); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		if all.Items[i].Spec.ProviderID == providerID {
+			found.Items = append(found.Items, all.Items[i])
+		}
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=machinedrainrules,verbs=get;list;watch
+
+// observePods reads the pods of the Node, and how to treat them.
+func (r *reconciler) observePods(ctx context.Context, seen *observed, from client.Reader) {
+	var err error
+	if seen.Drain, err = r.pods(ctx, seen, from); err != nil {
+		seen.DrainProblem = err.Error()
+	}
+	seen.unread = seen.unread || err != nil || seen.Drain.Facts.DaemonSetError != "" || seen.Drain.Facts.NamespaceError != ""
+}
+
+func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reader) (nodedrain.Snapshot, error) {
+	c, node := seen.connection, seen.Nodes[0].Name
+	var pods corev1.PodList
+	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return nodedrain.Snapshot{}, fmt.Errorf("list the pods of node %s: %w", node, err)
+	}
+	var rules v1alpha1.MachineDrainRuleList
+	if err := r.client.List(ctx, &rules, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nodedrain.Snapshot{}, fmt.Errorf("list the MachineDrainRules of namespace %s: %w", seen.Machine.Namespace, err)
+	}
+	return nodedrain.Snapshot{
+		Pods:    pointers(pods.Items),
+		Rules:   drainrule.ForMachine(pointers(rules.Items), seen.Machine.Labels, seen.Cluster.Object.Labels),
+		Facts:   observeFacts(ctx, c, pods.Items),
+		Answers: c.Evictions.Answers(client.ObjectKeyFromObject(seen.Machine)),
+	}, nil
+}
+
+// observeFacts reads the namespaces and the DaemonSets of pods.
+func observeFacts(ctx context.Context, c *workload.Connection, pods []corev1.Pod) drainrule.Facts {
+	facts := drainrule.Facts{Namespaces: map[string]map[string]string{}, DaemonSets: map[types.NamespacedName]types.UID{}}
+	for i := range pods {
+		addNamespace(ctx, c, pods[i].Namespace, &facts)
+		if owner := metav1.GetControllerOfNoCopy(&pods[i]); owner != nil && owner.Kind == "DaemonSet" {
+			addDaemonSet(ctx, c, types.NamespacedName{Namespace: pods[i].Namespace, Name: owner.Name}, &facts)
+		}
+	}
+	return facts
+}
+
+func addNamespace(ctx context.Context, c *workload.Connection, name string, facts *drainrule.Facts) {
+	if _, known := facts.Namespaces[name]; known || facts.NamespaceError != "" {
+		return
+	}
+	namespace := &corev1.Namespace{}
+	switch found, err := surely(ctx, c.Client, c.Live, types.NamespacedName{Name: name}, namespace); {
+	case err != nil:
+		facts.NamespaceError = err.Error()
+	case found:
+		facts.Namespaces[name] = namespace.Labels
+	}
+}
+
+func addDaemonSet(ctx context.Context, c *workload.Connection, key types.NamespacedName, facts *drainrule.Facts) {
+	if _, known := facts.DaemonSets[key]; known || facts.DaemonSetError != "" {
+		return
+	}
+	set := &appsv1.DaemonSet{}
+	switch found, err := surely(ctx, c.Client, c.Live, key, set); {
+	case err != nil:
+		facts.DaemonSetError = err.Error()
+	case found:
+		facts.DaemonSets[key] = set.UID
+	}
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}

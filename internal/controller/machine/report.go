@@ -1,0 +1,103 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// statusInterval is the least time between two status writes of a Machine of
+// which only the words differ.
+const statusInterval = time.Second
+
+// report writes the status and lets the Machine go if it is done. It returns when
+// a write is due that was put off; 0 is never.
+func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifecycle.Decision, acted error) (time.Duration, error) {
+	key := client.ObjectKeyFromObject(seen.Machine)
+	r.metrics.reached(key, decision.Step, seen.Now)
+	if wait := r.pace.left(key, seen.Now); wait > 0 && !decision.DropFinalizer && sameButWords(&seen.Machine.Status, &decision.Status) {
+		return wait, nil
+	}
+	if err := r.writeStatus(ctx, seen, decision); err != nil {
+		return 0, err
+	}
+	if !decision.DropFinalizer || acted != nil {
+		return 0, nil
+	}
+	if _, err := kube.RemoveFinalizer(ctx, r.client, seen.Machine, v1alpha1.MachineFinalizer); err != nil {
+		return 0, fmt.Errorf("drop the finalizer: %w", err)
+	}
+	log.FromContext(ctx).Info("Let go of a Machine")
+	return 0, nil
+}
+
+// writeStatus writes the decided status if it is another than the stored one, and
+// then publishes the events that it makes true.
+func (r *reconciler) writeStatus(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
+	if equality.Semantic.DeepEqual(seen.Machine.Status, decision.Status) {
+		return nil
+	}
+	written, err := kube.WriteMachineStatus(ctx, r.client, seen.Machine, decision.Status)
+	if err != nil {
+		return err
+	}
+	seen.Machine = written
+	r.pace.wrote(client.ObjectKeyFromObject(written), seen.Now)
+	r.emit(decision.Events...)
+	logDrained(ctx, seen, decision)
+	return nil
+}
+
+// sameButWords reports whether only messages of conditions differ.
+func sameButWords(a, b *v1alpha1.MachineStatus) bool {
+	return equality.Semantic.DeepEqual(wordless(a), wordless(b)) && !equality.Semantic.DeepEqual(a, b)
+}
+
+func wordless(status *v1alpha1.MachineStatus) *v1alpha1.MachineStatus {
+	copied := status.DeepCopy()
+	for i := range copied.Conditions {
+		copied.Conditions[i].Message = ""
+	}
+	return copied
+}
+
+// pace remembers when the status of each Machine was last written.
+type pace struct {
+	mu      sync.Mutex
+	written map[types.NamespacedName]time.Time
+}
+
+func newPace() *pace { return &pace{written: map[types.NamespacedName]time.Time{}} }
+
+func (p *pace) wrote(machine types.NamespacedName, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.written[machine] = now
+}
+
+// left is how long the next write has to wait.
+func (p *pace) left(machine types.NamespacedName, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, known := p.written[machine]
+	if !known {
+		return 0
+	}
+	return max(0, last.Add(statusInterval).Sub(now))
+}
+
+func (p *pace) forget(machine types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.written, machine)
+}

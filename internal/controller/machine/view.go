@@ -1,0 +1,115 @@
+package machine
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"ebbtide.dev/ebbtide/internal/eviction"
+)
+
+// view is what a Machine that is being deleted, or waits for its Node, looks at.
+type view struct {
+	// cluster is the Cluster that it uses.
+	cluster types.NamespacedName
+	// place is its node. The name is empty while that is not known.
+	place place
+	// evictions has its pods; nil unless it may have been given some.
+	evictions *eviction.Queue
+}
+
+// place is a node of a cluster, by workload.Identity.
+type place struct {
+	cluster types.NamespacedName
+	node    string
+}
+
+// views tells which Machines look at what, so that events of everything else
+// are dropped. It is safe for concurrent use.
+type views struct {
+	mu       sync.Mutex
+	machines map[types.NamespacedName]view
+	nodes    map[place]sets.Set[types.NamespacedName]
+	// logged is what the log says last of the drain of each Machine.
+	logged map[types.NamespacedName]string
+}
+
+func newViews() *views {
+	return &views{
+		machines: map[types.NamespacedName]view{}, nodes: map[place]sets.Set[types.NamespacedName]{},
+		logged: map[types.NamespacedName]string{},
+	}
+}
+
+// look notes what a Machine looks at. Call it before anything is read: an event
+// that comes later finds the Machine.
+func (v *views) look(machine types.NamespacedName, at view) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if before, known := v.machines[machine]; known && before.place != at.place {
+		v.leave(machine, before.place)
+	}
+	v.machines[machine] = at
+	if v.nodes[at.place] == nil {
+		v.nodes[at.place] = sets.New[types.NamespacedName]()
+	}
+	v.nodes[at.place].Insert(machine)
+}
+
+// away forgets what a Machine looked at and returns it.
+func (v *views) away(machine types.NamespacedName) (before view, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before, known = v.machines[machine]
+	if known {
+		v.leave(machine, before.place)
+		delete(v.machines, machine)
+		delete(v.logged, machine)
+	}
+	return before, known
+}
+
+func (v *views) leave(machine types.NamespacedName, at place) {
+	v.nodes[at].Delete(machine)
+	if v.nodes[at].Len() == 0 {
+		delete(v.nodes, at)
+	}
+}
+
+// of returns the Machines that look at a node.
+func (v *views) of(at place) []types.NamespacedName {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.nodes[at].UnsortedList()
+}
+
+// in returns the Machines that look at any node of a cluster.
+func (v *views) in(cluster types.NamespacedName) []types.NamespacedName {
+	return v.which(func(_ types.NamespacedName, at view) bool { return at.place.cluster == cluster })
+}
+
+// within returns the Machines of a namespace that look at a node.
+func (v *views) within(namespace string) []types.NamespacedName {
+	return v.which(func(machine types.NamespacedName, _ view) bool { return machine.Namespace == namespace })
+}
+
+func (v *views) which(wanted func(types.NamespacedName, view) bool) (found []types.NamespacedName) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for machine, at := range v.machines {
+		if wanted(machine, at) {
+			found = append(found, machine)
+		}
+	}
+	return found
+}
+
+// told tells whether the log says this of the drain of a Machine already.
+func (v *views) told(machine types.NamespacedName, message string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.logged[machine]
+	v.logged[machine] = message
+	return before == message
+}

@@ -1,0 +1,235 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+// coalesce is how long events of a Machine gather before the pass that sees them all.
+const coalesce = 25 * time.Millisecond
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// sources are the watches of the cluster that Ebbtide runs in. What comes from the
+// clusters of Machines, from objects that they name and from evictions wakes
+// them, too.
+func (r *reconciler) sources(c cache.Cache) []source.Source {
+	return []source.Source{
+		source.Func(func(_ context.Context, q queue) error {
+			r.wake = func(machines ...types.NamespacedName) { wake(q, machines) }
+			return nil
+		}),
+		source.Kind(c, &v1alpha1.Machine{}, handlerOf(r.machineChanged)),
+		source.Kind(c, &v1alpha1.Cluster{}, handlerOf(r.clusterChanged)),
+		source.Kind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r.ruleChanged)),
+	}
+}
+
+func wake(q queue, machines []types.NamespacedName) {
+	for _, machine := range machines {
+		q.AddAfter(reconcile.Request{NamespacedName: machine}, coalesce)
+	}
+}
+
+// handlerOf wakes the Machines that a change matters to. The change is of an
+// object that has come, has changed, or is gone; old is nil, both are given, or
+// now is nil.
+func handlerOf[T client.Object](matters func(old, now T) []types.NamespacedName) handler.TypedEventHandler[T, reconcile.Request] {
+	var none T
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { wake(q, matters(none, e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) {
+			wake(q, matters(e.ObjectOld, e.ObjectNew))
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { wake(q, matters(e.Object, none)) },
+	}
+}
+
+// machineChanged drops the echo of our own status writes. That a control-plane
+// Machine comes or goes matters to all that are being deleted.
+func (r *reconciler) machineChanged(old, now *v1alpha1.Machine) []types.NamespacedName {
+	if old != nil && now != nil && same(old, now) && old.Status.NodeRef == nil == (now.Status.NodeRef == nil) {
+		return nil
+	}
+	newer := cmp.Or(now, old)
+	machines := []types.NamespacedName{client.ObjectKeyFromObject(newer)}
+	if controlPlane(old) != controlPlane(now) {
+		machines = append(machines, r.machines(newer.Namespace, kube.MachineClusterField, newer.Spec.ClusterName)...)
+	}
+	return machines
+}
+
+// controlPlane tells whether a Machine carries the control plane of its Cluster.
+func controlPlane(m *v1alpha1.Machine) bool {
+	if m == nil || m.DeletionTimestamp != nil {
+		return false
+	}
+	_, labelled := m.Labels[v1alpha1.ControlPlaneLabel]
+	return labelled
+}
+
+func (r *reconciler) clusterChanged(old, now *v1alpha1.Cluster) []types.NamespacedName {
+	if old != nil && now != nil && same(old, now) &&
+		old.Status.ControlPlaneMachinesSeen == now.Status.ControlPlaneMachinesSeen {
+		return nil
+	}
+	newer := cmp.Or(now, old)
+	return r.machines(newer.Namespace, kube.MachineClusterField, newer.Name)
+}
+
+func (r *reconciler) ruleChanged(old, now *v1alpha1.MachineDrainRule) []types.NamespacedName {
+	return r.views.within(cmp.Or(now, old).Namespace)
+}
+
+// same tells whether two versions of an object differ in nothing but their status.
+func same(old, now client.Object) bool {
+	return old.GetGeneration() == now.GetGeneration() &&
+		old.GetDeletionTimestamp().Equal(now.GetDeletionTimestamp()) &&
+		maps.Equal(old.GetLabels(), now.GetLabels()) &&
+		maps.Equal(old.GetAnnotations(), now.GetAnnotations()) &&
+		slices.Equal(old.GetFinalizers(), now.GetFinalizers()) &&
+		equality.Semantic.DeepEqual(old.GetOwnerReferences(), now.GetOwnerReferences())
+}
+
+// follow has the Machines woken by what happens in their clusters.
+func (r *reconciler) follow(registry *workload.Registry) {
+	registry.Watch(&corev1.Node{}, r.nodeChanged)
+	registry.Watch(&corev1.Pod{}, r.podChanged)
+	registry.Watch(&storagev1.VolumeAttachment{}, r.attachmentChanged)
+	for _, kind := range []client.Object{
+		&appsv1.DaemonSet{}, &corev1.Namespace{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
+	} {
+		registry.Watch(kind, r.surroundingsChanged)
+	}
+	registry.OnChange(func(cluster types.NamespacedName) {
+		r.wake(r.machines(cluster.Namespace, kube.MachineClusterField, cluster.Name)...)
+	})
+	registry.OnNews(func(machine types.NamespacedName) { r.wake(machine) })
+}
+
+// nodeChanged wakes the Machines that have the node, and those that wait for it.
+func (r *reconciler) nodeChanged(cluster types.NamespacedName, old, now client.Object) {
+	if old != nil && now != nil && !nodeMatters(old.(*corev1.Node), now.(*corev1.Node)) {
+		return
+	}
+	node := either(old, now).(*corev1.Node)
+	r.wake(r.machines(cluster.Namespace, kube.MachineNodeField, node.Name)...)
+	if node.Spec.ProviderID != "" {
+		r.wake(r.machines(cluster.Namespace, kube.MachineProviderField, node.Spec.ProviderID)...)
+	}
+}
+
+// nodeMatters drops heartbeats and whatever else no Machine looks at.
+func nodeMatters(old, now *corev1.Node) bool {
+	return old.UID != now.UID ||
+		old.Spec.ProviderID != now.Spec.ProviderID ||
+		old.Spec.Unschedulable != now.Spec.Unschedulable ||
+		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		ready(old) != ready(now) ||
+		!slices.Equal(old.Status.VolumesAttached, now.Status.VolumesAttached)
+}
+
+func ready(node *corev1.Node) corev1.ConditionStatus {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return node.Status.Conditions[i].Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// podChanged drops the pods of nodes that are not being drained.
+func (r *reconciler) podChanged(cluster types.NamespacedName, old, now client.Object) {
+	pod := either(old, now).(*corev1.Pod)
+	r.wakeUnlessAlike(r.views.of(place{cluster, pod.Spec.NodeName}), old, now)
+}
+
+func (r *reconciler) attachmentChanged(cluster types.NamespacedName, old, now client.Object) {
+	attachment := either(old, now).(*storagev1.VolumeAttachment)
+	r.wakeUnlessAlike(r.views.of(place{cluster, attachment.Spec.NodeName}), old, now)
+}
+
+// surroundingsChanged is about what pods are drained by, and whose volumes are whose.
+func (r *reconciler) surroundingsChanged(cluster types.NamespacedName, old, now client.Object) {
+	r.wakeUnlessAlike(r.views.in(cluster), old, now)
+}
+
+// wakeUnlessAlike drops changes that the cache does not keep.
+func (r *reconciler) wakeUnlessAlike(machines []types.NamespacedName, old, now client.Object) {
+	if len(machines) > 0 && !alike(old, now) {
+		r.wake(machines...)
+	}
+}
+
+func alike(old, now client.Object) bool {
+	if old == nil || now == nil {
+		return false
+	}
+	was := old.DeepCopyObject().(client.Object)
+	was.SetResourceVersion(now.GetResourceVersion())
+	was.SetGeneration(now.GetGeneration())
+	return equality.Semantic.DeepEqual(was, now)
+}
+
+// either is the newer of what is known of an object.
+func either(old, now client.Object) client.Object {
+	if now == nil {
+		return old
+	}
+	return now
+}
+
+// objectChanged wakes the Machines that name an object, themselves or by their Cluster.
+func (r *reconciler) objectChanged(kind schema.GroupKind, key types.NamespacedName) {
+	named := kube.RefKey(kind, key.Name)
+	r.wake(r.machines(key.Namespace, kube.MachineRefField, named)...)
+	var clusters v1alpha1.ClusterList
+	if !r.find(&clusters, key.Namespace, kube.ClusterRefField, named) {
+		return
+	}
+	for i := range clusters.Items {
+		r.wake(r.machines(key.Namespace, kube.MachineClusterField, clusters.Items[i].Name)...)
+	}
+}
+
+// machines finds Machines by an index; an empty namespace is all.
+func (r *reconciler) machines(namespace, field, value string) []types.NamespacedName {
+	var list v1alpha1.MachineList
+	if !r.find(&list, namespace, field, value) {
+		return nil
+	}
+	found := make([]types.NamespacedName, len(list.Items))
+	for i := range list.Items {
+		found[i] = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return found
+}
+
+// find reads what the cache has now. Who is not in it yet is reconciled as soon
+// as he is.
+func (r *reconciler) find(list client.ObjectList, namespace, field, value string) bool {
+	err := r.client.List(context.Background(), list, client.InNamespace(namespace), client.MatchingFields{field: value},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	return err == nil
+}

@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// externalFields are what Cluster API's contract lets one read of infrastructure
+// and bootstrap configs.
+var externalFields = [][]string{
+	{"spec", "providerID"},
+	{"status", "initialization"},
+	{"status", "ready"},
+	{"status", "dataSecretName"},
+	{"status", "failureReason"},
+	{"status", "failureMessage"},
+}
+
+// StripExternal returns what decisions read of an object that a Machine or its
+// Cluster names, of whatever kind: who it is, whose it is, whether it is on its
+// way out, and what the contract has.
+func StripExternal(object any) (any, error) {
+	full, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	stripped := &unstructured.Unstructured{Object: map[string]any{}}
+	stripped.SetGroupVersionKind(full.GroupVersionKind())
+	stripped.SetNamespace(full.GetNamespace())
+	stripped.SetName(full.GetName())
+	stripped.SetUID(full.GetUID())
+	stripped.SetResourceVersion(full.GetResourceVersion())
+	stripped.SetCreationTimestamp(full.GetCreationTimestamp())
+	stripped.SetDeletionTimestamp(full.GetDeletionTimestamp())
+	stripped.SetOwnerReferences(full.GetOwnerReferences())
+	for _, field := range externalFields {
+		value, found, err := unstructured.NestedFieldCopy(full.Object, field...)
+		if !found || err != nil {
+			continue
+		}
+		if err := unstructured.SetNestedField(stripped.Object, value, field...); err != nil {
+			return nil, err
+		}
+	}
+	return stripped, nil
+}
