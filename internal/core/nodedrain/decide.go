@@ -6,9 +6,9 @@
 // already, and one of a higher order while any of a lower one is there.
 //
 // Invariants: every pod of the node that is not skipped, not completed and not
-// given up with an unreachable node is named by exactly one of the lists of what
-// is waited for; the drain is done only if these are empty; the order of what is
-// given makes no difference.
+// given up with an unreachable node is in exactly one of the lists of Left; the
+// drain is done only if these are empty; the order of what is given makes no
+// difference.
 package nodedrain
 
 import (
@@ -151,12 +151,12 @@ func (d *drain) sort(pod *corev1.Pod) {
 		d.Problems = append(d.Problems, Problem{Pod: pod, Problem: problem})
 	}
 	switch {
+	case treatment.Cause == "" && treatment.Behavior == v1alpha1.DrainBehaviorSkip:
+		d.Skipped = append(d.Skipped, pod)
 	case d.givenUp(pod):
 	case treatment.Cause != "":
 		d.Unknown = append(d.Unknown, pod)
 		d.causes[pod.UID] = treatment.Cause
-	case treatment.Behavior == v1alpha1.DrainBehaviorSkip:
-		d.Skipped = append(d.Skipped, pod)
 	case treatment.Behavior == v1alpha1.DrainBehaviorWaitCompleted:
 		d.complete(pod)
 	case pod.DeletionTimestamp != nil:

@@ -266,6 +266,10 @@ func TestSpecialCases(t *testing.T) {
 			unreachable(snapshot(terminating(-time.Minute, unjudged(pod("a"))))),
 			outline{Done: true, Grace: one},
 		},
+		"a skipped pod is skipped, and nobody waits for its end": {
+			unreachable(snapshot(terminating(time.Minute, skipped(pod("a"))), terminating(-time.Minute, skipped(pod("b"))))),
+			outline{Done: true, Skipped: []string{"a", "b"}, Grace: one},
+		},
 		"Pod evictions will use 1s GracePeriodSeconds": {
 			unreachable(snapshot(pod("a"))),
 			outline{Evict: []string{"a"}, Grace: one},

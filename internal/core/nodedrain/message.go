@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
 // namedPods is how many pods of a group the message names.
@@ -19,7 +21,7 @@ func (d *drain) message() string {
 	r := NewReport("Drain not completed yet:", namedPods)
 	r.Names("Pods with deletionTimestamp that still exist", names(d.Terminating))
 	r.Groups("Pods with eviction failed", byReason(d.Refused, func(pod *corev1.Pod) string {
-		return impersonal(d.Answers[pod.UID].Message, pod)
+		return impersonal(answer(d.Answers[pod.UID]), pod)
 	}))
 	r.Names("Pods with eviction requested", names(d.unanswered()))
 	r.Names("Pods that are waited for to complete by themselves", names(d.Completing))
@@ -28,6 +30,18 @@ func (d *drain) message() string {
 	}))
 	r.Groups(fmt.Sprintf("Pods that are evicted after those of order %d are gone", d.lowest()), d.byOrder())
 	return r.String()
+}
+
+// violates is what the API server says of every budget before it names one.
+const violates = "Cannot evict pod as it would violate the pod's disruption budget."
+
+// answer is all that the API server said, of which an Outcome has but the half
+// that names the budget.
+func answer(outcome evacuation.Outcome) string {
+	if outcome.Result == evacuation.Budgeted && !strings.HasPrefix(outcome.Message, violates) {
+		return violates + " " + outcome.Message
+	}
+	return outcome.Message
 }
 
 // unanswered are those to be evicted that have not been refused.

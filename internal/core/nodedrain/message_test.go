@@ -131,6 +131,12 @@ func TestForeignWords(t *testing.T) {
   * reason 4: ns/pod-4
   * ... (4 more)`,
 		},
+		"a budget that is not named": {
+			answered(evacuation.Outcome{Result: evacuation.Budgeted, Message: violates}, snapshot(pod("a"))),
+			`Drain not completed yet:
+* Pods with eviction failed:
+  * Cannot evict pod as it would violate the pod's disruption budget.: ns/a`,
+		},
 		"an answer of several lines, and one without words": {
 			func() Snapshot {
 				s := snapshot(pod("a"), pod("b"))

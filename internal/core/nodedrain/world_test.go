@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -149,8 +150,14 @@ func answered(answer evacuation.Outcome, s Snapshot) Snapshot {
 
 // answers of the API server.
 var (
-	budgeted = evacuation.Outcome{Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Message: "Cannot evict pod as it would violate the pod's disruption budget. " +
-		"The disruption budget nginx needs 10 healthy pods and has 10 currently"}
+	budgeted = evacuation.Classify(metav1.Status{
+		Status: metav1.StatusFailure, Code: 429, Reason: metav1.StatusReasonTooManyRequests,
+		Message: "Cannot evict pod as it would violate the pod's disruption budget.",
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+			Type:    policyv1.DisruptionBudgetCause,
+			Message: "The disruption budget nginx needs 10 healthy pods and has 10 currently",
+		}}},
+	})
 	throttled = evacuation.Outcome{Result: evacuation.Throttled, Type: v1alpha1.BlockerEvictionError, Message: "too many requests"}
 	contended = evacuation.Outcome{Result: evacuation.Contended, Type: v1alpha1.BlockerEvictionError, Message: "the object has been modified"}
 	several   = evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerMultiplePDBs, Message: "This pod has more than one PodDisruptionBudget"}
