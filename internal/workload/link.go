@@ -55,14 +55,9 @@ func newLink(r *Registry, open func(context.Context) (*session, error)) *link {
 func (l *link) run(ctx context.Context) {
 	retry := l.registry.pace.retry
 	for ctx.Err() == nil {
-		err := l.attempt(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if l.seen().Status == metav1.ConditionTrue {
+		if connected := l.attempt(ctx); connected {
 			retry = l.registry.pace.retry
 		}
-		l.become(State{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: err.Error()}, nil)
 		pause := l.registry.clock.NewTimer(retry.Step())
 		select {
 		case <-ctx.Done():
@@ -72,17 +67,22 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// attempt connects and returns when that has failed or the cluster is lost.
-func (l *link) attempt(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+// attempt connects and returns when that has failed or the cluster is lost, and
+// whether it was connected.
+func (l *link) attempt(ctx context.Context) (connected bool) {
+	own, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s, err := l.open(ctx)
-	if err != nil {
-		return err
+	s, err := l.open(own)
+	if err == nil {
+		defer s.close()
+		defer cancel()
+		err = s.run(own, l)
 	}
-	defer s.close()
-	defer cancel()
-	return s.run(ctx, l)
+	connected = l.seen().Status == metav1.ConditionTrue
+	if ctx.Err() == nil {
+		l.become(State{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: err.Error()}, nil)
+	}
+	return connected
 }
 
 // progress says what the first connection waits for.

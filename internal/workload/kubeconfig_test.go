@@ -1,0 +1,156 @@
+package workload
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// secretToken is in every kubeconfig of these tests and in no message.
+const secretToken = "very-secret-token"
+
+// written is a kubeconfig with a token, changed.
+func written(t *testing.T, change func(*clientcmdapi.Config)) []byte {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["east"] = &clientcmdapi.Cluster{Server: "https://east.example:6443"}
+	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: secretToken}
+	config.Contexts["admin@east"] = &clientcmdapi.Context{Cluster: "east", AuthInfo: "admin"}
+	config.CurrentContext = "admin@east"
+	change(config)
+	content, err := clientcmd.Write(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestAKubeconfigThatIsRefused(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		content []byte
+		change  func(*clientcmdapi.Config)
+		want    string
+	}{
+		"not a kubeconfig": {
+			content: []byte("{" + secretToken),
+			want:    "kubeconfig does not parse: yaml: line 1: did not find expected ... or ...",
+		},
+		"a token that is none of YAML": {
+			content: []byte("users: [{name: admin, user: {token: *" + secretToken + "}}]"),
+			want:    "kubeconfig does not parse: yaml: unknown anchor ... referenced",
+		},
+		"another kind": {
+			content: []byte("{apiVersion: v1, kind: Pod}"),
+			want:    `kubeconfig does not parse: no kind ... is registered for version ... in scheme ...`,
+		},
+		"no context": {
+			change: func(c *clientcmdapi.Config) { c.CurrentContext = "" },
+			want:   "kubeconfig has no current-context",
+		},
+		"a context that does not exist": {
+			change: func(c *clientcmdapi.Config) { c.CurrentContext = "west" },
+			want:   `kubeconfig has no context "west", which its current-context names`,
+		},
+		"a cluster that does not exist": {
+			change: func(c *clientcmdapi.Config) { c.Contexts["admin@east"].Cluster = "west" },
+			want:   `kubeconfig has no cluster "west", which context "admin@east" names`,
+		},
+		"a user who does not exist": {
+			change: func(c *clientcmdapi.Config) { c.Contexts["admin@east"].AuthInfo = "guest" },
+			want:   `kubeconfig has no user "guest", which context "admin@east" names`,
+		},
+		"no server": {
+			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "" },
+			want:   `kubeconfig: server of cluster "east" is no address that begins with https://`,
+		},
+		"a server that is a file": {
+			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "unix:///var/run/docker.sock" },
+			want:   `kubeconfig: server of cluster "east" is no address that begins with https://`,
+		},
+		"a server with credentials": {
+			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "https://admin:" + secretToken + "@east.example" },
+			want:   `kubeconfig: server of cluster "east" must not hold credentials`,
+		},
+		"a certificate authority in a file": {
+			change: func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthority = "/ca.crt" },
+			want:   `kubeconfig: certificate-authority of cluster "east" names a file; use certificate-authority-data`,
+		},
+		"a certificate authority that is none": {
+			change: func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthorityData = []byte(secretToken) },
+			want:   "kubeconfig cannot be used: unable to load root certificates: unable to parse bytes as PEM block",
+		},
+		"a command": {
+			change: func(c *clientcmdapi.Config) {
+				c.AuthInfos["admin"].Exec = &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1"}
+			},
+			want: `kubeconfig: exec of user "admin" would run a command; use a token or a client certificate`,
+		},
+		"a provider of credentials": {
+			change: func(c *clientcmdapi.Config) {
+				c.AuthInfos["admin"].AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}
+			},
+			want: `kubeconfig: auth-provider of user "admin" is not supported; use a token or a client certificate`,
+		},
+		"files": {
+			change: func(c *clientcmdapi.Config) {
+				user := c.AuthInfos["admin"]
+				user.TokenFile, user.ClientCertificate, user.ClientKey = "/var/run/secrets/token", "/tls.crt", "/tls.key"
+			},
+			want: `kubeconfig: tokenFile of user "admin" names a file; use token
+kubeconfig: client-certificate of user "admin" names a file; use client-certificate-data
+kubeconfig: client-key of user "admin" names a file; use client-key-data`,
+		},
+		"a client certificate that is none": {
+			change: func(c *clientcmdapi.Config) {
+				user := c.AuthInfos["admin"]
+				user.ClientCertificateData, user.ClientKeyData = []byte(secretToken), []byte(secretToken)
+			},
+			want: "kubeconfig cannot be used: tls: failed to find any PEM data in certificate input",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			content := test.content
+			if test.change != nil {
+				content = written(t, test.change)
+			}
+			config, err := parse(content)
+			if err == nil {
+				_, err = newLine(t.Context(), config, quick.answer)
+			}
+			if err == nil {
+				t.Fatal("the kubeconfig is taken")
+			}
+			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+			if strings.Contains(err.Error(), secretToken) {
+				t.Errorf("the refusal holds a secret: %v", err)
+			}
+		})
+	}
+}
+
+// What belongs to other contexts is not used, so it does no harm.
+func TestAKubeconfigThatIsTaken(t *testing.T) {
+	t.Parallel()
+	config, err := parse(written(t, func(c *clientcmdapi.Config) {
+		c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: "/token"}
+		c.Clusters["east"].TLSServerName = "api.east.example"
+		c.Clusters["east"].InsecureSkipTLSVerify = true
+		c.Clusters["east"].ProxyURL = "socks5://proxy.example:1080"
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{config.Host, config.BearerToken, config.BearerTokenFile, config.ServerName, config.Insecure, config.Proxy != nil}
+	want := []any{"https://east.example:6443", secretToken, "", "api.east.example", true, true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+}
