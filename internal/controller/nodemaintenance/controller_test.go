@@ -17,7 +17,7 @@ func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
 		}
 		return nil
 	}
-	const thinking = 5 * reading // maintenances, nodes, evacuations, budgets, the pods of one
+	const thinking = 6 * reading // maintenances, nodes, evacuations, budgets, rules, the pods of one
 
 	for _, step := range []struct {
 		after     time.Duration

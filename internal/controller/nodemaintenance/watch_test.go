@@ -171,6 +171,42 @@ func TestHowSoonEvacuationAndBudgetEventsMatter(t *testing.T) {
 	}
 }
 
+func TestWhichRuleAndNamespaceEventsMatter(t *testing.T) {
+	t.Parallel()
+	rule, elsewhere := aRule(ownNamespace, "skip", "shop"), aRule("fleet", "skip", "shop")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	busy, idle := watching(t, "one"), watching(t)
+	tests := map[string]struct {
+		matters func() (time.Duration, bool)
+		want    bool
+	}{
+		"a new rule":                 {want: true, matters: func() (time.Duration, bool) { return busy.ruleMatters(nil, rule) }},
+		"a rule that is gone":        {want: true, matters: func() (time.Duration, bool) { return busy.ruleMatters(rule, nil) }},
+		"a rule of Machines only":    {matters: func() (time.Duration, bool) { return busy.ruleMatters(nil, elsewhere) }},
+		"one of these that is gone":  {matters: func() (time.Duration, bool) { return busy.ruleMatters(elsewhere, nil) }},
+		"a rule when nobody drains":  {matters: func() (time.Duration, bool) { return idle.ruleMatters(nil, rule) }},
+		"a rule that stays the same": {matters: func() (time.Duration, bool) { return busy.ruleMatters(rule, rule) }},
+		"a rule that changes": {want: true, matters: func() (time.Duration, bool) {
+			return busy.ruleMatters(rule, changed(rule, func(r *v1alpha1.MachineDrainRule) { r.Generation++ }))
+		}},
+		"a new namespace":              {want: true, matters: func() (time.Duration, bool) { return busy.namespaceMatters(nil, namespace) }},
+		"a namespace that is gone":     {want: true, matters: func() (time.Duration, bool) { return busy.namespaceMatters(namespace, nil) }},
+		"a namespace when at rest":     {matters: func() (time.Duration, bool) { return idle.namespaceMatters(nil, namespace) }},
+		"a namespace in another phase": {matters: func() (time.Duration, bool) { return busy.namespaceMatters(namespace, namespace) }},
+		"a label of a namespace": {want: true, matters: func() (time.Duration, bool) {
+			return busy.namespaceMatters(namespace, changed(namespace, func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "sales"} }))
+		}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, got := test.matters(); got != test.want {
+				t.Errorf("matters = %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 // A burst of 1,000 pod events over 100 ms leads to the four passes that fit in
 // it and one that sees the last event, none of them late.
 func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {

@@ -31,7 +31,9 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 
 // manager is a reconciler without any memory.
 func (w *world) manager() *reconciler {
-	return newReconciler(w.api.Manager, w.api.Emit, w.clock, newMetrics(prometheus.NewRegistry()))
+	r := newReconciler(w.api.Manager, w.api.Emit, w.clock, newMetrics(prometheus.NewRegistry()))
+	r.namespace = ownNamespace
+	return r
 }
 
 func (w *world) get(object client.Object, namespace, name string) {
@@ -75,6 +77,23 @@ func aPod(name, node string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name), Labels: map[string]string{"app": "shop"}},
 		Spec:       corev1.PodSpec{NodeName: node},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+// ownNamespace is where Ebbtide runs.
+const ownNamespace = "ebbtide-system"
+
+// aRule retains the pods of an application, on all nodes under maintenance.
+func aRule(namespace, name, app string) *v1alpha1.MachineDrainRule {
+	return &v1alpha1.MachineDrainRule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: v1alpha1.MachineDrainRuleSpec{
+			Drain: v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip},
+			Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: &metav1.LabelSelector{}}},
+			Pods: []v1alpha1.MachineDrainRulePodSelector{{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			}},
+		},
 	}
 }
 

@@ -1,0 +1,114 @@
+package nodemaintenance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// evacuated are the pods that have an Evacuation, by name.
+func (w *world) evacuated() []string {
+	w.t.Helper()
+	names := []string{}
+	for _, evacuation := range w.evacuations() {
+		names = append(names, evacuation.Spec.PodRef.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// causes are the messages of the blockers of node one.
+func (w *world) causes() string {
+	w.t.Helper()
+	var words []string
+	for _, status := range w.maintenance("upgrade").Status.NodeStatuses {
+		for _, blocker := range status.Blockers {
+			words = append(words, string(blocker.Type)+": "+blocker.Message)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// reconcile runs one pass of a new manager, which remembers nothing.
+func (w *world) reconcile() {
+	w.t.Helper()
+	if _, err := w.manager().Reconcile(w.t.Context(), pass{}); err != nil {
+		w.t.Fatalf("reconcile: %v", err)
+	}
+}
+
+func TestRulesOfOurNamespaceCount(t *testing.T) {
+	t.Parallel()
+	other := aPod("db-1", "one")
+	other.Labels["app"] = "db"
+	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), other,
+		aRule(ownNamespace, "skip", "shop"), aRule("fleet", "skip", "db"))
+	w.reconcile()
+	if diff := cmp.Diff([]string{"db-1"}, w.evacuated()); diff != "" {
+		t.Errorf("evacuated pods (-want +got):\n%s", diff)
+	}
+	if retained := w.maintenance("upgrade").Status.NodeStatuses[0].PodsRetained; retained != 1 {
+		t.Errorf("%d pods are retained, want 1", retained)
+	}
+}
+
+// What cannot be read stops only the pods for which it makes a difference.
+func TestUnreadRulesAndNamespaces(t *testing.T) {
+	t.Parallel()
+	bySales := aRule(ownNamespace, "skip", "shop")
+	bySales.Spec.Pods[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "sales"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "buyers"}}}
+	tests := map[string]struct {
+		unreadable string
+		want       []string
+		says       string
+	}{
+		"rules": {
+			unreadable: "MachineDrainRule", want: []string{},
+			says: "DrainRuleUnclear: Nobody knows how to drain the pod: The MachineDrainRules of namespace ebbtide-system could not be read: " + errRefused.Error(),
+		},
+		"namespaces": {
+			unreadable: "Namespace", want: []string{"db-1"},
+			says: "DrainRuleUnclear: Nobody knows how to drain the pod: MachineDrainRule ebbtide-system/skip may be meant for the pod, but namespace shop could not be read: " + errRefused.Error(),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := aPod("db-1", "one")
+			other.Labels["app"] = "db"
+			skipped := aPod("agent-1", "one")
+			skipped.Labels[v1alpha1.DrainLabel] = "skip"
+			w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), other, skipped, bySales, namespace)
+			w.api.Refuse = func(request string) error {
+				if request == "list "+test.unreadable {
+					return errRefused
+				}
+				return nil
+			}
+
+			w.reconcile()
+			if diff := cmp.Diff(test.want, w.evacuated()); diff != "" {
+				t.Errorf("evacuated pods (-want +got):\n%s", diff)
+			}
+			if got := w.causes(); !strings.Contains(got, test.says) {
+				t.Errorf("the status says %q, want %q", got, test.says)
+			}
+			if !w.node("one").Spec.Unschedulable {
+				t.Error("the node is not cordoned, which is no matter of rules")
+			}
+
+			w.api.Refuse = nil
+			w.reconcile()
+			if diff := cmp.Diff([]string{"db-1", "shop-1"}, w.evacuated()); diff != "" {
+				t.Errorf("evacuated pods when everything can be read (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
