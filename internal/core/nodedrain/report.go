@@ -40,7 +40,7 @@ func NewReport(headline string, named int) *Report {
 // Names tells of names, if there are any.
 func (r *Report) Names(title string, names []string) {
 	if len(names) > 0 {
-		fmt.Fprintf(&r.text, "\n* %s: %s", title, List(names, r.named))
+		fmt.Fprintf(&r.text, "\n* %s: %s", title, r.list(names))
 	}
 }
 
@@ -52,7 +52,7 @@ func (r *Report) Groups(title string, groups []Group) {
 	fmt.Fprintf(&r.text, "\n* %s:", title)
 	told := groups[:min(len(groups), maxGroups)]
 	for _, g := range told {
-		fmt.Fprintf(&r.text, "\n  * %s: %s", cut(g.Title, maxText), List(g.Names, r.named))
+		fmt.Fprintf(&r.text, "\n  * %s: %s", cut(g.Title, maxText), r.list(g.Names))
 	}
 	more := 0
 	for _, g := range groups[len(told):] {
@@ -84,15 +84,20 @@ func ByReason(names map[string][]string) []Group {
 	return groups
 }
 
+// list is List of names that are no longer than the report can bear.
+func (r *Report) list(names []string) string {
+	short := make([]string, 0, len(names))
+	for _, name := range names {
+		short = append(short, cut(name, maxName))
+	}
+	return List(short, r.named)
+}
+
 // List joins names, sorted, up to a limit, and says how many more there are.
 func List(names []string, limit int) string {
-	sorted := slices.Sorted(slices.Values(names))
-	told := make([]string, 0, limit+1)
-	for _, name := range sorted[:min(len(sorted), limit)] {
-		told = append(told, cut(name, maxName))
-	}
-	if more := len(sorted) - len(told); more > 0 {
-		told = append(told, fmt.Sprintf("... (%d more)", more))
+	told := slices.Sorted(slices.Values(names))
+	if more := len(told) - limit; more > 0 {
+		told = append(told[:limit], fmt.Sprintf("... (%d more)", more))
 	}
 	return strings.Join(told, ", ")
 }
