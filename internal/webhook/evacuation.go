@@ -3,14 +3,12 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -20,21 +18,14 @@ import (
 )
 
 // evacuationDefaulter gives a new Evacuation what it has from its pod.
-type evacuationDefaulter struct {
-	decoder admission.Decoder
-	pods    registry
-}
-
-func newEvacuationDefaulter(scheme *runtime.Scheme, pods registry) evacuationDefaulter {
-	return evacuationDefaulter{admission.NewDecoder(scheme), pods}
-}
+type evacuationDefaulter struct{ pods registry }
 
 // Handle completes a new Evacuation. One that cannot be read or names no pod is
 // left alone: the CRD refuses it later and names the field. So is one of a pod
 // that does not exist; the validator refuses it.
 func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Request) admission.Response {
-	e := &v1alpha1.Evacuation{}
-	if err := d.decoder.Decode(request, e); err != nil || e.Spec.PodRef.Name == "" {
+	_, e, err := decodeChange[v1alpha1.Evacuation](request)
+	if err != nil || e.Spec.PodRef.Name == "" {
 		return admission.Allowed("")
 	}
 	seen, err := d.pods.find(ctx, podOf(e))
@@ -56,19 +47,14 @@ func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Reque
 
 // evacuationValidator lets nobody evacuate a pod who may not delete it.
 type evacuationValidator struct {
-	decoder admission.Decoder
 	pods    registry
 	reviews reviewer
-}
-
-func newEvacuationValidator(scheme *runtime.Scheme, pods registry, reviews reviewer) evacuationValidator {
-	return evacuationValidator{admission.NewDecoder(scheme), pods, reviews}
 }
 
 // Handle refuses a request by somebody who may not delete the pod, and an
 // Evacuation that does not fit its pod.
 func (v evacuationValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	before, after, err := decodeEvacuations(v.decoder, request)
+	before, after, err := decodeChange[v1alpha1.Evacuation](request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -98,18 +84,11 @@ func (v evacuationValidator) Handle(ctx context.Context, request admission.Reque
 }
 
 // evacuationStatusValidator holds evacuators to what they may report.
-type evacuationStatusValidator struct {
-	decoder admission.Decoder
-	now     func() time.Time
-}
-
-func newEvacuationStatusValidator(scheme *runtime.Scheme) evacuationStatusValidator {
-	return evacuationStatusValidator{admission.NewDecoder(scheme), time.Now}
-}
+type evacuationStatusValidator struct{ now func() time.Time }
 
 // Handle refuses a status that cannot be true.
 func (v evacuationStatusValidator) Handle(_ context.Context, request admission.Request) admission.Response {
-	before, after, err := decodeEvacuations(v.decoder, request)
+	before, after, err := decodeChange[v1alpha1.Evacuation](request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -125,21 +104,4 @@ func deletePod(e *v1alpha1.Evacuation) authorizationv1.ResourceAttributes {
 
 func podOf(e *v1alpha1.Evacuation) podKey {
 	return podKey{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, evacuation.PodVersion{UID: e.Spec.PodRef.UID}}
-}
-
-// decodeEvacuations reads what was there and what is to be; nil is nothing.
-func decodeEvacuations(decoder admission.Decoder, request admission.Request) (before, after *v1alpha1.Evacuation, err error) {
-	read := func(raw runtime.RawExtension) *v1alpha1.Evacuation {
-		if len(raw.Raw) == 0 {
-			return nil
-		}
-		e := &v1alpha1.Evacuation{}
-		err = errors.Join(err, decoder.DecodeRaw(raw, e))
-		return e
-	}
-	before, after = read(request.OldObject), read(request.Object)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the Evacuation: %w", err)
-	}
-	return before, after, nil
 }

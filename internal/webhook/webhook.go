@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,10 +73,10 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 	return map[string]admission.Handler{
 		"/mutate/nodemaintenances":    maintenanceDefaulter{},
 		"/mutate/daemonset-pods":      newDaemonSetGate(mgr.GetScheme(), reviews.client),
-		"/mutate/evacuations":         newEvacuationDefaulter(mgr.GetScheme(), pods),
+		"/mutate/evacuations":         evacuationDefaulter{pods},
 		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews},
-		"/validate/evacuations":       newEvacuationValidator(mgr.GetScheme(), pods, reviews),
-		"/validate/evacuation-status": newEvacuationStatusValidator(mgr.GetScheme()),
+		"/validate/evacuations":       evacuationValidator{pods, reviews},
+		"/validate/evacuation-status": evacuationStatusValidator{time.Now},
 		"/validate/clusters":          clusterValidator{reviews},
 		"/validate/machines":          machineValidator{reviews},
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
