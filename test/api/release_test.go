@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -73,36 +73,36 @@ func TestPoliciesCompileOnEveryRelease(t *testing.T) {
 // oldest release does not know.
 func TestWebhookConditionsCompileOnEveryRelease(t *testing.T) {
 	t.Parallel()
-	var conditions []any
-	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
-		for _, configuration := range admission(t, kind) {
-			webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, webhook := range webhooks {
-				found, _, err := unstructured.NestedSlice(webhook.(map[string]any), "matchConditions")
-				if err != nil {
-					t.Fatal(err)
-				}
-				conditions = append(conditions, found...)
-			}
-		}
-	}
+	conditions := webhookConditions(t)
 	if len(conditions) == 0 {
 		t.Fatal("the chart has no conditions of webhooks")
 	}
 	for _, release := range sandbox.Versions() {
 		compiler := plugincel.NewCompiler(environment.MustBaseEnvSet(version.MustParseGeneric(release)))
 		for _, condition := range conditions {
-			expression := condition.(map[string]any)["expression"].(string)
-			result := compiler.CompileCELExpression(
-				&matchconditions.MatchCondition{Expression: expression}, plugincel.OptionalVariableDeclarations{}, environment.NewExpressions)
+			result := compiler.CompileCELExpression(&condition, plugincel.OptionalVariableDeclarations{}, environment.NewExpressions)
 			if result.Error != nil {
-				t.Errorf("%s on Kubernetes %s: %v", expression, release, result.Error)
+				t.Errorf("%s on Kubernetes %s: %v", condition.Expression, release, result.Error)
 			}
 		}
 	}
+}
+
+func webhookConditions(t *testing.T) (all []matchconditions.MatchCondition) {
+	t.Helper()
+	for _, o := range slices.Concat(admission(t, "MutatingWebhookConfiguration"), admission(t, "ValidatingWebhookConfiguration")) {
+		// What is read here both kinds have.
+		var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &configuration); err != nil {
+			t.Fatal(err)
+		}
+		for _, webhook := range configuration.Webhooks {
+			for _, condition := range webhook.MatchConditions {
+				all = append(all, matchconditions.MatchCondition(condition))
+			}
+		}
+	}
+	return all
 }
 
 // compilePolicy compiles all that a policy evaluates.
