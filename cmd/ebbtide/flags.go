@@ -14,6 +14,7 @@ type flags struct {
 	qps                            float64
 	burst                          int
 	evacuationWorkers, nodeWorkers int
+	machineWorkers                 int
 	surge                          surge.Mode
 	verbosity                      int
 }
@@ -32,6 +33,7 @@ func parseFlags() flags {
 	flag.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
 	flag.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
 	flag.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
+	flag.IntVar(&f.machineWorkers, "machine-workers", 32, "Machines that are worked on at the same time")
 	flag.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
 		func(text string) (err error) {
 			f.surge, err = surge.ParseMode(text)

@@ -1,5 +1,5 @@
 // Command ebbtide is the controller manager: it drains nodes as NodeMaintenances
-// ask for and sees every Evacuation through.
+// ask for, sees every Evacuation through, and looks after Machines.
 package main
 
 import (
@@ -22,12 +22,15 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/controller/cluster"
 	"ebbtide.dev/ebbtide/internal/controller/daemonset"
 	"ebbtide.dev/ebbtide/internal/controller/evacuation"
+	"ebbtide.dev/ebbtide/internal/controller/machine"
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/controller/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/webhook"
+	"ebbtide.dev/ebbtide/internal/workload"
 )
 
 func main() {
@@ -82,10 +85,25 @@ func add(mgr manager.Manager, f flags) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
 		return err
 	}
+	if err := addMachines(mgr, f); err != nil {
+		return err
+	}
 	if !f.webhooks {
 		return nil
 	}
 	return webhook.Add(mgr, webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge})
+}
+
+// addMachines has it run what looks after Machines and their Clusters.
+func addMachines(mgr manager.Manager, f flags) error {
+	registry, err := workload.NewRegistry(mgr, workload.Options{Workers: f.evacuationWorkers})
+	if err != nil {
+		return err
+	}
+	if err := cluster.Add(mgr, registry); err != nil {
+		return err
+	}
+	return machine.Add(mgr, registry, machine.Options{Workers: f.machineWorkers})
 }
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;update,namespace=ebbtide-system
