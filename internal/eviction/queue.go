@@ -24,6 +24,10 @@ import (
 
 const (
 	defaultWorkers = 16
+	// slowWork is after how long a worker is not counted any more, and standIns how
+	// many there are in all for each that is: a webhook that hangs holds up nobody.
+	slowWork = time.Second
+	standIns = 4
 	// unreadPause is how long a pod rests of which something could not be read.
 	unreadPause = time.Second
 )
@@ -36,7 +40,8 @@ type QueueOptions struct {
 	Reader client.Reader
 	// Clock defaults to the real one.
 	Clock clock.WithTickerAndDelayedExecution
-	// Workers is how many pods are evicted at the same time. Defaults to 16.
+	// Workers is how many pods are evicted at the same time, and up to four times as
+	// many while requests take long. Defaults to 16.
 	Workers int
 	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
 	Results *prometheus.CounterVec
@@ -53,7 +58,8 @@ type Queue struct {
 	options QueueOptions
 	room    *Room
 
-	// mu may be held when the room is asked, never when a work queue is.
+	// mu may be held when the room is asked, never when a work queue is, which may
+	// itself ask the room.
 	mu         sync.Mutex
 	claims     map[types.NamespacedName]claim
 	candidates map[types.NamespacedName]*candidate
@@ -87,21 +93,22 @@ func NewQueue(options QueueOptions) *Queue {
 func (q *Queue) Start(ctx context.Context) error {
 	tickets := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ticket]{
 		Clock: q.options.Clock,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ticket]{Clock: q.options.Clock, Queue: newLanes()}),
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ticket]{Clock: q.options.Clock, Queue: newLanes(q.room.hasTurn)}),
 	})
 	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.options.Clock})
 	q.open(tickets, news)
 	var running sync.WaitGroup
-	for range q.options.Workers {
+	busy := make(chan struct{}, q.options.Workers)
+	for range q.options.Workers * standIns {
 		running.Go(func() {
-			work(tickets, func(t ticket) {
-				if again := q.try(ctx, t); again > 0 {
-					tickets.AddAfter(t, again)
-				}
-			})
+			for q.work(ctx, tickets, busy) {
+			}
 		})
 	}
-	running.Go(func() { work(news, q.options.News) })
+	running.Go(func() {
+		for q.spread(news) {
+		}
+	})
 	<-ctx.Done()
 	tickets.ShutDown()
 	news.ShutDown()
@@ -120,16 +127,33 @@ func (q *Queue) open(tickets workqueue.TypedDelayingInterface[ticket], news work
 	add(tickets, waiting)
 }
 
-// work does what is queued until the work queue shuts down and is empty.
-func work[T comparable](queue workqueue.TypedInterface[T], do func(T)) {
-	for {
-		item, shutdown := queue.Get()
-		if shutdown {
-			return
-		}
-		do(item)
-		queue.Done(item)
+// work tries the next pod; false if there is none any more.
+func (q *Queue) work(ctx context.Context, tickets workqueue.TypedDelayingInterface[ticket], busy chan struct{}) bool {
+	busy <- struct{}{}
+	free := sync.OnceFunc(func() { <-busy })
+	defer free()
+	t, shutdown := tickets.Get()
+	if shutdown {
+		return false
 	}
+	defer tickets.Done(t)
+	slow := q.options.Clock.AfterFunc(slowWork, free)
+	defer slow.Stop()
+	if again := q.try(ctx, t); again > 0 {
+		tickets.AddAfter(t, again)
+	}
+	return true
+}
+
+// spread tells the next owner his news; false if there is none any more.
+func (q *Queue) spread(news workqueue.TypedInterface[types.NamespacedName]) bool {
+	owner, shutdown := news.Get()
+	if shutdown {
+		return false
+	}
+	defer news.Done(owner)
+	q.options.News(owner)
+	return true
 }
 
 // Want says which pods the owner wants to be evicted, all of them: those of an

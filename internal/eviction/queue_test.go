@@ -57,6 +57,19 @@ func TestAPodThatIsRefusedHoldsUpNobody(t *testing.T) {
 	})
 }
 
+func TestRequestsThatHangHoldUpNobody(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		w.change(func() {
+			for _, name := range []string{"a", "b", "c", "d", "e"} {
+				w.hanging[name] = true
+			}
+		})
+		w.want(blue, w.newPods("a", "b", "c", "d", "e", "f")...)
+		w.pass(2 * slowWork)
+		expect(t, "left", w.left(), "a", "b", "c", "d", "e")
+	})
+}
+
 // Regression: eviction of a re-created pod of the same name.
 func TestAPodThatCameAfterAnotherOfItsNameIsNotEvicted(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
@@ -141,6 +154,33 @@ func TestOwnersTakeTurns(t *testing.T) {
 		}
 		w.pass(10 * time.Second)
 		expect(t, "left", w.left())
+	})
+}
+
+// The turn of a budget does not wait in the line of its pod's owner.
+func TestAPodThatHasItsTurnGoesBeforeOthers(t *testing.T) {
+	inWorld(t, 2, func(w *world) {
+		pods := w.newPods("a", "b")
+		w.allow(0)
+		w.want(blue, pods[0])
+		w.want(green, pods[1])
+		many := make([]string, 1000)
+		for i := range many {
+			many[i] = fmt.Sprintf("many-%d", i)
+		}
+		free := w.newPods(many...)
+		w.change(func() {
+			w.latency = 10 * time.Millisecond
+			for _, pod := range free {
+				pod.Labels["app"] = "free"
+			}
+		})
+		w.want(blue, append(free, pods[0])...)
+		w.allow(2)
+		w.pass(50 * time.Millisecond)
+		if len(w.asked("a")) != 2 || len(w.asked("b")) != 2 {
+			t.Errorf("requests for a at %v and b at %v, want one at the opening", w.asked("a"), w.asked("b"))
+		}
 	})
 }
 

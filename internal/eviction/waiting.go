@@ -96,6 +96,14 @@ func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, n
 	return true, 0, next
 }
 
+// hasTurn reports whether a pod has its turn, for which others of its budget wait.
+func (r *Room) hasTurn(key types.NamespacedName) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.guests[key]
+	return g != nil && g.standing == trying
+}
+
 // slow lets the next one try while a try is still under way.
 func (r *Room) slow(key types.NamespacedName) []types.NamespacedName {
 	r.mu.Lock()

@@ -209,11 +209,12 @@ func (w *world) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1
 	if answer, refused := w.answers[pod.Name]; refused {
 		return answer
 	}
-	if w.budget != nil && w.budget.Status.DisruptionsAllowed == 0 {
+	protected := w.budget != nil && pod.Labels["app"] == "web"
+	if protected && w.budget.Status.DisruptionsAllowed == 0 {
 		return answered(429, "Cannot evict pod as it would violate the pod's disruption budget.",
 			metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: exhausted})
 	}
-	if w.budget != nil {
+	if protected {
 		w.budget.Status.DisruptionsAllowed--
 	}
 	if !w.lingering {
