@@ -84,9 +84,10 @@ func TestRefusalsAreToldInTheServersWords(t *testing.T) {
 		reason  v1alpha1.BlockerType
 		message string
 	}{
-		"budget":  {overBudget(exhausted), eviction.ReportAfter, v1alpha1.BlockerPDBExhausted, exhausted},
-		"webhook": {answered(403, denial), eviction.ReportAfter, v1alpha1.BlockerWebhookDenied, denial},
-		"several": {answered(500, several), eviction.ReportAfter, v1alpha1.BlockerMultiplePDBs, several},
+		"budget":    {overBudget(exhausted), eviction.ReportAfter, v1alpha1.BlockerPDBExhausted, exhausted},
+		"webhook":   {answered(403, denial), eviction.ReportAfter, v1alpha1.BlockerWebhookDenied, denial},
+		"postponed": {answered(429, denial), eviction.ReportAfter, v1alpha1.BlockerWebhookDenied, denial},
+		"several":   {answered(500, several), eviction.ReportAfter, v1alpha1.BlockerMultiplePDBs, several},
 		"namespace": {
 			answered(403, "it is being terminated", metav1.StatusCause{Type: corev1.NamespaceTerminatingCause}),
 			eviction.ReportAfter, v1alpha1.BlockerNamespaceTerminating, "it is being terminated",
