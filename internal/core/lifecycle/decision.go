@@ -15,11 +15,12 @@ import (
 type Step string
 
 const (
-	// StepPaused: the Cluster is paused, nothing is touched.
+	// StepPaused touches nothing, because the Cluster is paused.
 	StepPaused Step = v1alpha1.ReasonPaused
-	// StepUnknown: the Cluster could not be read, nothing is touched.
+	// StepUnknown touches nothing, because the Cluster could not be read.
 	StepUnknown Step = v1alpha1.ReasonUnknown
-	// StepReleased: the Machine is being deleted and we do not hold it.
+	// StepReleased has nothing to do any more: the Machine is being deleted and we
+	// do not hold it.
 	StepReleased Step = "Released"
 
 	// StepCreatable waits for the Cluster and for preCreate hooks.

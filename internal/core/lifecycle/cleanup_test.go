@@ -1,0 +1,130 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+)
+
+// TestCleanUp is the part of the page behind the drain.
+func TestCleanUp(t *testing.T) {
+	t.Parallel()
+	for sentence, c := range cleanUp() {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			c.check(t)
+		})
+	}
+}
+
+func cleanUp() map[string]story {
+	return map[string]story{
+		"6. the Machine controller waits until Node.status.volumesAttached is empty": {
+			of: detaching, change: func(s *lifecycle.Snapshot) {
+				s.Nodes[0].Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/nfs/share"}}
+			},
+			does: "WaitingForVolumeDetach",
+			says: map[string]string{
+				volumesCondition:  "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
+				deletingCondition: "True/WaitingForVolumeDetach: Waiting for the volumes of Node node-1 since 2026-11-21T08:00:00Z: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
+			},
+			events: []string{"VolumesAttached"},
+		},
+		"6. and there are no more VolumeAttachment objects": {
+			of: detaching, change: attach,
+			does: "WaitingForVolumeDetach", events: []string{"VolumesAttached"},
+		},
+		"7. Machine controller waits until all pre-terminate hooks succeeded, if any are registered": {
+			of: detaching, change: func(s *lifecycle.Snapshot) {
+				s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "WaitForStorageDetach", Owner: "storage"}, {Name: "BackupFileSytem", Owner: "backup"}}
+				s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(5)
+			},
+			does: "WaitingForPreTerminateHook",
+			says: map[string]string{
+				deletingCondition:            "True/WaitingForPreTerminateHook: Waiting for pre-terminate hooks since 2026-11-21T08:00:05Z: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
+				v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
+			},
+			events: []string{"HeldByHooks"},
+		},
+		"7. Pre-terminate hooks can be registered by adding annotations with the pre-terminate.delete.hook.machine.cluster.x-k8s.io prefix": {
+			of: detaching, change: func(s *lifecycle.Snapshot) {
+				annotate(s, v1alpha1.PreTerminateHookAnnotationPrefix+"-backup")
+				s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(5)
+			},
+			does:   "WaitingForPreTerminateHook",
+			events: []string{"HeldByHooks"},
+		},
+		"8. Machine controller deletes the InfrastructureMachine object of the Machine": {
+			of: terminating, does: "WaitingForInfrastructureDeletion, delete infrastructure",
+			says: map[string]string{deletingCondition: "True/WaitingForInfrastructureDeletion: Deleting DockerMachine prod/worker-1 since 2026-11-21T08:00:00Z."},
+		},
+		"8. and waits until it is gone": {
+			of: terminating, change: func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true },
+			does: "WaitingForInfrastructureDeletion",
+			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is being deleted."},
+		},
+		"9. Machine controller deletes the BootstrapConfig object of the machine": {
+			of: terminating, change: func(s *lifecycle.Snapshot) {
+				s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
+				s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
+			},
+			does:   "WaitingForBootstrapDeletion, delete bootstrap",
+			says:   map[string]string{deletingCondition: "True/WaitingForBootstrapDeletion: Deleting KubeadmConfig prod/worker-1 since 2026-11-21T08:00:09Z."},
+			events: []string{"InfrastructureDeleted"},
+		},
+		"9. and waits until it is gone, too": {
+			of: terminating, change: func(s *lifecycle.Snapshot) {
+				s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
+				s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
+				s.Bootstrap.Object.Deleting = true
+			},
+			does: "WaitingForBootstrapDeletion", events: []string{"InfrastructureDeleted"},
+		},
+		"9. a Machine without bootstrap config": {
+			of: terminating, change: func(s *lifecycle.Snapshot) {
+				s.Infrastructure, s.Bootstrap = lifecycle.Reading[lifecycle.External]{}, nil
+			},
+			does: "DeletingNode, record", events: []string{"InfrastructureDeleted"},
+		},
+		"10. Machine controller deletes the Node object in the workload cluster": {
+			of: leaving, does: "DeletingNode, delete node, look again in 10s",
+			says: map[string]string{deletingCondition: "True/DeletingNode: Deleting Node node-1 since 2026-11-21T08:00:00Z, until 2026-11-21T08:00:10Z at the longest."},
+		},
+		"10. Node deletion will be retried until the Node object is gone": {
+			of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes, s.Now = nil, after(3) },
+			does:   "DeletionCompleted, drop finalizer",
+			says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1 does not exist."},
+			events: []string{"NodeDeleted"},
+		},
+		"10. or nodeDeletionTimeout is expired": {
+			of: leaving, change: func(s *lifecycle.Snapshot) {
+				s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(60), new(int32(60))
+			},
+			does: "DeletionCompleted, drop finalizer",
+			says: map[string]string{
+				nodeCondition:     "False/TimedOut: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
+				deletingCondition: "True/DeletionCompleted: Left behind: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
+			},
+			events: []string{"NodeLeft"},
+		},
+		"10. 0 means no timeout": {
+			of: leaving, change: func(s *lifecycle.Snapshot) {
+				s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(1e8), new(int32(0))
+			},
+			does: "DeletingNode, delete node",
+		},
+		"10. but the field defaults to 10s": {
+			of: leaving, change: func(s *lifecycle.Snapshot) { s.Now = after(10) },
+			does: "DeletionCompleted, drop finalizer", events: []string{"NodeLeft"},
+		},
+		"10. Nodes are usually also deleted by cloud controller managers": {
+			of: terminating, change: func(s *lifecycle.Snapshot) {
+				s.Infrastructure, s.Bootstrap, s.Nodes = lifecycle.Reading[lifecycle.External]{}, nil, nil
+			},
+			does: "DeletionCompleted, drop finalizer", events: []string{"InfrastructureDeleted", "NodeDeleted"},
+		},
+	}
+}

@@ -1,0 +1,212 @@
+package lifecycle_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/core/volume"
+)
+
+var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+const machineUID = types.UID("machine-uid")
+
+// newborn is a Machine that nothing was made for yet; its objects exist.
+func newborn() lifecycle.Snapshot {
+	machine := &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "worker-1", Namespace: "prod", UID: machineUID, Generation: 1,
+			Finalizers: []string{v1alpha1.MachineFinalizer},
+		},
+		Spec: v1alpha1.MachineSpec{
+			ClusterName:       "east",
+			InfrastructureRef: v1alpha1.ObjectReference{Kind: "DockerMachine", Name: "worker-1"},
+			Bootstrap:         v1alpha1.MachineBootstrap{ConfigRef: &v1alpha1.ObjectReference{Kind: "KubeadmConfig", Name: "worker-1"}},
+		},
+	}
+	return lifecycle.Snapshot{
+		Now:            start,
+		Machine:        machine,
+		Cluster:        read(v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", Namespace: "prod"}}),
+		Infrastructure: read(lifecycle.External{Kind: "DockerMachine", Name: "worker-1"}),
+		Bootstrap:      new(read(lifecycle.External{Kind: "KubeadmConfig", Name: "worker-1"})),
+	}
+}
+
+// running is a Machine with everything, its Node too.
+func running() lifecycle.Snapshot {
+	s := newborn()
+	own(s.Bootstrap.Object)
+	own(s.Infrastructure.Object)
+	s.Bootstrap.Object.Ready, s.Bootstrap.Object.DataSecretName = true, "worker-1"
+	s.Infrastructure.Object.Ready, s.Infrastructure.Object.ProviderID = true, "docker://worker-1"
+	s.Machine.Spec.ProviderID = "docker://worker-1"
+	s.Machine.Status.NodeRef = &v1alpha1.MachineNodeReference{Name: "node-1", UID: "node-uid"}
+	s.Nodes = []*corev1.Node{{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "node-uid"},
+		Spec:       corev1.NodeSpec{ProviderID: "docker://worker-1"},
+	}}
+	return s
+}
+
+// deleted is a running Machine that is being deleted.
+func deleted() lifecycle.Snapshot {
+	s := running()
+	s.Machine.DeletionTimestamp = &metav1.Time{Time: start}
+	s.Machine.Status.Deletion = &v1alpha1.MachineDeletionStatus{}
+	s.Drain = nodedrain.Snapshot{Rules: drainrule.ForMachine(nil, nil, nil), Facts: drainrule.Facts{Namespaces: map[string]map[string]string{"app": {}}}}
+	s.Volumes = volume.Snapshot{}
+	return s
+}
+
+// draining is a Machine whose drain has begun; its Node is cordoned.
+func draining() lifecycle.Snapshot {
+	s := deleted()
+	s.Machine.Status.Deletion.NodeDrainStartTime = &metav1.Time{Time: start}
+	s.Nodes[0].Spec.Unschedulable = true
+	return s
+}
+
+// detaching is a Machine whose drain is over and whose volumes are waited for.
+func detaching() lifecycle.Snapshot {
+	s := draining()
+	s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime = &metav1.Time{Time: start}
+	return s
+}
+
+// terminating is a Machine whose infrastructure is being deleted.
+func terminating() lifecycle.Snapshot {
+	s := detaching()
+	s.Machine.Status.Deletion.InfrastructureDeletionStartTime = &metav1.Time{Time: start}
+	return s
+}
+
+// leaving is a Machine of which only the Node is left.
+func leaving() lifecycle.Snapshot {
+	s := terminating()
+	s.Machine.Status.Deletion.BootstrapDeletionStartTime = &metav1.Time{Time: start}
+	s.Machine.Status.Deletion.NodeDeletionStartTime = &metav1.Time{Time: start}
+	s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
+	s.Bootstrap = &lifecycle.Reading[lifecycle.External]{}
+	for _, condition := range []string{v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionBootstrapReady} {
+		meta.SetStatusCondition(&s.Machine.Status.Conditions, metav1.Condition{
+			Type: condition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotFound, LastTransitionTime: *at(0),
+		})
+	}
+	return s
+}
+
+func read[T any](object T) lifecycle.Reading[T] { return lifecycle.Reading[T]{Object: &object} }
+
+func own(e *lifecycle.External) {
+	e.Controller, e.Owned = &metav1.OwnerReference{Kind: "Machine", Name: "worker-1", UID: machineUID}, true
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: name, UID: types.UID("uid-" + name)}}
+}
+
+func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+
+func at(seconds int) *metav1.Time { return &metav1.Time{Time: after(seconds)} }
+
+// told is "Status/Reason: message" of a condition; empty if it is absent.
+func told(status v1alpha1.MachineStatus, condition string) string {
+	c := meta.FindStatusCondition(status.Conditions, condition)
+	if c == nil {
+		return ""
+	}
+	return string(c.Status) + "/" + c.Reason + ": " + c.Message
+}
+
+// reasons are the reasons of the events, in their order.
+func reasons(d lifecycle.Decision) []string {
+	var all []string
+	for _, e := range d.Events {
+		all = append(all, e.Reason)
+	}
+	return all
+}
+
+// stored is a status as the API gives it back.
+func stored(t *testing.T, status v1alpha1.MachineStatus) v1alpha1.MachineStatus {
+	t.Helper()
+	raw, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back v1alpha1.MachineStatus
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// story is a decision to be checked: what is done, what is said.
+type story struct {
+	of     func() lifecycle.Snapshot
+	change func(*lifecycle.Snapshot)
+	// does is the step and the acts.
+	does string
+	// says is what conditions say; empty means that the condition is absent.
+	says map[string]string
+	// events are the reasons of the events, in their order.
+	events []string
+}
+
+func (c story) check(t *testing.T) {
+	t.Helper()
+	s := c.of()
+	if c.change != nil {
+		c.change(&s)
+	}
+	d := lifecycle.Decide(s)
+	if diff := cmp.Diff(c.does, does(d)); diff != "" {
+		t.Errorf("acts (-want +got):\n%s", diff)
+	}
+	for condition, want := range c.says {
+		if diff := cmp.Diff(want, told(d.Status, condition)); diff != "" {
+			t.Errorf("condition %s (-want +got):\n%s", condition, diff)
+		}
+	}
+	if diff := cmp.Diff(c.events, reasons(d)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// does is the step of a decision and its acts, in words.
+func does(d lifecycle.Decision) string {
+	words := []string{string(d.Step)}
+	for act, yes := range map[string]bool{
+		"record": d.Record, "add finalizer": d.AddFinalizer, "drop finalizer": d.DropFinalizer,
+		"adopt bootstrap": d.AdoptBootstrap, "adopt infrastructure": d.AdoptInfrastructure,
+		"delete infrastructure": d.DeleteInfrastructure, "delete bootstrap": d.DeleteBootstrap,
+		"set providerID " + d.ProviderID: d.ProviderID != "", "drain": d.Drain != nil && len(d.Drain.Evict) == 0,
+		"cordon": d.Cordon != nil, "delete node": d.DeleteNode != nil,
+	} {
+		if yes {
+			words = append(words, act)
+		}
+	}
+	if d.Drain != nil && len(d.Drain.Evict) > 0 {
+		words = append(words, "evict "+nodedrain.Names(d.Drain.Evict, 5))
+	}
+	if d.RequeueAfter != 0 {
+		words = append(words, "look again in "+d.RequeueAfter.String())
+	}
+	slices.Sort(words[1:])
+	return strings.Join(words, ", ")
+}
