@@ -1,0 +1,255 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// What the API server refuses is told on the Machine in its words, is tried again
+// and is not told any more when it has worked.
+func TestARefusedWriteIsToldAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		request   string
+		deleting  bool
+		condition string
+		words     string
+	}{
+		"adopt the bootstrap config": {
+			request: "patch Boots one", condition: v1alpha1.ConditionBootstrapReady, words: "adopt Boots one",
+		},
+		"adopt the infrastructure": {
+			request: "patch Rack one", condition: v1alpha1.ConditionInfrastructureReady, words: "adopt Rack one",
+		},
+		"cordon": {
+			request: "patch Node node", deleting: true, condition: v1alpha1.ConditionDeleting, words: "cordon node node",
+		},
+		"delete the infrastructure": {
+			request: "delete Rack one", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete Rack one",
+		},
+		"delete the bootstrap config": {
+			request: "delete Boots one", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete Boots one",
+		},
+		"delete the node": {
+			request: "delete Node node", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete node node",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, fleet(), func(w *world) {
+				if test.deleting {
+					w.running()
+					w.must(w.api.Delete(t.Context(), w.machine()))
+				}
+				refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "one", errors.New("not allowed"))
+				w.api.Refuse = func(request string) error {
+					if request == test.request {
+						return refusal
+					}
+					return nil
+				}
+				words := fmt.Sprintf("The last try has failed and is made again: %s: %v", test.words, refusal)
+				w.steps("the refusal to be told", func() bool { return strings.Contains(w.condition(test.condition), words) })
+				if test.words == "cordon node node" && len(w.evicted) > 0 {
+					t.Errorf("evicted are %v from a node that could not be cordoned", w.evicted)
+				}
+				w.api.Refuse = nil
+				if !test.deleting {
+					w.running()
+					if told := w.condition(test.condition); strings.Contains(told, "has failed") {
+						t.Errorf("condition %s is still %s", test.condition, told)
+					}
+					return
+				}
+				w.steps("the Machine to go", func() bool { return w.machine() == nil })
+			})
+		})
+	}
+}
+
+// What somebody else controls is neither adopted nor deleted.
+func TestTheObjectsOfOthersAreLeftAlone(t *testing.T) {
+	objects := fleet()
+	for _, object := range objects {
+		if rack, ok := object.(*unstructured.Unstructured); ok && rack.GetKind() == rackKind.Kind {
+			rack.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: racks, Kind: "Hall", Name: "east", UID: "hall", Controller: new(true)}})
+		}
+	}
+	inWorld(t, objects, func(w *world) {
+		w.settle()
+		if told := w.condition(v1alpha1.ConditionInfrastructureReady); !strings.Contains(told, "controlled by Hall east") {
+			t.Errorf("condition InfrastructureReady is %s, want it to say whose the Rack is", told)
+		}
+		w.deleted()
+		if rack := w.object("Rack"); rack == nil || rack.GetDeletionTimestamp() != nil || len(rack.GetOwnerReferences()) != 1 {
+			t.Errorf("the Rack of somebody else is %v, want it as it was", rack)
+		}
+	})
+}
+
+// Somebody who implements a hook may write his condition at any moment. It stays.
+func TestConditionsOfOthersAreNeverLost(t *testing.T) {
+	inWorld(t, fleet(), func(w *world) {
+		w.running()
+		theirs := metav1.Condition{Type: "PreDrainBackupSucceeded", Status: metav1.ConditionFalse, Reason: "Running", Message: "half done"}
+		written := false
+		w.api.Refuse = func(request string) error {
+			if request != "patch status of Machine one" || written {
+				return nil
+			}
+			written = true
+			m := w.machine()
+			meta.SetStatusCondition(&m.Status.Conditions, theirs)
+			return w.api.Status().Update(t.Context(), m)
+		}
+		m := w.machine()
+		m.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "Backup", Owner: "the backup"}}
+		w.must(w.api.Update(t.Context(), m))
+		w.must(w.api.Delete(t.Context(), w.machine()))
+		w.settle()
+		if got := w.condition(theirs.Type); got != "False because Running: half done" {
+			t.Errorf("condition %s is %q, want it as it was written", theirs.Type, got)
+		}
+		if got := w.condition(v1alpha1.ConditionDeleting); !strings.Contains(got, "Backup (owner the backup)") {
+			t.Errorf("condition Deleting is %q, want it to go on to the hook", got)
+		}
+	})
+}
+
+// A cordon for a Machine leaves alone what maintenances have noted on the node.
+func TestACordonLeavesTheLedgerOfMaintenancesAlone(t *testing.T) {
+	objects := fleet()
+	const ledger = `{"holders":["upgrade"]}`
+	for _, object := range objects {
+		if node, ok := object.(*corev1.Node); ok {
+			node.Annotations = map[string]string{v1alpha1.CordonAnnotation: ledger}
+		}
+	}
+	inWorld(t, objects, func(w *world) {
+		w.running()
+		m := w.machine()
+		m.Annotations = map[string]string{v1alpha1.PreTerminateHookAnnotationPrefix + "/hold": "the test"}
+		w.must(w.api.Update(t.Context(), m))
+		w.must(w.api.Delete(t.Context(), w.machine()))
+		w.settle()
+		node := &corev1.Node{}
+		w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "node"}, node))
+		if !node.Spec.Unschedulable || node.Annotations[v1alpha1.CordonAnnotation] != ledger {
+			t.Errorf("the node is unschedulable %t with ledger %q, want it cordoned and the ledger as it was",
+				node.Spec.Unschedulable, node.Annotations[v1alpha1.CordonAnnotation])
+		}
+	})
+}
+
+// A Cluster that is paused while pods leave stops their eviction at once, and one
+// that cannot be reached says so; both go on where they were.
+func TestWhatStopsADrainStopsItsEvictions(t *testing.T) {
+	t.Parallel()
+	t.Run("paused", func(t *testing.T) {
+		inWorld(t, fleet(), func(w *world) {
+			w.running()
+			w.refuseEvictions(true)
+			w.must(w.api.Delete(t.Context(), w.machine()))
+			w.settle()
+			w.pause(true)
+			w.settle()
+			w.refuseEvictions(false)
+			w.settle()
+			if len(w.evicted) > 0 {
+				t.Errorf("evicted are %v while the cluster is paused", w.evicted)
+			}
+			w.pause(false)
+			w.steps("the Machine to go", func() bool { return w.machine() == nil })
+		})
+	})
+	t.Run("unreachable", func(t *testing.T) {
+		inWorld(t, fleet(), func(w *world) {
+			w.running()
+			w.unreachable = errors.New("cluster fleet/shop is unreachable since yesterday: no route")
+			w.must(w.api.Delete(t.Context(), w.machine()))
+			w.settle()
+			if told := w.condition(v1alpha1.ConditionDeleting); !strings.Contains(told, w.unreachable.Error()) {
+				t.Errorf("condition Deleting is %s, want it to say that the cluster is unreachable", told)
+			}
+			w.unreachable = nil
+			w.steps("the Machine to go", func() bool { return w.machine() == nil })
+			if slices.Sort(w.evicted); !slices.Equal(w.evicted, []string{"a", "b"}) {
+				t.Errorf("evicted are %v, want a and b", w.evicted)
+			}
+		})
+	})
+}
+
+func (w *world) refuseEvictions(refused bool) {
+	w.api.Refuse = nil
+	if refused {
+		w.api.Refuse = func(request string) error {
+			if strings.HasPrefix(request, "evict ") {
+				return errors.New("no answer")
+			}
+			return nil
+		}
+	}
+}
+
+func (w *world) pause(paused bool) {
+	w.t.Helper()
+	c := &v1alpha1.Cluster{}
+	w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: "shop"}, c))
+	c.Spec.Paused = paused
+	w.must(w.api.Update(w.t.Context(), c))
+}
+
+// The cluster of a Machine is in use until the Machine has its Node, and again
+// while it is being deleted. A look at the own cluster costs nothing.
+func TestAClusterIsInUseWhileItIsNeeded(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		remote bool
+		want   bool
+	}{
+		"another cluster": {remote: true, want: false},
+		"the own cluster": {remote: false, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			objects := fleet()
+			if test.remote {
+				objects[0].(*v1alpha1.Cluster).Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "shop", Key: "value"}
+			}
+			inWorld(t, objects, func(w *world) {
+				w.step()
+				w.step()
+				if !w.users[key] {
+					t.Error("a Machine that waits for its Node does not use the cluster")
+				}
+				w.running()
+				w.settle()
+				if got := w.users[key]; got != test.want {
+					t.Errorf("a Machine that runs uses the cluster: %t, want %t", got, test.want)
+				}
+				if told := w.condition(v1alpha1.ConditionNodeReady); told != "True because Ready: Node node." {
+					t.Errorf("condition NodeReady is %s, want the Machine to have its Node", told)
+				}
+				w.deleted()
+				w.settle()
+				if w.users[key] {
+					t.Error("a Machine that is gone uses the cluster")
+				}
+			})
+		})
+	}
+}
