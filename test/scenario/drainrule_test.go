@@ -1,0 +1,209 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// rulesNamespace is where Ebbtide runs.
+const rulesNamespace = "ebbtide-system"
+
+// rule creates a MachineDrainRule for the pods of an application on one node. It
+// is deleted with the scenario.
+func (w *world) rule(node, app string, drain v1alpha1.MachineDrainRuleDrain, changes ...func(*v1alpha1.MachineDrainRule)) *v1alpha1.MachineDrainRule {
+	w.t.Helper()
+	rule := &v1alpha1.MachineDrainRule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace, Name: w.name(app)},
+		Spec: v1alpha1.MachineDrainRuleSpec{
+			Drain: drain,
+			Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: labelSelector(corev1.LabelHostname, node)}},
+			Pods:  []v1alpha1.MachineDrainRulePodSelector{{Selector: labelSelector("app", app)}},
+		},
+	}
+	for _, change := range changes {
+		change(rule)
+	}
+	w.create(rule)
+	w.t.Cleanup(func() { w.must("delete "+rule.Name, client.IgnoreNotFound(w.client.Delete(w.ctx, rule))) })
+	return rule
+}
+
+func labelSelector(key, value string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}
+
+func ordered(order int32) v1alpha1.MachineDrainRuleDrain {
+	return v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorDrain, Order: &order}
+}
+
+func of(app string) map[string]string { return map[string]string{"app": app} }
+
+// Story 1 of machine-drain-rules: Portworx leaves after all others, and what
+// depends on it leaves before them.
+func TestRulesSayInWhichOrderPodsLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.rule(node, "portworx", ordered(100))
+	w.rule(node, "cache", ordered(-5))
+	first := w.pods(node, pod{name: "cache-1", labels: of("cache")}, pod{name: "cache-2", labels: of("cache"), held: true})
+	second := w.pods(node, pod{name: "web-1"}, pod{name: "web-2", held: true})
+	third := w.pods(node, pod{name: "portworx-1", labels: of("portworx")}, pod{name: "portworx-2", labels: of("portworx")})
+	departures := w.watchDepartures(first, second, third)
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitPod("cache-2", "terminating", terminating)
+	w.awaitMessages(map[string]map[string]string{"upgrade": {
+		node: "Evacuating. Pods of order 0 and later wait until those of order -5 are gone.",
+	}})
+	w.release("cache-2")
+	w.awaitPod("web-2", "terminating", terminating)
+	w.awaitMessages(map[string]map[string]string{"upgrade": {
+		node: "Evacuating. Pods of order 100 and later wait until those of order 0 are gone.",
+	}})
+	w.assertNotDrained("upgrade")
+	w.release("web-2")
+	w.awaitDrained("upgrade")
+	departures.assertInOrder()
+}
+
+// Story 3 of machine-drain-rules: a monitoring agent runs until the node goes
+// offline. A batch job is left to finish, and what comes after it waits.
+func TestRulesRetainPodsAndLetThemComplete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.rule(node, "monitoring", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip})
+	w.rule(node, "batch", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorWaitCompleted})
+	w.rule(node, "storage", ordered(1))
+	w.pods(node, pod{name: "agent", labels: of("monitoring")}, pod{name: "report", labels: of("batch")},
+		pod{name: "disk", labels: of("storage")}, pod{name: "web"})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitGone("web")
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerWaitingForCompletion, "as MachineDrainRule "+w.name("batch")+" asks")
+	w.awaitPod("disk", "still running", running)
+	w.finish("report")
+	w.awaitGone("disk")
+	w.awaitDrained("upgrade")
+	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.PodsRetained }, int32(1))
+	w.awaitPod("agent", "still running", running)
+}
+
+func running(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning
+}
+
+// finish ends the containers of a pod.
+func (w *world) finish(name string) {
+	w.t.Helper()
+	finished := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`))
+	w.must("finish "+name, w.client.Status().Patch(w.ctx, finished, patch))
+}
+
+// Rules ask about the labels of namespaces: a change of these takes effect at
+// once, and so does that of a rule (story 5 of machine-drain-rules).
+func TestRulesFollowTheLabelsOfNamespaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.labelNamespace(`"busy"`)
+	rule := w.rule(node, "batch", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorWaitCompleted}, func(r *v1alpha1.MachineDrainRule) {
+		r.Spec.Pods[0].NamespaceSelector = labelSelector(w.ns, "busy")
+	})
+	w.pods(node, pod{name: "report", labels: of("batch")}, pod{name: "audit", labels: of("audit")})
+	w.rule(node, "audit", v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerWaitingForCompletion, rule.Name)
+	w.labelNamespace("null")
+	w.awaitGone("report")
+	w.awaitDrained("upgrade")
+
+	audit := &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace}}
+	w.change(audit, w.name("audit"), func() { audit.Spec.Drain = ordered(3) })
+	w.awaitGone("audit")
+	w.awaitDrained("upgrade")
+}
+
+// labelNamespace sets a label that is named like the namespace of this world.
+func (w *world) labelNamespace(value string) {
+	w.t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+w.ns+`":`+value+`}}}`))
+	w.must("label namespace "+w.ns, w.client.Patch(w.ctx, namespace, patch))
+}
+
+// A rule that cannot be understood got past our webhook. Those of its pods wait
+// that no other part of it excludes, and it says so; all others leave.
+func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	rule := w.brokenRule(node)
+	w.pods(node, pod{name: "web", labels: of("web")}, pod{name: "db", labels: of("db")},
+		pod{name: "labelled", labels: map[string]string{"app": "web", v1alpha1.DrainLabel: "skip"}})
+
+	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
+
+	w.awaitGone("db")
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerDrainRuleUnclear,
+		"MachineDrainRule ebbtide-system/"+rule.Name+" may be meant for the pod, but spec.pods[0].selector cannot be understood")
+	w.awaitCondition("upgrade", v1alpha1.ConditionBlocked, "True", string(v1alpha1.BlockerDrainRuleUnclear))
+	w.assertNotDrained("upgrade")
+	w.awaitPod("web", "still running", running)
+
+	w.must("delete the rule", w.client.Delete(w.ctx, rule))
+	w.awaitGone("web")
+	w.awaitDrained("upgrade")
+	w.awaitPod("labelled", "still running", running)
+}
+
+// uncheckedLabel is on rules that our webhook is not asked about.
+const uncheckedLabel = "scenario.ebbtide.dev/unchecked"
+
+// brokenRule creates a rule for the pods of application web that has a label
+// with a prefix that is too long. Its CRD takes it, and our webhook is not asked.
+func (w *world) brokenRule(node string) *v1alpha1.MachineDrainRule {
+	w.t.Helper()
+	w.limitWebhook(`{"matchExpressions":[{"key":"` + uncheckedLabel + `","operator":"DoesNotExist"}]}`)
+	w.t.Cleanup(func() { w.limitWebhook("null") })
+	rule := &v1alpha1.MachineDrainRule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace, Name: w.name("web"), Labels: map[string]string{uncheckedLabel: ""}},
+		Spec: v1alpha1.MachineDrainRuleSpec{
+			Drain: v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip},
+			Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: labelSelector(corev1.LabelHostname, node)}},
+			Pods: []v1alpha1.MachineDrainRulePodSelector{{Selector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{"app": "web", strings.Repeat("a", 254) + "/tier": "front"},
+			}}},
+		},
+	}
+	w.eventually("the webhook not to be asked", func() (bool, any) {
+		err := w.client.Create(w.ctx, rule.DeepCopy())
+		return err == nil, fmt.Sprint(err)
+	})
+	w.t.Cleanup(func() { w.must("delete "+rule.Name, client.IgnoreNotFound(w.client.Delete(w.ctx, rule))) })
+	return rule
+}
+
+// limitWebhook has our webhook for rules called for some of them only; null is
+// for all.
+func (w *world) limitWebhook(objectSelector string) {
+	w.t.Helper()
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(
+		`{"webhooks":[{"name":"machinedrainrules.ebbtide.dev","objectSelector":`+objectSelector+`}]}`))
+	configuration := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "ebbtide"}}
+	w.must("limit the webhook", w.client.Patch(w.ctx, configuration, patch))
+}
