@@ -1,0 +1,281 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/test/fault"
+)
+
+var elsewhere = types.NamespacedName{Namespace: "fleet", Name: "shop"}
+
+// listening is a reconciler that only notes whom it would wake. Machine one runs
+// on node and is being deleted, two and three are of the same Cluster; four is of
+// another one and refers to the object that one refers to, in another namespace.
+func listening(t *testing.T) (r *reconciler, woken func() []string) {
+	t.Helper()
+	one := aMachine("one")
+	one.Status.NodeRef = &v1alpha1.MachineNodeReference{Name: "node"}
+	two := aMachine("two")
+	two.Spec.ProviderID = "rack:///two"
+	three := aMachine("three")
+	four := aMachine("four")
+	four.Namespace, four.Spec.ClusterName, four.Spec.InfrastructureRef.Name = "other", "else", "one"
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "shop"}}
+	cluster.Spec.ControlPlane.Ref = &v1alpha1.ObjectReference{APIVersion: "control.example.com/v1", Kind: "Plane", Name: "plane"}
+	server := fault.NewServer(t, one, two, three, four, cluster)
+
+	r = newReconciler(server.Manager, server.Manager, nil, clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
+	r.views.look(client.ObjectKeyFromObject(one), view{place: place{node: "node"}})
+	var names []string
+	r.wake = func(machines ...types.NamespacedName) {
+		for _, machine := range machines {
+			names = append(names, machine.Name)
+		}
+	}
+	return r, func() []string {
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+}
+
+func aMachine(name string) *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID(name), Generation: 1},
+		Spec: v1alpha1.MachineSpec{
+			ClusterName:       "shop",
+			InfrastructureRef: v1alpha1.ObjectReference{APIVersion: racks, Kind: "Rack", Name: name},
+		},
+	}
+}
+
+// Whatever can change a decision wakes the Machines that it matters to, and
+// nothing else wakes anybody.
+func TestEventsWakeTheMachinesThatTheyMatterTo(t *testing.T) {
+	t.Parallel()
+	node := func(change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		}}
+		change(n)
+		return n
+	}
+	same := func(*corev1.Node) {}
+	attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: "node"}}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+	tests := map[string]struct {
+		happens func(*reconciler)
+		want    []string
+	}{
+		"a pod of the node goes": {
+			func(r *reconciler) { r.podChanged(workload.Local, aPod("a"), nil) }, []string{"one"},
+		},
+		"a pod of a node of that name in another cluster goes": {
+			func(r *reconciler) { r.podChanged(elsewhere, aPod("a"), nil) }, nil,
+		},
+		"a pod of another node goes": {
+			func(r *reconciler) {
+				pod := aPod("a")
+				pod.Spec.NodeName = "other"
+				r.podChanged(workload.Local, pod, nil)
+			}, nil,
+		},
+		"a pod changes in nothing that the cache keeps": {
+			func(r *reconciler) {
+				pod := aPod("a")
+				pod.ResourceVersion = "2"
+				r.podChanged(workload.Local, aPod("a"), pod)
+			}, nil,
+		},
+		"an attachment comes": {
+			func(r *reconciler) { r.attachmentChanged(workload.Local, nil, attachment) }, []string{"one"},
+		},
+		"a volume comes": {
+			func(r *reconciler) { r.surroundingsChanged(workload.Local, nil, volume) }, []string{"one"},
+		},
+		"a volume comes in another cluster": {
+			func(r *reconciler) { r.surroundingsChanged(elsewhere, nil, volume) }, nil,
+		},
+		"a node's heartbeat": {
+			func(r *reconciler) {
+				r.nodeChanged(workload.Local, node(same), node(func(n *corev1.Node) {
+					n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+				}))
+			}, nil,
+		},
+		"a node becomes unreachable": {
+			func(r *reconciler) {
+				r.nodeChanged(workload.Local, node(same), node(func(n *corev1.Node) {
+					n.Status.Conditions[0].Status = corev1.ConditionUnknown
+				}))
+			}, []string{"one"},
+		},
+		"a volume of the node is detached": {
+			func(r *reconciler) {
+				r.nodeChanged(workload.Local, node(func(n *corev1.Node) {
+					n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "disk"}}
+				}), node(same))
+			}, []string{"one"},
+		},
+		"a node registers that a Machine waits for": {
+			func(r *reconciler) {
+				r.nodeChanged(workload.Local, nil, node(func(n *corev1.Node) { n.Name, n.Spec.ProviderID = "new", "rack:///two" }))
+			}, []string{"two"},
+		},
+		"infrastructure changes": {
+			func(r *reconciler) { r.objectChanged(rackKind.GroupKind(), elsewhereOf("one")) }, []string{"one"},
+		},
+		"an object of that name and another kind changes": {
+			func(r *reconciler) { r.objectChanged(bootsKind.GroupKind(), elsewhereOf("one")) }, nil,
+		},
+		"the control plane changes": {
+			func(r *reconciler) {
+				plane := kindOf(v1alpha1.ObjectReference{APIVersion: "control.example.com/v1beta1", Kind: "Plane"})
+				r.objectChanged(plane.GroupKind(), elsewhereOf("plane"))
+			}, []string{"one", "three", "two"},
+		},
+		"a Machine's own status": {
+			func(r *reconciler) {
+				now := aMachine("three")
+				now.Status.Phase = v1alpha1.MachineRunning
+				r.wake(r.machineChanged(aMachine("three"), now)...)
+			}, nil,
+		},
+		"a Machine's hook": {
+			func(r *reconciler) {
+				now := aMachine("three")
+				now.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix: "x"}
+				r.wake(r.machineChanged(aMachine("three"), now)...)
+			}, []string{"three"},
+		},
+		"a control-plane Machine is deleted": {
+			func(r *reconciler) {
+				was := aMachine("three")
+				was.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
+				now := was.DeepCopy()
+				now.DeletionTimestamp = new(metav1.Now())
+				r.wake(r.machineChanged(was, now)...)
+			}, []string{"one", "three", "two"},
+		},
+		"a Cluster is paused": {
+			func(r *reconciler) {
+				was := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "shop", Generation: 1}}
+				now := was.DeepCopy()
+				now.Generation = 2
+				r.wake(r.clusterChanged(was, now)...)
+			}, []string{"one", "three", "two"},
+		},
+		"a rule changes": {
+			func(r *reconciler) {
+				r.wake(r.ruleChanged(nil, &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet"}})...)
+			}, []string{"one"},
+		},
+		"a rule of another namespace changes": {
+			func(r *reconciler) {
+				r.wake(r.ruleChanged(nil, &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}})...)
+			}, nil,
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, woken := listening(t)
+			test.happens(r)
+			if diff := cmp.Diff(test.want, woken()); diff != "" {
+				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func elsewhereOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "fleet", Name: name}
+}
+
+// A thousand pods that go at once cost one pass, not a thousand.
+func TestABurstOfEventsCostsOnePass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer q.ShutDown()
+		for range 1000 {
+			wake(q, []types.NamespacedName{key})
+		}
+		time.Sleep(2 * coalesce)
+		synctest.Wait()
+		if q.Len() != 1 {
+			t.Errorf("%d passes are due, want 1", q.Len())
+		}
+	})
+}
+
+// Of a status of which only the words change, one a second is written.
+func TestTheWordsOfAStatusAreWrittenOnceASecond(t *testing.T) {
+	inWorld(t, fleet(), func(w *world) {
+		w.running()
+		w.refuseEvictions(true)
+		w.must(w.api.Delete(t.Context(), w.machine()))
+		w.settle()
+		before := len(w.api.Writes())
+		for i := range 20 {
+			w.must(w.api.Create(t.Context(), aPod("more-"+string(rune('a'+i)))))
+			w.step()
+		}
+		statuses := 0
+		for _, write := range w.api.Writes()[before:] {
+			if write == "patch status of Machine one" {
+				statuses++
+			}
+		}
+		// Twenty steps take two seconds.
+		if statuses < 1 || statuses > 3 {
+			t.Errorf("%d statuses were written in two seconds, want one a second", statuses)
+		}
+	})
+}
+
+// A failure is waited out longer and longer, and an outdated decision is made
+// again at once.
+func TestFailuresAreSpacedOut(t *testing.T) {
+	inWorld(t, fleet(), func(w *world) {
+		w.running()
+		w.must(w.api.Delete(t.Context(), w.machine()))
+		w.steps("the deletion of the infrastructure", func() bool {
+			return w.machine().Status.Deletion != nil && w.machine().Status.Deletion.InfrastructureDeletionStartTime != nil
+		})
+		w.api.Refuse = func(request string) error {
+			if request == "get Rack one" {
+				return errors.New("no answer")
+			}
+			return nil
+		}
+		var last time.Duration
+		for range 12 {
+			result, err := w.manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+			w.must(err)
+			if result.RequeueAfter < last || result.RequeueAfter > lastRetry {
+				t.Errorf("the next pass is due after %s, the one before was after %s", result.RequeueAfter, last)
+			}
+			last = result.RequeueAfter
+		}
+		if last != lastRetry {
+			t.Errorf("after many failures the next pass is due after %s, want %s", last, lastRetry)
+		}
+	})
+}
