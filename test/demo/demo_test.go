@@ -2,6 +2,8 @@
 package demo
 
 import (
+	"context"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -15,21 +17,31 @@ import (
 )
 
 func TestReadmeShowsTheDemo(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	holdsTo(t, "../../README.md", demo.Demo.Run, story)
+}
+
+func TestReadmeShowsTheDemoOfMachines(t *testing.T) {
+	holdsTo(t, "../../examples/machines/README.md", demo.Demo.RunMachines, storyOfMachines)
+}
+
+// holdsTo runs a demo and compares what it prints with what a README shows, as far
+// as two runs have it in common.
+func holdsTo(t *testing.T, readme string, run func(demo.Demo, context.Context) error, story func(string) []string) {
+	t.Helper()
+	text, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?s)<!-- demo -->\n```\n(.*?)```").FindSubmatch(readme)
+	block := regexp.MustCompile("(?s)<!-- demo -->\n```\n(.*?)```").FindSubmatch(text)
 	if block == nil {
-		t.Fatal("README.md does not show the demo")
+		t.Fatalf("%s does not show the demo", readme)
 	}
 	var printed, progress strings.Builder
-	shown := demo.Demo{Version: sandbox.RequestedVersion(), Out: &printed, Progress: &progress}
-	if err := shown.Run(t.Context()); err != nil {
+	if err := run(demo.Demo{Version: sandbox.RequestedVersion(), Out: &printed, Progress: &progress}, t.Context()); err != nil {
 		t.Fatalf("demo: %v\n%s%s", err, printed.String(), progress.String())
 	}
 	if diff := cmp.Diff(story(string(block[1])), story(printed.String())); diff != "" {
-		t.Errorf("README.md shows another story (-README +demo):\n%s\nthe demo printed:\n%s", diff, printed.String())
+		t.Errorf("%s shows another story (-README +demo):\n%s\nthe demo printed:\n%s", readme, diff, printed.String())
 	}
 }
 
@@ -57,6 +69,54 @@ func story(text string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// storyOfMachines is the same of the other demo: what one watch sees is in order,
+// and what different watches see is not.
+func storyOfMachines(text string) []string {
+	var machine, pods []string
+	gone := map[string]bool{}
+	for _, line := range strings.Split(text, "\n") {
+		match := step.FindStringSubmatch(line)
+		if match == nil {
+			continue
+		}
+		verb, rest := match[1], match[3]
+		switch {
+		case verb == "step":
+			reason, _, _ := strings.Cut(rest, ":")
+			machine = append(machine, reason)
+		case verb == "hook", verb == "gone" && strings.HasPrefix(rest, "Machine"):
+			machine = append(machine, verb)
+		case verb == "evicted":
+			app, _, _ := strings.Cut(rest, "-")
+			pods = append(pods, app)
+		case slices.Contains([]string{"cordoned", "detached", "silent", "instance", "bootstrap", "node"}, verb):
+			gone[verb] = true
+		}
+	}
+	return slices.Concat(machine, pods, slices.Sorted(maps.Keys(gone)))
+}
+
+func TestStoryOfMachinesKeepsWhatIsStable(t *testing.T) {
+	got := storyOfMachines(`
+   0.1s  worker-3  Pending
+Machine worker-2, where db-0 runs, is deleted.
+   0.0s  step      WaitingForPreDrainHook: Waiting since 2026-11-21T09:14:03Z: Backup
+   2.0s  hook      the backup is done
+   2.1s  step      DrainingNode: Drain not completed yet:
+                   * Pods with eviction requested: shop/web-ph52p
+   2.1s  cordoned  worker-2
+   2.1s  evicted   web-ph52p
+   3.3s  evicted   db-0
+   4.3s  gone      db-0, 1.0s after its eviction
+   8.6s  node      Node worker-2 is gone
+   8.7s  gone      Machine worker-2
+worker-2 was gone after 8.7s`)
+	want := []string{"WaitingForPreDrainHook", "hook", "DrainingNode", "gone", "web", "db", "cordoned", "node"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestStoryKeepsWhatIsStable(t *testing.T) {

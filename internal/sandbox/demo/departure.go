@@ -20,6 +20,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
+// parts are what a Machine is made of, each seen by a watch of its own, and how
+// their ends are told.
+var parts = map[string]string{"SandboxMachine": "instance", "SandboxConfig": "bootstrap", "Node": "node"}
+
 // departure is the story of a Machine from its deletion to its end. Each line is
 // said once.
 type departure struct {
@@ -32,6 +36,8 @@ type departure struct {
 	detached bool
 	step     string // the reason of condition Deleting
 	message  string // what it says
+	refused  bool
+	ended    int // how many of its parts are gone
 	gone     bool
 	goneAt   time.Duration
 	budget   floor
@@ -49,8 +55,8 @@ func newDeparture(worker string, say say) *departure {
 	return &departure{say: say, worker: worker, pods: map[types.UID]*leaver{}}
 }
 
-func (d *departure) isHeld() bool { return d.step == v1alpha1.ReasonWaitingForPreDrainHook }
-func (d *departure) isGone() bool { return d.gone }
+// isGone says whether the Machine and all that it was made of are gone.
+func (d *departure) isGone() bool { return d.gone && d.ended == len(parts) }
 
 // see takes notice of one change.
 func (d *departure) see(at time.Duration, change watch.Event) error {
@@ -59,11 +65,12 @@ func (d *departure) see(at time.Duration, change watch.Event) error {
 	case *v1alpha1.Machine:
 		d.seeMachine(at, object, gone)
 	case *api.SandboxMachine:
-		d.seeEnd(at, "instance", "SandboxMachine", gone)
+		d.seeEnd(at, "SandboxMachine", gone)
 	case *api.SandboxConfig:
-		d.seeEnd(at, "bootstrap", "SandboxConfig", gone)
+		d.seeEnd(at, "SandboxConfig", gone)
 	case *corev1.Node:
-		d.seeNode(at, object, gone)
+		d.seeNode(at, object)
+		d.seeEnd(at, "Node", gone)
 	case *corev1.Pod:
 		d.seePod(at, object, gone)
 	case *storagev1.VolumeAttachment:
@@ -85,9 +92,24 @@ func (d *departure) seeMachine(at time.Duration, machine *v1alpha1.Machine, gone
 			d.say(at, "step", d.step+": "+indented(d.message))
 		}
 	}
+	d.seeRefusal(at, machine)
 	if gone {
 		d.gone, d.goneAt = true, at
 		d.say(at, "gone", "Machine "+d.worker)
+	}
+}
+
+// seeRefusal tells of the first eviction that the API server refuses.
+func (d *departure) seeRefusal(at time.Duration, machine *v1alpha1.Machine) {
+	draining := meta.FindStatusCondition(machine.Status.Conditions, v1alpha1.ConditionDrainingSucceeded)
+	if draining == nil || d.refused {
+		return
+	}
+	_, refused, found := strings.Cut(draining.Message, "* Pods with eviction failed:\n")
+	if found {
+		d.refused = true
+		first, _, _ := strings.Cut(refused, "\n")
+		d.say(at, "waits", strings.TrimPrefix(first, "  * "))
 	}
 }
 
@@ -96,16 +118,15 @@ func indented(message string) string {
 	return strings.ReplaceAll(message, "\n", "\n"+strings.Repeat(" ", 19))
 }
 
-func (d *departure) seeEnd(at time.Duration, verb, kind string, gone bool) {
+func (d *departure) seeEnd(at time.Duration, kind string, gone bool) {
 	if gone {
-		d.say(at, verb, kind+" "+d.worker+" is gone")
+		d.ended++
+		d.say(at, parts[kind], kind+" "+d.worker+" is gone")
 	}
 }
 
-func (d *departure) seeNode(at time.Duration, node *corev1.Node, gone bool) {
+func (d *departure) seeNode(at time.Duration, node *corev1.Node) {
 	switch {
-	case gone:
-		d.say(at, "node", "Node "+d.worker+" is gone")
 	case node.Spec.Unschedulable && !d.cordoned:
 		d.cordoned = true
 		d.say(at, "cordoned", d.worker)

@@ -26,7 +26,9 @@ const (
 	fleetNamespace = "fleet"
 	// tenantPods is how many pods the applications of tenants.yaml have.
 	tenantPods = 6 + 3 + 1
-	hook       = "Backup"
+	// The hooks of every Machine.
+	beforeDrain = "Backup"
+	beforeEnd   = "Inventory"
 )
 
 var workers = []string{"worker-1", "worker-2", "worker-3"}
@@ -55,13 +57,14 @@ func newWorker(name string) []client.Object {
 	config := ref("SandboxConfig")
 	return []client.Object{
 		&api.SandboxConfig{ObjectMeta: meta, Spec: api.SandboxConfigSpec{Data: "join the cluster"}},
-		&api.SandboxMachine{ObjectMeta: meta, Spec: api.SandboxMachineSpec{DeleteSeconds: 1}},
+		&api.SandboxMachine{ObjectMeta: meta, Spec: api.SandboxMachineSpec{CreateSeconds: 1, DeleteSeconds: 1}},
 		&v1alpha1.Machine{ObjectMeta: meta, Spec: v1alpha1.MachineSpec{
 			ClusterName:       "shop",
 			Bootstrap:         v1alpha1.MachineBootstrap{ConfigRef: &config},
 			InfrastructureRef: ref("SandboxMachine"),
 			LifecycleHooks: v1alpha1.LifecycleHooks{
-				PreDrain: []v1alpha1.LifecycleHook{{Name: hook, Owner: "the backup of the demo"}},
+				PreDrain:     []v1alpha1.LifecycleHook{{Name: beforeDrain, Owner: "the backups of the demo"}},
+				PreTerminate: []v1alpha1.LifecycleHook{{Name: beforeEnd, Owner: "the inventory of the demo"}},
 			},
 		}},
 	}
@@ -85,12 +88,12 @@ func moveIn(ctx context.Context, c client.Client) (string, error) {
 	return awaitOpen(ctx, c, tenantPods, "db")
 }
 
-// removeHook is what the owner of the hook does when it is done.
-func removeHook(ctx context.Context, c client.Client, name string) error {
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifecycleHooks":{"preDrain":null}}}`))
+// removeHooks is what the owner of the hooks at a point does when it is done.
+func removeHooks(ctx context.Context, c client.Client, name, point string) error {
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"lifecycleHooks":{%q:null}}}`, point))
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: fleetNamespace, Name: name}}
 	if err := c.Patch(ctx, machine, patch); err != nil {
-		return fmt.Errorf("remove the hook: %w", err)
+		return fmt.Errorf("remove the %s hook: %w", point, err)
 	}
 	return nil
 }

@@ -25,9 +25,16 @@ const (
 	// arriveWithin and departWithin bound what takes a few seconds each.
 	arriveWithin = 2 * time.Minute
 	departWithin = 3 * time.Minute
-	// heldFor is how long the demo's hook holds its Machine.
-	heldFor = 2 * time.Second
 )
+
+// holds are the hooks that hold the Machine, and how long the demo lets them.
+var holds = []struct {
+	step, point, done string
+	lasts             time.Duration
+}{
+	{v1alpha1.ReasonWaitingForPreDrainHook, "preDrain", "the backup is done: its owner removes the hook " + beforeDrain, 2 * time.Second},
+	{v1alpha1.ReasonWaitingForPreTerminateHook, "preTerminate", "it is out of the books: their owner removes the hook " + beforeEnd, time.Second},
+}
 
 var (
 	errNotThere = fmt.Errorf("the Machines do not run after %s", arriveWithin)
@@ -104,15 +111,17 @@ func (d Demo) depart(ctx context.Context, c client.WithWatch, worker string) err
 	if err := c.Delete(ctx, machine); err != nil {
 		return fmt.Errorf("delete Machine: %w", err)
 	}
-	if err := t.tellUntil(ctx, s.isHeld); err != nil {
-		return err
-	}
-	if err := t.tellFor(ctx, heldFor); err != nil {
-		return err
-	}
-	s.say(time.Since(t.start), "hook", "the backup is done: its owner removes the hook "+hook)
-	if err := removeHook(ctx, c, worker); err != nil {
-		return err
+	for _, held := range holds {
+		if err := t.tellUntil(ctx, func() bool { return s.step == held.step }); err != nil {
+			return err
+		}
+		if err := t.tellFor(ctx, held.lasts); err != nil {
+			return err
+		}
+		s.say(time.Since(t.start), "hook", held.done)
+		if err := removeHooks(ctx, c, worker, held.point); err != nil {
+			return err
+		}
 	}
 	if err := t.tellUntil(ctx, s.isGone); err != nil {
 		return err
@@ -125,10 +134,11 @@ func (d Demo) printTenants(worker string) {
 	fmt.Fprintf(d.Out, `
 Namespace shop runs
   Deployment  web      6 pods  budget: 1 may be missing; ready after 1s
-  StatefulSet db       1 pod   MachineDrainRule databases: order 100; terminates in 1s, its volume is detached in 3s
+  StatefulSet db       1 pod   MachineDrainRule databases: order 100; terminates in 1s, its volume is detached within 3s
   Deployment  metrics  3 pods  MachineDrainRule monitoring: Skip
 
-Machine %s, where db-0 runs, is deleted. The pre-drain hook %s holds every Machine until its owner removes it.
+Machine %s, where db-0 runs, is deleted. Hooks hold every Machine until their owners remove them:
+%s in front of the drain, %s in front of the end of the instance.
 
-`, worker, hook)
+`, worker, beforeDrain, beforeEnd)
 }

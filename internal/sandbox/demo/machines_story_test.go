@@ -32,6 +32,15 @@ func deleting(reason, message string) *v1alpha1.Machine {
 	return m
 }
 
+func refused(answer string) *v1alpha1.Machine {
+	m := deleting("DrainingNode", "Drain not completed yet")
+	m.Status.Conditions = append(m.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionDrainingSucceeded, Status: metav1.ConditionFalse,
+		Message: "Drain not completed yet:\n* Pods with eviction failed:\n  * " + answer + "\n* Pods that are evicted later",
+	})
+	return m
+}
+
 func instanceNode(unschedulable bool, ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "worker-1"},
@@ -94,6 +103,8 @@ var anEnd = []moment{
 	{2000 * time.Millisecond, watch.Modified, instanceNode(true, corev1.ConditionTrue)},
 	{2100 * time.Millisecond, watch.Modified, pod("web", 0, true)},
 	{2100 * time.Millisecond, watch.Deleted, pod("web", 0, true)},
+	{2100 * time.Millisecond, watch.Modified, refused("no budget: shop/db")},
+	{2200 * time.Millisecond, watch.Modified, refused("no budget yet: shop/db")},
 	{2200 * time.Millisecond, watch.Modified, pod("db", 0, true)},
 	{3200 * time.Millisecond, watch.Deleted, pod("db", 0, true)},
 	{3200 * time.Millisecond, watch.Modified, budget(1)},
@@ -111,6 +122,7 @@ const wantEnd = `   0.1s  step      WaitingForPreDrainHook: held by Backup
                    * Pods
    2.0s  cordoned  worker-1
    2.1s  evicted   web
+   2.1s  waits     no budget: shop/db
    2.2s  evicted   db
    3.2s  gone      db, 1.0s after its eviction
    5.0s  detached  disk-1 from worker-1

@@ -13,6 +13,7 @@ type say func(at time.Duration, verb, text string)
 var colours = map[string]string{
 	"drained": "\x1b[32m",
 	"back":    "\x1b[32m",
+	"hook":    "\x1b[32m",
 	"waits":   "\x1b[33m",
 }
 
