@@ -76,11 +76,11 @@ var badPlans = map[string]struct {
 	},
 	"a priority above int32": {
 		`- podPriority: 2147483648`,
-		refusal{"spec.drainPlan[0].podPriority": "should be less than or equal to 2147483647", "<nil>": "format int32 in spec.drainPlan[0].podPriority"},
+		refusal{"spec.drainPlan[0].podPriority": "should be less than or equal to 2147483647"},
 	},
 	"a priority below int32": {
 		`- podPriority: -2147483649`,
-		refusal{"spec.drainPlan[0].podPriority": "should be greater than or equal to -2147483648", "<nil>": "format int32 in spec.drainPlan[0].podPriority"},
+		refusal{"spec.drainPlan[0].podPriority": "should be greater than or equal to -2147483648"},
 	},
 	"a priority in words": {
 		`- podPriority: high`,
