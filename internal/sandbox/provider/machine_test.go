@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -152,4 +153,29 @@ func TestBootstrapDataIsASecretThatGoesWithItsConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitGone(t, w.Client, secret)
+}
+
+// A provider that was ended after an act and before its report goes on where it was.
+func TestWhatWasMadeBeforeAnInterruptionIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w := begin(t)
+	hosts := &v1alpha1.Cluster{ObjectMeta: w.meta("hosts")}
+	w.create(t, hosts)
+	instance, config := &api.SandboxMachine{ObjectMeta: w.meta("m")}, &api.SandboxConfig{ObjectMeta: w.meta("m")}
+	w.create(t, instance)
+	w.create(t, config)
+	node := sandbox.NewNode(instance.Name, nil)
+	node.Spec.ProviderID = "sandbox://" + w.namespace + "/" + instance.Name
+	w.create(t, node)
+	uid := node.UID
+	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: config.Name + "-bootstrap"}})
+
+	machine := w.machine(t, hosts.Name)
+	w.own(t, machine, instance)
+	w.own(t, machine, config)
+
+	await(t, w.Client, instance, "provisioned", provisioned(instance))
+	await(t, w.Client, config, "ready", func() bool { return config.Status.DataSecretName == config.Name+"-bootstrap" })
+	await(t, w.Client, node, "the same", func() bool { return node.UID == uid })
+	w.remove(t, node)
 }
