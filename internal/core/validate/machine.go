@@ -42,10 +42,10 @@ var hookPoints = []hookPoint{
 	},
 }
 
-// UpdateMachine refuses hooks, typed or by annotation, that are new or changed on
+// changedHooks refuses hooks, typed or by annotation, that are new or changed on
 // a Machine that is being deleted: the step that they would hold may be over.
 // Hooks may be removed at any time (machine-deletion-hooks).
-func UpdateMachine(m, old *v1alpha1.Machine) field.ErrorList {
+func changedHooks(m, old *v1alpha1.Machine) field.ErrorList {
 	if m.DeletionTimestamp == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func MachineParts(m *v1alpha1.Machine) []MachinePart {
 // in the Machine's namespace can be.
 func (c MachineChange) Invalid() field.ErrorList {
 	if c.Old != nil {
-		return UpdateMachine(c.New, c.Old)
+		return changedHooks(c.New, c.Old)
 	}
 	var refused field.ErrorList
 	for _, part := range c.Parts {

@@ -86,7 +86,7 @@ func TestHooksOfAMachineThatIsBeingDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, refused := range validate.UpdateMachine(hooked(tt.change), hooked(unchanged)) {
+			for _, refused := range (validate.MachineChange{Old: hooked(unchanged), New: hooked(tt.change)}).Invalid() {
 				got = append(got, refused.Error())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -101,7 +101,7 @@ func TestHooksBeforeTheDeletionMayChange(t *testing.T) {
 		m.DeletionTimestamp = nil
 		m.Spec.LifecycleHooks.PreDrain[0].Owner = "somebody"
 	})
-	if refused := validate.UpdateMachine(living, hooked(unchanged)); len(refused) > 0 {
+	if refused := (validate.MachineChange{Old: hooked(unchanged), New: living}).Invalid(); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
 	}
 }
