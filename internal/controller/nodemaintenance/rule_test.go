@@ -35,6 +35,23 @@ func (w *world) causes() string {
 	return strings.Join(words, " ")
 }
 
+// aDatabase is a pod of another application than the shop.
+func aDatabase() *corev1.Pod {
+	pod := aPod("db-1", "one")
+	pod.Labels["app"] = "db"
+	return pod
+}
+
+// refuseLists makes one kind unreadable.
+func refuseLists(kind string) func(request string) error {
+	return func(request string) error {
+		if request == "list "+kind {
+			return errRefused
+		}
+		return nil
+	}
+}
+
 // reconcile runs one pass of a new manager, which remembers nothing.
 func (w *world) reconcile() {
 	w.t.Helper()
@@ -45,9 +62,7 @@ func (w *world) reconcile() {
 
 func TestRulesOfOurNamespaceCount(t *testing.T) {
 	t.Parallel()
-	other := aPod("db-1", "one")
-	other.Labels["app"] = "db"
-	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), other,
+	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), aDatabase(),
 		aRule(ownNamespace, "skip", "shop"), aRule("fleet", "skip", "db"))
 	w.reconcile()
 	if diff := cmp.Diff([]string{"db-1"}, w.evacuated()); diff != "" {
@@ -81,17 +96,10 @@ func TestUnreadRulesAndNamespaces(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			other := aPod("db-1", "one")
-			other.Labels["app"] = "db"
 			skipped := aPod("agent-1", "one")
 			skipped.Labels[v1alpha1.DrainLabel] = "skip"
-			w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), other, skipped, bySales, namespace)
-			w.api.Refuse = func(request string) error {
-				if request == "list "+test.unreadable {
-					return errRefused
-				}
-				return nil
-			}
+			w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), aDatabase(), skipped, bySales, namespace)
+			w.api.Refuse = refuseLists(test.unreadable)
 
 			w.reconcile()
 			if diff := cmp.Diff(test.want, w.evacuated()); diff != "" {

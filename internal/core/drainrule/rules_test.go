@@ -34,7 +34,8 @@ func TestRulesOfANode(t *testing.T) {
 		"a bad selector of Machines":          {rules{aRule("storage", nodes(everything), machines(bad, nil))}, aPod(), skippedBy(byRule)},
 		"a bad selector of nodes, other pods": {rules{aRule("storage", nodes(bad), pods(is("app", "db"), nil))}, aPod(), drainedBy("", 0)},
 		"a bad selector of nodes": {
-			rules{aRule("storage", nodes(bad))}, aPod(),
+			rules{aRule("storage", nodes(bad))},
+			aPod(),
 			unclear(mayBe + `spec.nodes[0].selector cannot be understood: "Near" is not a valid label selector operator. Correct or delete the rule.`),
 		},
 	} {

@@ -38,6 +38,13 @@ func (s *simulation) rule() {
 	}
 }
 
+// changeRules may make other rules, where there are any.
+func (s *simulation) changeRules() {
+	if len(s.rules) > 0 && s.chance(5) {
+		s.rule()
+	}
+}
+
 // repairRules deletes the rules that nobody understands.
 func (s *simulation) repairRules() {
 	s.rules = slices.DeleteFunc(s.rules, func(r *v1alpha1.MachineDrainRule) bool {
@@ -52,21 +59,10 @@ func (w *world) treatment(node string, pod *corev1.Pod) drainrule.Treatment {
 
 // checkTurns: no pod leaves while one of a lower order is there that leaves too.
 func (s *simulation) checkTurns(d maintenance.NodeDecision, decision maintenance.Decision) {
-	if len(d.Evacuate) == 0 {
-		return
-	}
-	var targets []v1alpha1.DrainPlanEntry
-	for _, m := range decision.Maintenances {
-		for _, status := range m.Status.NodeStatuses {
-			if drains(m.Maintenance) && status.NodeRef.Name == d.Node.Name {
-				targets = append(targets, status.DrainTargets...)
-			}
-		}
-	}
-	set := drainplan.NewSet(drainplan.Parse(targets)...)
+	target := targetOf(d.Node.Name, decision)
 	for _, earlier := range s.pods[d.Node.Name] {
 		treatment := s.treatment(d.Node.Name, earlier)
-		if podclass.Terminal(earlier) || treatment.Cause != "" || !set.Covers(earlier) || !s.awaited(d.Node.Name, earlier) {
+		if podclass.Terminal(earlier) || treatment.Cause != "" || !target.Covers(earlier) || !s.awaited(d.Node.Name, earlier) {
 			continue
 		}
 		for _, pod := range d.Evacuate {
@@ -75,6 +71,19 @@ func (s *simulation) checkTurns(d maintenance.NodeDecision, decision maintenance
 			}
 		}
 	}
+}
+
+// targetOf is what the statuses of a decision say of a node.
+func targetOf(node string, decision maintenance.Decision) drainplan.Set {
+	var lines []v1alpha1.DrainPlanEntry
+	for _, m := range decision.Maintenances {
+		for _, status := range m.Status.NodeStatuses {
+			if drains(m.Maintenance) && status.NodeRef.Name == node {
+				lines = append(lines, status.DrainTargets...)
+			}
+		}
+	}
+	return drainplan.NewSet(drainplan.Parse(lines)...)
 }
 
 // awaited returns true if a maintenance in Drain waits for the pod.

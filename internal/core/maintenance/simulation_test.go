@@ -44,6 +44,7 @@ func TestSimulation(t *testing.T) {
 			s := newSimulation(t, seed)
 			for range unrest {
 				s.happen()
+				s.changeRules()
 				s.step(true)
 			}
 			s.drainAll()
@@ -149,9 +150,6 @@ func (s *simulation) happen() {
 		}
 	default:
 		s.finish(50)
-	}
-	if len(s.rules) > 0 && s.chance(5) {
-		s.rule()
 	}
 	if len(s.maintenances) > 0 && s.chance(3) {
 		s.delete(pick(s, s.maintenances))

@@ -15,6 +15,13 @@ func wants(key string, operator metav1.LabelSelectorOperator, values ...string) 
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
 }
 
+func faults(spec v1alpha1.MachineDrainRuleSpec) (words []string) {
+	for _, fault := range validate.MachineDrainRule(&v1alpha1.MachineDrainRule{Spec: spec}) {
+		words = append(words, fault.Error())
+	}
+	return words
+}
+
 func TestSelectorsOfAMachineDrainRule(t *testing.T) {
 	const notAnOperator = `: Invalid value: "Near": not a valid selector operator`
 	near := wants("app", "Near", "web")
@@ -68,11 +75,7 @@ func TestSelectorsOfAMachineDrainRule(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, fault := range validate.MachineDrainRule(&v1alpha1.MachineDrainRule{Spec: tt.spec}) {
-				got = append(got, fault.Error())
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, faults(tt.spec)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 		})
@@ -91,11 +94,9 @@ func FuzzMachineDrainRule(f *testing.F) {
 			selector.MatchExpressions[0].Values = nil
 		}
 		selector.MatchLabels = map[string]string{label: labelValue}
-		faults := validate.MachineDrainRule(&v1alpha1.MachineDrainRule{Spec: v1alpha1.MachineDrainRuleSpec{
-			Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: selector}},
-		}})
-		if _, err := metav1.LabelSelectorAsSelector(selector); (err == nil) != (len(faults) == 0) {
-			t.Errorf("%s: the faults are %v, and compiling it says %v", metav1.FormatLabelSelector(selector), faults, err)
+		found := faults(v1alpha1.MachineDrainRuleSpec{Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: selector}}})
+		if _, err := metav1.LabelSelectorAsSelector(selector); (err == nil) != (len(found) == 0) {
+			t.Errorf("%s: the faults are %v, and compiling it says %v", metav1.FormatLabelSelector(selector), found, err)
 		}
 	})
 }
