@@ -9,8 +9,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
-// namedHooks is how many hooks a message names.
-const namedHooks = 5
+const (
+	// namedHooks is how many hooks a message names.
+	namedHooks = 5
+	// maxOwner is how many bytes are shown of an owner. A typed one has no more,
+	// but an annotation may hold a whole book.
+	maxOwner = 512
+)
 
 // preCreateHooks are in front of the creation; there are no annotations for it.
 func preCreateHooks(m *v1alpha1.Machine) []string {
@@ -30,7 +35,7 @@ func preTerminateHooks(m *v1alpha1.Machine) []string {
 func typedHooks(hooks []v1alpha1.LifecycleHook) []string {
 	var names []string
 	for _, hook := range hooks {
-		names = append(names, fmt.Sprintf("%s (owner %s)", hook.Name, hook.Owner))
+		names = append(names, fmt.Sprintf("%s (owner %s)", hook.Name, oneLine(hook.Owner)))
 	}
 	return names
 }
@@ -40,7 +45,7 @@ func annotatedHooks(m *v1alpha1.Machine, prefix string) []string {
 	var names []string
 	for key, owner := range m.Annotations {
 		if strings.HasPrefix(key, prefix) {
-			names = append(names, fmt.Sprintf("annotation %s (owner %s)", key, cmp.Or(owner, "not given")))
+			names = append(names, fmt.Sprintf("annotation %s (owner %s)", key, cmp.Or(oneLine(owner), "not given")))
 		}
 	}
 	return names
@@ -49,6 +54,15 @@ func annotatedHooks(m *v1alpha1.Machine, prefix string) []string {
 // heldBy says which hooks hold the Machine, sorted.
 func heldBy(point string, hooks []string) string {
 	return fmt.Sprintf("Held by %s hooks: %s", point, nodedrain.List(hooks, namedHooks))
+}
+
+// oneLine makes a foreign text fit into a list.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxOwner {
+		return strings.ToValidUTF8(text[:maxOwner], "") + "…"
+	}
+	return text
 }
 
 // recordHookSeen remembers the pre-terminate hook of a KubeadmControlPlane.
