@@ -61,19 +61,27 @@ func TestLongestNameIsAccepted(t *testing.T) {
 	}
 }
 
-func TestReadmeExampleIsAccepted(t *testing.T) {
+func TestReadmeExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	c := server(t)
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile("(?s)<!-- example: .*?-->\n```yaml\n(.*?)```").FindSubmatch(readme)
-	if example == nil {
-		t.Fatal("README.md has no example of a NodeMaintenance")
+	var kinds []string
+	blocks := regexp.MustCompile("(?s)<!-- example: accepted by the API server in test/api -->\n```yaml\n(.*?)```")
+	for _, block := range blocks.FindAllSubmatch(readme, -1) {
+		example := object(t, string(block[1]))
+		kinds = append(kinds, example.GetKind())
+		if example.GetKind() != "NodeMaintenance" {
+			example.SetNamespace(metav1.NamespaceDefault)
+		}
+		if err := c.Create(t.Context(), example, client.DryRunAll); err != nil {
+			t.Errorf("the %s of README.md is refused: %v", example.GetKind(), err)
+		}
 	}
-	if err := try(t, c, string(example[1])); err != nil {
-		t.Errorf("the example of README.md is refused: %v", err)
+	if diff := cmp.Diff([]string{"NodeMaintenance", "Machine", "MachineDrainRule"}, kinds); diff != "" {
+		t.Errorf("examples of README.md (-want +got):\n%s", diff)
 	}
 }
 
