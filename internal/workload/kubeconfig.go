@@ -97,7 +97,7 @@ func parse(content []byte) (*rest.Config, error) {
 // safeCluster refuses a cluster that has no address or names files.
 func safeCluster(name string, cluster *clientcmdapi.Cluster) error {
 	switch server, err := url.Parse(cluster.Server); {
-	case err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http":
+	case err != nil || server.Host == "" || server.Scheme != "https":
 		return fmt.Errorf("kubeconfig: server of cluster %q is no address that begins with https://", name)
 	case server.User != nil:
 		return fmt.Errorf("kubeconfig: server of cluster %q must not hold credentials", name)

@@ -67,13 +67,15 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "" },
 			want:   `kubeconfig: server of cluster "east" is no address that begins with https://`,
 		},
-		"a server that is a file": {
-			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "unix:///var/run/docker.sock" },
+		"a server to which credentials would go in the clear": {
+			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "http://east.example" },
 			want:   `kubeconfig: server of cluster "east" is no address that begins with https://`,
 		},
 		"a server with credentials": {
-			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "https://admin:" + secretToken + "@east.example" },
-			want:   `kubeconfig: server of cluster "east" must not hold credentials`,
+			change: func(c *clientcmdapi.Config) {
+				c.Clusters["east"].Server = "https://admin:" + secretToken + "@east.example"
+			},
+			want: `kubeconfig: server of cluster "east" must not hold credentials`,
 		},
 		"a certificate authority in a file": {
 			change: func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthority = "/ca.crt" },

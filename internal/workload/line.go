@@ -54,9 +54,13 @@ func newLine(ctx context.Context, config *rest.Config, answer time.Duration) (*l
 	}
 	return &line{
 		config: config, server: server, transport: transport, dialer: dialer, answer: answer, secrets: secrets,
-		client: &http.Client{Transport: wrapped}, bounded: &http.Client{Transport: wrapped, Timeout: requestTimeout},
+		client:  &http.Client{Transport: wrapped, CheckRedirect: stay},
+		bounded: &http.Client{Transport: wrapped, CheckRedirect: stay, Timeout: requestTimeout},
 	}, nil
 }
+
+// stay follows no cluster to another address.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func dial(line context.Context, within time.Duration) connrotation.DialFunc {
 	dialer := &net.Dialer{Timeout: within}

@@ -85,10 +85,10 @@ func (l *link) attempt(ctx context.Context) (connected bool) {
 	return connected
 }
 
-// progress says what the first connection waits for.
-func (l *link) progress(message string) {
-	if state := l.seen(); state.Reason == v1alpha1.ReasonConnecting {
-		state.Message = message
+// progress says which kinds the first connection still reads.
+func (l *link) progress(kinds string) {
+	if state := l.seen(); state.Reason == v1alpha1.ReasonConnecting && kinds != "" {
+		state.Message = "reading " + kinds
 		l.become(state, nil)
 	}
 }

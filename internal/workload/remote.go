@@ -45,11 +45,8 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 	if err := line.probe(ctx); err != nil {
 		return nil, err
 	}
-	mapper, err := apiutil.NewDynamicRESTMapper(line.config, line.bounded)
-	if err != nil {
-		return nil, err
-	}
-	clients := client.Options{HTTPClient: line.bounded, Scheme: d.manager.GetScheme(), Mapper: mapper}
+	// The kinds are built into every cluster: ours knows what there is to know of them.
+	clients := client.Options{HTTPClient: line.bounded, Scheme: d.manager.GetScheme(), Mapper: d.manager.GetRESTMapper()}
 	live, err := client.New(line.config, clients)
 	if err != nil {
 		return nil, err
@@ -128,5 +125,8 @@ func (d *dialer) listOne(ctx context.Context, live client.Reader, object client.
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk)
-	return live.List(ctx, list, client.Limit(1))
+	if err := live.List(ctx, list, client.Limit(1)); err != nil {
+		return fmt.Errorf("list %s: %w", gvk.Kind, err)
+	}
+	return nil
 }

@@ -46,7 +46,7 @@ func (s *session) run(ctx context.Context, l *link) error {
 			close(synced)
 		}
 	})
-	l.progress("reading " + s.missing())
+	l.progress(s.missing())
 	return s.watchOver(ctx, l, events{ended: ended, synced: synced})
 }
 
@@ -83,6 +83,7 @@ func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 			err = s.recheck(ctx, err)
 		case <-probes.C():
 			err = s.probe(ctx)
+			l.progress(s.missing())
 		}
 		if err != nil {
 			return s.describe(err)
