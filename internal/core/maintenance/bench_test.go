@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -47,6 +48,29 @@ func BenchmarkDecide(b *testing.B) {
 	w := fleet(b)
 	for range 3 {
 		w.pass()
+	}
+	snapshot := w.snapshot()
+	b.ReportAllocs()
+	for b.Loop() {
+		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 3 {
+			b.Fatal("a maintenance is missing")
+		}
+	}
+}
+
+// BenchmarkDecideWithRules is the same with ten rules, half of them for each node
+// and none for the namespace.
+func BenchmarkDecideWithRules(b *testing.B) {
+	w := fleet(b)
+	for range 3 {
+		w.pass()
+	}
+	for n := range 10 {
+		rule := orderOf("web", int32(n))
+		rule.Name = fmt.Sprint(n)
+		rule.Spec.Nodes[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"half": fmt.Sprint(n % 2)}}
+		rule.Spec.Pods[0].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": fmt.Sprint(n)}}
+		w.rules = append(w.rules, rule)
 	}
 	snapshot := w.snapshot()
 	b.ReportAllocs()
