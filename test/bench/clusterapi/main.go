@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -21,15 +22,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/core/reconcilers/machine/drain"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // The settings that Cluster API v1.14.2 ships with: its flags
@@ -43,19 +41,21 @@ const (
 
 func main() {
 	ctrl.SetLogger(logr.Discard())
-	if err := run(ctrl.SetupSignalHandler()); err != nil {
+	orders := flag.Int("orders", 0, "how many Deployments leave one after the other, app-1 first; 0 for no order")
+	flag.Parse()
+	if err := run(ctrl.SetupSignalHandler(), *orders); err != nil {
 		fmt.Fprintln(os.Stderr, "clusterapi:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func run(ctx context.Context, orders int) error {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = qps, burst
-	helper, err := newHelper(ctx, config)
+	helper, err := newHelper(ctx, config, orders)
 	if err != nil {
 		return err
 	}
@@ -71,10 +71,11 @@ func run(ctx context.Context) error {
 
 // newHelper wires the drain helper as the machine controller does: pods and
 // DaemonSets are read live, nodes and namespaces from a cache. There is no
-// management cluster here, so the rules come from an empty one.
-func newHelper(ctx context.Context, config *rest.Config) (*drain.Helper, error) {
-	if err := clusterv1.AddToScheme(scheme.Scheme); err != nil {
-		return nil, fmt.Errorf("register Cluster API types: %w", err)
+// management cluster here, so the rules come from one in memory.
+func newHelper(ctx context.Context, config *rest.Config, orders int) (*drain.Helper, error) {
+	management, err := newManagement(orders)
+	if err != nil {
+		return nil, err
 	}
 	reader, err := warmCache(ctx, config)
 	if err != nil {
@@ -88,7 +89,6 @@ func newHelper(ctx context.Context, config *rest.Config) (*drain.Helper, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	management := fake.NewClientBuilder().WithScheme(scheme.Scheme).Build()
 	return &drain.Helper{Client: management, RemoteClient: remote, GracePeriodSeconds: -1}, nil
 }
 
@@ -142,7 +142,7 @@ func pass(ctx context.Context, helper *drain.Helper, name string) (finished bool
 	if err := helper.CordonNode(ctx, node); err != nil {
 		return false, fmt.Errorf("cordon node: %w", err)
 	}
-	pods, err := helper.GetPodsForEviction(ctx, &clusterv1.Cluster{}, &clusterv1.Machine{}, name)
+	pods, err := helper.GetPodsForEviction(ctx, cluster, machine, name)
 	if err != nil {
 		return false, fmt.Errorf("list pods: %w", err)
 	}

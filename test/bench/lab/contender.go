@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"ebbtide.dev/ebbtide/test/bench/report"
@@ -29,7 +30,7 @@ type Contender interface {
 	Stop(ctx context.Context) error
 }
 
-// Names are all contenders.
+// Names are all contenders that can be asked for.
 func Names() []string { return append(Defaults(), KubectlShipped) }
 
 // Defaults are the contenders that take part unless others are asked for.
@@ -44,15 +45,23 @@ func Rotate(names []string, n int) []string {
 	return slices.Concat(names[n:], names[:n])
 }
 
-// Start starts one of the contenders that the lab was opened for and returns when it is warm.
-func (l *Lab) Start(ctx context.Context, name string) (Contender, error) {
+// Start starts one of the contenders that the lab was opened for and returns when
+// it is warm and knows what there is to know of the load.
+func (l *Lab) Start(ctx context.Context, name string, load *Load) (Contender, error) {
 	switch name {
 	case report.Ebbtide:
-		return l.startManager(ctx)
+		if load.work.Machines {
+			return l.startMachines(ctx, load)
+		}
+		return l.startManager(ctx, load)
+	case report.Maintenance:
+		return l.startManager(ctx, load)
 	case Kubectl:
 		return l.startPeer(ctx, Kubectl, "-qps=50", "-burst=300")
 	case KubectlShipped:
 		return l.startPeer(ctx, Kubectl)
+	case ClusterAPI:
+		return l.startPeer(ctx, ClusterAPI, fmt.Sprintf("-orders=%d", len(load.turns())))
 	default:
 		return l.startPeer(ctx, name)
 	}

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 type Departure struct {
 	watch watch.Interface
 	left  map[types.UID]bool
+	waves *waves
 }
 
 // WatchDeparture begins to watch the pods that are on the load's nodes now,
@@ -26,10 +28,11 @@ func (l *Lab) WatchDeparture(ctx context.Context, load *Load) (*Departure, error
 	if err := l.Client.List(ctx, pods, inNamespace); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	d := &Departure{left: map[types.UID]bool{}}
+	d := &Departure{left: map[types.UID]bool{}, waves: newWaves(load)}
 	for _, pod := range pods.Items {
 		if load.leaves(&pod) {
 			d.left[pod.UID] = true
+			d.waves.add(&pod)
 		}
 	}
 	fromThen := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: pods.ResourceVersion}}
@@ -53,13 +56,27 @@ func (d *Departure) Until(ctx context.Context, n int) error {
 			if !open {
 				return fmt.Errorf("the watch of the pods ended with %d left", len(d.left))
 			}
-			if pod, isPod := event.Object.(*corev1.Pod); isPod && event.Type == watch.Deleted {
-				delete(d.left, pod.UID)
+			if pod, isPod := event.Object.(*corev1.Pod); isPod && d.left[pod.UID] {
+				d.see(pod, event.Type == watch.Deleted)
 			}
 		}
 	}
 	return nil
 }
+
+func (d *Departure) see(pod *corev1.Pod, gone bool) {
+	d.waves.see(pod, time.Now(), gone)
+	if gone {
+		delete(d.left, pod.UID)
+	}
+}
+
+// Gaps are the times between the waves in which the pods have left: from the last
+// pod of one that was gone to the first of the next that was told to go. There are
+// none unless the Deployments are to leave in turn.
+//
+// Errors: a pod was told to go before its turn.
+func (d *Departure) Gaps() ([]time.Duration, error) { return d.waves.gaps() }
 
 // Stop ends the watch.
 func (d *Departure) Stop() { d.watch.Stop() }

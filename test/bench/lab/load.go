@@ -23,6 +23,7 @@ type Load struct {
 	// Nodes are those to drain.
 	Nodes []string
 
+	work   Work
 	refuge string
 	apps   []app
 }
@@ -32,14 +33,14 @@ func (l *Lab) Prepare(ctx context.Context, work Work) (*Load, error) {
 	l.loads++
 	name := fmt.Sprintf("bench-%d", l.loads)
 	load := newLoad(name, work)
-	if err := l.prepare(ctx, load, work); err != nil {
+	if err := l.prepare(ctx, load); err != nil {
 		return nil, fmt.Errorf("prepare %s: %w", name, err)
 	}
 	return load, nil
 }
 
 func newLoad(name string, work Work) *Load {
-	load := &Load{Namespace: name, refuge: name + "-refuge", apps: work.apps()}
+	load := &Load{Namespace: name, work: work, refuge: name + "-refuge", apps: work.apps()}
 	for i := range work.nodes() {
 		load.Nodes = append(load.Nodes, fmt.Sprintf("%s-node-%d", name, i+1))
 	}
@@ -53,7 +54,7 @@ func (load *Load) leaves(pod *corev1.Pod) bool {
 
 // prepare fills the nodes before there is another one, so that nothing but the
 // order of creation decides where the pods run.
-func (l *Lab) prepare(ctx context.Context, load *Load, work Work) error {
+func (l *Lab) prepare(ctx context.Context, load *Load) error {
 	if err := l.cluster.CreateNodes(ctx, load.Nodes, load.labels()); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (l *Lab) prepare(ctx context.Context, load *Load, work Work) error {
 	if err := l.waitReady(ctx, load); err != nil {
 		return err
 	}
-	if err := l.addRefuge(ctx, load, work.NoRefuge); err != nil {
+	if err := l.addRefuge(ctx, load); err != nil {
 		return err
 	}
 	return l.addBudgets(ctx, load)
@@ -80,14 +81,14 @@ func (l *Lab) prepare(ctx context.Context, load *Load, work Work) error {
 
 // addRefuge creates the node to which evicted pods go, unless it is closed, with
 // the other pods on it.
-func (l *Lab) addRefuge(ctx context.Context, load *Load, closed bool) error {
+func (l *Lab) addRefuge(ctx context.Context, load *Load) error {
 	if err := l.setUnschedulable(ctx, true, load.Nodes...); err != nil {
 		return err
 	}
 	if err := l.cluster.CreateNodes(ctx, []string{load.refuge}, load.labels()); err != nil {
 		return err
 	}
-	if err := l.setUnschedulable(ctx, closed, load.refuge); err != nil {
+	if err := l.setUnschedulable(ctx, load.work.NoRefuge, load.refuge); err != nil {
 		return err
 	}
 	for i := range load.apps {
@@ -182,6 +183,16 @@ func (l *Lab) waitReady(ctx context.Context, load *Load) error {
 			return err == nil && deployment.Status.AvailableReplicas == app.replicas, err
 		}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// create creates objects one after the other.
+func create[T client.Object](ctx context.Context, c client.Client, objects ...T) error {
+	for _, object := range objects {
+		if err := c.Create(ctx, object); err != nil {
+			return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
 		}
 	}
 	return nil

@@ -20,16 +20,27 @@ type manager struct {
 	lab     *Lab
 	process *sandbox.Manager
 	drain   *v1alpha1.NodeMaintenance
+	// rules are those of the load; they lie beside the manager.
+	rules []*v1alpha1.MachineDrainRule
 }
 
-// startManager starts the manager and returns when it answers to a maintenance
-// of no node: then its caches are filled.
-func (l *Lab) startManager(ctx context.Context) (Contender, error) {
+// runManager starts the manager.
+func (l *Lab) runManager(ctx context.Context) (*manager, error) {
 	process, err := l.cluster.StartManager(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := &manager{lab: l, process: process}
+	return &manager{lab: l, process: process}, nil
+}
+
+// startManager starts the manager and returns when it answers to a maintenance
+// of no node: then its caches are filled.
+func (l *Lab) startManager(ctx context.Context, load *Load) (Contender, error) {
+	m, err := l.runManager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.rules = load.rules(sandbox.ManagerNamespace, load.labels())
 	if err := m.warm(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop(ctx))
 	}
@@ -37,6 +48,9 @@ func (l *Lab) startManager(ctx context.Context) (Contender, error) {
 }
 
 func (m *manager) warm(ctx context.Context) error {
+	if err := create(ctx, m.lab.Client, m.rules...); err != nil {
+		return err
+	}
 	nobody := maintenance("bench-warm", []string{"no-such-node"}, v1alpha1.StageIdle)
 	if err := m.lab.Client.Create(ctx, nobody); err != nil {
 		return fmt.Errorf("create maintenance: %w", err)
@@ -88,6 +102,9 @@ func (m *manager) Stop(ctx context.Context) error {
 	var err error
 	if m.drain != nil {
 		err = m.remove(ctx, m.drain)
+	}
+	for _, rule := range m.rules {
+		err = errors.Join(err, client.IgnoreNotFound(m.lab.Client.Delete(ctx, rule)))
 	}
 	if err != nil {
 		err = fmt.Errorf("%w; the manager's log ends:\n%s", err, m.process.Tail(20))

@@ -41,6 +41,11 @@ type Work struct {
 	Surge int
 	// Stuck puts one more pod on each node, which its budget never lets go.
 	Stuck bool
+	// InTurn has the Deployments leave one after the other, for whoever knows orders.
+	InTurn bool
+	// Machines has Ebbtide told by deleting the Machines of the nodes, instead of by
+	// a NodeMaintenance.
+	Machines bool
 	// NoRefuge leaves the evicted pods without a node to go to, so that a budget
 	// once used up stays so until Relieve.
 	NoRefuge bool
@@ -123,4 +128,33 @@ func podSpec() corev1.PodSpec {
 		Containers:                    []corev1.Container{{Name: "app", Image: "app"}},
 		TerminationGracePeriodSeconds: new(int64(1)),
 	}
+}
+
+// turns are the Deployments in the order in which they are to leave; none if
+// there is no order.
+func (load *Load) turns() []app {
+	if !load.work.InTurn {
+		return nil
+	}
+	return load.apps
+}
+
+// rules give the pods of each Deployment the order of its turn, on nodes of these
+// labels in a NodeMaintenance, or on those of Machines if there are no labels.
+func (load *Load) rules(namespace string, nodes map[string]string) []*v1alpha1.MachineDrainRule {
+	var rules []*v1alpha1.MachineDrainRule
+	for turn, app := range load.turns() {
+		rule := &v1alpha1.MachineDrainRule{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app.name},
+			Spec: v1alpha1.MachineDrainRuleSpec{
+				Drain: v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorDrain, Order: new(int32(turn + 1))},
+				Pods:  []v1alpha1.MachineDrainRulePodSelector{{Selector: &metav1.LabelSelector{MatchLabels: load.meta("", app).Labels}}},
+			},
+		}
+		if nodes != nil {
+			rule.Spec.Nodes = []v1alpha1.MachineDrainRuleNodeSelector{{Selector: &metav1.LabelSelector{MatchLabels: nodes}}}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
 }

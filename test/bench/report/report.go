@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// The contenders by name. Ebbtide is the one that goals are about.
+// The contenders by name. Ebbtide is the one that goals are about, also when it is
+// told by a NodeMaintenance beside being told by Machines.
 const (
-	Oracle  = "oracle"
-	Ebbtide = "ebbtide"
+	Oracle      = "oracle"
+	Ebbtide     = "ebbtide"
+	Maintenance = "ebbtide-maintenance"
 )
 
 // Goal is what a scenario asks of Ebbtide.
@@ -46,7 +48,8 @@ type Sheet struct {
 	Scenario string
 	// Unit of the values: "s", "ms", "writes/pod".
 	Unit string
-	// Quantile of the values that counts: 0.5 for the median, 0.99 for the p99.
+	// Quantile of the values that counts: 0.5 for the median, 0.99 for the p99, 1
+	// for the highest.
 	Quantile float64
 	Goal     Goal
 	Runs     []Run
@@ -78,7 +81,7 @@ func Judge(sheet Sheet) []Line {
 		if line.Value != nil && oracle != nil && *oracle > 0 {
 			line.Ratio = new(*line.Value / *oracle)
 		}
-		if run.Contender == Ebbtide {
+		if run.Contender == Ebbtide || run.Contender == Maintenance {
 			line.Goal = sheet.Goal.words(sheet.Unit)
 			line.Pass = new(sheet.passes(line))
 		}

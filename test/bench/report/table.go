@@ -33,10 +33,15 @@ func (l Line) value() string {
 	if l.Value == nil {
 		return "-"
 	}
-	if l.Quantile == 0.5 {
-		return fmt.Sprintf("%.2f %s", *l.Value, l.Unit)
+	value := fmt.Sprintf("%.2f %s", *l.Value, l.Unit)
+	switch l.Quantile {
+	case 0.5:
+		return value
+	case 1:
+		return value + " (max)"
+	default:
+		return fmt.Sprintf("%s (p%g)", value, 100*l.Quantile)
 	}
-	return fmt.Sprintf("%.2f %s (p%g)", *l.Value, l.Unit, 100*l.Quantile)
 }
 
 func (l Line) noise() string {

@@ -17,6 +17,8 @@ type finish struct {
 	gone time.Duration
 	// declared is from the order until the contender said that it was done.
 	declared time.Duration
+	// gaps are those between the waves in which the pods left, if they did in turn.
+	gaps []time.Duration
 	// writes are the contender's, until it has tidied up.
 	writes map[string]int
 }
@@ -75,5 +77,6 @@ func timed(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.L
 	if err := errors.Join(err, said.err); err != nil {
 		return finish{}, fmt.Errorf("drain: %w", err)
 	}
-	return finish{gone: gone, declared: said.after}, nil
+	gaps, err := departure.Gaps()
+	return finish{gone: gone, declared: said.after, gaps: gaps}, err
 }

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -33,11 +32,8 @@ const (
 // budget, to that of the eviction that was granted. Only those who watch budgets
 // take part; the others retry by the clock.
 func React(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
-	watchers := options
+	watchers := options.of(report.Oracle, report.Ebbtide)
 	watchers.Repeat = 1
-	watchers.Contenders = slices.DeleteFunc(slices.Clone(options.Contenders), func(name string) bool {
-		return name != report.Oracle && name != report.Ebbtide
-	})
 	runs := watchers.collect(func(contender string, run *report.Run) error {
 		reactions, err := react(ctx, l, contender)
 		for _, reaction := range reactions {

@@ -43,6 +43,8 @@ func All() []Scenario {
 		{"budget", Budget},
 		{"fleet", Fleet},
 		{"starve", Starve},
+		{"machines", Machines},
+		{"waves", Waves},
 		{"react", React},
 		{"writes", Writes},
 		{"surge", Surge},
@@ -73,13 +75,18 @@ func Names() []string {
 	return names
 }
 
+// of are the options to measure nobody but these contenders.
+func (o Options) of(names ...string) Options {
+	o.Contenders = slices.DeleteFunc(slices.Clone(o.Contenders), func(name string) bool {
+		return !slices.Contains(names, name)
+	})
+	return o
+}
+
 // ebbtideOnce are the options to measure nobody but Ebbtide, once.
 func (o Options) ebbtideOnce() Options {
 	o.Repeat = 1
-	o.Contenders = slices.DeleteFunc(slices.Clone(o.Contenders), func(name string) bool {
-		return name != report.Ebbtide
-	})
-	return o
+	return o.of(report.Ebbtide)
 }
 
 // collect measures every contender Repeat times, in rotated order, and gathers

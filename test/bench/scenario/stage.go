@@ -25,7 +25,7 @@ func stage(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Clear(ctx, load)) }()
-	contender, err := l.Start(ctx, who.contender)
+	contender, err := l.Start(ctx, who.contender, load)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,23 @@
+package scenario
+
+import (
+	"context"
+
+	"ebbtide.dev/ebbtide/test/bench/lab"
+	"ebbtide.dev/ebbtide/test/bench/report"
+)
+
+// Machines deletes 20 Machines of a Cluster at once, with 600 pods that nothing
+// holds back. The peers drain the nodes, and Cluster API all at once, which its
+// machine controller does with ten at most; for Ebbtide, which also cleans up
+// after the drain, "declared" is when the Machines are gone.
+func Machines(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
+	work := lab.Work{Nodes: 20, Apps: 10, Pods: 60, Machines: true}
+	return report.Sheet{
+		Scenario: "machines",
+		Unit:     "s",
+		Quantile: 0.5,
+		Goal:     report.Goal{AtMost: 1.5, TimesOracle: true, Beats: lab.ClusterAPI, Margin: 5},
+		Runs:     race(ctx, l, options.of(report.Oracle, lab.ClusterAPI, report.Ebbtide), work),
+	}
+}
