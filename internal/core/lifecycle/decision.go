@@ -81,8 +81,8 @@ type Decision struct {
 	// Drain is what happens to the pods; nil unless they are being drained. The
 	// pods to be evicted are Drain.Evict, and none if it is nil.
 	Drain *nodedrain.Decision
-	// DrainStarts and DrainEnds are true when the drain is first tried, and when
-	// it is found complete, for logs.
+	// DrainStarts is true when pods begin to leave, again after they could not be
+	// read; DrainEnds when no more have to. For logs.
 	DrainStarts, DrainEnds bool
 	// DeleteInfrastructure and DeleteBootstrap delete the object, with its UID and
 	// resource version as precondition.

@@ -95,11 +95,12 @@ func (p *pass) pods() nodedrain.Decision {
 // is there only after the first attempt.
 func (p *pass) tellDrain(v verdict) {
 	attempted := p.before(v1alpha1.ConditionMachineDrained) != ""
+	begins := p.before(v1alpha1.ConditionDrainingSucceeded) != v1alpha1.ReasonDraining
 	switch v.outcome {
 	case done:
 		p.set(v1alpha1.ConditionDrainingSucceeded, metav1.ConditionTrue, v1alpha1.ReasonDrained, v.message)
 		p.set(v1alpha1.ConditionMachineDrained, metav1.ConditionTrue, v1alpha1.ReasonDrained, v.message)
-		p.decision.DrainStarts, p.decision.DrainEnds = !attempted, true
+		p.decision.DrainStarts, p.decision.DrainEnds = begins, true
 	case skipped, timedOut:
 		reason, message := v1alpha1.ReasonSkipped, v.message
 		if v.outcome == timedOut {
@@ -111,7 +112,7 @@ func (p *pass) tellDrain(v verdict) {
 		}
 	default:
 		p.tellDraining(v)
-		p.decision.DrainStarts = !attempted
+		p.decision.DrainStarts = begins && v.outcome == waits
 	}
 }
 
