@@ -28,100 +28,105 @@ func written(t *testing.T, change func(*clientcmdapi.Config)) []byte {
 	return content
 }
 
-func TestAKubeconfigThatIsRefused(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		content []byte
-		change  func(*clientcmdapi.Config)
-		want    string
-	}{
-		"not a kubeconfig": {
-			content: []byte("{" + secretToken),
-			want:    "kubeconfig does not parse: yaml: line 1: did not find expected ... or ...",
-		},
-		"a token that is none of YAML": {
-			content: []byte("users: [{name: admin, user: {token: *" + secretToken + "}}]"),
-			want:    "kubeconfig does not parse: yaml: unknown anchor ... referenced",
-		},
-		"another kind": {
-			content: []byte("{apiVersion: v1, kind: Pod}"),
-			want:    `kubeconfig does not parse: no kind ... is registered for version ... in scheme ...`,
-		},
-		"no context": {
-			change: func(c *clientcmdapi.Config) { c.CurrentContext = "" },
-			want:   "kubeconfig has no current-context",
-		},
-		"a context that does not exist": {
-			change: func(c *clientcmdapi.Config) { c.CurrentContext = "west" },
-			want:   `kubeconfig has no context "west", which its current-context names`,
-		},
-		"a cluster that does not exist": {
-			change: func(c *clientcmdapi.Config) { c.Contexts["admin@east"].Cluster = "west" },
-			want:   `kubeconfig has no cluster "west", which context "admin@east" names`,
-		},
-		"a user who does not exist": {
-			change: func(c *clientcmdapi.Config) { c.Contexts["admin@east"].AuthInfo = "guest" },
-			want:   `kubeconfig has no user "guest", which context "admin@east" names`,
-		},
-		"no server": {
-			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "" },
-			want:   `kubeconfig: server of cluster "east" is no address that begins with https://`,
-		},
-		"a server to which credentials would go in the clear": {
-			change: func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "http://east.example" },
-			want:   `kubeconfig: server of cluster "east" is no address that begins with https://`,
-		},
-		"a server with credentials": {
-			change: func(c *clientcmdapi.Config) {
-				c.Clusters["east"].Server = "https://admin:" + secretToken + "@east.example"
-			},
-			want: `kubeconfig: server of cluster "east" must not hold credentials`,
-		},
-		"a certificate authority in a file": {
-			change: func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthority = "/ca.crt" },
-			want:   `kubeconfig: certificate-authority of cluster "east" names a file; use certificate-authority-data`,
-		},
-		"a certificate authority that is none": {
-			change: func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthorityData = []byte(secretToken) },
-			want:   "kubeconfig cannot be used: unable to load root certificates: unable to parse bytes as PEM block",
-		},
-		"a command": {
-			change: func(c *clientcmdapi.Config) {
-				c.AuthInfos["admin"].Exec = &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1"}
-			},
-			want: `kubeconfig: exec of user "admin" would run a command; use a token or a client certificate`,
-		},
-		"a provider of credentials": {
-			change: func(c *clientcmdapi.Config) {
-				c.AuthInfos["admin"].AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}
-			},
-			want: `kubeconfig: auth-provider of user "admin" is not supported; use a token or a client certificate`,
-		},
-		"files": {
-			change: func(c *clientcmdapi.Config) {
-				user := c.AuthInfos["admin"]
-				user.TokenFile, user.ClientCertificate, user.ClientKey = "/var/run/secrets/token", "/tls.crt", "/tls.key"
-			},
-			want: `kubeconfig: tokenFile of user "admin" names a file; use token
+// refusals are kubeconfigs that are not taken, and what is said of them.
+var refusals = map[string]struct {
+	content func(*testing.T) []byte
+	want    string
+}{
+	"not a kubeconfig": {
+		content: raw("{" + secretToken),
+		want:    "kubeconfig does not parse: yaml: line 1: did not find expected ... or ...",
+	},
+	"a token that is none of YAML": {
+		content: raw("users: [{name: admin, user: {token: *" + secretToken + "}}]"),
+		want:    "kubeconfig does not parse: yaml: unknown anchor ... referenced",
+	},
+	"another kind": {
+		content: raw("{apiVersion: v1, kind: Pod}"),
+		want:    `kubeconfig does not parse: no kind ... is registered for version ... in scheme ...`,
+	},
+	"no context": {
+		content: changed(func(c *clientcmdapi.Config) { c.CurrentContext = "" }),
+		want:    "kubeconfig has no current-context",
+	},
+	"a context that does not exist": {
+		content: changed(func(c *clientcmdapi.Config) { c.CurrentContext = "west" }),
+		want:    `kubeconfig has no context "west", which its current-context names`,
+	},
+	"a cluster that does not exist": {
+		content: changed(func(c *clientcmdapi.Config) { c.Contexts["admin@east"].Cluster = "west" }),
+		want:    `kubeconfig has no cluster "west", which context "admin@east" names`,
+	},
+	"a user who does not exist": {
+		content: changed(func(c *clientcmdapi.Config) { c.Contexts["admin@east"].AuthInfo = "guest" }),
+		want:    `kubeconfig has no user "guest", which context "admin@east" names`,
+	},
+	"no server": {
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "" }),
+		want:    `kubeconfig: server of cluster "east" is no address that begins with https://`,
+	},
+	"a server to which credentials would go in the clear": {
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].Server = "http://east.example" }),
+		want:    `kubeconfig: server of cluster "east" is no address that begins with https://`,
+	},
+	"a server with credentials": {
+		content: changed(func(c *clientcmdapi.Config) {
+			c.Clusters["east"].Server = "https://admin:" + secretToken + "@east.example"
+		}),
+		want: `kubeconfig: server of cluster "east" must not hold credentials`,
+	},
+	"a certificate authority in a file": {
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthority = "/ca.crt" }),
+		want:    `kubeconfig: certificate-authority of cluster "east" names a file; use certificate-authority-data`,
+	},
+	"a certificate authority that is none": {
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthorityData = []byte(secretToken) }),
+		want:    "kubeconfig cannot be used: unable to load root certificates: unable to parse bytes as PEM block",
+	},
+	"a command": {
+		content: changed(func(c *clientcmdapi.Config) {
+			c.AuthInfos["admin"].Exec = &clientcmdapi.ExecConfig{Command: "sh", APIVersion: "client.authentication.k8s.io/v1"}
+		}),
+		want: `kubeconfig: exec of user "admin" would run a command; use a token or a client certificate`,
+	},
+	"a provider of credentials": {
+		content: changed(func(c *clientcmdapi.Config) {
+			c.AuthInfos["admin"].AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"}
+		}),
+		want: `kubeconfig: auth-provider of user "admin" is not supported; use a token or a client certificate`,
+	},
+	"files": {
+		content: changed(func(c *clientcmdapi.Config) {
+			user := c.AuthInfos["admin"]
+			user.TokenFile, user.ClientCertificate, user.ClientKey = "/var/run/secrets/token", "/tls.crt", "/tls.key"
+		}),
+		want: `kubeconfig: tokenFile of user "admin" names a file; use token
 kubeconfig: client-certificate of user "admin" names a file; use client-certificate-data
 kubeconfig: client-key of user "admin" names a file; use client-key-data`,
-		},
-		"a client certificate that is none": {
-			change: func(c *clientcmdapi.Config) {
-				user := c.AuthInfos["admin"]
-				user.ClientCertificateData, user.ClientKeyData = []byte(secretToken), []byte(secretToken)
-			},
-			want: "kubeconfig cannot be used: tls: failed to find any PEM data in certificate input",
-		},
-	}
-	for name, test := range tests {
+	},
+	"a client certificate that is none": {
+		content: changed(func(c *clientcmdapi.Config) {
+			user := c.AuthInfos["admin"]
+			user.ClientCertificateData, user.ClientKeyData = []byte(secretToken), []byte(secretToken)
+		}),
+		want: "kubeconfig cannot be used: tls: failed to find any PEM data in certificate input",
+	},
+}
+
+func raw(text string) func(*testing.T) []byte {
+	return func(*testing.T) []byte { return []byte(text) }
+}
+
+func changed(change func(*clientcmdapi.Config)) func(*testing.T) []byte {
+	return func(t *testing.T) []byte { return written(t, change) }
+}
+
+func TestAKubeconfigThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			content := test.content
-			if test.change != nil {
-				content = written(t, test.change)
-			}
-			config, err := parse(content)
+			config, err := parse(test.content(t))
 			if err == nil {
 				_, err = newLine(t.Context(), config, quick.answer)
 			}

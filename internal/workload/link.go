@@ -6,9 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -35,6 +37,7 @@ var usualPace = pace{
 // link connects to one cluster again and again until it is ended.
 type link struct {
 	registry *Registry
+	logger   logr.Logger
 	open     func(context.Context) (*session, error)
 	// started and cancel are the registry's, under its lock.
 	started bool
@@ -45,10 +48,11 @@ type link struct {
 	connection *Connection
 }
 
-func newLink(r *Registry, open func(context.Context) (*session, error)) *link {
-	return &link{registry: r, open: open, cancel: func() {}, state: State{
-		Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "connecting", Since: r.clock.Now(),
-	}}
+func newLink(r *Registry, cluster types.NamespacedName, open func(context.Context) (*session, error)) *link {
+	return &link{
+		registry: r, logger: log.Log.WithValues("Cluster", cluster), open: open, cancel: func() {},
+		state: State{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "connecting", Since: r.clock.Now()},
+	}
 }
 
 // run returns when the context has ended and nothing is left of the connection.
@@ -107,9 +111,13 @@ func (l *link) become(state State, connection *Connection) {
 	}
 	l.state, l.connection = state, connection
 	l.mu.Unlock()
-	if state != before {
-		l.registry.tellOf(l)
+	if state == before {
+		return
 	}
+	if state.Reason != before.Reason {
+		l.logger.Info("The connection to a cluster has changed", "reason", state.Reason, "message", state.Message)
+	}
+	l.registry.tellOf(l)
 }
 
 func (l *link) seen() State {

@@ -110,7 +110,7 @@ func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 		results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 	}
 	r.local, r.remote = d.local, d.remote
-	r.here = newLink(r, r.local)
+	r.here = newLink(r, Local, r.local)
 	if err := mgr.Add(r); err != nil {
 		return nil, fmt.Errorf("add the registry of clusters: %w", err)
 	}
@@ -200,7 +200,7 @@ func (r *Registry) member(key types.NamespacedName, source source) *member {
 	r.leave(m)
 	m.source, m.link = source, r.here
 	if source.remote() {
-		m.link = newLink(r, func(ctx context.Context) (*session, error) { return r.remote(ctx, source) })
+		m.link = newLink(r, source.cluster, func(ctx context.Context) (*session, error) { return r.remote(ctx, source) })
 	}
 	r.begin(m.link)
 	return m

@@ -157,36 +157,43 @@ func TestAClusterThatIsCutOffForAWhile(t *testing.T) {
 
 			test.interrupt(proxy)
 
-			state := w.awaitReason(t, east, v1alpha1.ReasonUnreachable)
-			if want := "connect to " + proxy.URL() + ": " + test.want; !strings.HasPrefix(state.Message, want) || state.Status != metav1.ConditionFalse {
-				t.Errorf("state = %+v, want False and %q", state, want)
-			}
-			begin := time.Now()
-			_, err := w.registry.Use(east, user)
-			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "is unreachable since "+state.Since.UTC().Format(time.RFC3339)+": connect to ") {
-				t.Errorf("use = %v, want that it is unreachable, since when and why", err)
-			}
-			if err := lost.Live.Get(t.Context(), client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}); err == nil {
-				t.Error("a connection of before still reads, want that it has failed for good")
-			}
-			if took := time.Since(begin); took > 5*time.Second {
-				t.Errorf("nobody waits for a lost cluster, but it took %s to be told", took)
-			}
+			w.isLost(t, east, lost, "connect to "+proxy.URL()+": "+test.want)
 			if again := w.connect(t, west); again != steady {
 				t.Error("another cluster was connected anew, want it to be left alone")
 			}
 
-			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "missed"}}
 			w.Apply(t, w.namespace, missedClaim)
 			proxy.Restore()
 
-			if err := w.connect(t, east).Client.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {
+			claim := &corev1.PersistentVolumeClaim{}
+			if err := w.connect(t, east).Client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "missed"}, claim); err != nil {
 				t.Errorf("what was created meanwhile: %v", err)
 			}
 			if state := w.registry.State(client.ObjectKeyFromObject(east)); state.Status != metav1.ConditionTrue {
 				t.Errorf("state = %+v, want True", state)
 			}
 		})
+	}
+}
+
+// isLost waits until a cluster is unreachable for a reason that begins so. Nobody
+// waits for such a cluster.
+func (w *world) isLost(t *testing.T, c *v1alpha1.Cluster, lost *Connection, message string) {
+	t.Helper()
+	state := w.awaitReason(t, c, v1alpha1.ReasonUnreachable)
+	if !strings.HasPrefix(state.Message, message) || state.Status != metav1.ConditionFalse {
+		t.Errorf("state = %+v, want False and %q", state, message)
+	}
+	begin := time.Now()
+	_, err := w.registry.Use(c, user)
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "is unreachable since "+state.Since.UTC().Format(time.RFC3339)+": connect to ") {
+		t.Errorf("use = %v, want that it is unreachable, since when and why", err)
+	}
+	if err := lost.Live.Get(t.Context(), client.ObjectKey{Name: w.namespace}, &corev1.Namespace{}); err == nil {
+		t.Error("a connection of before still reads, want that it has failed for good")
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %s to be told", took)
 	}
 }
 

@@ -57,12 +57,19 @@ func (c *Cluster) AddNodes(t testing.TB, n int) []string {
 // own in the whole cluster, and further labels.
 func (c *Cluster) NamedNodes(t testing.TB, labels map[string]string, names ...string) {
 	t.Helper()
-	t.Cleanup(func() { c.removeNodes(t, names) })
+	c.ForgetNodes(t, names...)
 	all := map[string]string{PoolLabel: c.prefix}
 	maps.Copy(all, labels)
 	if err := c.plane.CreateNodes(t.Context(), names, all); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ForgetNodes removes nodes, whoever creates them, and their pods when the test
+// ends.
+func (c *Cluster) ForgetNodes(t testing.TB, names ...string) {
+	t.Helper()
+	t.Cleanup(func() { c.removeNodes(t, names) })
 }
 
 func (c *Cluster) removeNodes(t testing.TB, names []string) {

@@ -32,8 +32,12 @@ func (r *reconciler) sources(c cache.Cache, registry *workload.Registry) []sourc
 // it, and not in how a Machine is getting on.
 func ofMachines() handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Machine], q queue) { q.Add(clusterOf(e.Object)) },
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.Machine], q queue) { q.Add(clusterOf(e.Object)) },
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Machine], q queue) {
+			q.Add(clusterOf(e.Object))
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.Machine], q queue) {
+			q.Add(clusterOf(e.Object))
+		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Machine], q queue) {
 			_, before := e.ObjectOld.Labels[v1alpha1.ControlPlaneLabel]
 			_, after := e.ObjectNew.Labels[v1alpha1.ControlPlaneLabel]

@@ -8,76 +8,82 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
+// refusals are writes that the API server refuses, and where that is told.
+var refusals = map[string]struct {
+	request   string
+	deleting  bool
+	condition string
+	words     string
+}{
+	"adopt the bootstrap config": {
+		request: "patch Boots one", condition: v1alpha1.ConditionBootstrapReady, words: "adopt Boots one",
+	},
+	"adopt the infrastructure": {
+		request: "patch Rack one", condition: v1alpha1.ConditionInfrastructureReady, words: "adopt Rack one",
+	},
+	"cordon": {
+		request: "patch Node node", deleting: true, condition: v1alpha1.ConditionDeleting, words: "cordon node node",
+	},
+	"delete the infrastructure": {
+		request: "delete Rack one", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete Rack one",
+	},
+	"delete the bootstrap config": {
+		request: "delete Boots one", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete Boots one",
+	},
+	"delete the node": {
+		request: "delete Node node", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete node node",
+	},
+}
+
 // What the API server refuses is told on the Machine in its words, is tried again
 // and is not told any more when it has worked.
 func TestARefusedWriteIsToldAndTriedAgain(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		request   string
-		deleting  bool
-		condition string
-		words     string
-	}{
-		"adopt the bootstrap config": {
-			request: "patch Boots one", condition: v1alpha1.ConditionBootstrapReady, words: "adopt Boots one",
-		},
-		"adopt the infrastructure": {
-			request: "patch Rack one", condition: v1alpha1.ConditionInfrastructureReady, words: "adopt Rack one",
-		},
-		"cordon": {
-			request: "patch Node node", deleting: true, condition: v1alpha1.ConditionDeleting, words: "cordon node node",
-		},
-		"delete the infrastructure": {
-			request: "delete Rack one", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete Rack one",
-		},
-		"delete the bootstrap config": {
-			request: "delete Boots one", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete Boots one",
-		},
-		"delete the node": {
-			request: "delete Node node", deleting: true, condition: v1alpha1.ConditionDeleting, words: "delete node node",
-		},
-	}
-	for name, test := range tests {
+	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, fleet(), func(w *world) {
 				if test.deleting {
 					w.running()
 					w.must(w.api.Delete(t.Context(), w.machine()))
 				}
-				refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "one", errors.New("not allowed"))
-				w.api.Refuse = func(request string) error {
-					if request == test.request {
-						return refusal
-					}
-					return nil
-				}
-				words := fmt.Sprintf("The last try has failed and is made again: %s: %v", test.words, refusal)
+				w.refuse(test.request, forbidden)
+				words := fmt.Sprintf("The last try has failed and is made again: %s: %v", test.words, forbidden)
 				w.steps("the refusal to be told", func() bool { return strings.Contains(w.condition(test.condition), words) })
-				if test.words == "cordon node node" && len(w.evicted) > 0 {
-					t.Errorf("evicted are %v from a node that could not be cordoned", w.evicted)
-				}
+
 				w.api.Refuse = nil
-				if !test.deleting {
-					w.running()
-					if told := w.condition(test.condition); strings.Contains(told, "has failed") {
-						t.Errorf("condition %s is still %s", test.condition, told)
-					}
+				if test.deleting {
+					w.steps("the Machine to go", func() bool { return w.machine() == nil })
 					return
 				}
-				w.steps("the Machine to go", func() bool { return w.machine() == nil })
+				w.running()
+				if told := w.condition(test.condition); strings.Contains(told, "has failed") {
+					t.Errorf("condition %s is still %s", test.condition, told)
+				}
 			})
 		})
 	}
+}
+
+// Nobody is evicted from a node that could not be cordoned: what comes in his
+// place could land there again.
+func TestNobodyIsEvictedWithoutACordon(t *testing.T) {
+	inWorld(t, fleet(), func(w *world) {
+		w.running()
+		w.refuse("patch Node node", forbidden)
+		w.must(w.api.Delete(t.Context(), w.machine()))
+		w.settle()
+		if len(w.evicted) > 0 {
+			t.Errorf("evicted are %v", w.evicted)
+		}
+	})
 }
 
 // What somebody else controls is neither adopted nor deleted.
@@ -218,38 +224,37 @@ func (w *world) pause(paused bool) {
 func TestAClusterIsInUseWhileItIsNeeded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		remote bool
-		want   bool
+		kubeconfig *v1alpha1.SecretKeyReference
+		want       bool
 	}{
-		"another cluster": {remote: true, want: false},
-		"the own cluster": {remote: false, want: true},
+		"another cluster": {kubeconfig: &v1alpha1.SecretKeyReference{Name: "shop", Key: "value"}, want: false},
+		"the own cluster": {want: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			objects := fleet()
-			if test.remote {
-				objects[0].(*v1alpha1.Cluster).Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "shop", Key: "value"}
-			}
+			objects[0].(*v1alpha1.Cluster).Spec.KubeconfigSecretRef = test.kubeconfig
 			inWorld(t, objects, func(w *world) {
 				w.step()
 				w.step()
-				if !w.users[key] {
-					t.Error("a Machine that waits for its Node does not use the cluster")
-				}
+				w.wantUse("waits for its Node", true)
 				w.running()
 				w.settle()
-				if got := w.users[key]; got != test.want {
-					t.Errorf("a Machine that runs uses the cluster: %t, want %t", got, test.want)
-				}
+				w.wantUse("runs", test.want)
 				if told := w.condition(v1alpha1.ConditionNodeReady); told != "True because Ready: Node node." {
 					t.Errorf("condition NodeReady is %s, want the Machine to have its Node", told)
 				}
 				w.deleted()
 				w.settle()
-				if w.users[key] {
-					t.Error("a Machine that is gone uses the cluster")
-				}
+				w.wantUse("is gone", false)
 			})
 		})
+	}
+}
+
+func (w *world) wantUse(when string, want bool) {
+	w.t.Helper()
+	if got := w.users[key]; got != want {
+		w.t.Errorf("a Machine that %s uses the cluster: %t, want %t", when, got, want)
 	}
 }

@@ -22,77 +22,74 @@ import (
 
 var (
 	rackResource = schema.GroupResource{Group: "infrastructure.example.com", Resource: "racks"}
+	forbidden    = apierrors.NewForbidden(rackResource, "one", errors.New("not allowed"))
 	// unserved is the answer of an API server that does not serve the version of a kind.
 	unserved = apierrors.NewGenericServerResponse(http.StatusNotFound, "get", rackResource, "one", "404 page not found", 0, true)
 )
+
+// doubts are what cannot be read.
+var doubts = map[string]struct {
+	request string
+	answer  error
+	// condition is where it is told, with these words; remains is what is still there.
+	condition string
+	words     string
+	remains   string
+}{
+	"infrastructure, server error": {
+		request: "get Rack one", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionDeleting, words: "Rack fleet/one could not be read: Internal error occurred: boom", remains: "Boots",
+	},
+	"infrastructure, no permission": {
+		request: "get Rack one", answer: forbidden,
+		condition: v1alpha1.ConditionDeleting,
+		words:     "has to ship a ClusterRole with the label ebbtide.dev/aggregate-to-manager=true that allows get, list, watch, patch and delete",
+		remains:   "Boots",
+	},
+	"infrastructure, kind not installed": {
+		request: "get Rack one", answer: &meta.NoKindMatchError{GroupKind: rackKind.GroupKind()},
+		condition: v1alpha1.ConditionDeleting, words: "kind Rack of infrastructure.example.com/v1 is not served here", remains: "Boots",
+	},
+	"infrastructure, version not served": {
+		request: "get Rack one", answer: unserved,
+		condition: v1alpha1.ConditionDeleting, words: "the server could not find the requested resource", remains: "Boots",
+	},
+	"bootstrap config": {
+		request: "get Boots one", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionDeleting, words: "Boots fleet/one could not be read", remains: "Node",
+	},
+	"node": {
+		request: "get Node node", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionDeleting, words: "Nodes could not be read: get node node: Internal error occurred: boom", remains: "Pod",
+	},
+	"pods": {
+		request: "list Pod", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionDeleting, words: "list the pods of node node", remains: "Pod",
+	},
+	"rules": {
+		request: "list MachineDrainRule", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionDeleting, words: "list the MachineDrainRules of namespace fleet", remains: "Pod",
+	},
+	"attachments": {
+		request: "list VolumeAttachment", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionVolumeDetachSucceeded, words: "list the VolumeAttachments of node node", remains: "Rack",
+	},
+	"cluster": {
+		request: "get Cluster shop", answer: apierrors.NewInternalError(errors.New("boom")),
+		condition: v1alpha1.ConditionDeleting, words: "could not be read, and nothing is done until it can", remains: "Pod",
+	},
+}
 
 // Nothing is deleted because something could not be read: the deletion stands
 // where it is, says why, and goes on as soon as it can be read again (design 40,
 // "An unknown is never a yes").
 func TestWhatCannotBeReadStopsTheDeletionAndNothingElse(t *testing.T) {
 	t.Parallel()
-	forbidden := apierrors.NewForbidden(rackResource, "one", errors.New("not allowed"))
-	tests := map[string]struct {
-		request string
-		answer  error
-		// condition is where it is told, with these words; remains is what is still there.
-		condition string
-		words     string
-		remains   string
-	}{
-		"infrastructure, server error": {
-			request: "get Rack one", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionDeleting, words: "Rack fleet/one could not be read: Internal error occurred: boom", remains: "Boots",
-		},
-		"infrastructure, no permission": {
-			request: "get Rack one", answer: forbidden,
-			condition: v1alpha1.ConditionDeleting,
-			words:     "has to ship a ClusterRole with the label ebbtide.dev/aggregate-to-manager=true that allows get, list, watch, patch and delete",
-			remains:   "Boots",
-		},
-		"infrastructure, kind not installed": {
-			request: "get Rack one", answer: &meta.NoKindMatchError{GroupKind: rackKind.GroupKind()},
-			condition: v1alpha1.ConditionDeleting, words: "kind Rack of infrastructure.example.com/v1 is not served here", remains: "Boots",
-		},
-		"infrastructure, version not served": {
-			request: "get Rack one", answer: unserved,
-			condition: v1alpha1.ConditionDeleting, words: "the server could not find the requested resource", remains: "Boots",
-		},
-		"bootstrap config": {
-			request: "get Boots one", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionDeleting, words: "Boots fleet/one could not be read", remains: "Node",
-		},
-		"node": {
-			request: "get Node node", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionDeleting, words: "Nodes could not be read: get node node: Internal error occurred: boom", remains: "Pod",
-		},
-		"pods": {
-			request: "list Pod", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionDeleting, words: "list the pods of node node", remains: "Pod",
-		},
-		"rules": {
-			request: "list MachineDrainRule", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionDeleting, words: "list the MachineDrainRules of namespace fleet", remains: "Pod",
-		},
-		"attachments": {
-			request: "list VolumeAttachment", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionVolumeDetachSucceeded, words: "list the VolumeAttachments of node node", remains: "Rack",
-		},
-		"cluster": {
-			request: "get Cluster shop", answer: apierrors.NewInternalError(errors.New("boom")),
-			condition: v1alpha1.ConditionDeleting, words: "could not be read, and nothing is done until it can", remains: "Pod",
-		},
-	}
-	for name, test := range tests {
+	for name, test := range doubts {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, fleet(), func(w *world) {
 				w.running()
-				w.api.Refuse = func(request string) error {
-					if request == test.request {
-						return test.answer
-					}
-					return nil
-				}
+				w.refuse(test.request, test.answer)
 				w.must(w.api.Delete(t.Context(), w.machine()))
 				w.settle()
 				if told := w.condition(test.condition); !strings.Contains(told, test.words) {

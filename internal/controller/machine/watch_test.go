@@ -65,134 +65,142 @@ func aMachine(name string) *v1alpha1.Machine {
 	}
 }
 
+// aNode is ready.
+func aNode(changes ...func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+	for _, change := range changes {
+		change(node)
+	}
+	return node
+}
+
+var (
+	attachment = &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: "node"}}
+	disk       = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
+)
+
+// happenings are what wakes Machines, and what does not.
+var happenings = map[string]struct {
+	happens func(*reconciler)
+	want    []string
+}{
+	"a pod of the node goes": {
+		func(r *reconciler) { r.podChanged(workload.Local, aPod("a"), nil) }, []string{"one"},
+	},
+	"a pod of a node of that name in another cluster goes": {
+		func(r *reconciler) { r.podChanged(elsewhere, aPod("a"), nil) }, nil,
+	},
+	"a pod of another node goes": {
+		func(r *reconciler) {
+			pod := aPod("a")
+			pod.Spec.NodeName = "other"
+			r.podChanged(workload.Local, pod, nil)
+		}, nil,
+	},
+	"a pod changes in nothing that the cache keeps": {
+		func(r *reconciler) {
+			pod := aPod("a")
+			pod.ResourceVersion = "2"
+			r.podChanged(workload.Local, aPod("a"), pod)
+		}, nil,
+	},
+	"an attachment comes": {
+		func(r *reconciler) { r.attachmentChanged(workload.Local, nil, attachment) }, []string{"one"},
+	},
+	"a volume comes": {
+		func(r *reconciler) { r.surroundingsChanged(workload.Local, nil, disk) }, []string{"one"},
+	},
+	"a volume comes in another cluster": {
+		func(r *reconciler) { r.surroundingsChanged(elsewhere, nil, disk) }, nil,
+	},
+	"a node's heartbeat": {
+		func(r *reconciler) {
+			r.nodeChanged(workload.Local, aNode(), aNode(func(n *corev1.Node) {
+				n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+			}))
+		}, nil,
+	},
+	"a node becomes unreachable": {
+		func(r *reconciler) {
+			r.nodeChanged(workload.Local, aNode(), aNode(func(n *corev1.Node) {
+				n.Status.Conditions[0].Status = corev1.ConditionUnknown
+			}))
+		}, []string{"one"},
+	},
+	"a volume of the node is detached": {
+		func(r *reconciler) {
+			r.nodeChanged(workload.Local, aNode(func(n *corev1.Node) {
+				n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "disk"}}
+			}), aNode())
+		}, []string{"one"},
+	},
+	"a node registers that a Machine waits for": {
+		func(r *reconciler) {
+			r.nodeChanged(workload.Local, nil, aNode(func(n *corev1.Node) { n.Name, n.Spec.ProviderID = "new", "rack:///two" }))
+		}, []string{"two"},
+	},
+	"infrastructure changes": {
+		func(r *reconciler) { r.objectChanged(rackKind.GroupKind(), elsewhereOf("one")) }, []string{"one"},
+	},
+	"an object of that name and another kind changes": {
+		func(r *reconciler) { r.objectChanged(bootsKind.GroupKind(), elsewhereOf("one")) }, nil,
+	},
+	"the control plane changes": {
+		func(r *reconciler) {
+			plane := kindOf(v1alpha1.ObjectReference{APIVersion: "control.example.com/v1beta1", Kind: "Plane"})
+			r.objectChanged(plane.GroupKind(), elsewhereOf("plane"))
+		}, []string{"one", "three", "two"},
+	},
+	"a Machine's own status": {
+		func(r *reconciler) {
+			now := aMachine("three")
+			now.Status.Phase = v1alpha1.MachineRunning
+			r.wake(r.machineChanged(aMachine("three"), now)...)
+		}, nil,
+	},
+	"a Machine's hook": {
+		func(r *reconciler) {
+			now := aMachine("three")
+			now.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix: "x"}
+			r.wake(r.machineChanged(aMachine("three"), now)...)
+		}, []string{"three"},
+	},
+	"a control-plane Machine is deleted": {
+		func(r *reconciler) {
+			was := aMachine("three")
+			was.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
+			now := was.DeepCopy()
+			now.DeletionTimestamp = new(metav1.Now())
+			r.wake(r.machineChanged(was, now)...)
+		}, []string{"one", "three", "two"},
+	},
+	"a Cluster is paused": {
+		func(r *reconciler) {
+			was := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "shop", Generation: 1}}
+			now := was.DeepCopy()
+			now.Generation = 2
+			r.wake(r.clusterChanged(was, now)...)
+		}, []string{"one", "three", "two"},
+	},
+	"a rule changes": {
+		func(r *reconciler) {
+			r.wake(r.ruleChanged(nil, &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet"}})...)
+		}, []string{"one"},
+	},
+	"a rule of another namespace changes": {
+		func(r *reconciler) {
+			r.wake(r.ruleChanged(nil, &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}})...)
+		}, nil,
+	},
+}
+
 // Whatever can change a decision wakes the Machines that it matters to, and
 // nothing else wakes anybody.
 func TestEventsWakeTheMachinesThatTheyMatterTo(t *testing.T) {
 	t.Parallel()
-	node := func(change func(*corev1.Node)) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		}}
-		change(n)
-		return n
-	}
-	same := func(*corev1.Node) {}
-	attachment := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: "node"}}
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}}
-	tests := map[string]struct {
-		happens func(*reconciler)
-		want    []string
-	}{
-		"a pod of the node goes": {
-			func(r *reconciler) { r.podChanged(workload.Local, aPod("a"), nil) }, []string{"one"},
-		},
-		"a pod of a node of that name in another cluster goes": {
-			func(r *reconciler) { r.podChanged(elsewhere, aPod("a"), nil) }, nil,
-		},
-		"a pod of another node goes": {
-			func(r *reconciler) {
-				pod := aPod("a")
-				pod.Spec.NodeName = "other"
-				r.podChanged(workload.Local, pod, nil)
-			}, nil,
-		},
-		"a pod changes in nothing that the cache keeps": {
-			func(r *reconciler) {
-				pod := aPod("a")
-				pod.ResourceVersion = "2"
-				r.podChanged(workload.Local, aPod("a"), pod)
-			}, nil,
-		},
-		"an attachment comes": {
-			func(r *reconciler) { r.attachmentChanged(workload.Local, nil, attachment) }, []string{"one"},
-		},
-		"a volume comes": {
-			func(r *reconciler) { r.surroundingsChanged(workload.Local, nil, volume) }, []string{"one"},
-		},
-		"a volume comes in another cluster": {
-			func(r *reconciler) { r.surroundingsChanged(elsewhere, nil, volume) }, nil,
-		},
-		"a node's heartbeat": {
-			func(r *reconciler) {
-				r.nodeChanged(workload.Local, node(same), node(func(n *corev1.Node) {
-					n.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
-				}))
-			}, nil,
-		},
-		"a node becomes unreachable": {
-			func(r *reconciler) {
-				r.nodeChanged(workload.Local, node(same), node(func(n *corev1.Node) {
-					n.Status.Conditions[0].Status = corev1.ConditionUnknown
-				}))
-			}, []string{"one"},
-		},
-		"a volume of the node is detached": {
-			func(r *reconciler) {
-				r.nodeChanged(workload.Local, node(func(n *corev1.Node) {
-					n.Status.VolumesAttached = []corev1.AttachedVolume{{Name: "disk"}}
-				}), node(same))
-			}, []string{"one"},
-		},
-		"a node registers that a Machine waits for": {
-			func(r *reconciler) {
-				r.nodeChanged(workload.Local, nil, node(func(n *corev1.Node) { n.Name, n.Spec.ProviderID = "new", "rack:///two" }))
-			}, []string{"two"},
-		},
-		"infrastructure changes": {
-			func(r *reconciler) { r.objectChanged(rackKind.GroupKind(), elsewhereOf("one")) }, []string{"one"},
-		},
-		"an object of that name and another kind changes": {
-			func(r *reconciler) { r.objectChanged(bootsKind.GroupKind(), elsewhereOf("one")) }, nil,
-		},
-		"the control plane changes": {
-			func(r *reconciler) {
-				plane := kindOf(v1alpha1.ObjectReference{APIVersion: "control.example.com/v1beta1", Kind: "Plane"})
-				r.objectChanged(plane.GroupKind(), elsewhereOf("plane"))
-			}, []string{"one", "three", "two"},
-		},
-		"a Machine's own status": {
-			func(r *reconciler) {
-				now := aMachine("three")
-				now.Status.Phase = v1alpha1.MachineRunning
-				r.wake(r.machineChanged(aMachine("three"), now)...)
-			}, nil,
-		},
-		"a Machine's hook": {
-			func(r *reconciler) {
-				now := aMachine("three")
-				now.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix: "x"}
-				r.wake(r.machineChanged(aMachine("three"), now)...)
-			}, []string{"three"},
-		},
-		"a control-plane Machine is deleted": {
-			func(r *reconciler) {
-				was := aMachine("three")
-				was.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
-				now := was.DeepCopy()
-				now.DeletionTimestamp = new(metav1.Now())
-				r.wake(r.machineChanged(was, now)...)
-			}, []string{"one", "three", "two"},
-		},
-		"a Cluster is paused": {
-			func(r *reconciler) {
-				was := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "shop", Generation: 1}}
-				now := was.DeepCopy()
-				now.Generation = 2
-				r.wake(r.clusterChanged(was, now)...)
-			}, []string{"one", "three", "two"},
-		},
-		"a rule changes": {
-			func(r *reconciler) {
-				r.wake(r.ruleChanged(nil, &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet"}})...)
-			}, []string{"one"},
-		},
-		"a rule of another namespace changes": {
-			func(r *reconciler) {
-				r.wake(r.ruleChanged(nil, &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "other"}})...)
-			}, nil,
-		},
-	}
-	for name, test := range tests {
+	for name, test := range happenings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, woken := listening(t)
@@ -259,12 +267,7 @@ func TestFailuresAreSpacedOut(t *testing.T) {
 		w.steps("the deletion of the infrastructure", func() bool {
 			return w.machine().Status.Deletion != nil && w.machine().Status.Deletion.InfrastructureDeletionStartTime != nil
 		})
-		w.api.Refuse = func(request string) error {
-			if request == "get Rack one" {
-				return errors.New("no answer")
-			}
-			return nil
-		}
+		w.refuse("get Rack one", errors.New("no answer"))
 		var last time.Duration
 		for range 12 {
 			result, err := w.manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})

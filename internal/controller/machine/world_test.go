@@ -235,6 +235,16 @@ func (w *world) running() {
 	w.steps("the Machine to run", func() bool { return w.machine().Status.Phase == v1alpha1.MachineRunning })
 }
 
+// refuse has one request of the manager refused.
+func (w *world) refuse(refused string, answer error) {
+	w.api.Refuse = func(request string) error {
+		if request == refused {
+			return answer
+		}
+		return nil
+	}
+}
+
 // deleted deletes the Machine and waits until it is gone.
 func (w *world) deleted() {
 	w.t.Helper()

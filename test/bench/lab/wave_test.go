@@ -24,48 +24,59 @@ func (s seen) pod() *corev1.Pod {
 	return pod
 }
 
+// wavesSeen are three waves of two pods each of which so much was seen.
+func wavesSeen(inTurn bool, all []seen) *waves {
+	w := newWaves(newLoad("run", Work{Apps: 3, Pods: 2, InTurn: inTurn}))
+	for _, app := range []string{"app-1", "app-2", "app-3"} {
+		w.add(seen{app: app}.pod())
+		w.add(seen{app: app}.pod())
+	}
+	start := time.Now()
+	for _, s := range all {
+		w.see(s.pod(), start.Add(time.Duration(s.ms)*time.Millisecond), s.what == "gone")
+	}
+	return w
+}
+
 func TestGapsAreFromTheLastPodOfAWaveToTheFirstOfTheNext(t *testing.T) {
 	tests := map[string]struct {
-		inTurn    bool
-		seen      []seen
-		want      []time.Duration
-		wantError string
+		inTurn bool
+		seen   []seen
+		want   []time.Duration
 	}{
 		"three waves": {true, []seen{
-			{0, "app-1", "told"}, {5, "app-1", "told"}, {9, "app-2", "changed"}, {10, "app-1", "gone"}, {20, "app-1", "gone"},
-			{50, "app-2", "told"}, {60, "app-2", "gone"}, {70, "app-2", "gone"},
+			{0, "app-1", "told"}, {5, "app-1", "told"}, {9, "app-2", "changed"}, {10, "app-1", "gone"},
+			{20, "app-1", "gone"}, {50, "app-2", "told"}, {60, "app-2", "gone"}, {70, "app-2", "gone"},
 			{75, "app-3", "gone"}, {80, "app-3", "gone"},
-		}, []time.Duration{30 * time.Millisecond, 5 * time.Millisecond}, ""},
-		"a pod that is told before its turn": {true, []seen{
-			{0, "app-1", "told"}, {10, "app-1", "gone"}, {15, "app-2", "told"}, {20, "app-1", "gone"},
-		}, nil, "pod app-2-pod of wave 2 was told to go before 1 pods of wave 1 had gone"},
-		"a wave that is left out": {true, []seen{
-			{0, "app-1", "gone"}, {10, "app-1", "gone"}, {15, "app-3", "told"},
-		}, nil, "pod app-3-pod of wave 3 was told to go before 2 pods of wave 2 had gone"},
-		"no order": {false, []seen{{0, "app-2", "told"}, {10, "app-1", "gone"}}, nil, ""},
+		}, []time.Duration{30 * time.Millisecond, 5 * time.Millisecond}},
+		"no order": {false, []seen{{0, "app-2", "told"}, {10, "app-1", "gone"}}, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWaves(newLoad("run", Work{Apps: 3, Pods: 2, InTurn: test.inTurn}))
-			for _, app := range []string{"app-1", "app-2", "app-3"} {
-				w.add(seen{app: app}.pod())
-				w.add(seen{app: app}.pod())
+			gaps, err := wavesSeen(test.inTurn, test.seen).gaps()
+			if diff := cmp.Diff(test.want, gaps); diff != "" || err != nil {
+				t.Errorf("error %v, gaps (-want +got):\n%s", err, diff)
 			}
-			start := time.Now()
-			for _, s := range test.seen {
-				w.see(s.pod(), start.Add(time.Duration(s.ms)*time.Millisecond), s.what == "gone")
-			}
+		})
+	}
+}
 
-			gaps, err := w.gaps()
-			if diff := cmp.Diff(test.want, gaps); diff != "" {
-				t.Errorf("gaps (-want +got):\n%s", diff)
-			}
-			got := ""
-			if err != nil {
-				got = err.Error()
-			}
-			if got != test.wantError {
-				t.Errorf("error = %q, want %q", got, test.wantError)
+func TestAPodThatIsToldBeforeItsTurnIsNamed(t *testing.T) {
+	tests := map[string]struct {
+		seen []seen
+		want string
+	}{
+		"the wave before has a pod left": {[]seen{
+			{0, "app-1", "told"}, {10, "app-1", "gone"}, {15, "app-2", "told"}, {20, "app-1", "gone"},
+		}, "pod app-2-pod of wave 2 was told to go before 1 pods of wave 1 had gone"},
+		"a wave is left out": {[]seen{
+			{0, "app-1", "gone"}, {10, "app-1", "gone"}, {15, "app-3", "told"},
+		}, "pod app-3-pod of wave 3 was told to go before 2 pods of wave 2 had gone"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := wavesSeen(true, test.seen).gaps(); err == nil || err.Error() != test.want {
+				t.Errorf("error = %v, want %s", err, test.want)
 			}
 		})
 	}
