@@ -1,0 +1,143 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// clusterBegan is when the cluster of these tests began to answer.
+var clusterBegan = metav1.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+// clusterSnapshot is a Cluster that is held and answers, changed.
+func clusterSnapshot(change func(*ClusterSnapshot)) ClusterSnapshot {
+	s := ClusterSnapshot{
+		Cluster: &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "east", Generation: 3, Finalizers: []string{v1alpha1.ClusterFinalizer},
+		}},
+		Reachable: metav1.Condition{
+			Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable, Message: "The cluster answers.", LastTransitionTime: clusterBegan,
+		},
+	}
+	change(&s)
+	return s
+}
+
+// deletedCluster is being deleted since an hour after clusterBegan.
+func deletedCluster(machines ...*v1alpha1.Machine) func(*ClusterSnapshot) {
+	return func(s *ClusterSnapshot) {
+		deleted := metav1.NewTime(clusterBegan.Add(time.Hour))
+		s.Cluster.DeletionTimestamp, s.Machines = &deleted, machines
+	}
+}
+
+func ofCluster(name string, change ...func(*v1alpha1.Machine)) *v1alpha1.Machine {
+	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	for _, c := range change {
+		c(machine)
+	}
+	return machine
+}
+
+func goes(m *v1alpha1.Machine) { m.DeletionTimestamp = &clusterBegan }
+
+func TestWhoHoldsACluster(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		snapshot  ClusterSnapshot
+		add, drop bool
+		deleting  string
+	}{
+		"new":  {snapshot: clusterSnapshot(func(s *ClusterSnapshot) { s.Cluster.Finalizers = nil }), add: true},
+		"held": {snapshot: clusterSnapshot(func(s *ClusterSnapshot) { s.Machines = []*v1alpha1.Machine{ofCluster("a")} })},
+		"deleted without Machines": {
+			snapshot: clusterSnapshot(deletedCluster()), drop: true,
+		},
+		"deleted without us": {
+			snapshot: clusterSnapshot(func(s *ClusterSnapshot) {
+				deletedCluster()(s)
+				s.Cluster.Finalizers = []string{"example.com/theirs"}
+			}),
+		},
+		"deleted with Machines that nobody deletes": {
+			snapshot: clusterSnapshot(deletedCluster(ofCluster("d"), ofCluster("c"), ofCluster("b", goes), ofCluster("a", goes))),
+			deleting: "The Cluster goes when its Machines are gone: a, b, c, ... (1 more). Delete those that nobody has deleted yet: c, d.",
+		},
+		"deleted with Machines that go": {
+			snapshot: clusterSnapshot(deletedCluster(ofCluster("b", goes), ofCluster("a", goes))),
+			deleting: "The Cluster goes when its Machines are gone: a, b. All of them are being deleted; their condition Deleting says what each waits for.",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := DecideCluster(test.snapshot)
+			if d.AddFinalizer != test.add || d.DropFinalizer != test.drop {
+				t.Errorf("add the finalizer: %v, drop it: %v, want %v and %v", d.AddFinalizer, d.DropFinalizer, test.add, test.drop)
+			}
+			want := []metav1.Condition{{
+				Type: v1alpha1.ConditionReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable,
+				Message: "The cluster answers.", LastTransitionTime: clusterBegan, ObservedGeneration: 3,
+			}}
+			if test.deleting != "" {
+				want = append(want, metav1.Condition{
+					Type: v1alpha1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMachinesLeft,
+					Message: test.deleting, LastTransitionTime: metav1.NewTime(clusterBegan.Add(time.Hour)), ObservedGeneration: 3,
+				})
+			}
+			if diff := cmp.Diff(v1alpha1.ClusterStatus{ObservedGeneration: 3, Conditions: want}, d.Status); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What was seen once counts for good: a cluster without control-plane Machines
+// is lost only if it ever had some.
+func TestControlPlaneMachinesAreRemembered(t *testing.T) {
+	t.Parallel()
+	controlPlane := ofCluster("cp", func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""} })
+	tests := map[string]struct {
+		machines []*v1alpha1.Machine
+		seen     bool
+		want     bool
+	}{
+		"none":          {[]*v1alpha1.Machine{ofCluster("worker")}, false, false},
+		"one":           {[]*v1alpha1.Machine{ofCluster("worker"), controlPlane}, false, true},
+		"one that left": {nil, true, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := DecideCluster(clusterSnapshot(func(s *ClusterSnapshot) {
+				s.Machines, s.Cluster.Status.ControlPlaneMachinesSeen = test.machines, test.seen
+			}))
+			if d.Status.ControlPlaneMachinesSeen != test.want {
+				t.Errorf("seen = %v, want %v", d.Status.ControlPlaneMachinesSeen, test.want)
+			}
+		})
+	}
+}
+
+// The time of condition Reachable is that of the connection, and moves with the
+// status only.
+func TestSinceWhenAClusterIsUnreachable(t *testing.T) {
+	t.Parallel()
+	lost := clusterSnapshot(func(s *ClusterSnapshot) {
+		s.Cluster.Status = DecideCluster(clusterSnapshot(func(*ClusterSnapshot) {})).Status
+		s.Reachable = metav1.Condition{
+			Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: "no answer in time",
+			LastTransitionTime: metav1.NewTime(clusterBegan.Add(time.Minute)),
+		}
+	})
+	d := DecideCluster(lost)
+	want := lost.Reachable
+	want.Type, want.ObservedGeneration = v1alpha1.ConditionReachable, 3
+	if diff := cmp.Diff([]metav1.Condition{want}, d.Status.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,189 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"runtime/pprof"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// front leaves to stop what that stops, and hands everything else to the API server,
+// as the administrator.
+func (w *world) front(t *testing.T, stop func(http.ResponseWriter, *http.Request) (stopped bool)) (*httptest.Server, []byte) {
+	t.Helper()
+	behind, err := url.Parse(w.Config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(w.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Header.Del("Authorization") },
+	}
+	return serve(t, func(writer http.ResponseWriter, r *http.Request) {
+		if !stop(writer, r) {
+			proxy.ServeHTTP(writer, r)
+		}
+	})
+}
+
+func TestCredentialsThatWereRotated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start(t)
+	var valid atomic.Value
+	valid.Store(secretToken)
+	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
+		refused := r.Header.Get("Authorization") != "Bearer "+valid.Load().(string)
+		if refused {
+			http.Error(answer, "Unauthorized", http.StatusUnauthorized)
+		}
+		return refused
+	})
+	c := w.remote(t, "east", kubeconfig)
+	w.connect(t, c)
+
+	valid.Store("another-token")
+
+	state := w.awaitReason(t, c, v1alpha1.ReasonUnreachable)
+	if want := "connect to " + server.URL + ": the credentials in the kubeconfig are refused: 401 Unauthorized"; state.Message != want {
+		t.Errorf("state says %q, want %q", state.Message, want)
+	}
+	rotated := bytes.ReplaceAll(kubeconfig, []byte(secretToken), []byte("another-token"))
+	w.secret(t, "east", map[string][]byte{"value": rotated})
+	w.connect(t, c)
+}
+
+// A watch that is no longer allowed would keep on trying silently.
+func TestAPermissionThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start(t)
+	var taken atomic.Bool
+	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
+		refused := taken.Load() && strings.HasSuffix(r.URL.Path, "/pods")
+		if refused {
+			refuse(answer, http.StatusForbidden, "pods is forbidden")
+		}
+		return refused
+	})
+	c := w.remote(t, "east", kubeconfig)
+	w.connect(t, c)
+
+	taken.Store(true)
+	server.CloseClientConnections()
+
+	cluster.Eventually(t, "what is missing", soon, func(context.Context) (string, bool) {
+		state := w.registry.State(client.ObjectKeyFromObject(c))
+		return state.Message, strings.HasPrefix(state.Message, "connect to "+server.URL+": ") && strings.HasSuffix(state.Message, "pods is forbidden")
+	})
+	taken.Store(false)
+	w.connect(t, c)
+}
+
+func TestAKindThatIsNeverRead(t *testing.T) {
+	t.Parallel()
+	pace := usualPace
+	pace.probe, pace.sync = time.Second, time.Hour
+	w := newWorld(t, pace)
+	clock := clocktesting.NewFakeClock(time.Now())
+	w.registry.clock = clock
+	w.start(t)
+	server, kubeconfig := w.front(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		stopped := strings.HasSuffix(r.URL.Path, "/volumeattachments") && r.URL.Query().Get("limit") != "1"
+		if stopped {
+			<-r.Context().Done()
+		}
+		return stopped
+	})
+	c := w.remote(t, "east", kubeconfig)
+	cluster.Eventually(t, "what it waits for", soon, func(context.Context) (string, bool) {
+		clock.Step(pace.probe)
+		_, err := w.registry.Use(c, user)
+		return fmt.Sprint(err), err != nil && strings.HasSuffix(err.Error(), "reading VolumeAttachment")
+	})
+
+	clock.Step(pace.sync)
+
+	state := w.awaitReason(t, c, v1alpha1.ReasonUnreachable)
+	if want := "connect to " + server.URL + ": could not read VolumeAttachment within 1h0m0s"; state.Message != want {
+		t.Errorf("state says %q, want %q", state.Message, want)
+	}
+}
+
+// Attempts get rarer, up to one in 15 seconds.
+func TestAttemptsGetRarer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, usualPace)
+	clock := clocktesting.NewFakeClock(time.Now())
+	w.registry.clock = clock
+	w.start(t)
+	var attempts atomic.Int32
+	_, kubeconfig := serve(t, func(answer http.ResponseWriter, _ *http.Request) {
+		attempts.Add(1)
+		http.Error(answer, "down", http.StatusServiceUnavailable)
+	})
+	_, _ = w.registry.Use(w.remote(t, "east", kubeconfig), user)
+	for attempt := range int32(8) {
+		cluster.Eventually(t, "the next attempt, and that it waits", soon, func(context.Context) (string, bool) {
+			return fmt.Sprintf("%d attempts", attempts.Load()), attempts.Load() == attempt+1 && clock.HasWaiters()
+		})
+		if attempt > 4 {
+			clock.Step(9 * time.Second)
+			if got := attempts.Load(); got != attempt+1 {
+				t.Fatalf("attempt %d after 9 seconds, want none in 10 seconds", got)
+			}
+		}
+		clock.Step(15 * time.Second)
+	}
+}
+
+// Nothing is left of a connection that has ended.
+func TestAConnectionLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start(t)
+	c := w.remote(t, "east", w.kubeconfig(t, same))
+	label := w.namespace + "-left"
+	pprof.Do(t.Context(), pprof.Labels("connection", label), func(context.Context) { w.connect(t, c) })
+	if running(t, label) == 0 {
+		t.Fatal("no goroutine of the connection is found")
+	}
+
+	w.registry.Release(client.ObjectKeyFromObject(c), user)
+
+	cluster.Eventually(t, "the end of all goroutines", soon, func(context.Context) (string, bool) {
+		left := running(t, label)
+		return fmt.Sprintf("%d stacks", left), left == 0
+	})
+}
+
+// running counts the stacks of goroutines that come of one with the label.
+func running(t *testing.T, label string) int {
+	t.Helper()
+	var stacks bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 1); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(stacks.String(), label)
+}
