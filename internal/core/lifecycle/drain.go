@@ -48,7 +48,8 @@ func (p *pass) lookDrain() verdict {
 		return verdict{outcome: timedOut, message: d.Message}
 	}
 	return verdict{
-		outcome: waits, message: d.Message, failed: d.Failed, wake: d.RequeueAfter,
+		outcome: waits, message: cmp.Or(d.Message, "No pod has to leave, but the Node has to be cordoned."),
+		failed: d.Failed, wake: d.RequeueAfter,
 		act: func(decision *Decision) { decision.Drain = &d },
 	}
 }

@@ -39,7 +39,7 @@ func phases() map[string]story {
 		"1. Machine deletion is triggered (i.e. the metadata.deletionTimestamp is set)": {
 			of:   deleted,
 			does: "DrainingNode, record",
-			says: map[string]string{deletingCondition: "True/DrainingNode: Draining Node node-1 since 2026-11-21T08:00:00Z."},
+			says: map[string]string{deletingCondition: "True/DrainingNode: Draining Node node-1 since 2026-11-21T08:00:00Z: No pod has to leave, but the Node has to be cordoned."},
 		},
 		"2. Machine controller waits until all pre-drain hooks succeeded, if any are registered": {
 			of: deleted, change: func(s *lifecycle.Snapshot) {

@@ -1,0 +1,303 @@
+package lifecycle_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+)
+
+const (
+	worlds = 200
+	wild   = 250
+	calm   = 120
+)
+
+// TestSimulation lives random lives in which reads fail, hooks come and go, pods
+// arrive late and the manager is killed anywhere, and checks at every step what
+// always holds. Every life ends when nobody disturbs it any more.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	seen := map[lifecycle.Step]int{}
+	for seed := range uint64(worlds) {
+		w := newWorld(seed)
+		for i := 0; !w.gone; i++ {
+			w.calm = i >= wild
+			if i >= wild+calm {
+				t.Fatalf("seed %d: the life does not end: %s", seed, told(w.truth.Machine.Status, deletingCondition))
+			}
+			s := w.observe()
+			d := lifecycle.Decide(s)
+			seen[d.Step]++
+			if fault := fault(t, s, d); fault != "" {
+				t.Fatalf("seed %d, step %d: %s: %s", seed, i, does(d), fault)
+			}
+			w.apply(t, d)
+			w.live()
+		}
+	}
+	for _, step := range []lifecycle.Step{
+		lifecycle.StepPaused, lifecycle.StepUnknown, lifecycle.StepCreatable, lifecycle.StepBootstrap, lifecycle.StepInfrastructure,
+		lifecycle.StepNode, lifecycle.StepRunning, lifecycle.StepRecord, lifecycle.StepPreDrainHook, lifecycle.StepDrain,
+		lifecycle.StepVolumeDetach, lifecycle.StepPreTerminateHook, lifecycle.StepDeleteInfrastructure, lifecycle.StepDeleteBootstrap,
+		lifecycle.StepDeleteNode, lifecycle.StepDone,
+	} {
+		if seen[step] == 0 {
+			t.Errorf("no life came to step %s", step)
+		}
+	}
+}
+
+// fault is what does not hold of a decision; empty if everything does.
+func fault(t *testing.T, s lifecycle.Snapshot, d lifecycle.Decision) string {
+	t.Helper()
+	for _, check := range []func(lifecycle.Snapshot, lifecycle.Decision) string{
+		faultOfHistory, faultOfCreation, faultOfDrain, faultOfVerdicts, faultOfCleanUp, faultOfMessages,
+	} {
+		if fault := check(s, d); fault != "" {
+			return fault
+		}
+	}
+	if again := lifecycle.Decide(s); !reflect.DeepEqual(d, again) {
+		return "the same is decided otherwise: " + does(again)
+	}
+	return faultOfRest(t, s, d)
+}
+
+// faultOfRest: once the status is written there is nothing more to tell, until
+// time or the world changes something.
+func faultOfRest(t *testing.T, s lifecycle.Snapshot, d lifecycle.Decision) string {
+	t.Helper()
+	if d.Record || d.AddFinalizer {
+		return ""
+	}
+	s.Machine = s.Machine.DeepCopy()
+	s.Machine.Status = stored(t, d.Status)
+	rest := s.Machine.Status
+	again := lifecycle.Decide(s)
+	if !equality.Semantic.DeepEqual(rest, again.Status) || len(again.Events) > 0 || does(again) != does(d) {
+		return "it is not at rest: " + does(again) + cmp.Diff(rest, again.Status)
+	}
+	wait := d.RequeueAfter / 2
+	if d.RequeueAfter == 0 {
+		wait = 1000 * time.Hour
+	}
+	s.Now = s.Now.Add(wait)
+	later := lifecycle.Decide(s)
+	later.RequeueAfter = d.RequeueAfter
+	if !equality.Semantic.DeepEqual(rest, later.Status) || does(later) != does(d) {
+		return "time alone changes it unexpectedly: " + does(later) + cmp.Diff(rest, later.Status)
+	}
+	return ""
+}
+
+// faultOfHistory: what was recorded stays, conditions of others too.
+func faultOfHistory(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	before, after := s.Machine.Status, d.Status
+	if kept := meta.FindStatusCondition(after.Conditions, foreignCondition.Type); kept == nil || !equality.Semantic.DeepEqual(*kept, foreignCondition) {
+		return "somebody else's condition changed"
+	}
+	if before.ControlPlaneHookSeen && !after.ControlPlaneHookSeen || before.NodeRef != nil && (after.NodeRef == nil || before.NodeRef.Name != after.NodeRef.Name) {
+		return "a record is lost"
+	}
+	was, is := starts(before), starts(after)
+	begun := 0
+	for i := range was {
+		switch {
+		case was[i] != nil && !was[i].Equal(is[i]):
+			return "a start time changed"
+		case was[i] == nil && is[i] != nil:
+			begun++
+		}
+	}
+	if begun > 1 || begun == 1 && !d.Record {
+		return "a step begins and is not recorded first"
+	}
+	if (d.Record || d.AddFinalizer) && acts(d) {
+		return "something is done before it is recorded"
+	}
+	for _, c := range before.Conditions {
+		now := meta.FindStatusCondition(after.Conditions, c.Type)
+		if now != nil && now.Status == c.Status && !now.LastTransitionTime.Equal(&c.LastTransitionTime) {
+			return "the transition time of " + c.Type + " changed without its status"
+		}
+	}
+	return ""
+}
+
+func starts(status v1alpha1.MachineStatus) []*metav1.Time {
+	d := status.Deletion
+	if d == nil {
+		d = &v1alpha1.MachineDeletionStatus{}
+	}
+	return []*metav1.Time{
+		d.PreDrainHookWaitStartTime, d.NodeDrainStartTime, d.WaitForNodeVolumeDetachStartTime, d.PreTerminateHookWaitStartTime,
+		d.InfrastructureDeletionStartTime, d.BootstrapDeletionStartTime, d.NodeDeletionStartTime,
+	}
+}
+
+func acts(d lifecycle.Decision) bool {
+	return d.AdoptBootstrap || d.AdoptInfrastructure || d.Cordon != nil || d.Drain != nil || d.DeleteInfrastructure ||
+		d.DeleteBootstrap || d.DeleteNode != nil || d.DropFinalizer
+}
+
+// faultOfCreation: nothing is made for a Machine that is held, and nothing is
+// done at all while the Cluster is paused or unread.
+func faultOfCreation(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	stopped := s.Cluster.Problem != "" || s.Cluster.Object != nil && s.Cluster.Object.Spec.Paused
+	adopts := d.AdoptBootstrap || d.AdoptInfrastructure
+	made := s.Machine.Status.NodeRef != nil || s.Infrastructure.Object != nil && s.Infrastructure.Object.Owned ||
+		s.Bootstrap != nil && s.Bootstrap.Object != nil && s.Bootstrap.Object.Owned
+	switch {
+	case stopped && (acts(d) || d.Record || d.AddFinalizer):
+		return "something is done although the Cluster is paused or unread"
+	case adopts && len(s.Machine.Finalizers) == 0:
+		return "something is made for a Machine that nothing holds"
+	case adopts && len(s.Machine.Spec.LifecycleHooks.PreCreate) > 0 && !made:
+		return "something is made in spite of hooks"
+	case d.AdoptInfrastructure && s.Infrastructure.Object.Controller != nil:
+		return "somebody else's infrastructure is adopted"
+	}
+	return ""
+}
+
+// faultOfDrain: pods are evicted when it is their turn and everything is known.
+func faultOfDrain(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	if d.Drain == nil {
+		return ""
+	}
+	began := s.Machine.Status.Deletion
+	cluster := s.Cluster.Object
+	switch {
+	case began.NodeDrainStartTime == nil || began.InfrastructureDeletionStartTime != nil:
+		return "pods are evicted at the wrong time"
+	case len(s.Machine.Spec.LifecycleHooks.PreDrain) > 0:
+		return "pods are evicted in spite of hooks"
+	case s.NodesProblem != "" || s.DrainProblem != "" || cluster == nil || s.ControlPlane != nil && s.ControlPlane.Problem != "":
+		return "pods are evicted although not everything is known"
+	case cluster.DeletionTimestamp != nil || s.ControlPlane != nil && s.ControlPlane.Object.Deleting:
+		return "pods are evicted from a node that must not be touched"
+	case !s.Nodes[0].Spec.Unschedulable && d.Cordon == nil:
+		return "pods are evicted from a node that takes new ones"
+	}
+	return ""
+}
+
+// faultOfVerdicts: a step is left out, given up or done only for what is known.
+func faultOfVerdicts(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	limits := s.Machine.Spec.Deletion
+	began := v1alpha1.MachineDeletionStatus{}
+	if s.Machine.Status.Deletion != nil {
+		began = *s.Machine.Status.Deletion
+	}
+	node := len(s.Nodes) > 0
+	excluded := leftOut(s) || has(s.Machine.Annotations, v1alpha1.ExcludeNodeDrainingAnnotation)
+	switch news(s, d, drainingCondition) {
+	case v1alpha1.ReasonSkipped:
+		if !excluded {
+			return "the drain is skipped for no known reason"
+		}
+	case v1alpha1.ReasonTimedOut:
+		if !over(s.Now, began.NodeDrainStartTime, limits.NodeDrainTimeoutSeconds) {
+			return "the drain is given up before its time"
+		}
+	case v1alpha1.ReasonDrained:
+		if !node || s.DrainProblem != "" || !s.Nodes[0].Spec.Unschedulable || slices.ContainsFunc(s.Drain.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil }) {
+			return "the drain is done although pods are left"
+		}
+	}
+	switch news(s, d, volumesCondition) {
+	case v1alpha1.ReasonSkipped:
+		if !leftOut(s) && !(node && len(s.Nodes[0].Status.Conditions) > 0) {
+			return "volumes are not waited for, for no known reason"
+		}
+	case v1alpha1.ReasonTimedOut:
+		if !over(s.Now, began.WaitForNodeVolumeDetachStartTime, limits.NodeVolumeDetachTimeoutSeconds) {
+			return "the wait for volumes is given up before its time"
+		}
+	case v1alpha1.ReasonVolumesDetached:
+		if !node || s.VolumesProblem != "" || len(s.Volumes.Attachments) > 0 {
+			return "volumes are detached although some are left"
+		}
+	}
+	return ""
+}
+
+// leftOut is, in its simplest words, whether drain and volumes are left out.
+func leftOut(s lifecycle.Snapshot) bool {
+	m, cluster := s.Machine, s.Cluster.Object
+	nodeless := m.Status.NodeRef == nil && m.Spec.ProviderID == "" && s.Infrastructure.Problem == ""
+	missing := cluster != nil && s.NodesProblem == "" && len(s.Nodes) == 0 && (m.Spec.ProviderID != "" || m.Status.NodeRef != nil)
+	lost := len(s.Siblings) > 0 && !slices.ContainsFunc(s.Siblings, func(m *v1alpha1.Machine) bool { return m.DeletionTimestamp == nil })
+	deleting := cluster != nil && (cluster.DeletionTimestamp != nil || s.ControlPlane != nil && s.ControlPlane.Object != nil && s.ControlPlane.Object.Deleting)
+	kubeadm := len(m.OwnerReferences) > 0 && m.Status.ControlPlaneHookSeen && !has(m.Annotations, v1alpha1.ControlPlaneHookAnnotation)
+	return nodeless || missing || cluster != nil && lost || deleting || kubeadm
+}
+
+func has(annotations map[string]string, key string) bool {
+	_, present := annotations[key]
+	return present
+}
+
+func over(now time.Time, began *metav1.Time, limit *int32) bool {
+	return began != nil && limit != nil && *limit > 0 && now.Sub(began.Time) >= time.Duration(*limit)*time.Second
+}
+
+// news is the reason of a condition if it is another than before.
+func news(s lifecycle.Snapshot, d lifecycle.Decision, condition string) string {
+	is, was := meta.FindStatusCondition(d.Status.Conditions, condition), meta.FindStatusCondition(s.Machine.Status.Conditions, condition)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return ""
+	}
+	return is.Reason
+}
+
+// faultOfCleanUp: nothing is deleted before its turn, or that is somebody else's.
+func faultOfCleanUp(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	began := v1alpha1.MachineDeletionStatus{}
+	if s.Machine.Status.Deletion != nil {
+		began = *s.Machine.Status.Deletion
+	}
+	kept := func(r *lifecycle.Reading[lifecycle.External]) bool {
+		return r != nil && (r.Problem != "" || r.Object != nil && (r.Object.Controller == nil || r.Object.Owned))
+	}
+	held := len(s.Machine.Spec.LifecycleHooks.PreTerminate) > 0 || has(s.Machine.Annotations, v1alpha1.ControlPlaneHookAnnotation)
+	settled := told(d.Status, drainingCondition) != "" && news(s, d, drainingCondition) == "" && told(d.Status, volumesCondition) != ""
+	switch {
+	case d.DeleteInfrastructure && (held || !settled || began.InfrastructureDeletionStartTime == nil):
+		return "the infrastructure is deleted too early"
+	case d.DeleteInfrastructure && !s.Infrastructure.Object.Owned && s.Infrastructure.Object.Controller != nil:
+		return "somebody else's infrastructure is deleted"
+	case d.DeleteBootstrap && (began.BootstrapDeletionStartTime == nil || !kept(s.Bootstrap)):
+		return "the bootstrap config is deleted too early"
+	case d.DeleteNode != nil && (began.NodeDeletionStartTime == nil || kept(s.Bootstrap) && s.Bootstrap.Problem == ""):
+		return "the Node is deleted too early"
+	case d.DropFinalizer && began.NodeDeletionStartTime == nil && (kept(&s.Infrastructure) || kept(s.Bootstrap)) && began.BootstrapDeletionStartTime == nil:
+		return "the Machine is let go too early"
+	}
+	return ""
+}
+
+// faultOfMessages: everything that is told has a reason and fits.
+func faultOfMessages(_ lifecycle.Snapshot, d lifecycle.Decision) string {
+	for _, c := range d.Status.Conditions {
+		if c.Reason == "" || c.Message == "" || len(c.Message) > 32_768 || c.LastTransitionTime.IsZero() {
+			return "condition " + c.Type + " says nothing: " + c.Reason
+		}
+	}
+	for _, e := range d.Events {
+		if e.Reason == "" || e.Message == "" || e.Regarding.UID != machineUID {
+			return "an event says nothing: " + e.Reason
+		}
+	}
+	return ""
+}
