@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+
+const soon = time.Minute
+
+// startManager runs the controller and a registry until the test ends.
+func startManager(t *testing.T, c *cluster.Cluster) *workload.Registry {
+	t.Helper()
+	scheme, err := sandbox.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	consistent := true
+	mgr, err := manager.New(c.Config, manager.Options{
+		Scheme: scheme, Cache: kube.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := workload.NewRegistry(mgr, workload.Options{})
+	if err := errors.Join(err, kube.IndexFields(t.Context(), mgr.GetFieldIndexer()), Add(mgr, registry)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager has ended with: %v", err)
+		}
+	})
+	return registry
+}
+
+// await waits until the status of a condition and its reason are these.
+func await(t *testing.T, c *cluster.Cluster, key types.NamespacedName, kind, want string) *metav1.Condition {
+	t.Helper()
+	var condition *metav1.Condition
+	cluster.Eventually(t, kind+" "+want, soon, func(ctx context.Context) (string, bool) {
+		stored := &v1alpha1.Cluster{}
+		if err := c.Client.Get(ctx, key, stored); err != nil {
+			return err.Error(), false
+		}
+		condition = meta.FindStatusCondition(stored.Status.Conditions, kind)
+		return fmt.Sprintf("%+v", stored), condition != nil && string(condition.Status)+"/"+condition.Reason == want
+	})
+	return condition
+}
+
+// A Cluster from its creation to its end, with a connection that is cut.
+func TestTheLifeOfACluster(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	registry := startManager(t, c)
+	namespace, proxy := c.Namespace(t), c.Proxy(t)
+	key := types.NamespacedName{Namespace: namespace, Name: "east"}
+	user := types.NamespacedName{Namespace: namespace, Name: "one"}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "east-kubeconfig"},
+		Data:       map[string][]byte{"value": proxy.Kubeconfig(t)},
+	}
+	if err := c.Client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply(t, namespace, lifeOfACluster)
+	await(t, c, key, v1alpha1.ConditionReachable, "Unknown/NotInUse")
+
+	stored := &v1alpha1.Cluster{}
+	if err := c.Client.Get(t.Context(), key, stored); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = registry.Use(stored, user)
+	await(t, c, key, v1alpha1.ConditionReachable, "True/Reachable")
+	proxy.Cut()
+	lost := await(t, c, key, v1alpha1.ConditionReachable, "False/Unreachable")
+	if since := registry.State(key).Since.Truncate(time.Second); !lost.LastTransitionTime.Time.Equal(since) {
+		t.Errorf("it is unreachable since %s, but the condition says %s", since, lost.LastTransitionTime)
+	}
+	proxy.Restore()
+	await(t, c, key, v1alpha1.ConditionReachable, "True/Reachable")
+
+	if err := c.Client.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	await(t, c, key, v1alpha1.ConditionDeleting, "True/MachinesLeft")
+	if err := c.Client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the end of the Cluster", soon, func(ctx context.Context) (string, bool) {
+		err := c.Client.Get(ctx, key, stored)
+		return fmt.Sprintf("%+v", stored), apierrors.IsNotFound(err)
+	})
+}
+
+const lifeOfACluster = `
+apiVersion: ebbtide.dev/v1alpha1
+kind: Cluster
+metadata: {name: east}
+spec: {kubeconfigSecretRef: {name: east-kubeconfig}}
+---
+apiVersion: ebbtide.dev/v1alpha1
+kind: Machine
+metadata: {name: one}
+spec:
+  clusterName: east
+  infrastructureRef: {apiVersion: infrastructure.example.com/v1, kind: Host, name: one}
+`
