@@ -45,9 +45,16 @@ func TestGapsAreFromTheLastPodOfAWaveToTheFirstOfTheNext(t *testing.T) {
 		want   []time.Duration
 	}{
 		"three waves": {true, []seen{
-			{0, "app-1", "told"}, {5, "app-1", "told"}, {9, "app-2", "changed"}, {10, "app-1", "gone"},
-			{20, "app-1", "gone"}, {50, "app-2", "told"}, {60, "app-2", "gone"}, {70, "app-2", "gone"},
-			{75, "app-3", "gone"}, {80, "app-3", "gone"},
+			{0, "app-1", "told"},
+			{5, "app-1", "told"},
+			{9, "app-2", "changed"},
+			{10, "app-1", "gone"},
+			{20, "app-1", "gone"},
+			{50, "app-2", "told"},
+			{60, "app-2", "gone"},
+			{70, "app-2", "gone"},
+			{75, "app-3", "gone"},
+			{80, "app-3", "gone"},
 		}, []time.Duration{30 * time.Millisecond, 5 * time.Millisecond}},
 		"no order": {false, []seen{{0, "app-2", "told"}, {10, "app-1", "gone"}}, nil},
 	}
