@@ -121,6 +121,16 @@ func waited(f *blocker.Facts) {
 	f.Treatment = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "label " + v1alpha1.DrainLabel}
 }
 
+func waitedByRule(f *blocker.Facts) {
+	f.Treatment = drainrule.Treatment{
+		Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "MachineDrainRule batch", Object: "MachineDrainRule/ebbtide-system/batch",
+	}
+}
+
+func unclear(f *blocker.Facts) {
+	f.Treatment = drainrule.Treatment{Cause: "MachineDrainRule batch is a riddle.", Object: "MachineDrainRule/ebbtide-system/batch"}
+}
+
 func ownerless(f *blocker.Facts) { f.Pod.OwnerReferences = nil }
 
 type story struct {
@@ -308,6 +318,30 @@ func TestSomebodyIsAtWork(t *testing.T) {
 				Type: v1alpha1.BlockerWaitingForCompletion, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(30 * time.Minute),
 				Message:    "The pod is left to complete by itself, as label cluster.x-k8s.io/drain asks; the drain waits for it.",
 				Suggestion: "If it need not finish, evacuate it like any other: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain-",
+			},
+		},
+		"the pod itself, by a rule": {
+			facts(waitedByRule),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerWaitingForCompletion, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(30 * time.Minute),
+				Message:    "The pod is left to complete by itself, as MachineDrainRule batch asks; the drain waits for it.",
+				Suggestion: "If it need not finish: kubectl -n shop delete pod web-0. If that goes for all of its kind, change MachineDrainRule/ebbtide-system/batch.",
+			},
+		},
+		"nobody, because a rule is unclear": {
+			facts(unclear),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerDrainRuleUnclear, Object: "MachineDrainRule/ebbtide-system/batch", Pods: 1, Since: ago(30 * time.Minute),
+				Message:    "Nobody knows how to drain the pod: MachineDrainRule batch is a riddle.",
+				Suggestion: "To decide about this pod alone, retain it or let it complete: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain=skip (or wait-completed)",
+			},
+		},
+		"an evacuator, whatever rules say": {
+			facts(evacuator, unclear),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerEvacuatorRunning, Object: "Evacuator/mover.example.com", Pods: 1, Since: ago(time.Minute),
+				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
+				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
 			},
 		},
 		"an owner who puts it back by tolerating everything": {

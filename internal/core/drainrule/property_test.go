@@ -105,7 +105,7 @@ func (d dice) rules() (all rules) {
 }
 
 func TestRulesAgainstBruteForce(t *testing.T) {
-	for seed := range uint64(20000) {
+	for seed := range uint64(5000) {
 		d := dice{rand.New(rand.NewPCG(seed, 40))}
 		all, at := d.rules(), place{d.labels(), d.labels(), d.labels(), d.labels()}
 		known := drainrule.Facts{Namespaces: map[string]map[string]string{"shop": at.namespace}}
