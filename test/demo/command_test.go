@@ -8,8 +8,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
+
+func TestMain(m *testing.M) {
+	// As in the command that shows the demos.
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // commands are those that a README has its reader run.
 func commands(t *testing.T, readme string) string {

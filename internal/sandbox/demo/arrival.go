@@ -4,20 +4,23 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// arrival is the story of Machines until they run. Each phase is said once.
+// arrival is the story of Machines until they run and pods can be scheduled to
+// their nodes. Each phase is said once.
 type arrival struct {
 	say    say
 	want   int
 	phases map[string]v1alpha1.MachinePhase
+	open   map[string]bool // nodes that take pods
 }
 
 func newArrival(want int, say say) *arrival {
-	return &arrival{say: say, want: want, phases: map[string]v1alpha1.MachinePhase{}}
+	return &arrival{say: say, want: want, phases: map[string]v1alpha1.MachinePhase{}, open: map[string]bool{}}
 }
 
 func (a *arrival) allRun() bool {
@@ -27,18 +30,24 @@ func (a *arrival) allRun() bool {
 			running++
 		}
 	}
-	return running == a.want
+	return running == a.want && len(a.open) == a.want
 }
 
 // see takes notice of one change.
 func (a *arrival) see(at time.Duration, change watch.Event) error {
-	machine, ok := change.Object.(*v1alpha1.Machine)
-	if !ok {
+	switch object := change.Object.(type) {
+	case *v1alpha1.Machine:
+		if phase := object.Status.Phase; phase != "" && phase != a.phases[object.Name] {
+			a.phases[object.Name] = phase
+			a.say(at, object.Name, arrived(object))
+		}
+	case *corev1.Node:
+		if answers(object) && len(object.Spec.Taints) == 0 && !a.open[object.Name] {
+			a.open[object.Name] = true
+			a.say(at, object.Name, "Node "+object.Name+" takes pods")
+		}
+	default:
 		return fmt.Errorf("a watch ended early: %v", change)
-	}
-	if phase := machine.Status.Phase; phase != "" && phase != a.phases[machine.Name] {
-		a.phases[machine.Name] = phase
-		a.say(at, machine.Name, arrived(machine))
 	}
 	return nil
 }
@@ -56,4 +65,6 @@ func arrived(machine *v1alpha1.Machine) string {
 }
 
 // lastStatus says how far the Machines have come, for an error.
-func (a *arrival) lastStatus() string { return fmt.Sprintf("phases %v", a.phases) }
+func (a *arrival) lastStatus() string {
+	return fmt.Sprintf("the phases are %v, %d nodes take pods", a.phases, len(a.open))
+}

@@ -67,11 +67,11 @@ func (d Demo) liveAndDie(ctx context.Context, c client.WithWatch) error {
 	return d.depart(ctx, c, worker)
 }
 
-// arrive has Machines made, and tells of it until all of them run.
+// arrive has Machines made, and tells of it until their nodes take pods.
 func (d Demo) arrive(ctx context.Context, c client.WithWatch) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, arriveWithin, errNotThere)
 	defer cancel()
-	changes, err := watchAll(ctx, c, []source{{&v1alpha1.MachineList{}, all()}})
+	changes, err := watchAll(ctx, c, []source{{&v1alpha1.MachineList{}, all()}, {&corev1.NodeList{}, all()}})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -62,17 +63,23 @@ func TestTheArrivalOfMachinesSaysEachPhaseOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	a := newArrival(1, printer(&out, false))
-	for i, m := range []*v1alpha1.Machine{
+	fresh := instanceNode(false, corev1.ConditionTrue)
+	fresh.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeNotReady}}
+	for i, object := range []runtime.Object{
 		worker("", "", ""),
 		worker(v1alpha1.MachinePending, "", ""),
 		worker(v1alpha1.MachinePending, "", ""),
 		worker(v1alpha1.MachineProvisioned, "sandbox://1", ""),
 		worker(v1alpha1.MachineRunning, "sandbox://1", "node-1"),
+		instanceNode(false, corev1.ConditionUnknown),
+		fresh,
+		instanceNode(false, corev1.ConditionTrue),
+		instanceNode(false, corev1.ConditionTrue),
 	} {
-		if a.allRun() {
+		if a.allRun() && i < 8 {
 			t.Errorf("they run before change %d", i)
 		}
-		if err := a.see(time.Duration(i)*time.Second, watch.Event{Type: watch.Modified, Object: m}); err != nil {
+		if err := a.see(time.Duration(i)*time.Second, watch.Event{Type: watch.Modified, Object: object}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,6 +89,7 @@ func TestTheArrivalOfMachinesSaysEachPhaseOnce(t *testing.T) {
 	want := `   1.0s  worker-1  Pending
    3.0s  worker-1  Provisioned: it is known as sandbox://1
    4.0s  worker-1  Running: it has Node node-1
+   7.0s  worker-1  Node worker-1 takes pods
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("story (-want +got):\n%s", diff)
