@@ -101,6 +101,35 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 	w.connect(t, c)
 }
 
+// The cluster answers, but what is known of its pods gets older and older.
+func TestAWatchThatKeepsFailing(t *testing.T) {
+	t.Parallel()
+	pace := quick
+	pace.stale = 2 * time.Second
+	w := newWorld(t, pace)
+	w.start(t)
+	var failing atomic.Bool
+	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
+		stopped := failing.Load() && strings.HasSuffix(r.URL.Path, "/pods")
+		if stopped {
+			refuse(answer, http.StatusInternalServerError, "etcd has lost its pods")
+		}
+		return stopped
+	})
+	c := w.remote(t, "east", kubeconfig)
+	w.connect(t, c)
+
+	failing.Store(true)
+	server.CloseClientConnections()
+
+	cluster.Eventually(t, "why it cannot be used", soon, func(context.Context) (string, bool) {
+		state := w.registry.State(client.ObjectKeyFromObject(c))
+		return state.Reason + state.Message, state.Reason == v1alpha1.ReasonUnreachable && strings.HasSuffix(state.Message, "etcd has lost its pods")
+	})
+	failing.Store(false)
+	w.connect(t, c)
+}
+
 func TestAKindThatIsNeverRead(t *testing.T) {
 	t.Parallel()
 	pace := usualPace

@@ -23,11 +23,12 @@ const usualKey = "value"
 // source is where the kubeconfig of a Cluster is; without a Secret it needs none.
 type source struct {
 	cluster     types.NamespacedName
+	uid         types.UID // of the Cluster: another one is another cluster
 	secret, key string
 }
 
 func sourceOf(cluster *v1alpha1.Cluster) source {
-	s := source{cluster: client.ObjectKeyFromObject(cluster)}
+	s := source{cluster: client.ObjectKeyFromObject(cluster), uid: cluster.UID}
 	if ref := cluster.Spec.KubeconfigSecretRef; ref != nil {
 		s.secret, s.key = ref.Name, ref.Key
 		if s.key == "" {

@@ -22,6 +22,8 @@ type pace struct {
 	probe, answer time.Duration
 	// sync is how long it may take to read everything.
 	sync time.Duration
+	// stale is for how long watches may fail while the cluster answers.
+	stale time.Duration
 	// idle is how long a connection is kept that nobody uses.
 	idle time.Duration
 	// retry is between attempts to connect.
@@ -30,7 +32,7 @@ type pace struct {
 
 var usualPace = pace{
 	probe: 10 * time.Second, answer: 5 * time.Second,
-	sync: 5 * time.Minute, idle: 5 * time.Minute,
+	sync: 5 * time.Minute, stale: time.Minute, idle: 5 * time.Minute,
 	retry: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second},
 }
 
@@ -55,7 +57,7 @@ func newLink(r *Registry, cluster types.NamespacedName, open func(context.Contex
 	}
 }
 
-// run returns when the context has ended and nothing is left of the connection.
+// run returns when the context has ended.
 func (l *link) run(ctx context.Context) {
 	retry := l.registry.pace.retry
 	for ctx.Err() == nil {
@@ -72,13 +74,14 @@ func (l *link) run(ctx context.Context) {
 }
 
 // attempt connects and returns when that has failed or the cluster is lost, and
-// whether it was connected.
+// says whether it was connected.
 func (l *link) attempt(ctx context.Context) (connected bool) {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := l.open(own)
 	if err == nil {
-		defer s.close()
+		// What was watched may take a while to end. Nobody waits for that.
+		defer l.registry.running.Go(s.close)
 		defer cancel()
 		err = s.run(own, l)
 	}

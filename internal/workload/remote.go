@@ -86,6 +86,9 @@ func newCache(ctx context.Context, line *line, clients client.Options, broken ch
 	options.HTTPClient, options.Scheme, options.Mapper = line.client, clients.Scheme, clients.Mapper
 	options.ReaderFailOnMissingInformer = true
 	options.DefaultWatchErrorHandler = func(_ context.Context, _ *toolscache.Reflector, err error) {
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			return // It is read anew.
+		}
 		select {
 		case broken <- err:
 		default: // One is as good as another.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -23,9 +24,11 @@ type session struct {
 	parts []func(context.Context) error
 	// describe makes an error fit to be shown.
 	describe func(error) error
-	// release gives back what the session holds, after its parts have ended.
+	// release gives back what the session holds.
 	release func()
 	running sync.WaitGroup
+	// failing is since when watches have failed, failed when one last did.
+	failing, failed time.Time
 }
 
 // kind is one kind of objects that the session reads.
@@ -80,7 +83,7 @@ func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 			events.synced = nil
 			l.connected(s.connection)
 		case err = <-s.broken:
-			err = s.recheck(ctx, err)
+			err = s.recheck(ctx, l, err)
 		case <-probes.C():
 			err = s.probe(ctx)
 			l.progress(s.missing())
@@ -91,11 +94,20 @@ func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 	}
 }
 
-// recheck is what follows from the error of a watch: it tries again by itself
-// unless it is not allowed to, or the cluster is lost.
-func (s *session) recheck(ctx context.Context, err error) error {
+// recheck is what follows from the error of a watch. It tries again by itself,
+// which is enough unless it is not allowed to, the cluster is lost, or that does
+// not help: nothing but these errors tells that what is read gets old.
+func (s *session) recheck(ctx context.Context, l *link, err error) error {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return err
+	}
+	now, stale := l.registry.clock.Now(), l.registry.pace.stale
+	if now.Sub(s.failed) > 2*stale {
+		s.failing = now
+	}
+	s.failed = now
+	if now.Sub(s.failing) > stale {
+		return fmt.Errorf("watches have failed for %s: %w", stale, err)
 	}
 	return s.probe(ctx)
 }
@@ -123,8 +135,8 @@ func (s *session) missing() string {
 	return strings.Join(names, ", ")
 }
 
-// close waits for everything to end whose context has ended.
+// close returns when everything has ended whose context has ended.
 func (s *session) close() {
-	s.running.Wait()
 	s.release()
+	s.running.Wait()
 }

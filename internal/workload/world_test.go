@@ -31,7 +31,7 @@ const soon = time.Minute
 
 // quick is a pace for tests on the real clock.
 var quick = pace{
-	probe: 200 * time.Millisecond, answer: 3 * time.Second, sync: soon, idle: 100 * time.Millisecond,
+	probe: 200 * time.Millisecond, answer: 3 * time.Second, sync: soon, stale: soon, idle: 100 * time.Millisecond,
 	retry: wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 3, Cap: 200 * time.Millisecond},
 }
 
