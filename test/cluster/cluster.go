@@ -45,6 +45,9 @@ type Spec struct {
 	// NoManager is for a test of Kubernetes alone: no other test of this control
 	// plane starts the manager.
 	NoManager bool
+	// Workload is a cluster that Ebbtide is not in: it has none of our kinds, and
+	// no test starts the manager. Machines of another cluster have their nodes there.
+	Workload bool
 }
 
 // Cluster is one test's view of a running control plane.
@@ -100,9 +103,10 @@ var shared = struct {
 }{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
-type key struct{ onlyAPIServer, audit, noManager bool }
+type key struct{ onlyAPIServer, audit, noManager, workload bool }
 
-// Start returns a control plane with our CRDs installed.
+// Start returns a control plane with our CRDs installed, unless it is a workload
+// cluster.
 func Start(t testing.TB, spec Spec) *Cluster {
 	t.Helper()
 	p, number, err := start(spec)
@@ -130,7 +134,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager}
+	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
@@ -148,5 +152,8 @@ func start(spec Spec) (*plane, int, error) {
 	p := &plane{Cluster: c}
 	p.manager.plane = p
 	shared.planes[k] = p
+	if spec.Workload {
+		return p, shared.users, nil
+	}
 	return p, shared.users, c.InstallCRDs(ctx)
 }
