@@ -174,28 +174,39 @@ func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
 // uncheckedLabel is on rules that our webhook is not asked about.
 const uncheckedLabel = "scenario.ebbtide.dev/unchecked"
 
-// brokenRule creates a rule for the pods of application web that has a label
-// with a prefix that is too long. Its CRD takes it, and our webhook is not asked.
+// brokenRule creates a rule for the pods of application web that cannot be
+// understood.
 func (w *world) brokenRule(node string) *v1alpha1.MachineDrainRule {
 	w.t.Helper()
-	w.limitWebhook(`{"matchExpressions":[{"key":"` + uncheckedLabel + `","operator":"DoesNotExist"}]}`)
-	w.t.Cleanup(func() { w.limitWebhook("null") })
 	rule := &v1alpha1.MachineDrainRule{
-		ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace, Name: w.name("web"), Labels: map[string]string{uncheckedLabel: ""}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace, Name: w.name("web")},
 		Spec: v1alpha1.MachineDrainRuleSpec{
 			Drain: v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip},
 			Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: labelSelector(corev1.LabelHostname, node)}},
-			Pods: []v1alpha1.MachineDrainRulePodSelector{{Selector: &metav1.LabelSelector{
-				MatchLabels: map[string]string{"app": "web", strings.Repeat("a", 254) + "/tier": "front"},
-			}}},
+			Pods:  []v1alpha1.MachineDrainRulePodSelector{{Selector: brokenSelector("web")}},
 		},
 	}
+	w.createUnchecked(rule)
+	return rule
+}
+
+// brokenSelector has a label with a prefix that is too long. The CRD takes it.
+func brokenSelector(app string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app, strings.Repeat("a", 254) + "/tier": "front"}}
+}
+
+// createUnchecked creates a rule of which our webhook is not asked. Whoever else
+// does that, or starts the manager, may have it asked again meanwhile.
+func (w *world) createUnchecked(rule *v1alpha1.MachineDrainRule) {
+	w.t.Helper()
+	rule.Labels = map[string]string{uncheckedLabel: ""}
+	w.t.Cleanup(func() { w.limitWebhook("null") })
 	w.eventually("the webhook not to be asked", func() (bool, any) {
+		w.limitWebhook(`{"matchExpressions":[{"key":"` + uncheckedLabel + `","operator":"DoesNotExist"}]}`)
 		err := w.client.Create(w.ctx, rule.DeepCopy())
 		return err == nil, fmt.Sprint(err)
 	})
 	w.t.Cleanup(func() { w.must("delete "+rule.Name, client.IgnoreNotFound(w.client.Delete(w.ctx, rule))) })
-	return rule
 }
 
 // limitWebhook has our webhook for rules called for some of them only; null is

@@ -79,7 +79,7 @@ func (w *world) machineOnly(name string, changes ...func(*v1alpha1.Machine)) {
 	}
 	config := ref("SandboxConfig")
 	m := &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: map[string]string{}, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
 		Spec: v1alpha1.MachineSpec{
 			ClusterName: hosts, InfrastructureRef: ref("SandboxMachine"),
 			Bootstrap: v1alpha1.MachineBootstrap{ConfigRef: &config},
@@ -241,9 +241,9 @@ func (w *world) config() *api.SandboxConfig {
 }
 
 func annotated(key, value string) func(*v1alpha1.Machine) {
-	return func(m *v1alpha1.Machine) { m.Annotations[key] = value }
+	return func(m *v1alpha1.Machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, key, value) }
 }
 
 func labelled(key, value string) func(*v1alpha1.Machine) {
-	return func(m *v1alpha1.Machine) { m.Labels[key] = value }
+	return func(m *v1alpha1.Machine) { metav1.SetMetaDataLabel(&m.ObjectMeta, key, value) }
 }
