@@ -32,7 +32,10 @@ func with(change func(*metav1.ObjectMeta)) metav1.ObjectMeta {
 }
 
 var (
-	owned    = with(func(meta *metav1.ObjectMeta) { meta.OwnerReferences = full.OwnerReferences })
+	owned     = with(func(meta *metav1.ObjectMeta) { meta.OwnerReferences = full.OwnerReferences })
+	finalized = with(func(meta *metav1.ObjectMeta) {
+		meta.Finalizers = full.Finalizers
+	})
 	labelled = with(func(meta *metav1.ObjectMeta) { meta.Labels = full.Labels })
 )
 
@@ -79,7 +82,7 @@ var cached = map[string]struct{ got, want client.Object }{
 			},
 		}),
 		want: &storagev1.VolumeAttachment{
-			ObjectMeta: held,
+			ObjectMeta: finalized,
 			Spec: storagev1.VolumeAttachmentSpec{
 				Attacher: "disk.example", NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("volume")},
 			},

@@ -79,7 +79,9 @@ func TestNobodyIsEvictedWithoutACordon(t *testing.T) {
 		w.running()
 		w.refuse("patch Node node", forbidden)
 		w.must(w.api.Delete(t.Context(), w.machine()))
-		w.settle()
+		for range 10 {
+			w.step()
+		}
 		if len(w.evicted) > 0 {
 			t.Errorf("evicted are %v", w.evicted)
 		}

@@ -70,8 +70,9 @@ func inWorldNow(t *testing.T, objects []client.Object, story func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, api: fault.NewServer(t, objects...)}
 		w.restart()
+		// A story that fails ends here, too.
+		defer func() { w.stop() }()
 		story(w)
-		w.stop()
 	})
 }
 
@@ -155,14 +156,19 @@ func (w *world) steps(what string, reached func() bool) {
 // settle runs passes until nothing is written any more.
 func (w *world) settle() {
 	w.t.Helper()
-	for quiet := 0; quiet < 3; {
+	quiet := 0
+	for range 100 {
 		before := len(w.api.Writes())
 		w.step()
 		quiet++
 		if len(w.api.Writes()) > before {
 			quiet = 0
 		}
+		if quiet == 3 {
+			return
+		}
 	}
+	w.t.Fatalf("the world did not settle; writes %s", strings.Join(w.api.Writes(), "\n"))
 }
 
 // provide does what the providers do: bootstrap data and infrastructure are ready
