@@ -1,0 +1,260 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+const (
+	migrates     = "MigrateImportantApp (owner my-app-migration-controller)"
+	drainHook    = v1alpha1.PreDrainHookAnnotationPrefix + "/migrate"
+	detachHook   = v1alpha1.PreTerminateHookAnnotationPrefix + "/detach"
+	ownCondition = "PreDrainMigrateImportantAppSucceeded"
+)
+
+func preDrain(hooks ...v1alpha1.LifecycleHook) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { m.Spec.LifecycleHooks.PreDrain = hooks }
+}
+
+func preTerminate(hooks ...v1alpha1.LifecycleHook) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { m.Spec.LifecycleHooks.PreTerminate = hooks }
+}
+
+func without(annotation string) func(*v1alpha1.Machine) {
+	return func(m *v1alpha1.Machine) { delete(m.Annotations, annotation) }
+}
+
+// stays is for a Machine that stays when it is drained, so that one can look at it.
+func stays() func(*v1alpha1.Machine) { return preTerminate(hook("LookAround", "the scenario")) }
+
+// awaitEmptied waits for a Machine of stays to be drained.
+func (w *world) awaitEmptied(name string) {
+	w.t.Helper()
+	w.awaitStep(name, v1alpha1.ReasonWaitingForPreTerminateHook, "LookAround (owner the scenario)")
+}
+
+// awaitEnd lets a Machine of stays go and waits for its end.
+func (w *world) awaitEnd(name string) {
+	w.t.Helper()
+	w.edit(name, preTerminate())
+	w.awaitNothingLeft(name)
+}
+
+// report is what the implementer of a hook says about it on the Machine.
+func (w *world) report(name string, status metav1.ConditionStatus, reason, message string) {
+	w.t.Helper()
+	condition := metav1.Condition{Type: ownCondition, Status: status, Reason: reason, Message: message}
+	w.eventually("report on "+name, func() (bool, any) {
+		m := w.machineNow(name)
+		apimeta.SetStatusCondition(&m.Status.Conditions, condition)
+		err := w.client.Status().Update(w.ctx, m)
+		if apierrors.IsConflict(err) {
+			return false, err.Error()
+		}
+		w.must("report on "+name, err)
+		return true, nil
+	})
+}
+
+// Story 3 of machine-deletion-hooks: a drainer of one's own moves what matters
+// most before everything else is drained. What it says of itself on the Machine
+// stays, whatever the controller writes.
+func TestACustomDrainerGoesFirst(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", stays(), preDrain(hook("MigrateImportantApp", "my-app-migration-controller")))
+	w.pods(m, pod{name: "important"}, pod{name: "web"})
+	w.deleteMachines(m)
+
+	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, "Waiting for pre-drain hooks since ", ": "+migrates)
+	w.awaitSays(m, v1alpha1.ConditionDrainable, "False", v1alpha1.ReasonHookPresent, "Held by pre-drain hooks: "+migrates)
+	w.assertUnschedulable(m, false)
+	w.report(m, metav1.ConditionFalse, "NoCapacity", "there is no room for important")
+	w.must("move important", w.client.Delete(w.ctx, w.podOn(m, pod{name: "important"})))
+	w.awaitGone("important")
+	w.awaitPod("web", "still running", running)
+	if drained := apimeta.FindStatusCondition(w.machineNow(m).Status.Conditions, v1alpha1.ConditionMachineDrained); drained != nil {
+		t.Errorf("the Machine says %+v before the first attempt to drain it", drained)
+	}
+
+	w.edit(m, preDrain())
+	w.awaitEmptied(m)
+
+	w.awaitGone("web")
+	w.awaitSays(m, v1alpha1.ConditionDrainable, "True", v1alpha1.ReasonNoHooks)
+	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonDrained)
+	w.awaitSays(m, ownCondition, "False", "NoCapacity", "there is no room for important")
+	w.awaitEnd(m)
+}
+
+// Goals of machine-deletion-hooks: each point can have several hooks, typed or by
+// annotation; they have no order, and all of them have to be gone.
+func TestHooksAreRemovedInAnyOrder(t *testing.T) {
+	t.Parallel()
+	typed, annotation := preDrain(), without(drainHook)
+	tests := map[string]struct {
+		first, second func(*v1alpha1.Machine)
+		left          string
+	}{
+		"the typed one first":  {typed, annotation, ": annotation " + drainHook + " (owner my-migration)"},
+		"the annotation first": {annotation, typed, ": " + migrates},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMachineWorld(t)
+			m := w.runningAs("m", annotated(drainHook, "my-migration"), preDrain(hook("MigrateImportantApp", "my-app-migration-controller")))
+			w.pods(m, pod{name: "web"})
+			w.deleteMachines(m)
+			w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, ": "+migrates+", annotation "+drainHook+" (owner my-migration)")
+
+			w.edit(m, test.first)
+			w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, test.left)
+			w.awaitPod("web", "still running", running)
+			w.edit(m, test.second)
+
+			w.awaitNothingLeft(m)
+		})
+	}
+}
+
+// Story 2 of machine-deletion-hooks: when the Node is drained, logs and storage
+// get the time that they need before the instance goes. What collects the logs
+// runs until then.
+func TestAPreTerminateHookActsBetweenDrainAndEnd(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", preTerminate(hook("ShipLogs", "log-operator")), annotated(detachHook, "my-storage"))
+	w.daemonSet("exporter", m)
+	w.awaitPods("the exporter runs", readyPods(1))
+	w.pods(m, pod{name: "web"})
+	w.deleteMachines(m)
+
+	held := "ShipLogs (owner log-operator), annotation " + detachHook + " (owner my-storage)"
+	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonDrained)
+	w.awaitStep(m, v1alpha1.ReasonWaitingForPreTerminateHook, "Waiting for pre-terminate hooks since ", ": "+held)
+	w.awaitSays(m, v1alpha1.ConditionTerminable, "False", v1alpha1.ReasonHookPresent, "Held by pre-terminate hooks: "+held)
+	w.awaitGone("web")
+	w.awaitPods("only the exporter runs", readyPods(1))
+	w.assertUntouched(m)
+	w.edit(m, preTerminate())
+	w.awaitStep(m, v1alpha1.ReasonWaitingForPreTerminateHook, ": annotation "+detachHook)
+	w.assertUntouched(m)
+	w.edit(m, without(detachHook))
+
+	w.awaitNothingLeft(m)
+}
+
+// assertUntouched sees that nothing is removed yet of a Machine.
+func (w *world) assertUntouched(name string) {
+	w.t.Helper()
+	instance, config, node := w.instance(), w.config(), &corev1.Node{}
+	w.get(instance, name)
+	w.get(config, name)
+	w.get(node, name)
+	if instance.DeletionTimestamp != nil || config.DeletionTimestamp != nil || node.DeletionTimestamp != nil {
+		w.t.Errorf("a part of %s is being deleted: instance %v, config %v, node %v",
+			name, instance.DeletionTimestamp, config.DeletionTimestamp, node.DeletionTimestamp)
+	}
+}
+
+// Story 1 of machine-deletion-hooks: a control-plane Machine goes when the one in
+// its place has joined.
+func TestAControlPlaneMachineWaitsForItsReplacement(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	member := labelled(v1alpha1.ControlPlaneLabel, "")
+	etcd := preTerminate(hook("EtcdQuorum", "clusteroperator/etcd"))
+	old, other := w.machine("old", member, etcd), w.machine("other", member)
+	w.awaitRunning(old, other)
+	w.deleteMachines(old)
+	w.awaitStep(old, v1alpha1.ReasonWaitingForPreTerminateHook, "EtcdQuorum (owner clusteroperator/etcd)")
+
+	w.runningAs("young", member, etcd)
+	w.assertUntouched(old)
+	w.edit(old, preTerminate())
+
+	w.awaitNothingLeft(old)
+}
+
+// Hooks may be removed from a Machine that is being deleted, and not be added or changed.
+func TestHooksAreFrozenWhenTheMachineIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", preDrain(hook("One", "owner of one"), hook("Two", "owner of two")))
+	w.deleteMachines(m)
+	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook, "One (owner owner of one), Two (owner owner of two)")
+
+	tests := map[string]func(*v1alpha1.Machine){
+		"pre-drain hooks are immutable when machine is marked for deletion: the following hooks are new or changed: Late": preDrain(
+			hook("One", "owner of one"), hook("Late", "somebody")),
+		"pre-drain hooks are immutable when machine is marked for deletion: the following hooks are new or changed: One": preDrain(
+			hook("One", "another owner")),
+		"pre-drain hooks are immutable when machine is marked for deletion: the following hooks are new or changed: " + drainHook:      annotated(drainHook, ""),
+		"pre-terminate hooks are immutable when machine is marked for deletion: the following hooks are new or changed: Late":          preTerminate(hook("Late", "somebody")),
+		"pre-terminate hooks are immutable when machine is marked for deletion: the following hooks are new or changed: " + detachHook: annotated(detachHook, ""),
+	}
+	for want, change := range tests {
+		w.assertRefused(m, want, change)
+	}
+	w.edit(m, preDrain(hook("Two", "owner of two")))
+	w.edit(m, preDrain())
+
+	w.awaitNothingLeft(m)
+}
+
+func (w *world) assertRefused(name, want string, change func(*v1alpha1.Machine)) {
+	w.t.Helper()
+	w.eventually("an answer", func() (bool, any) {
+		m := w.machineNow(name)
+		change(m)
+		err := w.admitted(func() error { return w.client.Update(w.ctx, m) })
+		if apierrors.IsConflict(err) {
+			return false, err.Error()
+		}
+		if err == nil || !contains(err.Error(), want) {
+			w.t.Errorf("answer %v, want %q", err, want)
+		}
+		return true, nil
+	})
+}
+
+// Hooks have no limit in time: that of the drain is none of theirs.
+func TestHooksNeverTimeOut(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", preDrain(hook("Backup", "the backups")), stays(), func(m *v1alpha1.Machine) {
+		m.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(1))
+		m.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = new(int32(1))
+	})
+	w.pods(m, pod{name: "web"})
+	w.deleteMachines(m)
+	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook)
+
+	w.awaitLonger(m, func(d *v1alpha1.MachineDeletionStatus) *metav1.Time { return d.PreDrainHookWaitStartTime })
+	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook)
+	w.awaitPod("web", "still running", running)
+	w.edit(m, preDrain())
+	w.awaitEmptied(m)
+	w.awaitLonger(m, func(d *v1alpha1.MachineDeletionStatus) *metav1.Time { return d.PreTerminateHookWaitStartTime })
+	w.awaitEmptied(m)
+
+	w.assertUntouched(m)
+	w.awaitEnd(m)
+}
+
+// awaitLonger waits until a step has taken longer than the limits of others are.
+func (w *world) awaitLonger(name string, began func(*v1alpha1.MachineDeletionStatus) *metav1.Time) {
+	w.t.Helper()
+	w.awaitMachine(name, "in the step for long", func(m *v1alpha1.Machine) bool {
+		since := began(m.Status.Deletion)
+		return since != nil && time.Since(since.Time) > 2*time.Second
+	})
+}
