@@ -12,119 +12,136 @@ import (
 // TestCleanUp is the part of the page behind the drain.
 func TestCleanUp(t *testing.T) {
 	t.Parallel()
-	for sentence, c := range cleanUp() {
-		t.Run(sentence, func(t *testing.T) {
-			t.Parallel()
-			c.check(t)
-		})
-	}
+	run(t, cleanUp)
 }
 
-func cleanUp() map[string]story {
-	return map[string]story{
-		"6. the Machine controller waits until Node.status.volumesAttached is empty": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				s.Nodes[0].Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/nfs/share"}}
-			},
-			does: "WaitingForVolumeDetach",
-			says: map[string]string{
-				volumesCondition:  "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
-				deletingCondition: "True/WaitingForVolumeDetach: Waiting for the volumes of Node node-1 since 2026-11-21T08:00:00Z: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
-			},
-			events: []string{"VolumesAttached"},
+var cleanUp = map[string]story{
+	"6. the Machine controller waits until Node.status.volumesAttached is empty": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			s.Nodes[0].Status.VolumesAttached = []corev1.AttachedVolume{{Name: "kubernetes.io/nfs/share"}}
 		},
-		"6. and there are no more VolumeAttachment objects": {
-			of: detaching, change: attach,
-			does: "WaitingForVolumeDetach", events: []string{"VolumesAttached"},
+		does: "WaitingForVolumeDetach",
+		says: map[string]string{
+			volumesCondition:  "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
+			deletingCondition: "True/WaitingForVolumeDetach: Waiting for the volumes of Node node-1 since 2026-11-21T08:00:00Z: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
 		},
-		"7. Machine controller waits until all pre-terminate hooks succeeded, if any are registered": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "WaitForStorageDetach", Owner: "storage"}, {Name: "BackupFileSytem", Owner: "backup"}}
-				s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(5)
-			},
-			does: "WaitingForPreTerminateHook",
-			says: map[string]string{
-				deletingCondition:            "True/WaitingForPreTerminateHook: Waiting for pre-terminate hooks since 2026-11-21T08:00:05Z: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
-				v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
-			},
-			events: []string{"HeldByHooks"},
+		events: []string{"VolumesAttached"},
+	},
+	"6. and there are no more VolumeAttachment objects": {
+		of: detaching, change: attach,
+		does: "WaitingForVolumeDetach", events: []string{"VolumesAttached"},
+	},
+	"6. Typically the volumes are getting detached by CSI after the corresponding Pods have been evicted, which they are not": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			attach(s)
+			annotate(s, v1alpha1.ExcludeNodeDrainingAnnotation)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
 		},
-		"7. Pre-terminate hooks can be registered by adding annotations with the pre-terminate.delete.hook.machine.cluster.x-k8s.io prefix": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				annotate(s, v1alpha1.PreTerminateHookAnnotationPrefix+"-backup")
-				s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(5)
-			},
-			does:   "WaitingForPreTerminateHook",
-			events: []string{"HeldByHooks"},
+		does: "WaitingForVolumeDetach",
+		says: map[string]string{volumesCondition: "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: csi-1\n" +
+			"The pods that use them may never leave, because annotation machine.cluster.x-k8s.io/exclude-node-draining is set. " +
+			"Annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach leaves out this wait, too."},
+		events: []string{"VolumesAttached"},
+	},
+	"6. Pods that come after the drain are evicted while volumes are waited for": {
+		of: detaching, change: func(s *lifecycle.Snapshot) { mount(s, pod("late")) },
+		does: "WaitingForVolumeDetach, evict app/late",
+		says: map[string]string{
+			volumesCondition: "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* PersistentVolumeClaims: app/late\nPods that came after the drain have to leave, too: app/late",
 		},
-		"8. Machine controller deletes the InfrastructureMachine object of the Machine": {
-			of: terminating, does: "WaitingForInfrastructureDeletion, delete infrastructure",
-			says: map[string]string{deletingCondition: "True/WaitingForInfrastructureDeletion: Deleting DockerMachine prod/worker-1 since 2026-11-21T08:00:00Z."},
+		events: []string{"VolumesAttached"},
+	},
+	"6. Pods that come after the drain go with the Node if no volume is waited for": {
+		of: detaching, change: func(s *lifecycle.Snapshot) { s.Drain.Pods = []*corev1.Pod{pod("late")} },
+		does: "WaitingForInfrastructureDeletion, record", events: []string{"VolumesDetached"},
+	},
+	"7. Machine controller waits until all pre-terminate hooks succeeded, if any are registered": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "WaitForStorageDetach", Owner: "storage"}, {Name: "BackupFileSytem", Owner: "backup"}}
+			s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(5)
 		},
-		"8. and waits until it is gone": {
-			of: terminating, change: func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true },
-			does: "WaitingForInfrastructureDeletion",
-			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is being deleted."},
+		does: "WaitingForPreTerminateHook",
+		says: map[string]string{
+			deletingCondition:            "True/WaitingForPreTerminateHook: Waiting for pre-terminate hooks since 2026-11-21T08:00:05Z: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
+			v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
 		},
-		"9. Machine controller deletes the BootstrapConfig object of the machine": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
-				s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
-			},
-			does:   "WaitingForBootstrapDeletion, delete bootstrap",
-			says:   map[string]string{deletingCondition: "True/WaitingForBootstrapDeletion: Deleting KubeadmConfig prod/worker-1 since 2026-11-21T08:00:09Z."},
-			events: []string{"InfrastructureDeleted"},
+		events: []string{"HeldByHooks"},
+	},
+	"7. Pre-terminate hooks can be registered by adding annotations with the pre-terminate.delete.hook.machine.cluster.x-k8s.io prefix": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			annotate(s, v1alpha1.PreTerminateHookAnnotationPrefix+"-backup")
+			s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(5)
 		},
-		"9. and waits until it is gone, too": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
-				s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
-				s.Bootstrap.Object.Deleting = true
-			},
-			does: "WaitingForBootstrapDeletion", events: []string{"InfrastructureDeleted"},
+		does:   "WaitingForPreTerminateHook",
+		events: []string{"HeldByHooks"},
+	},
+	"8. Machine controller deletes the InfrastructureMachine object of the Machine": {
+		of: terminating, does: "WaitingForInfrastructureDeletion, delete infrastructure",
+		says: map[string]string{deletingCondition: "True/WaitingForInfrastructureDeletion: Deleting DockerMachine prod/worker-1 since 2026-11-21T08:00:00Z."},
+	},
+	"8. and waits until it is gone": {
+		of: terminating, change: func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true },
+		does: "WaitingForInfrastructureDeletion",
+		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is being deleted."},
+	},
+	"9. Machine controller deletes the BootstrapConfig object of the machine": {
+		of: terminating, change: func(s *lifecycle.Snapshot) {
+			s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
+			s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
 		},
-		"9. a Machine without bootstrap config": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure, s.Bootstrap = lifecycle.Reading[lifecycle.External]{}, nil
-			},
-			does: "DeletingNode, record", events: []string{"InfrastructureDeleted"},
+		does:   "WaitingForBootstrapDeletion, delete bootstrap",
+		says:   map[string]string{deletingCondition: "True/WaitingForBootstrapDeletion: Deleting KubeadmConfig prod/worker-1 since 2026-11-21T08:00:09Z."},
+		events: []string{"InfrastructureDeleted"},
+	},
+	"9. and waits until it is gone, too": {
+		of: terminating, change: func(s *lifecycle.Snapshot) {
+			s.Infrastructure = lifecycle.Reading[lifecycle.External]{}
+			s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
+			s.Bootstrap.Object.Deleting = true
 		},
-		"10. Machine controller deletes the Node object in the workload cluster": {
-			of: leaving, does: "DeletingNode, delete node, look again in 10s",
-			says: map[string]string{deletingCondition: "True/DeletingNode: Deleting Node node-1 since 2026-11-21T08:00:00Z, until 2026-11-21T08:00:10Z at the longest."},
+		does: "WaitingForBootstrapDeletion", events: []string{"InfrastructureDeleted"},
+	},
+	"9. a Machine without bootstrap config": {
+		of: terminating, change: func(s *lifecycle.Snapshot) {
+			s.Infrastructure, s.Bootstrap = lifecycle.Reading[lifecycle.External]{}, nil
 		},
-		"10. Node deletion will be retried until the Node object is gone": {
-			of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes, s.Now = nil, after(3) },
-			does:   "DeletionCompleted, drop finalizer",
-			says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1 does not exist."},
-			events: []string{"NodeDeleted"},
+		does: "DeletingNode, record", events: []string{"InfrastructureDeleted"},
+	},
+	"10. Machine controller deletes the Node object in the workload cluster": {
+		of: leaving, does: "DeletingNode, delete node, look again in 10s",
+		says: map[string]string{deletingCondition: "True/DeletingNode: Deleting Node node-1 since 2026-11-21T08:00:00Z, until 2026-11-21T08:00:10Z at the longest."},
+	},
+	"10. Node deletion will be retried until the Node object is gone": {
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes, s.Now = nil, after(3) },
+		does:   "DeletionCompleted, drop finalizer",
+		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1 does not exist."},
+		events: []string{"NodeDeleted"},
+	},
+	"10. or nodeDeletionTimeout is expired": {
+		of: leaving, change: func(s *lifecycle.Snapshot) {
+			s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(60), new(int32(60))
 		},
-		"10. or nodeDeletionTimeout is expired": {
-			of: leaving, change: func(s *lifecycle.Snapshot) {
-				s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(60), new(int32(60))
-			},
-			does: "DeletionCompleted, drop finalizer",
-			says: map[string]string{
-				nodeCondition:     "False/TimedOut: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
-				deletingCondition: "True/DeletionCompleted: Left behind: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
-			},
-			events: []string{"NodeLeft"},
+		does: "DeletionCompleted, drop finalizer",
+		says: map[string]string{
+			nodeCondition:     "False/TimedOut: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
+			deletingCondition: "True/DeletionCompleted: Left behind: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
 		},
-		"10. 0 means no timeout": {
-			of: leaving, change: func(s *lifecycle.Snapshot) {
-				s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(1e8), new(int32(0))
-			},
-			does: "DeletingNode, delete node",
+		events: []string{"NodeLeft"},
+	},
+	"10. 0 means no timeout": {
+		of: leaving, change: func(s *lifecycle.Snapshot) {
+			s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(1e8), new(int32(0))
 		},
-		"10. but the field defaults to 10s": {
-			of: leaving, change: func(s *lifecycle.Snapshot) { s.Now = after(10) },
-			does: "DeletionCompleted, drop finalizer", events: []string{"NodeLeft"},
+		does: "DeletingNode, delete node",
+	},
+	"10. but the field defaults to 10s": {
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Now = after(10) },
+		does: "DeletionCompleted, drop finalizer", events: []string{"NodeLeft"},
+	},
+	"10. Nodes are usually also deleted by cloud controller managers": {
+		of: terminating, change: func(s *lifecycle.Snapshot) {
+			s.Infrastructure, s.Bootstrap, s.Nodes = lifecycle.Reading[lifecycle.External]{}, nil, nil
 		},
-		"10. Nodes are usually also deleted by cloud controller managers": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure, s.Bootstrap, s.Nodes = lifecycle.Reading[lifecycle.External]{}, nil, nil
-			},
-			does: "DeletionCompleted, drop finalizer", events: []string{"InfrastructureDeleted", "NodeDeleted"},
-		},
-	}
+		does: "DeletionCompleted, drop finalizer", events: []string{"InfrastructureDeleted", "NodeDeleted"},
+	},
 }

@@ -18,7 +18,7 @@ type born struct {
 
 func TestCreation(t *testing.T) {
 	t.Parallel()
-	for name, c := range creations() {
+	for name, c := range creations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.check(t)
@@ -48,171 +48,169 @@ func provisioned() lifecycle.Snapshot {
 	return s
 }
 
-func creations() map[string]born {
-	return map[string]born{
-		"the finalizer comes first": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) { s.Machine.Finalizers = nil },
-			does: "WaitingForBootstrap, add finalizer",
-		}, v1alpha1.MachinePending},
-		"bootstrap config is adopted": {story{
-			of: newborn, does: "WaitingForBootstrap, adopt bootstrap",
-			says: map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotReady: KubeadmConfig prod/worker-1 does not belong to the Machine yet."},
-		}, v1alpha1.MachinePending},
-		"bootstrap data is waited for": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) { own(s.Bootstrap.Object) },
-			does: "WaitingForBootstrap",
-			says: map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotReady: KubeadmConfig prod/worker-1 is not ready yet."},
-		}, v1alpha1.MachinePending},
-		"bootstrap data without its Secret": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) { own(s.Bootstrap.Object); s.Bootstrap.Object.Ready = true },
-			does: "WaitingForBootstrap",
-			says: map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotReady: KubeadmConfig prod/worker-1 is ready, but has no status.dataSecretName."},
-		}, v1alpha1.MachinePending},
-		"bootstrap config does not exist": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) { s.Bootstrap = &lifecycle.Reading[lifecycle.External]{} },
-			does:   "WaitingForBootstrap",
-			says:   map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotFound: KubeadmConfig prod/worker-1 does not exist."},
-			events: []string{"NotFound"},
-		}, v1alpha1.MachinePending},
-		"bootstrap config has failed": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) {
-				own(s.Bootstrap.Object)
-				s.Bootstrap.Object.Failure = "InvalidConfiguration: no such token"
-			},
-			does:   "WaitingForBootstrap",
-			says:   map[string]string{v1alpha1.ConditionBootstrapReady: "False/Failed: KubeadmConfig prod/worker-1 has failed: InvalidConfiguration: no such token"},
-			events: []string{"Failed"},
-		}, v1alpha1.MachineFailed},
-		"no bootstrap config is named": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) { s.Bootstrap, s.Machine.Spec.Bootstrap.ConfigRef = nil, nil },
-			does: "WaitingForInfrastructure, adopt infrastructure",
-			says: map[string]string{v1alpha1.ConditionBootstrapReady: "True/Ready: The Machine names no bootstrap config."},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure is adopted": {story{of: bootstrapped, does: "WaitingForInfrastructure, adopt infrastructure"}, v1alpha1.MachineProvisioning},
-		"infrastructure is waited for": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) { own(s.Infrastructure.Object) },
-			does: "WaitingForInfrastructure",
-			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is not ready yet."},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure does not exist": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Infrastructure = lifecycle.Reading[lifecycle.External]{} },
-			does:   "WaitingForInfrastructure",
-			says:   map[string]string{infraCondition: "False/NotFound: DockerMachine prod/worker-1 does not exist."},
-			events: []string{"NotFound"},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure cannot be read": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "no kind DockerMachine"}
-			},
-			does:   "WaitingForInfrastructure",
-			says:   map[string]string{infraCondition: "Unknown/Unknown: DockerMachine prod/worker-1 could not be read: no kind DockerMachine"},
-			events: []string{"Unknown"},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure belongs to another Machine": {story{
-			of: bootstrapped, change: foreignInfrastructure,
-			does:   "WaitingForInfrastructure",
-			says:   map[string]string{infraCondition: "False/NotOwned: DockerMachine prod/worker-1 is controlled by Machine worker-2, so it is neither adopted nor deleted."},
-			events: []string{"NotOwned"},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure is being deleted": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true },
-			does: "WaitingForInfrastructure",
-			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is being deleted."},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure is against the contract": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) {
-				own(s.Infrastructure.Object)
-				s.Infrastructure.Object.Fault = "status.ready is no boolean"
-			},
-			does: "WaitingForInfrastructure",
-			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 cannot be used: status.ready is no boolean"},
-		}, v1alpha1.MachineProvisioning},
-		"infrastructure has failed": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) {
-				own(s.Infrastructure.Object)
-				s.Infrastructure.Object.Failure = "CreateError: quota"
-			},
-			does:   "WaitingForInfrastructure",
-			says:   map[string]string{infraCondition: "False/Failed: DockerMachine prod/worker-1 has failed: CreateError: quota"},
-			events: []string{"Failed"},
-		}, v1alpha1.MachineFailed},
-		"infrastructure is ready without providerID": {story{
-			of: bootstrapped, change: func(s *lifecycle.Snapshot) { own(s.Infrastructure.Object); s.Infrastructure.Object.Ready = true },
-			does: "WaitingForInfrastructure",
-			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is ready, but has no spec.providerID."},
-		}, v1alpha1.MachineProvisioning},
-		"providerID is recorded": {story{
-			of: provisioned, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.ProviderID = "" },
-			does: "WaitingForInfrastructure, record, set providerID docker://worker-1",
-		}, v1alpha1.MachineProvisioning},
-		"the Machine has another providerID": {story{
-			of: provisioned, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.ProviderID = "docker://mine" },
-			does: "WaitingForInfrastructure",
-			says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 has the providerID docker://worker-1, but the Machine docker://mine. " +
-				"Only the owner of one of them can know which is right."},
-		}, v1alpha1.MachineProvisioning},
-		"the Node is waited for": {story{
-			of: provisioned, does: "WaitingForNode",
-			says: map[string]string{nodeCondition: "False/NotReady: No Node has the providerID docker://worker-1."},
-		}, v1alpha1.MachineProvisioned},
-		"the Node is waited for, whatever becomes of the infrastructure's reading": {story{
-			of: provisioned, change: func(s *lifecycle.Snapshot) {
-				s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "timeout"}
-			},
-			does: "WaitingForNode", events: []string{"Unknown"},
-		}, v1alpha1.MachineProvisioned},
-		"nodes cannot be read": {story{
-			of: provisioned, change: func(s *lifecycle.Snapshot) { s.NodesProblem = "connection refused" },
-			does:   "WaitingForNode",
-			says:   map[string]string{nodeCondition: "Unknown/Unknown: Nodes could not be read: connection refused"},
-			events: []string{"Unknown"},
-		}, v1alpha1.MachineProvisioned},
-		"two Nodes have the providerID": {story{
-			of: provisioned, change: twins,
-			does:   "WaitingForNode",
-			says:   map[string]string{nodeCondition: "Unknown/Ambiguous: 2 Nodes have the providerID docker://worker-1: node-1, node-2. Delete those that are not the Machine's."},
-			events: []string{"Ambiguous"},
-		}, v1alpha1.MachineProvisioned},
-		"the Node is recorded": {story{
-			of: running, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef = nil },
-			does: "WaitingForNode, record",
-		}, v1alpha1.MachineRunning},
-		"it runs": {story{of: running, does: "Running"}, v1alpha1.MachineRunning},
-		"it runs, its bootstrap config is gone": {story{
-			of: running, change: func(s *lifecycle.Snapshot) { s.Bootstrap = &lifecycle.Reading[lifecycle.External]{} },
-			does: "Running",
-			says: map[string]string{v1alpha1.ConditionBootstrapReady: "True/Ready: KubeadmConfig prod/worker-1 is gone, but its data is not needed any more."},
-		}, v1alpha1.MachineRunning},
-		"it ran, its infrastructure is gone": {story{
-			of: running, change: func(s *lifecycle.Snapshot) { s.Infrastructure = lifecycle.Reading[lifecycle.External]{} },
-			does:   "WaitingForInfrastructure",
-			says:   map[string]string{infraCondition: "False/NotFound: DockerMachine prod/worker-1 is gone, although the Machine is made of it. Delete the Machine."},
-			events: []string{"NotFound"},
-		}, v1alpha1.MachineFailed},
-		"it runs, its Node is gone": {story{
-			of: running, change: func(s *lifecycle.Snapshot) { s.Nodes = nil },
-			does: "Running", says: map[string]string{nodeCondition: "False/NotFound: Node node-1 does not exist."}, events: []string{"NotFound"},
-		}, v1alpha1.MachineRunning},
-		"it runs and does not look at its Node": {story{
-			of: running, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesUnneeded = nil, true },
-			does: "Running", says: map[string]string{nodeCondition: "True/Ready: Node node-1."},
-		}, v1alpha1.MachineRunning},
-		"the Cluster does not exist": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) {
-				s.Cluster, s.Machine.Finalizers = lifecycle.Reading[v1alpha1.Cluster]{}, nil
-			},
-			does:   "WaitingForPreCreateHook",
-			says:   map[string]string{v1alpha1.ConditionCreatable: "False/NotFound: Cluster prod/east does not exist. Create it, the Machine waits for it."},
-			events: []string{"NotFound"},
-		}, v1alpha1.MachinePending},
-		"a hook and a providerID of its own": {story{
-			of: newborn, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.ProviderID = "docker://worker-1"
-				s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
-			},
-			does: "WaitingForPreCreateHook", events: []string{"HeldByHooks"},
-		}, v1alpha1.MachinePending},
-	}
+var creations = map[string]born{
+	"the finalizer comes first": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) { s.Machine.Finalizers = nil },
+		does: "WaitingForBootstrap, add finalizer",
+	}, v1alpha1.MachinePending},
+	"bootstrap config is adopted": {story{
+		of: newborn, does: "WaitingForBootstrap, adopt bootstrap",
+		says: map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotReady: KubeadmConfig prod/worker-1 does not belong to the Machine yet."},
+	}, v1alpha1.MachinePending},
+	"bootstrap data is waited for": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) { own(s.Bootstrap.Object) },
+		does: "WaitingForBootstrap",
+		says: map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotReady: KubeadmConfig prod/worker-1 is not ready yet."},
+	}, v1alpha1.MachinePending},
+	"bootstrap data without its Secret": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) { own(s.Bootstrap.Object); s.Bootstrap.Object.Ready = true },
+		does: "WaitingForBootstrap",
+		says: map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotReady: KubeadmConfig prod/worker-1 is ready, but has no status.dataSecretName."},
+	}, v1alpha1.MachinePending},
+	"bootstrap config does not exist": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) { s.Bootstrap = &lifecycle.Reading[lifecycle.External]{} },
+		does:   "WaitingForBootstrap",
+		says:   map[string]string{v1alpha1.ConditionBootstrapReady: "False/NotFound: KubeadmConfig prod/worker-1 does not exist."},
+		events: []string{"NotFound"},
+	}, v1alpha1.MachinePending},
+	"bootstrap config has failed": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) {
+			own(s.Bootstrap.Object)
+			s.Bootstrap.Object.Failure = "InvalidConfiguration: no such token"
+		},
+		does:   "WaitingForBootstrap",
+		says:   map[string]string{v1alpha1.ConditionBootstrapReady: "False/Failed: KubeadmConfig prod/worker-1 has failed: InvalidConfiguration: no such token"},
+		events: []string{"Failed"},
+	}, v1alpha1.MachineFailed},
+	"no bootstrap config is named": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) { s.Bootstrap, s.Machine.Spec.Bootstrap.ConfigRef = nil, nil },
+		does: "WaitingForInfrastructure, adopt infrastructure",
+		says: map[string]string{v1alpha1.ConditionBootstrapReady: "True/Ready: The Machine names no bootstrap config."},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure is adopted": {story{of: bootstrapped, does: "WaitingForInfrastructure, adopt infrastructure"}, v1alpha1.MachineProvisioning},
+	"infrastructure is waited for": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) { own(s.Infrastructure.Object) },
+		does: "WaitingForInfrastructure",
+		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is not ready yet."},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure does not exist": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Infrastructure = lifecycle.Reading[lifecycle.External]{} },
+		does:   "WaitingForInfrastructure",
+		says:   map[string]string{infraCondition: "False/NotFound: DockerMachine prod/worker-1 does not exist."},
+		events: []string{"NotFound"},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure cannot be read": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) {
+			s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "no kind DockerMachine"}
+		},
+		does:   "WaitingForInfrastructure",
+		says:   map[string]string{infraCondition: "Unknown/Unknown: DockerMachine prod/worker-1 could not be read: no kind DockerMachine"},
+		events: []string{"Unknown"},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure belongs to another Machine": {story{
+		of: bootstrapped, change: foreignInfrastructure,
+		does:   "WaitingForInfrastructure",
+		says:   map[string]string{infraCondition: "False/NotOwned: DockerMachine prod/worker-1 is controlled by Machine worker-2, so it is neither adopted nor deleted."},
+		events: []string{"NotOwned"},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure is being deleted": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true },
+		does: "WaitingForInfrastructure",
+		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is being deleted."},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure is against the contract": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) {
+			own(s.Infrastructure.Object)
+			s.Infrastructure.Object.Fault = "status.ready is no boolean"
+		},
+		does: "WaitingForInfrastructure",
+		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 cannot be used: status.ready is no boolean"},
+	}, v1alpha1.MachineProvisioning},
+	"infrastructure has failed": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) {
+			own(s.Infrastructure.Object)
+			s.Infrastructure.Object.Failure = "CreateError: quota"
+		},
+		does:   "WaitingForInfrastructure",
+		says:   map[string]string{infraCondition: "False/Failed: DockerMachine prod/worker-1 has failed: CreateError: quota"},
+		events: []string{"Failed"},
+	}, v1alpha1.MachineFailed},
+	"infrastructure is ready without providerID": {story{
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) { own(s.Infrastructure.Object); s.Infrastructure.Object.Ready = true },
+		does: "WaitingForInfrastructure",
+		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is ready, but has no spec.providerID."},
+	}, v1alpha1.MachineProvisioning},
+	"providerID is recorded": {story{
+		of: provisioned, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.ProviderID = "" },
+		does: "WaitingForInfrastructure, record, set providerID docker://worker-1",
+	}, v1alpha1.MachineProvisioning},
+	"the Machine has another providerID": {story{
+		of: provisioned, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.ProviderID = "docker://mine" },
+		does: "WaitingForInfrastructure",
+		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 has the providerID docker://worker-1, but the Machine docker://mine. " +
+			"Only the owner of one of them can know which is right."},
+	}, v1alpha1.MachineProvisioning},
+	"the Node is waited for": {story{
+		of: provisioned, does: "WaitingForNode",
+		says: map[string]string{nodeCondition: "False/NotReady: No Node has the providerID docker://worker-1."},
+	}, v1alpha1.MachineProvisioned},
+	"the Node is waited for, whatever becomes of the infrastructure's reading": {story{
+		of: provisioned, change: func(s *lifecycle.Snapshot) {
+			s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "timeout"}
+		},
+		does: "WaitingForNode", events: []string{"Unknown"},
+	}, v1alpha1.MachineProvisioned},
+	"nodes cannot be read": {story{
+		of: provisioned, change: func(s *lifecycle.Snapshot) { s.NodesProblem = "connection refused" },
+		does:   "WaitingForNode",
+		says:   map[string]string{nodeCondition: "Unknown/Unknown: Nodes could not be read: connection refused"},
+		events: []string{"Unknown"},
+	}, v1alpha1.MachineProvisioned},
+	"two Nodes have the providerID": {story{
+		of: provisioned, change: twins,
+		does:   "WaitingForNode",
+		says:   map[string]string{nodeCondition: "Unknown/Ambiguous: 2 Nodes have the providerID docker://worker-1: node-1, node-2. Delete those that are not the Machine's."},
+		events: []string{"Ambiguous"},
+	}, v1alpha1.MachineProvisioned},
+	"the Node is recorded": {story{
+		of: running, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef = nil },
+		does: "WaitingForNode, record",
+	}, v1alpha1.MachineRunning},
+	"it runs": {story{of: running, does: "Running"}, v1alpha1.MachineRunning},
+	"it runs, its bootstrap config is gone": {story{
+		of: running, change: func(s *lifecycle.Snapshot) { s.Bootstrap = &lifecycle.Reading[lifecycle.External]{} },
+		does: "Running",
+		says: map[string]string{v1alpha1.ConditionBootstrapReady: "True/Ready: KubeadmConfig prod/worker-1 is gone, but its data is not needed any more."},
+	}, v1alpha1.MachineRunning},
+	"it ran, its infrastructure is gone": {story{
+		of: running, change: func(s *lifecycle.Snapshot) { s.Infrastructure = lifecycle.Reading[lifecycle.External]{} },
+		does:   "WaitingForInfrastructure",
+		says:   map[string]string{infraCondition: "False/NotFound: DockerMachine prod/worker-1 is gone, although the Machine is made of it. Delete the Machine."},
+		events: []string{"NotFound"},
+	}, v1alpha1.MachineFailed},
+	"it runs, its Node is gone": {story{
+		of: running, change: func(s *lifecycle.Snapshot) { s.Nodes = nil },
+		does: "Running", says: map[string]string{nodeCondition: "False/NotFound: Node node-1 does not exist."}, events: []string{"NotFound"},
+	}, v1alpha1.MachineRunning},
+	"it runs and does not look at its Node": {story{
+		of: running, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesUnneeded = nil, true },
+		does: "Running", says: map[string]string{nodeCondition: "True/Ready: Node node-1."},
+	}, v1alpha1.MachineRunning},
+	"the Cluster does not exist": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) {
+			s.Cluster, s.Machine.Finalizers = lifecycle.Reading[v1alpha1.Cluster]{}, nil
+		},
+		does:   "WaitingForPreCreateHook",
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/NotFound: Cluster prod/east does not exist. Create it, the Machine waits for it."},
+		events: []string{"NotFound"},
+	}, v1alpha1.MachinePending},
+	"a hook and a providerID of its own": {story{
+		of: newborn, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.ProviderID = "docker://worker-1"
+			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
+		},
+		does: "WaitingForPreCreateHook", events: []string{"HeldByHooks"},
+	}, v1alpha1.MachinePending},
 }
 
 // TestCluster: a Cluster that is paused, or of which that is not known, stops everything.
@@ -224,7 +222,7 @@ func TestCluster(t *testing.T) {
 	}
 	const isPaused = "True/Paused: Cluster prod/east is paused: nothing is done to the Machine until spec.paused of the Cluster is false."
 	const isUnknown = "/Unknown: Cluster prod/east could not be read, and nothing is done until it can: etcd has no leader"
-	for name, c := range map[string]story{
+	run(t, map[string]story{
 		"paused newborn":  {of: newborn, change: paused, does: "Paused", says: map[string]string{v1alpha1.ConditionPaused: isPaused}},
 		"paused deletion": {of: terminating, change: paused, does: "Paused", says: map[string]string{v1alpha1.ConditionPaused: isPaused, deletingCondition: ""}},
 		"not paused any more": {
@@ -233,22 +231,23 @@ func TestCluster(t *testing.T) {
 			},
 			does: "Running", says: map[string]string{v1alpha1.ConditionPaused: ""},
 		},
-		"unknown newborn": {of: newborn, change: unknown, does: "Unknown",
-			says: map[string]string{v1alpha1.ConditionCreatable: "Unknown" + isUnknown}, events: []string{"Unknown"}},
-		"unknown while it runs": {of: running, change: unknown, does: "Unknown",
-			says: map[string]string{nodeCondition: "Unknown" + isUnknown}, events: []string{"Unknown"}},
-		"unknown deletion": {of: terminating, change: unknown, does: "Unknown",
-			says: map[string]string{deletingCondition: "True" + isUnknown}, events: []string{"Unknown"}},
+		"unknown newborn": {
+			of: newborn, change: unknown, does: "Unknown",
+			says: map[string]string{v1alpha1.ConditionCreatable: "Unknown" + isUnknown}, events: []string{"Unknown"},
+		},
+		"unknown while it runs": {
+			of: running, change: unknown, does: "Unknown",
+			says: map[string]string{nodeCondition: "Unknown" + isUnknown}, events: []string{"Unknown"},
+		},
+		"unknown deletion": {
+			of: terminating, change: unknown, does: "Unknown",
+			says: map[string]string{deletingCondition: "True" + isUnknown}, events: []string{"Unknown"},
+		},
 		"a Machine that we do not hold is let go": {
 			of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Finalizers = []string{"other.example.com"} },
 			does: "Released",
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t)
-		})
-	}
+	})
 }
 
 func foreignInfrastructure(s *lifecycle.Snapshot) {

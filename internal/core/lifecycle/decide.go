@@ -1,13 +1,13 @@
-// Package lifecycle decides the life of one Machine: what is made before its
+// Package lifecycle decides the life of a Machine: what is made before its
 // Node can run, and in which order everything goes when it is deleted
 // (machine-deletion-process, machine-deletion-hooks).
 //
 // A deletion is a list of steps, and the first that is not settled is the one
 // that acts and is told of. It goes forward only: what is settled, and recorded
-// by the beginning of a later step, is not looked at again. Pods that come to a
-// drained node therefore go with it; they tolerate a cordon that stays until the
-// end. Whoever acts on condition Drained relies on that, and so does a Machine
-// whose cluster cannot be reached any more.
+// by the beginning of a later step, is not looked at again. Whoever acts on
+// condition Drained relies on that, and so does a Machine whose cluster cannot be
+// reached any more. Pods that tolerate the cordon and come after the drain leave
+// if volumes are waited for, which might be theirs; else they go with the Node.
 //
 // Invariants: nothing is skipped because something could not be read; the
 // beginning of a step is recorded before it acts, and never changes; every limit

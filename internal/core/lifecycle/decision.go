@@ -78,8 +78,9 @@ type Decision struct {
 	// Cordon is to be made unschedulable; nil for none. A failure to do so holds
 	// up nothing else but the drain.
 	Cordon *corev1.Node
-	// Drain is what happens to the pods; nil unless they are being drained. The
-	// pods to be evicted are Drain.Evict, and none if it is nil.
+	// Drain is what happens to the pods; nil unless they are being drained, or
+	// come late and hold volumes that are waited for. The pods to be evicted are
+	// Drain.Evict, and none if it is nil.
 	Drain *nodedrain.Decision
 	// DrainStarts is true when pods begin to leave, again after they could not be
 	// read; DrainEnds when no more have to. For logs.

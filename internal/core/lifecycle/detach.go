@@ -44,14 +44,18 @@ func (p *pass) lookDetach() verdict {
 		}
 		return verdict{outcome: stuck, message: problem}
 	}
-	d, note := p.volumes()
+	w := p.attached()
 	switch {
-	case d.Done:
-		return verdict{outcome: done, message: fmt.Sprintf("No volume is attached to %s that matters.%s", p.nodeName(), note)}
+	case w.Done:
+		return verdict{outcome: done, message: fmt.Sprintf("No volume is attached to %s that matters.%s", p.nodeName(), w.note)}
 	case over:
-		return verdict{outcome: timedOut, message: d.Message + note}
+		return verdict{outcome: timedOut, message: w.Message + w.note}
 	default:
-		return verdict{outcome: waits, message: d.Message + note}
+		return verdict{outcome: waits, message: w.Message + w.note, wake: w.late.RequeueAfter, act: func(d *Decision) {
+			if len(w.late.Evict) > 0 {
+				d.Drain = &w.late
+			}
+		}}
 	}
 }
 
@@ -79,20 +83,39 @@ func (p *pass) detached() bool {
 	return p.began().PreTerminateHookWaitStartTime != nil || p.began().InfrastructureDeletionStartTime != nil || p.terminated()
 }
 
-// volumes is what the wait decides, and whose volumes it leaves out. Whose they
-// are is known only while pods can be read.
-func (p *pass) volumes() (d volume.Decision, note string) {
+// attached is what becomes of the volumes.
+type attached struct {
+	volume.Decision
+	// note says what else there is to know of them.
+	note string
+	// late are pods that came after the drain: while they are there, their volumes
+	// are never detached.
+	late nodedrain.Decision
+}
+
+// attached decides on the volumes. Whose they are is known only while pods can be read.
+func (p *pass) attached() (w attached) {
 	s := p.Volumes
 	s.Node, s.Problem = p.sight.node, cmp.Or(p.DrainProblem, s.Problem)
-	if s.Problem == "" {
-		drain := p.pods()
-		s.Ignored = drain.Skipped
-		if left := drain.Left(); len(left) > 0 && p.leftPods() {
-			s.Ignored = append(slices.Clone(s.Ignored), left...)
-			note = "\nNobody waits for the volumes of pods that were still there when the drain was given up: " + nodedrain.Names(left, namedPods)
-		}
+	drain, left := nodedrain.Decision{}, ""
+	if p.DrainProblem == "" {
+		drain = p.pods()
+		left = nodedrain.Names(drain.Left(), namedPods)
 	}
-	return volume.Decide(s), note
+	s.Ignored = drain.Skipped
+	switch {
+	case left == "":
+	case p.leftPods():
+		s.Ignored = slices.Concat(drain.Skipped, drain.Left())
+		w.note = "\nNobody waits for the volumes of pods that were still there when the drain was given up: " + left
+	case p.excluded(v1alpha1.ExcludeNodeDrainingAnnotation):
+		w.note = fmt.Sprintf("\nThe pods that use them may never leave, because annotation %s is set. Annotation %s leaves out this wait, too.",
+			v1alpha1.ExcludeNodeDrainingAnnotation, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
+	case p.began().NodeDrainStartTime != nil && len(preDrainHooks(p.Machine)) == 0:
+		w.late, w.note = drain, "\nPods that came after the drain have to leave, too: "+left
+	}
+	w.Decision = volume.Decide(s)
+	return w
 }
 
 // leftPods tells whether the drain had to leave pods because its time was over.

@@ -22,129 +22,122 @@ func hook(name string) []v1alpha1.LifecycleHook {
 // hooks document.
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	for sentence, c := range hookStories() {
-		t.Run(sentence, func(t *testing.T) {
-			t.Parallel()
-			c.check(t)
-		})
-	}
+	run(t, hookStories)
 }
 
-func hookStories() map[string]story {
-	return map[string]story{
-		"Story 1: perform different actions between the time a Machine is marked deleted and the time it is deleted from the infrastructure provider": {
-			of: detaching, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement") },
-			does:   "WaitingForPreTerminateHook, record",
-			says:   map[string]string{v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: AwaitReplacement (owner my-controller)"},
-			events: []string{"VolumesDetached", "HeldByHooks"},
+var hookStories = map[string]story{
+	"Story 1: perform different actions between the time a Machine is marked deleted and the time it is deleted from the infrastructure provider": {
+		of: detaching, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement") },
+		does:   "WaitingForPreTerminateHook, record",
+		says:   map[string]string{v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: AwaitReplacement (owner my-controller)"},
+		events: []string{"VolumesDetached", "HeldByHooks"},
+	},
+	"Story 1: prolonged periods of one fewer host are prevented although the infrastructure is unreadable": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement")
+			s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "timeout"}
 		},
-		"Story 1: prolonged periods of one fewer host are prevented although the infrastructure is unreadable": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement")
-				s.Infrastructure = lifecycle.Reading[lifecycle.External]{Problem: "timeout"}
-			},
-			does: "WaitingForPreTerminateHook, record", events: []string{"VolumesDetached", "HeldByHooks", "Unknown"},
+		does: "WaitingForPreTerminateHook, record", events: []string{"VolumesDetached", "HeldByHooks", "Unknown"},
+	},
+	"Story 2: some action after the Machine has been drained, but before it is removed: Drained says when": {
+		of: draining, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("SyncLogs") },
+		does:   "WaitingForPreTerminateHook, record",
+		says:   map[string]string{drainedCondition: "True/Drained: Node node-1 is drained."},
+		events: []string{"DrainStarted", "DrainCompleted", "VolumesDetached", "HeldByHooks"},
+	},
+	"Story 3: utilize my own draining controller instead of the built-in logic": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreDrain = hook("MyOwnDrain")
+			s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
 		},
-		"Story 2: some action after the Machine has been drained, but before it is removed: Drained says when": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("SyncLogs") },
-			does:   "WaitingForPreTerminateHook, record",
-			says:   map[string]string{drainedCondition: "True/Drained: Node node-1 is drained."},
-			events: []string{"DrainStarted", "DrainCompleted", "VolumesDetached", "HeldByHooks"},
+		does: "WaitingForPreDrainHook", events: []string{"HeldByHooks"},
+	},
+	"Story 4: utilize my own creation controller": {
+		of: newborn, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
+		does:   "WaitingForPreCreateHook",
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: IPAMController (owner my-controller)"},
+		events: []string{"HeldByHooks"},
+	},
+	"Each lifecycle point can have 0 hooks": {of: newborn, does: "WaitingForBootstrap, adopt bootstrap"},
+	"or more hooks, which enforce no ordering": {
+		of: newborn, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreCreate = append(hook("Zebra"), hook("Ant")...)
 		},
-		"Story 3: utilize my own draining controller instead of the built-in logic": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreDrain = hook("MyOwnDrain")
-				s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-			},
-			does: "WaitingForPreDrainHook", events: []string{"HeldByHooks"},
+		does:   "WaitingForPreCreateHook",
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: Ant (owner my-controller), Zebra (owner my-controller)"},
+		events: []string{"HeldByHooks"},
+	},
+	"When all hooks for a given lifecycle-point are removed, reconciliation will continue as normal": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0) },
+		does: "DrainingNode, record",
+	},
+	"The machine controller should not timeout or otherwise consider the lifecycle hook as failed": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreDrain = hook("Slow")
+			s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
+			s.Machine.Spec.Deletion = v1alpha1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(1)), NodeVolumeDetachTimeoutSeconds: new(int32(1))}
+			s.Now = after(1e8)
 		},
-		"Story 4: utilize my own creation controller": {
-			of: newborn, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
-			does:   "WaitingForPreCreateHook",
-			says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: IPAMController (owner my-controller)"},
-			events: []string{"HeldByHooks"},
+		does: "WaitingForPreDrainHook", events: []string{"HeldByHooks"},
+	},
+	"Drainable and Terminable say what would be when deleted": {
+		of: running, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks = v1alpha1.LifecycleHooks{PreDrain: hook("One"), PreTerminate: hook("Two")}
 		},
-		"Each lifecycle point can have 0 hooks": {of: newborn, does: "WaitingForBootstrap, adopt bootstrap"},
-		"or more hooks, which enforce no ordering": {
-			of: newborn, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreCreate = append(hook("Zebra"), hook("Ant")...)
-			},
-			does:   "WaitingForPreCreateHook",
-			says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: Ant (owner my-controller), Zebra (owner my-controller)"},
-			events: []string{"HeldByHooks"},
+		does: "Running",
+		says: map[string]string{
+			v1alpha1.ConditionDrainable:  "False/HookPresent: Held by pre-drain hooks: One (owner my-controller)",
+			v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: Two (owner my-controller)",
+			v1alpha1.ConditionCreatable:  "True/NoHooks: There are no preCreate hooks.",
+			drainedCondition:             "",
 		},
-		"When all hooks for a given lifecycle-point are removed, reconciliation will continue as normal": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0) },
-			does: "DrainingNode, record",
+	},
+	"preCreate hooks that come later hold nothing": {
+		of: newborn, change: func(s *lifecycle.Snapshot) {
+			own(s.Bootstrap.Object)
+			s.Bootstrap.Object.Ready, s.Bootstrap.Object.DataSecretName = true, "worker-1"
+			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
 		},
-		"The machine controller should not timeout or otherwise consider the lifecycle hook as failed": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreDrain = hook("Slow")
-				s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
-				s.Machine.Spec.Deletion = v1alpha1.MachineDeletionSpec{NodeDrainTimeoutSeconds: new(int32(1)), NodeVolumeDetachTimeoutSeconds: new(int32(1))}
-				s.Now = after(1e8)
-			},
-			does: "WaitingForPreDrainHook", events: []string{"HeldByHooks"},
+		does: "WaitingForInfrastructure, adopt infrastructure",
+		says: map[string]string{v1alpha1.ConditionCreatable: "True/Ready: The Machine is being made already, so these do not hold it any more. " +
+			"Held by preCreate hooks: IPAMController (owner my-controller)"},
+	},
+	"a pre-drain hook that gets past admission while pods leave holds the rest of them": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
+			s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			s.Nodes[0].Spec.Unschedulable = false
 		},
-		"Drainable and Terminable say what would be when deleted": {
-			of: running, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks = v1alpha1.LifecycleHooks{PreDrain: hook("One"), PreTerminate: hook("Two")}
-			},
-			does: "Running",
-			says: map[string]string{
-				v1alpha1.ConditionDrainable:  "False/HookPresent: Held by pre-drain hooks: One (owner my-controller)",
-				v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: Two (owner my-controller)",
-				v1alpha1.ConditionCreatable:  "True/NoHooks: There are no preCreate hooks.",
-				drainedCondition:             "",
-			},
+		does: "WaitingForPreDrainHook, cordon", events: []string{"HeldByHooks"},
+	},
+	"a pre-drain hook that comes after the drain holds nothing": {
+		of: terminating, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late") },
+		does: "WaitingForInfrastructureDeletion, delete infrastructure",
+	},
+	"a pre-terminate hook that comes just before the infrastructure is deleted holds it": {
+		of: terminating, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
+			s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(0)
 		},
-		"preCreate hooks that come later hold nothing": {
-			of: newborn, change: func(s *lifecycle.Snapshot) {
-				own(s.Bootstrap.Object)
-				s.Bootstrap.Object.Ready, s.Bootstrap.Object.DataSecretName = true, "worker-1"
-				s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
-			},
-			does: "WaitingForInfrastructure, adopt infrastructure",
-			says: map[string]string{v1alpha1.ConditionCreatable: "True/Ready: The Machine is being made already, so these do not hold it any more. " +
-				"Held by preCreate hooks: IPAMController (owner my-controller)"},
+		does: "WaitingForPreTerminateHook", events: []string{"HeldByHooks"},
+	},
+	"a pre-terminate hook that comes while the infrastructure goes holds nothing": {
+		of: terminating, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
+			s.Infrastructure.Object.Deleting = true
 		},
-		"a pre-drain hook that gets past admission while pods leave holds the rest of them": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
-				s.Machine.Status.Deletion.PreDrainHookWaitStartTime = at(0)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-				s.Nodes[0].Spec.Unschedulable = false
-			},
-			does: "WaitingForPreDrainHook, cordon", events: []string{"HeldByHooks"},
-		},
-		"a pre-drain hook that comes after the drain holds nothing": {
-			of: terminating, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late") },
-			does: "WaitingForInfrastructureDeletion, delete infrastructure",
-		},
-		"a pre-terminate hook that comes just before the infrastructure is deleted holds it": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
-				s.Machine.Status.Deletion.PreTerminateHookWaitStartTime = at(0)
-			},
-			does: "WaitingForPreTerminateHook", events: []string{"HeldByHooks"},
-		},
-		"a pre-terminate hook that comes while the infrastructure goes holds nothing": {
-			of: terminating, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")
-				s.Infrastructure.Object.Deleting = true
-			},
-			does: "WaitingForInfrastructureDeletion",
-		},
-		"the hook of a KubeadmControlPlane is remembered before anything is done, also long before the deletion": {
-			of: newborn, change: func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) },
-			does: "WaitingForBootstrap, record",
-		},
-		"the hook of a KubeadmControlPlane is remembered when it is first seen in the deletion": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) },
-			does: "Recording, record",
-		},
-	}
+		does: "WaitingForInfrastructureDeletion",
+	},
+	"the hook of a KubeadmControlPlane is remembered before anything is done, also long before the deletion": {
+		of: newborn, change: func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) },
+		does: "WaitingForBootstrap, record",
+	},
+	"the hook of a KubeadmControlPlane is remembered when it is first seen in the deletion": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { annotate(s, v1alpha1.ControlPlaneHookAnnotation) },
+		does: "Recording, record",
+	},
 }
 
 // TestForeignConditions: "hook implementing controllers are encouraged to add a

@@ -6,23 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 )
-
-// run checks stories by name.
-func run(t *testing.T, stories map[string]story) {
-	t.Helper()
-	for name, c := range stories {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t)
-		})
-	}
-}
 
 func nothing() lifecycle.Reading[lifecycle.External] { return lifecycle.Reading[lifecycle.External]{} }
 
@@ -256,7 +244,7 @@ func TestLeftVolumes(t *testing.T) {
 			of: detaching, change: func(s *lifecycle.Snapshot) {
 				s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(60))
 				s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.Now = at(60), after(90)
-				mount(s)
+				mount(s, pod("a"))
 			},
 			does: "WaitingForInfrastructureDeletion, record",
 			says: map[string]string{volumesCondition: "True/VolumesDetached: No volume is attached to Node node-1 that matters.\n" +
@@ -267,13 +255,13 @@ func TestLeftVolumes(t *testing.T) {
 			of: detaching, change: func(s *lifecycle.Snapshot) {
 				s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(60))
 				s.Machine.Status.Deletion.WaitForNodeVolumeDetachStartTime, s.Now = at(59), after(90)
-				mount(s)
+				mount(s, pod("a"))
 			},
-			does: "WaitingForVolumeDetach", events: []string{"VolumesAttached"},
+			does: "WaitingForVolumeDetach, evict app/a", events: []string{"VolumesAttached"},
 		},
 		"the pod is skipped": {
 			of: detaching, change: func(s *lifecycle.Snapshot) {
-				mount(s)
+				mount(s, pod("a"))
 				s.Drain.Pods[0].Labels = map[string]string{v1alpha1.DrainLabel: "skip"}
 			},
 			does: "WaitingForInfrastructureDeletion, record", events: []string{"VolumesDetached"},
@@ -323,23 +311,4 @@ func untreatable(s *lifecycle.Snapshot) {
 	daemon := pod("daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: new(true)}}
 	s.Drain.Pods = []*corev1.Pod{daemon}
-}
-
-// mount attaches the volume of pod a.
-func mount(s *lifecycle.Snapshot) {
-	attach(s)
-	s.Volumes.Attachments[0].Spec.Source.PersistentVolumeName = new("pv-1")
-	user := pod("a")
-	user.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
-	}}}
-	s.Drain.Pods = []*corev1.Pod{user}
-	s.Volumes.Claims = map[types.NamespacedName]*corev1.PersistentVolumeClaim{{Namespace: "app", Name: "data"}: {
-		ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: "data", UID: "claim-uid"},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
-	}}
-	s.Volumes.Volumes = map[string]*corev1.PersistentVolume{"pv-1": {
-		ObjectMeta: metav1.ObjectMeta{Name: "pv-1"},
-		Spec:       corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "app", Name: "data", UID: "claim-uid"}},
-	}}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +18,7 @@ import (
 )
 
 const (
-	worlds = 200
+	worlds = 120
 	wild   = 250
 	calm   = 120
 )
@@ -61,7 +62,7 @@ func TestSimulation(t *testing.T) {
 func fault(t *testing.T, s lifecycle.Snapshot, d lifecycle.Decision) string {
 	t.Helper()
 	for _, check := range []func(lifecycle.Snapshot, lifecycle.Decision) string{
-		faultOfHistory, faultOfCreation, faultOfDrain, faultOfVerdicts, faultOfCleanUp, faultOfMessages,
+		faultOfHistory, faultOfConditions, faultOfCreation, faultOfDrain, faultOfDrained, faultOfDetached, faultOfCleanUp, faultOfMessages,
 	} {
 		if fault := check(s, d); fault != "" {
 			return fault
@@ -100,33 +101,42 @@ func faultOfRest(t *testing.T, s lifecycle.Snapshot, d lifecycle.Decision) strin
 	return ""
 }
 
-// faultOfHistory: what was recorded stays, conditions of others too.
+// faultOfHistory: what was recorded stays, and is recorded before anything is done.
 func faultOfHistory(s lifecycle.Snapshot, d lifecycle.Decision) string {
 	before, after := s.Machine.Status, d.Status
-	if kept := meta.FindStatusCondition(after.Conditions, foreignCondition.Type); kept == nil || !equality.Semantic.DeepEqual(*kept, foreignCondition) {
-		return "somebody else's condition changed"
-	}
 	if before.ControlPlaneHookSeen && !after.ControlPlaneHookSeen || before.NodeRef != nil && (after.NodeRef == nil || before.NodeRef.Name != after.NodeRef.Name) {
 		return "a record is lost"
-	}
-	was, is := starts(before), starts(after)
-	begun := 0
-	for i := range was {
-		switch {
-		case was[i] != nil && !was[i].Equal(is[i]):
-			return "a start time changed"
-		case was[i] == nil && is[i] != nil:
-			begun++
-		}
-	}
-	if begun > 1 || begun == 1 && !d.Record {
-		return "a step begins and is not recorded first"
 	}
 	if (d.Record || d.AddFinalizer) && acts(d) {
 		return "something is done before it is recorded"
 	}
-	for _, c := range before.Conditions {
-		now := meta.FindStatusCondition(after.Conditions, c.Type)
+	return faultOfStarts(starts(before), starts(after), d.Record)
+}
+
+// faultOfStarts: one step begins at a time, and it has begun once for all.
+func faultOfStarts(was, is []*metav1.Time, recorded bool) string {
+	begun := 0
+	for i := range was {
+		switch {
+		case was[i] == nil && is[i] != nil:
+			begun++
+		case was[i] != nil && !was[i].Equal(is[i]):
+			return "a start time changed"
+		}
+	}
+	if begun > 1 || begun == 1 && !recorded {
+		return "a step begins and is not recorded first"
+	}
+	return ""
+}
+
+// faultOfConditions: those of others stay, and times tell of what they should.
+func faultOfConditions(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	if kept := meta.FindStatusCondition(d.Status.Conditions, foreignCondition.Type); kept == nil || !equality.Semantic.DeepEqual(*kept, foreignCondition) {
+		return "somebody else's condition changed"
+	}
+	for _, c := range s.Machine.Status.Conditions {
+		now := meta.FindStatusCondition(d.Status.Conditions, c.Type)
 		if now != nil && now.Status == c.Status && !now.LastTransitionTime.Equal(&c.LastTransitionTime) {
 			return "the transition time of " + c.Type + " changed without its status"
 		}
@@ -175,8 +185,7 @@ func faultOfDrain(s lifecycle.Snapshot, d lifecycle.Decision) string {
 	if d.Drain == nil {
 		return ""
 	}
-	began := s.Machine.Status.Deletion
-	cluster := s.Cluster.Object
+	began, cluster := s.Machine.Status.Deletion, s.Cluster.Object
 	switch {
 	case began.NodeDrainStartTime == nil || began.InfrastructureDeletionStartTime != nil:
 		return "pods are evicted at the wrong time"
@@ -192,55 +201,56 @@ func faultOfDrain(s lifecycle.Snapshot, d lifecycle.Decision) string {
 	return ""
 }
 
-// faultOfVerdicts: a step is left out, given up or done only for what is known.
-func faultOfVerdicts(s lifecycle.Snapshot, d lifecycle.Decision) string {
-	limits := s.Machine.Spec.Deletion
-	began := v1alpha1.MachineDeletionStatus{}
-	if s.Machine.Status.Deletion != nil {
-		began = *s.Machine.Status.Deletion
-	}
-	node := len(s.Nodes) > 0
-	excluded := leftOut(s) || has(s.Machine.Annotations, v1alpha1.ExcludeNodeDrainingAnnotation)
-	switch news(s, d, drainingCondition) {
-	case v1alpha1.ReasonSkipped:
-		if !excluded {
-			return "the drain is skipped for no known reason"
-		}
-	case v1alpha1.ReasonTimedOut:
-		if !over(s.Now, began.NodeDrainStartTime, limits.NodeDrainTimeoutSeconds) {
-			return "the drain is given up before its time"
-		}
-	case v1alpha1.ReasonDrained:
-		if !node || s.DrainProblem != "" || !s.Nodes[0].Spec.Unschedulable || slices.ContainsFunc(s.Drain.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil }) {
-			return "the drain is done although pods are left"
-		}
-	}
-	switch news(s, d, volumesCondition) {
-	case v1alpha1.ReasonSkipped:
-		if !leftOut(s) && !(node && len(s.Nodes[0].Status.Conditions) > 0) {
-			return "volumes are not waited for, for no known reason"
-		}
-	case v1alpha1.ReasonTimedOut:
-		if !over(s.Now, began.WaitForNodeVolumeDetachStartTime, limits.NodeVolumeDetachTimeoutSeconds) {
-			return "the wait for volumes is given up before its time"
-		}
-	case v1alpha1.ReasonVolumesDetached:
-		if !node || s.VolumesProblem != "" || len(s.Volumes.Attachments) > 0 {
-			return "volumes are detached although some are left"
-		}
+// faultOfDrained: the drain is left out, given up or done only for what is known.
+func faultOfDrained(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	why := news(s, d, drainingCondition)
+	empty := !slices.ContainsFunc(s.Drain.Pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
+	switch {
+	case why == v1alpha1.ReasonSkipped && !leftOut(s, v1alpha1.ExcludeNodeDrainingAnnotation):
+		return "the drain is skipped for no known reason"
+	case why == v1alpha1.ReasonTimedOut && !over(s.Now, began(s).NodeDrainStartTime, s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds):
+		return "the drain is given up before its time"
+	case why == v1alpha1.ReasonDrained && (len(s.Nodes) == 0 || s.DrainProblem != "" || !empty || !s.Nodes[0].Spec.Unschedulable):
+		return "the drain is done although pods are left"
 	}
 	return ""
 }
 
-// leftOut is, in its simplest words, whether drain and volumes are left out.
-func leftOut(s lifecycle.Snapshot) bool {
+// faultOfDetached: the same of the wait for volumes.
+func faultOfDetached(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	why := news(s, d, volumesCondition)
+	limits := s.Machine.Spec.Deletion
+	unreachable := len(s.Nodes) > 0 && len(s.Nodes[0].Status.Conditions) > 0
+	givenUp := over(s.Now, began(s).NodeDrainStartTime, limits.NodeDrainTimeoutSeconds) && s.DrainProblem == ""
+	matters := slices.ContainsFunc(s.Volumes.Attachments, func(a *storagev1.VolumeAttachment) bool { return !givenUp || !used(s.Drain.Pods, a) })
+	switch {
+	case why == v1alpha1.ReasonSkipped && !leftOut(s, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation) && !unreachable:
+		return "volumes are not waited for, for no known reason"
+	case why == v1alpha1.ReasonTimedOut && !over(s.Now, began(s).WaitForNodeVolumeDetachStartTime, limits.NodeVolumeDetachTimeoutSeconds):
+		return "the wait for volumes is given up before its time"
+	case why == v1alpha1.ReasonVolumesDetached && (len(s.Nodes) == 0 || s.VolumesProblem != "" || matters):
+		return "volumes are detached although some are left"
+	}
+	return ""
+}
+
+// began is when the steps began, as it was recorded.
+func began(s lifecycle.Snapshot) v1alpha1.MachineDeletionStatus {
+	if s.Machine.Status.Deletion == nil {
+		return v1alpha1.MachineDeletionStatus{}
+	}
+	return *s.Machine.Status.Deletion
+}
+
+// leftOut is, in its simplest words, whether drain or volumes are left out.
+func leftOut(s lifecycle.Snapshot, annotation string) bool {
 	m, cluster := s.Machine, s.Cluster.Object
 	nodeless := m.Status.NodeRef == nil && m.Spec.ProviderID == "" && s.Infrastructure.Problem == ""
 	missing := cluster != nil && s.NodesProblem == "" && len(s.Nodes) == 0 && (m.Spec.ProviderID != "" || m.Status.NodeRef != nil)
 	lost := len(s.Siblings) > 0 && !slices.ContainsFunc(s.Siblings, func(m *v1alpha1.Machine) bool { return m.DeletionTimestamp == nil })
 	deleting := cluster != nil && (cluster.DeletionTimestamp != nil || s.ControlPlane != nil && s.ControlPlane.Object != nil && s.ControlPlane.Object.Deleting)
 	kubeadm := len(m.OwnerReferences) > 0 && m.Status.ControlPlaneHookSeen && !has(m.Annotations, v1alpha1.ControlPlaneHookAnnotation)
-	return nodeless || missing || cluster != nil && lost || deleting || kubeadm
+	return nodeless || missing || cluster != nil && lost || deleting || kubeadm || has(m.Annotations, annotation)
 }
 
 func has(annotations map[string]string, key string) bool {
@@ -261,28 +271,33 @@ func news(s lifecycle.Snapshot, d lifecycle.Decision, condition string) string {
 	return is.Reason
 }
 
-// faultOfCleanUp: nothing is deleted before its turn, or that is somebody else's.
+// faultOfCleanUp: nothing is deleted before its turn.
 func faultOfCleanUp(s lifecycle.Snapshot, d lifecycle.Decision) string {
-	began := v1alpha1.MachineDeletionStatus{}
-	if s.Machine.Status.Deletion != nil {
-		began = *s.Machine.Status.Deletion
-	}
-	kept := func(r *lifecycle.Reading[lifecycle.External]) bool {
-		return r != nil && (r.Problem != "" || r.Object != nil && (r.Object.Controller == nil || r.Object.Owned))
-	}
+	began := began(s)
 	held := len(s.Machine.Spec.LifecycleHooks.PreTerminate) > 0 || has(s.Machine.Annotations, v1alpha1.ControlPlaneHookAnnotation)
-	settled := told(d.Status, drainingCondition) != "" && news(s, d, drainingCondition) == "" && told(d.Status, volumesCondition) != ""
+	settled := news(s, d, drainingCondition) == "" && told(d.Status, drainingCondition) != "" && told(d.Status, volumesCondition) != ""
 	switch {
 	case d.DeleteInfrastructure && (held || !settled || began.InfrastructureDeletionStartTime == nil):
 		return "the infrastructure is deleted too early"
-	case d.DeleteInfrastructure && !s.Infrastructure.Object.Owned && s.Infrastructure.Object.Controller != nil:
-		return "somebody else's infrastructure is deleted"
-	case d.DeleteBootstrap && (began.BootstrapDeletionStartTime == nil || !kept(s.Bootstrap)):
+	case d.DeleteBootstrap && began.BootstrapDeletionStartTime == nil:
 		return "the bootstrap config is deleted too early"
-	case d.DeleteNode != nil && (began.NodeDeletionStartTime == nil || kept(s.Bootstrap) && s.Bootstrap.Problem == ""):
+	case d.DeleteNode != nil && (began.NodeDeletionStartTime == nil || ours(s.Bootstrap) && s.Bootstrap.Problem == ""):
 		return "the Node is deleted too early"
-	case d.DropFinalizer && began.NodeDeletionStartTime == nil && (kept(&s.Infrastructure) || kept(s.Bootstrap)) && began.BootstrapDeletionStartTime == nil:
+	case d.DropFinalizer && began.NodeDeletionStartTime == nil && (ours(s.Bootstrap) || began.BootstrapDeletionStartTime == nil && ours(&s.Infrastructure)):
 		return "the Machine is let go too early"
+	}
+	return faultOfOwner(s, d)
+}
+
+// ours tells whether an object is there, as far as is known, that goes with the Machine.
+func ours(r *lifecycle.Reading[lifecycle.External]) bool {
+	return r != nil && (r.Problem != "" || r.Object != nil && (r.Object.Controller == nil || r.Object.Owned))
+}
+
+// faultOfOwner: what is somebody else's is not deleted.
+func faultOfOwner(s lifecycle.Snapshot, d lifecycle.Decision) string {
+	if d.DeleteInfrastructure && !ours(&s.Infrastructure) || d.DeleteBootstrap && !ours(s.Bootstrap) {
+		return "somebody else's object is deleted"
 	}
 	return ""
 }

@@ -186,6 +186,9 @@ func (w *world) live() {
 	if w.trouble(300) {
 		annotate(s, v1alpha1.ExcludeNodeDrainingAnnotation)
 	}
+	if w.calm && has(m.Annotations, v1alpha1.ExcludeNodeDrainingAnnotation) {
+		annotate(s, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
+	}
 	w.liveObjects()
 	w.liveNode()
 	w.liveCluster()
@@ -219,8 +222,8 @@ func (w *world) liveNode() {
 	s.Drain.Pods = slices.DeleteFunc(slices.Clone(s.Drain.Pods), func(pod *corev1.Pod) bool {
 		return len(s.Nodes) == 0 || pod.DeletionTimestamp != nil && (w.calm || w.one(2))
 	})
-	s.Volumes.Attachments = slices.DeleteFunc(slices.Clone(s.Volumes.Attachments), func(*storagev1.VolumeAttachment) bool {
-		return len(s.Nodes) == 0 || len(s.Drain.Pods) == 0 && (w.calm || w.one(3))
+	s.Volumes.Attachments = slices.DeleteFunc(slices.Clone(s.Volumes.Attachments), func(attachment *storagev1.VolumeAttachment) bool {
+		return len(s.Nodes) == 0 || !used(s.Drain.Pods, attachment) && (w.calm || w.one(3))
 	})
 	if len(s.Nodes) == 0 {
 		return
@@ -242,11 +245,13 @@ func (w *world) liveNode() {
 	}
 	if len(s.Drain.Pods) < 4 && (!node.Spec.Unschedulable && w.one(2) || w.trouble(30)) {
 		w.named++
-		s.Drain.Pods = append(s.Drain.Pods, pod(fmt.Sprintf("pod-%d", w.named)))
-		if len(s.Volumes.Attachments) == 0 {
-			attach(s)
-		}
+		mount(s, pod(fmt.Sprintf("pod-%d", w.named)))
 	}
+}
+
+// used tells whether one of the pods has the volume.
+func used(pods []*corev1.Pod, attachment *storagev1.VolumeAttachment) bool {
+	return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Name == *attachment.Spec.Source.PersistentVolumeName })
 }
 
 // liveCluster lets the Cluster come and go.

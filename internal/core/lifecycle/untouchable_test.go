@@ -14,138 +14,136 @@ import (
 // Node deletion is skipped", each of them and what is none of them.
 func TestUntouchable(t *testing.T) {
 	t.Parallel()
-	skipped := []string{"DrainSkipped", "VolumeDetachSkipped"}
-	for name, c := range map[string]story{
-		"the Cluster is being deleted": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Cluster.Object.DeletionTimestamp = at(0)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-				attach(s)
-			},
-			does: "WaitingForInfrastructureDeletion, record",
-			says: map[string]string{
-				drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
-				volumesCondition:  "False/Skipped: Volumes are not waited for: Cluster prod/east is being deleted.",
-				drainedCondition:  "",
-			},
-			events: skipped,
+	run(t, untouched)
+}
+
+var skipped = []string{"DrainSkipped", "VolumeDetachSkipped"}
+
+var untouched = map[string]story{
+	"the Cluster is being deleted": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Cluster.Object.DeletionTimestamp = at(0)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			attach(s)
 		},
-		"the Cluster is being deleted, and nodes cannot be read any more": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Cluster.Object.DeletionTimestamp = at(0)
-				s.NodesProblem = "no route to host"
-			},
-			does: "WaitingForInfrastructureDeletion, record",
-			says: map[string]string{
-				drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
-				nodeCondition:     "Unknown/Unknown: Nodes could not be read: no route to host",
-			},
-			events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped"},
+		does: "WaitingForInfrastructureDeletion, record",
+		says: map[string]string{
+			drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
+			volumesCondition:  "False/Skipped: Volumes are not waited for: Cluster prod/east is being deleted.",
+			drainedCondition:  "",
 		},
-		"there are pre-drain hooks, which hold nothing then": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Cluster.Object.DeletionTimestamp = at(0)
-				s.Machine.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MigrateImportantApp", Owner: "app"}}
-			},
-			does: "WaitingForInfrastructureDeletion, record",
-			says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted. " +
-				"Pre-drain hooks therefore hold nothing: MigrateImportantApp (owner app)"},
-			events: skipped,
+		events: skipped,
+	},
+	"the Cluster is being deleted, and nodes cannot be read any more": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Cluster.Object.DeletionTimestamp = at(0)
+			s.NodesProblem = "no route to host"
 		},
-		"Pre-terminate hooks count even then": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Cluster.Object.DeletionTimestamp = at(0)
-				s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "BackupFileSytem", Owner: "backup"}}
-			},
-			does: "WaitingForPreTerminateHook, record", events: []string{"DrainSkipped", "VolumeDetachSkipped", "HeldByHooks"},
+		does: "WaitingForInfrastructureDeletion, record",
+		says: map[string]string{
+			drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
+			nodeCondition:     "Unknown/Unknown: Nodes could not be read: no route to host",
 		},
-		"the Node is left": {
-			of: leaving, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.DeletionTimestamp = at(0) },
-			does:   "DeletionCompleted, drop finalizer",
-			says:   map[string]string{deletingCondition: "True/DeletionCompleted: Left behind: Node node-1 is left: Cluster prod/east is being deleted."},
-			events: []string{"NodeLeft"},
+		events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped"},
+	},
+	"there are pre-drain hooks, which hold nothing then": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Cluster.Object.DeletionTimestamp = at(0)
+			s.Machine.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MigrateImportantApp", Owner: "app"}}
 		},
-		"no nodeRef and no providerID": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
-				s.Infrastructure.Object.ProviderID = ""
-			},
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The Machine has no providerID, so it has no Node."},
-			events: skipped,
+		does: "WaitingForInfrastructureDeletion, record",
+		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted. " +
+			"Pre-drain hooks therefore hold nothing: MigrateImportantApp (owner app)"},
+		events: skipped,
+	},
+	"Pre-terminate hooks count even then": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Cluster.Object.DeletionTimestamp = at(0)
+			s.Machine.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "BackupFileSytem", Owner: "backup"}}
 		},
-		"no nodeRef and none found by providerID": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef, s.Nodes = nil, nil },
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No Node has the providerID docker://worker-1."},
-			events: skipped,
+		does: "WaitingForPreTerminateHook, record", events: []string{"DrainSkipped", "VolumeDetachSkipped", "HeldByHooks"},
+	},
+	"the Node is left": {
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.DeletionTimestamp = at(0) },
+		does:   "DeletionCompleted, drop finalizer",
+		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Left behind: Node node-1 is left: Cluster prod/east is being deleted."},
+		events: []string{"NodeLeft"},
+	},
+	"no nodeRef and no providerID": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
+			s.Infrastructure.Object.ProviderID = ""
 		},
-		"no nodeRef, but one found by providerID: it is recorded first": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef = nil },
-			does: "Recording, record",
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The Machine has no providerID, so it has no Node."},
+		events: skipped,
+	},
+	"no nodeRef and none found by providerID": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef, s.Nodes = nil, nil },
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No Node has the providerID docker://worker-1."},
+		events: skipped,
+	},
+	"no nodeRef, but one found by providerID: it is recorded first": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef = nil },
+		does: "Recording, record",
+	},
+	"no providerID, but the infrastructure has one: it is recorded first": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
 		},
-		"no providerID, but the infrastructure has one: it is recorded first": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
-			},
-			does: "Recording, record, set providerID docker://worker-1",
+		does: "Recording, record, set providerID docker://worker-1",
+	},
+	"the control plane is being deleted": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
 		},
-		"the control plane is being deleted": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
-			},
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The control plane KubeadmControlPlane east is being deleted."},
-			events: skipped,
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The control plane KubeadmControlPlane east is being deleted."},
+		events: skipped,
+	},
+	"the control plane is being deleted, but it is externally managed": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
+			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
 		},
-		"the control plane is being deleted, but it is externally managed": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
-				s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
-			},
-			does: "DrainingNode, record",
+		does: "DrainingNode, record",
+	},
+	"the control plane does not exist, which is not the same as being deleted": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { s.ControlPlane = &lifecycle.Reading[lifecycle.External]{} },
+		does: "DrainingNode, record",
+	},
+	"no other control-plane Machine is left": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
+			s.Siblings = []*v1alpha1.Machine{{}}
 		},
-		"the control plane does not exist, which is not the same as being deleted": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { s.ControlPlane = &lifecycle.Reading[lifecycle.External]{} },
-			does: "DrainingNode, record",
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No other control-plane Machine of Cluster prod/east is left."},
+		events: skipped,
+	},
+	"all other control-plane Machines are being deleted": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { s.Siblings = []*v1alpha1.Machine{controlPlane(at(0))} },
+		does: "WaitingForInfrastructureDeletion, record", events: skipped,
+	},
+	"the Cluster had control-plane Machines once": {
+		of: deleted, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.Status.ControlPlaneMachinesSeen = true },
+		does: "WaitingForInfrastructureDeletion, record", events: skipped,
+	},
+	"the Cluster never had control-plane Machines": {of: deleted, does: "DrainingNode, record"},
+	"another control-plane Machine is left": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Siblings = []*v1alpha1.Machine{controlPlane(at(0)), controlPlane(nil)}
 		},
-		"no other control-plane Machine is left": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Machine.Labels = map[string]string{v1alpha1.ControlPlaneLabel: ""}
-				s.Siblings = []*v1alpha1.Machine{{}}
-			},
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No other control-plane Machine of Cluster prod/east is left."},
-			events: skipped,
+		does: "DrainingNode, record",
+	},
+	"no control-plane Machine is left, but the control plane is externally managed": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Cluster.Object.Status.ControlPlaneMachinesSeen = true
+			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
 		},
-		"all other control-plane Machines are being deleted": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { s.Siblings = []*v1alpha1.Machine{controlPlane(at(0))} },
-			does: "WaitingForInfrastructureDeletion, record", events: skipped,
-		},
-		"the Cluster had control-plane Machines once": {
-			of: deleted, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.Status.ControlPlaneMachinesSeen = true },
-			does: "WaitingForInfrastructureDeletion, record", events: skipped,
-		},
-		"the Cluster never had control-plane Machines": {of: deleted, does: "DrainingNode, record"},
-		"another control-plane Machine is left": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Siblings = []*v1alpha1.Machine{controlPlane(at(0)), controlPlane(nil)}
-			},
-			does: "DrainingNode, record",
-		},
-		"no control-plane Machine is left, but the control plane is externally managed": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Cluster.Object.Status.ControlPlaneMachinesSeen = true
-				s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
-			},
-			does: "DrainingNode, record",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t)
-		})
-	}
+		does: "DrainingNode, record",
+	},
 }
 
 func controlPlane(deleted *metav1.Time) *v1alpha1.Machine {
@@ -155,79 +153,76 @@ func controlPlane(deleted *metav1.Time) *v1alpha1.Machine {
 // TestSpecialCases holds the decision to "Special cases" of the page.
 func TestSpecialCases(t *testing.T) {
 	t.Parallel()
-	for sentence, c := range map[string]story{
-		"If the Node doesn't exist anymore, Node drain is entirely skipped": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				s.Nodes = nil
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-				attach(s)
-			},
-			does: "WaitingForInfrastructureDeletion, record",
-			says: map[string]string{
-				drainingCondition: "False/Skipped: The Node is not drained: Node node-1 does not exist.",
-				volumesCondition:  "False/Skipped: Volumes are not waited for: Node node-1 does not exist.",
-			},
-			events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+	run(t, special)
+}
+
+var special = map[string]story{
+	"If the Node doesn't exist anymore, Node drain is entirely skipped": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			s.Nodes = nil
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			attach(s)
 		},
-		"the Node doesn't exist anymore, pre-drain hooks hold all the same": {
-			of: deleted, change: func(s *lifecycle.Snapshot) {
-				s.Nodes = nil
-				annotate(s, v1alpha1.PreDrainHookAnnotationPrefix)
-			},
-			does: "WaitingForPreDrainHook, record", events: []string{"HeldByHooks", "NotFound"},
+		does: "WaitingForInfrastructureDeletion, record",
+		says: map[string]string{
+			drainingCondition: "False/Skipped: The Node is not drained: Node node-1 does not exist.",
+			volumesCondition:  "False/Skipped: Volumes are not waited for: Node node-1 does not exist.",
 		},
-		"a Node of the same name is another one": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "docker://other" },
-			does: "WaitingForInfrastructureDeletion, record",
-			says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Node node-1 of UID node-uid is gone; " +
-				"the Node of that name that is there now has UID other and is not the Machine's."},
-			events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+	},
+	"the Node doesn't exist anymore, pre-drain hooks hold all the same": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Nodes = nil
+			annotate(s, v1alpha1.PreDrainHookAnnotationPrefix)
 		},
-		"the Machine's Node has registered again": {
-			of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID = "other" },
-			does: "Recording, record",
+		does: "WaitingForPreDrainHook, record", events: []string{"HeldByHooks", "NotFound"},
+	},
+	"a Node of the same name is another one": {
+		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "docker://other" },
+		does: "WaitingForInfrastructureDeletion, record",
+		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Node node-1 of UID node-uid is gone; " +
+			"the Node of that name that is there now has UID other and is not the Machine's."},
+		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+	},
+	"the Machine's Node has registered again": {
+		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID = "other" },
+		does: "Recording, record",
+	},
+	"If the Node is unreachable: Pods with deletionTimestamp more than 1s in the past are ignored": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			unreachable(s)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			s.Drain.Pods[0].DeletionTimestamp, s.Now = at(0), after(2)
+			attach(s)
 		},
-		"If the Node is unreachable: Pods with deletionTimestamp more than 1s in the past are ignored": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				unreachable(s)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-				s.Drain.Pods[0].DeletionTimestamp, s.Now = at(0), after(2)
-				attach(s)
-			},
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{drainedCondition: "True/Drained: Node node-1 is drained."},
-			events: []string{"DrainStarted", "DrainCompleted", "VolumeDetachSkipped"},
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainedCondition: "True/Drained: Node node-1 is drained."},
+		events: []string{"DrainStarted", "DrainCompleted", "VolumeDetachSkipped"},
+	},
+	"a Pod whose deletionTimestamp is not that long ago is waited for, and looked at when it is": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			unreachable(s)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			s.Drain.Pods[0].DeletionTimestamp = at(0)
 		},
-		"a Pod whose deletionTimestamp is not that long ago is waited for, and looked at when it is": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				unreachable(s)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-				s.Drain.Pods[0].DeletionTimestamp = at(0)
-			},
-			does: "DrainingNode, drain, look again in 1.001s", events: []string{"DrainStarted"},
+		does: "DrainingNode, drain, look again in 1.001s", events: []string{"DrainStarted"},
+	},
+	"PodDisruptionBudgets are still respected": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			unreachable(s)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
 		},
-		"PodDisruptionBudgets are still respected": {
-			of: draining, change: func(s *lifecycle.Snapshot) {
-				unreachable(s)
-				s.Drain.Pods = []*corev1.Pod{pod("a")}
-			},
-			does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
+		does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
+	},
+	"volumes of an unreachable Node are not waited for": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			unreachable(s)
+			attach(s)
 		},
-		"volumes of an unreachable Node are not waited for": {
-			of: detaching, change: func(s *lifecycle.Snapshot) {
-				unreachable(s)
-				attach(s)
-			},
-			does:   "WaitingForInfrastructureDeletion, record",
-			says:   map[string]string{volumesCondition: "False/Skipped: Volumes are not waited for: Node node-1 is unreachable."},
-			events: []string{"VolumeDetachSkipped"},
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			t.Parallel()
-			c.check(t)
-		})
-	}
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{volumesCondition: "False/Skipped: Volumes are not waited for: Node node-1 is unreachable."},
+		events: []string{"VolumeDetachSkipped"},
+	},
 }
 
 // TestUnreachableGracePeriod: "Pod evictions will use 1s GracePeriodSeconds".

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -119,6 +120,31 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "app", Name: name, UID: types.UID("uid-" + name)}}
 }
 
+// mount adds a pod whose volume is attached.
+func mount(s *lifecycle.Snapshot, user *corev1.Pod) {
+	name := user.Name
+	user.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+	}}}
+	s.Drain.Pods = append(s.Drain.Pods, user)
+	s.Volumes.Attachments = append(s.Volumes.Attachments, &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+	})
+	if s.Volumes.Claims == nil {
+		s.Volumes.Claims, s.Volumes.Volumes = map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}
+	}
+	claim := metav1.ObjectMeta{Namespace: user.Namespace, Name: name, UID: types.UID("claim-" + name)}
+	s.Volumes.Claims[types.NamespacedName{Namespace: claim.Namespace, Name: name}] = &corev1.PersistentVolumeClaim{
+		ObjectMeta: claim, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: name},
+	}
+	s.Volumes.Volumes[name] = &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: claim.Namespace, Name: name, UID: claim.UID}},
+	}
+}
+
 func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
 func at(seconds int) *metav1.Time { return &metav1.Time{Time: after(seconds)} }
@@ -165,6 +191,17 @@ type story struct {
 	says map[string]string
 	// events are the reasons of the events, in their order.
 	events []string
+}
+
+// run checks stories by name.
+func run(t *testing.T, stories map[string]story) {
+	t.Helper()
+	for name, c := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t)
+		})
+	}
 }
 
 func (c story) check(t *testing.T) {
