@@ -3,12 +3,12 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -24,14 +24,22 @@ func TestAProxyCutsTheWayToTheAPIServer(t *testing.T) {
 	if config.Host != proxy.URL() || config.Host == c.Config.Host {
 		t.Fatalf("the kubeconfig leads to %s, want %s", config.Host, proxy.URL())
 	}
-	through, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
+	through, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		return through.Get(ctx, client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, proxy.URL()+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := through.Do(request)
+		if err != nil {
+			return err
+		}
+		return response.Body.Close()
 	}
 	for range 2 {
 		if err := read(time.Minute); err != nil {
