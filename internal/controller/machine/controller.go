@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -53,8 +52,8 @@ type reconciler struct {
 	client   client.Client
 	live     client.Reader
 	clusters clusters
-	// object reads an object of any kind; nil if the API server says that there is none.
-	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (*unstructured.Unstructured, error)
+	// object reads an object of any kind.
+	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (sighting, error)
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
 	clock   clock.PassiveClock

@@ -54,15 +54,28 @@ func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.Namesp
 }
 
 // get reads an object; nil if it does not exist. That it does not is only ever
-// said by the API server: a cache that is behind knows nothing of what is new.
-func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	if o.follows(ctx, kind) {
+// said by the API server: a cache that is behind knows nothing of what is new. It
+// tells also whether changed will tell of the object's next change.
+func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (sighting, error) {
+	followed := o.follows(ctx, kind)
+	if followed {
 		object := blank(kind)
-		if err := o.cache.Get(ctx, key, object); client.IgnoreNotFound(err) != nil || err == nil {
-			return object, err
+		err := o.cache.Get(ctx, key, object)
+		if err == nil {
+			return sighting{object, true}, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return sighting{}, err
 		}
 	}
-	return ask(ctx, o.live, key, kind)
+	object, err := ask(ctx, o.live, key, kind)
+	return sighting{object, followed}, err
+}
+
+// sighting is an object, nil if it does not exist, and whether it is watched.
+type sighting struct {
+	object  *unstructured.Unstructured
+	watched bool
 }
 
 // ask reads an object from the API server; nil if it does not exist.

@@ -118,7 +118,8 @@ func (l *library) create() {
 
 // read asks for the object in a version.
 func (l *library) read(version string) (*unstructured.Unstructured, error) {
-	return l.objects.get(l.t.Context(), types.NamespacedName{Namespace: l.namespace, Name: "one"}, l.kind.GroupKind().WithVersion(version))
+	found, err := l.objects.get(l.t.Context(), types.NamespacedName{Namespace: l.namespace, Name: "one"}, l.kind.GroupKind().WithVersion(version))
+	return found.object, err
 }
 
 // eventually waits until what is read is as wanted.

@@ -25,7 +25,8 @@ type observed struct {
 	// connection is to the cluster of the Node; nil if there is none, or if the
 	// Machine does not need its Node.
 	connection *workload.Connection
-	// unread is true if something could not be read that nobody tells of when it can.
+	// unread is true if something could not be read, or is not watched, so that
+	// nobody tells when to look again.
 	unread bool
 }
 
@@ -105,21 +106,22 @@ func (r *reconciler) observeObject(
 	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
 		get = r.ask
 	}
-	object, err := get(ctx, types.NamespacedName{Namespace: seen.Machine.Namespace, Name: ref.Name}, kindOf(ref))
+	found, err := get(ctx, types.NamespacedName{Namespace: seen.Machine.Namespace, Name: ref.Name}, kindOf(ref))
+	seen.unread = seen.unread || err != nil || !found.watched
 	switch {
 	case err != nil:
-		seen.unread = true
 		return nil, lifecycle.Reading[lifecycle.External]{Problem: unreadable(ref, err)}
-	case object == nil:
+	case found.object == nil:
 		return nil, lifecycle.Reading[lifecycle.External]{}
 	default:
-		external := read(object, seen.Machine)
-		return object, lifecycle.Reading[lifecycle.External]{Object: &external}
+		external := read(found.object, seen.Machine)
+		return found.object, lifecycle.Reading[lifecycle.External]{Object: &external}
 	}
 }
 
-func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	return ask(ctx, r.live, key, kind)
+func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (sighting, error) {
+	object, err := ask(ctx, r.live, key, kind)
+	return sighting{object: object}, err
 }
 
 // surely reads an object from a cache and, if it is not there, from the API

@@ -51,6 +51,9 @@ func (v *views) look(machine types.NamespacedName, at view) {
 		v.leave(machine, before.place)
 	}
 	v.machines[machine] = at
+	if at.place.node == "" {
+		return
+	}
 	if v.nodes[at.place] == nil {
 		v.nodes[at.place] = sets.New[types.NamespacedName]()
 	}
@@ -71,8 +74,7 @@ func (v *views) away(machine types.NamespacedName) (before view, known bool) {
 }
 
 func (v *views) leave(machine types.NamespacedName, at place) {
-	v.nodes[at].Delete(machine)
-	if v.nodes[at].Len() == 0 {
+	if v.nodes[at].Delete(machine); v.nodes[at].Len() == 0 {
 		delete(v.nodes, at)
 	}
 }
@@ -98,7 +100,7 @@ func (v *views) which(wanted func(types.NamespacedName, view) bool) (found []typ
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for machine, at := range v.machines {
-		if wanted(machine, at) {
+		if at.place.node != "" && wanted(machine, at) {
 			found = append(found, machine)
 		}
 	}

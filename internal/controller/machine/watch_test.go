@@ -43,6 +43,7 @@ func listening(t *testing.T) (r *reconciler, woken func() []string) {
 
 	r = newReconciler(server.Manager, server.Manager, nil, clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
 	r.views.look(client.ObjectKeyFromObject(one), view{place: place{node: "node"}})
+	r.views.look(client.ObjectKeyFromObject(two), view{})
 	var names []string
 	r.wake = func(machines ...types.NamespacedName) {
 		for _, machine := range machines {
@@ -91,6 +92,13 @@ var happenings = map[string]struct {
 	},
 	"a pod of a node of that name in another cluster goes": {
 		func(r *reconciler) { r.podChanged(elsewhere, aPod("a"), nil) }, nil,
+	},
+	"a pod comes that has no node": {
+		func(r *reconciler) {
+			pod := aPod("a")
+			pod.Spec.NodeName = ""
+			r.podChanged(workload.Local, nil, pod)
+		}, nil,
 	},
 	"a pod of another node goes": {
 		func(r *reconciler) {
