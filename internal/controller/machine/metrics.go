@@ -39,7 +39,7 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		steps: kube.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "ebbtide_machine_deletion_step_seconds",
 			Help:    "Time that the deletion of a Machine has spent in a step.",
-			Buckets: prometheus.ExponentialBuckets(0.1, 3, 12),
+			Buckets: prometheus.ExponentialBuckets(0.5, 4, 8),
 		}, []string{"step"})),
 		at: map[types.NamespacedName]standing{},
 	}

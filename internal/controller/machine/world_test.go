@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -54,6 +56,7 @@ type world struct {
 	connect client.Client
 	// unreachable is why there is no connection; nil if there is.
 	unreachable error
+	logger      logr.Logger
 	stop        func()
 }
 
@@ -127,7 +130,7 @@ func (w *world) Evict(ctx context.Context, pod *corev1.Pod, _ *int64) metav1.Sta
 // step runs one pass, then everybody else, and lets a moment pass.
 func (w *world) step() {
 	w.t.Helper()
-	if _, err := w.manager.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: key}); err != nil && !w.api.Killed() {
+	if _, err := w.manager.Reconcile(log.IntoContext(w.t.Context(), w.logger), reconcile.Request{NamespacedName: key}); err != nil && !w.api.Killed() {
 		w.t.Fatalf("reconcile: %v", err)
 	}
 	synctest.Wait()
