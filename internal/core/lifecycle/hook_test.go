@@ -116,6 +116,13 @@ var hookStories = map[string]story{
 		of: terminating, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late") },
 		does: "WaitingForInfrastructureDeletion, delete infrastructure",
 	},
+	"a pre-drain hook that comes after the drain holds pods that come late": {
+		of: detaching, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreDrain = hook("Late")
+			mount(s, pod("late"))
+		},
+		does: "WaitingForVolumeDetach", events: []string{"VolumesAttached"},
+	},
 	"a pre-terminate hook that comes just before the infrastructure is deleted holds it": {
 		of: terminating, change: func(s *lifecycle.Snapshot) {
 			s.Machine.Spec.LifecycleHooks.PreTerminate = hook("Late")

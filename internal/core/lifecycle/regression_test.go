@@ -137,6 +137,12 @@ func TestUnneededUnknown(t *testing.T) {
 			of: terminating, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesProblem = nil, "no route to host" },
 			does: "WaitingForInfrastructureDeletion, delete infrastructure", events: []string{"Unknown"},
 		},
+		"an infrastructure that is gone, when it cannot be read any more": {
+			of: terminating, change: func(s *lifecycle.Snapshot) {
+				s.Infrastructure, s.Machine.Status.Deletion.BootstrapDeletionStartTime = unread("no kind DockerMachine"), at(9)
+			},
+			does: "WaitingForBootstrapDeletion, delete bootstrap", events: []string{"Unknown"},
+		},
 		"an unreadable control plane of a Cluster that is deleted": {
 			of: deleted, change: func(s *lifecycle.Snapshot) {
 				s.ControlPlane, s.Cluster.Object.DeletionTimestamp = new(unread("forbidden")), at(0)

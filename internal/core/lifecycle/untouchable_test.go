@@ -207,6 +207,15 @@ var special = map[string]story{
 		},
 		does: "DrainingNode, drain, look again in 1.001s", events: []string{"DrainStarted"},
 	},
+	"the limit of the drain is over before that": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			unreachable(s)
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			s.Drain.Pods[0].DeletionTimestamp = at(60)
+			s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(30))
+		},
+		does: "DrainingNode, drain, look again in 30s", events: []string{"DrainStarted"},
+	},
 	"PodDisruptionBudgets are still respected": {
 		of: draining, change: func(s *lifecycle.Snapshot) {
 			unreachable(s)
