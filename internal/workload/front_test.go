@@ -105,7 +105,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 func TestAWatchThatKeepsFailing(t *testing.T) {
 	t.Parallel()
 	pace := quick
-	pace.stale = 2 * time.Second
+	pace.stale = time.Second
 	w := newWorld(t, pace)
 	w.start(t)
 	var failing atomic.Bool

@@ -104,6 +104,8 @@ func newCache(ctx context.Context, line *line, clients client.Options, broken ch
 // allowed asks for one object of every kind: an error says what the user of the
 // kubeconfig may not list.
 func (d *dialer) allowed(ctx context.Context, live client.Reader) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	kinds := kube.WorkloadKinds()
 	refused := make([]error, len(kinds))
 	var asked sync.WaitGroup

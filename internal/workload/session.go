@@ -12,6 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
+// calm is how long after the error of a watch it is known to have recovered: it
+// never pauses that long between two attempts.
+const calm = 2 * time.Minute
+
 // session is one connection from its first informer to its end.
 type session struct {
 	connection *Connection
@@ -102,7 +106,7 @@ func (s *session) recheck(ctx context.Context, l *link, err error) error {
 		return err
 	}
 	now, stale := l.registry.clock.Now(), l.registry.pace.stale
-	if now.Sub(s.failed) > 2*stale {
+	if now.Sub(s.failed) > calm {
 		s.failing = now
 	}
 	s.failed = now

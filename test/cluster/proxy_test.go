@@ -28,19 +28,7 @@ func TestAProxyCutsTheWayToTheAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(within time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, proxy.URL()+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := through.Do(request)
-		if err != nil {
-			return err
-		}
-		return response.Body.Close()
-	}
+	read := func(within time.Duration) error { return ready(t, through, proxy.URL(), within) }
 	for range 2 {
 		if err := read(time.Minute); err != nil {
 			t.Errorf("read: %v", err)
@@ -59,4 +47,20 @@ func TestAProxyCutsTheWayToTheAPIServer(t *testing.T) {
 		}
 		proxy.Restore()
 	}
+}
+
+// ready asks an API server once whether it is ready.
+func ready(t *testing.T, through *http.Client, server string, within time.Duration) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := through.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }
