@@ -170,7 +170,6 @@ func (w *world) assertUntouched(name string) {
 func TestAControlPlaneMachineWaitsForItsReplacement(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
-	member := labelled(v1alpha1.ControlPlaneLabel, "")
 	etcd := preTerminate(hook("EtcdQuorum", "clusteroperator/etcd"))
 	old, other := w.machine("old", member, etcd), w.machine("other", member)
 	w.awaitRunning(old, other)
