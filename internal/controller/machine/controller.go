@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,17 +67,24 @@ type reconciler struct {
 	// outdated are the Machines whose last pass was decided on old state, refused
 	// is what could not be done for a Machine in its last pass, and why.
 	outdated, refused sync.Map
-	// wake has Machines reconciled.
-	wake func(...types.NamespacedName)
+	// wake has Machines reconciled. It is called from everywhere, and does nothing
+	// before there is a queue: all Machines are reconciled at the start.
+	wake  func(...types.NamespacedName)
+	queue atomic.Pointer[queue]
 }
 
 func newReconciler(c client.Client, live client.Reader, connect clusters, clk clock.PassiveClock, m *metrics) *reconciler {
-	return &reconciler{
+	r := &reconciler{
 		client: c, live: live, clusters: connect, clock: clk, metrics: m,
 		views: newViews(), pace: newPace(),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
-		wake:     func(...types.NamespacedName) {},
 	}
+	r.wake = func(machines ...types.NamespacedName) {
+		if q := r.queue.Load(); q != nil {
+			wake(*q, machines)
+		}
+	}
+	return r
 }
 
 // Add registers the controller with a manager whose client reads from a cache
@@ -112,8 +120,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	decision := r.decide(ctx, seen)
 	recorded, err := r.record(ctx, seen, &decision)
-	if recorded || err != nil {
-		return r.next(ctx, seen, atOnce, err), nil
+	if err != nil {
+		return r.next(ctx, seen, decision.RequeueAfter, err), nil
+	}
+	if recorded {
+		return r.next(ctx, seen, atOnce), nil
 	}
 	acted := r.act(ctx, seen, &decision)
 	decision = r.learn(seen, decision, acted)

@@ -37,7 +37,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func (r *reconciler) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Func(func(_ context.Context, q queue) error {
-			r.wake = func(machines ...types.NamespacedName) { wake(q, machines) }
+			r.queue.Store(&q)
 			return nil
 		}),
 		source.Kind(c, &v1alpha1.Machine{}, handlerOf(r.machineChanged)),

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -266,27 +265,30 @@ func TestTheWordsOfAStatusAreWrittenOnceASecond(t *testing.T) {
 	})
 }
 
-// A failure is waited out longer and longer, and an outdated decision is made
-// again at once.
+// A failure is waited out longer and longer, be it of a read, a record or an act.
 func TestFailuresAreSpacedOut(t *testing.T) {
-	inWorld(t, fleet(), func(w *world) {
-		w.running()
-		w.must(w.api.Delete(t.Context(), w.machine()))
-		w.steps("the deletion of the infrastructure", func() bool {
-			return w.machine().Status.Deletion != nil && w.machine().Status.Deletion.InfrastructureDeletionStartTime != nil
+	t.Parallel()
+	for name, refused := range map[string]string{
+		"a read":   "get Rack one",
+		"a record": "patch status of Machine one",
+		"an act":   "delete Rack one",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, fleet(), func(w *world) {
+				w.running()
+				w.must(w.api.Delete(t.Context(), w.machine()))
+				w.refuse(refused, forbidden)
+				var last time.Duration
+				for range 20 {
+					w.step()
+					result, err := w.manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+					w.must(err)
+					last = result.RequeueAfter
+				}
+				if last != lastRetry {
+					t.Errorf("after many failures the next pass is due after %s, want %s", last, lastRetry)
+				}
+			})
 		})
-		w.refuse("get Rack one", errors.New("no answer"))
-		var last time.Duration
-		for range 12 {
-			result, err := w.manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
-			w.must(err)
-			if result.RequeueAfter < last || result.RequeueAfter > lastRetry {
-				t.Errorf("the next pass is due after %s, the one before was after %s", result.RequeueAfter, last)
-			}
-			last = result.RequeueAfter
-		}
-		if last != lastRetry {
-			t.Errorf("after many failures the next pass is due after %s, want %s", last, lastRetry)
-		}
-	})
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,7 +96,10 @@ func (w *world) restart() {
 	}
 	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
 	w.manager.emit = w.api.Emit
-	w.manager.object = w.manager.ask
+	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (sighting, error) {
+		object, err := ask(ctx, w.api.Manager, key, kind)
+		return sighting{object, true}, err
+	}
 }
 
 // Use is the connection to the only cluster.
