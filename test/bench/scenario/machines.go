@@ -8,9 +8,8 @@ import (
 )
 
 // Machines deletes 20 Machines of a Cluster at once, with 600 pods that nothing
-// holds back. The peers drain the nodes, and Cluster API all at once, which its
-// machine controller does with ten at most; for Ebbtide, which also cleans up
-// after the drain, "declared" is when the Machines are gone.
+// holds back. The peers drain the nodes, all at once; for Ebbtide, which also cleans
+// up after the drain, "declared" is when the Machines are gone.
 func Machines(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	work := lab.Work{Nodes: 20, Apps: 10, Pods: 60, Machines: true}
 	return report.Sheet{
