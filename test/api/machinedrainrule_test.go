@@ -209,7 +209,9 @@ var badLabelSelectors = map[string]struct {
 		refusal{".matchExpressions[0].key": labelKey},
 	},
 	"a label with two slashes": {`{matchLabels: {a/b/c: d}}`, refusal{".matchLabels": labelKey}},
-	"a value with a slash":     {`{matchLabels: {a: b/c}}`, refusal{".matchLabels.a": labelText}},
+	// Dropped, as the API server does with it elsewhere, it would have the selector select everything.
+	"a label without a value": {`{matchLabels: {a: b, c: null}}`, refusal{".matchLabels": `a label without a value selects nothing; give every label its value, such as "web", or "" for an empty one`}},
+	"a value with a slash":    {`{matchLabels: {a: b/c}}`, refusal{".matchLabels.a": labelText}},
 	"17 expressions": {
 		`{matchExpressions: [` + strings.Repeat("{key: a, operator: Exists},", 17) + `]}`,
 		refusal{".matchExpressions": "must have at most 16 items"},
