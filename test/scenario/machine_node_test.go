@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// Special cases of machine-deletion-process: an unreachable Node cannot say that
+// its pods have stopped, so pods that terminate are not waited for, and pods get
+// one second. Budgets hold all the same, and volumes are not waited for.
+func TestAnUnreachableNodeIsDrainedWithoutItsKubelet(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", stays())
+	w.podWithDisk(m, pod{name: "db"})
+	w.createBudget("db", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
+	slow := w.podOn(m, pod{name: "slow", held: true})
+	slow.Spec.TerminationGracePeriodSeconds = new(int64(3600))
+	w.createPod(slow)
+	w.awaitPod("slow", "running", running)
+	w.must("stop the node", sandbox.StopNode(w.ctx, w.client, m))
+
+	graces := w.watchGraces("slow")
+
+	w.deleteMachines(m)
+
+	w.awaitMessage(m, v1alpha1.ConditionDrainingSucceeded, `Drain not completed yet:
+* Pods with eviction failed:
+  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget db needs 1 healthy pods and has 1 currently: `+w.ns+`/db`)
+	w.openBudget("db")
+
+	w.awaitEmptied(m)
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "True", v1alpha1.ReasonDrained)
+	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped,
+		"Volumes are not waited for: Node "+m+" is unreachable.")
+	w.awaitPod("slow", "still there", terminating)
+	if got := graces(); len(got) == 0 || got[0] != 1 {
+		t.Errorf("the pod got %v seconds to terminate, want 1", got)
+	}
+	w.awaitEnd(m)
+}
+
+// watchGraces notes how long a pod gets to terminate, until its result is called.
+func (w *world) watchGraces(name string) func() []int64 {
+	w.t.Helper()
+	var graces []int64
+	stop := w.watchPods(func(_ watch.EventType, p *corev1.Pod) {
+		if p.Name == name && p.DeletionGracePeriodSeconds != nil {
+			graces = append(graces, *p.DeletionGracePeriodSeconds)
+		}
+	})
+	return func() []int64 { stop(); return graces }
+}
+
+// Special cases of machine-deletion-process: somebody else deletes the Node in the
+// middle of the drain. There is nothing left to drain.
+func TestANodeThatIsDeletedBySomebodyElseEndsTheDrain(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", stays())
+	w.pods(m, pod{name: "protected", neverEvicted: true})
+	w.deleteMachines(m)
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget protected needs 1")
+
+	w.deleteNode(m)
+
+	w.awaitEmptied(m)
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
+		"The Node is not drained: Node "+m+" does not exist.")
+	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Node "+m+" does not exist.")
+	w.awaitEnd(m)
+}
+
+// Phase 10 of machine-deletion-process: the deletion of the Node is tried for a
+// while. Then the Machine goes without, and the Node is left and named.
+func TestANodeThatDoesNotGoIsLeft(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(1)) })
+	w.keep(&corev1.Node{}, m)
+
+	w.deleteMachines(m)
+
+	w.awaitAbsent(&v1alpha1.Machine{}, m)
+	w.awaitEvent("m", "NodeLeft")
+	w.awaitNode(m, "left, and being deleted", func(n *corev1.Node) bool { return n.DeletionTimestamp != nil })
+}
+
+// Without a limit the Machine waits for its Node.
+func TestAMachineWaitsForItsNodeWithoutLimit(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(0)) })
+	w.keep(&corev1.Node{}, m)
+	w.deleteMachines(m)
+	w.awaitStep(m, v1alpha1.ReasonDeletingNode, "Deleting Node "+m+" since ")
+
+	w.awaitLonger(m, func(d *v1alpha1.MachineDeletionStatus) *metav1.Time { return d.NodeDeletionStartTime })
+	w.awaitStep(m, v1alpha1.ReasonDeletingNode)
+	w.letGo(&corev1.Node{}, m)
+
+	w.awaitNothingLeft(m)
+}
+
+// Two Nodes have the providerID of a Machine that is deleted. Nobody knows which
+// of them is to be drained, so neither is touched until one is gone.
+func TestTwoNodesOfOneMachineAreNotTouched(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.name("m")
+	stranger := w.strangeNode("n", "sandbox://"+w.ns+"/"+m)
+	w.machine("m")
+	w.awaitSays(m, v1alpha1.ConditionNodeReady, "Unknown", v1alpha1.ReasonAmbiguous)
+
+	w.deleteMachines(m)
+
+	w.awaitStep(m, v1alpha1.ReasonDrainingNode, "2 Nodes have the providerID sandbox://"+w.ns+"/"+m+": "+m+", "+stranger.Name)
+	w.assertUntouched(m)
+	w.assertUnschedulable(m, false)
+	w.assertUnschedulable(stranger.Name, false)
+	w.deleteNode(stranger.Name)
+
+	w.awaitNothingLeft(m)
+}
+
+// The Cluster of a Machine is gone, so nobody knows how to reach its Node. The
+// deletion stops and says what helps: the Cluster, or annotations.
+func TestAMachineOfAMissingClusterStopsBeforeItsNode(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(w *world, m string){
+		"until the Cluster is there": func(w *world, m string) {
+			w.clusterOf(hosts)
+			w.awaitNothingLeft(m)
+		},
+		"until annotations say that it is gone for good": func(w *world, m string) {
+			w.edit(m, annotated(v1alpha1.ExcludeNodeDrainingAnnotation, ""))
+			w.edit(m, annotated(v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation, ""))
+			w.awaitAbsent(&v1alpha1.Machine{}, m)
+			w.awaitEvent("m", "NodeLeft")
+			w.awaitNode(m, "left", func(n *corev1.Node) bool { return n.DeletionTimestamp == nil })
+		},
+	}
+	for name, help := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newMachineWorld(t)
+			m := w.runningAs("m", func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(1)) })
+			w.erase(&v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: hosts}})
+
+			w.deleteMachines(m)
+
+			w.awaitStep(m, v1alpha1.ReasonDrainingNode,
+				"Cluster "+w.ns+"/hosts does not exist, so nobody knows whether there is a Node. Create the Cluster. If it is gone for good, the annotations "+
+					"machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach let the Machine be deleted.")
+			w.assertUntouched(m)
+			help(w, m)
+		})
+	}
+}
+
+// What never was cannot hold a Machine: neither a Cluster nor an instance.
+func TestAMachineThatNeverWasIsGoneAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	without, homeless := w.name("without"), w.name("homeless")
+	w.machineOnly(without)
+	w.machineOnly(homeless, func(m *v1alpha1.Machine) { m.Spec.ClusterName = "nowhere" })
+	w.awaitSays(without, v1alpha1.ConditionBootstrapReady, "False", v1alpha1.ReasonNotFound)
+	w.awaitSays(homeless, v1alpha1.ConditionCreatable, "False", v1alpha1.ReasonNotFound)
+
+	w.deleteMachines(without, homeless)
+
+	w.awaitNothingLeft(without, homeless)
+}
+
+// Somebody deletes the instance of a Machine: it says so. Its Node is drained when
+// the Machine is deleted, as far as that is possible.
+func TestAMachineThatLostItsInstanceSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.running("m")[0]
+	w.pods(m, pod{name: "web"})
+	instance := w.instance()
+	w.get(instance, m)
+	w.must("delete the instance", w.client.Delete(w.ctx, instance))
+
+	w.awaitPhase(m, v1alpha1.MachineFailed)
+	w.awaitSays(m, v1alpha1.ConditionInfrastructureReady, "False", v1alpha1.ReasonNotFound,
+		"SandboxMachine "+w.ns+"/"+m+" is gone, although the Machine is made of it. Delete the Machine.")
+	w.deleteMachines(m)
+
+	w.awaitNothingLeft(m)
+	w.awaitGone("web")
+}
