@@ -2,15 +2,18 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// disk is a volume with a claim of the same name.
+// disk is a volume that no claim has yet.
 const disk = `
 apiVersion: v1
 kind: PersistentVolume
@@ -20,36 +23,42 @@ spec:
   accessModes: [ReadWriteOnce]
   persistentVolumeReclaimPolicy: Retain
   csi: {driver: sandbox.ebbtide.dev, volumeHandle: %[1]s}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: %[2]s}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: ""
-  volumeName: %[1]s
-  resources: {requests: {storage: 1Gi}}
 `
 
-// podWithDisk creates a pod with a volume of its own, waits until that is
-// attached, and returns the attachment. It stays when it is detached, until letGo.
+// podWithDisk creates a pod with a claim of the same name to a volume of its own,
+// waits until that is attached, and returns the attachment. It stays when it is
+// detached, until letGo.
 func (w *world) podWithDisk(node string, p pod) *storagev1.VolumeAttachment {
 	w.t.Helper()
-	volume := w.name(p.name)
-	w.cluster.Apply(w.t, w.ns, fmt.Sprintf(disk, volume, p.name))
-	object := w.podOn(node, p)
-	object.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+	w.create(&corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: p.name}, Spec: w.claimOf(p),
+	})
+	return w.podWith(node, p, corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: p.name},
-	}}}
+	})
+}
+
+// claimOf claims the volume of a pod.
+func (w *world) claimOf(p pod) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: new(""), VolumeName: w.name(p.name),
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+}
+
+// podWith is podWithDisk for a pod that gets to its volume in some way.
+func (w *world) podWith(node string, p pod, source corev1.VolumeSource) *storagev1.VolumeAttachment {
+	w.t.Helper()
+	volume := w.name(p.name)
+	w.cluster.Apply(w.t, w.ns, fmt.Sprintf(disk, volume))
+	object := w.podOn(node, p)
+	object.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: source}}
 	w.createPod(object)
 	w.awaitPod(p.name, "running", running)
 	w.awaitNode(node, "with the volume", func(n *corev1.Node) bool {
-		for _, attached := range n.Status.VolumesAttached {
-			if contains(string(attached.Name), "^"+volume) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(n.Status.VolumesAttached, func(attached corev1.AttachedVolume) bool {
+			return contains(string(attached.Name), "^"+volume)
+		})
 	})
 	attachment := w.attachmentOf(volume)
 	w.keep(attachment, attachment.Name)
@@ -93,13 +102,17 @@ func TestAMachineWaitsForItsVolumes(t *testing.T) {
 }
 
 // Goal of machine-drain-rules: nobody waits for the volumes of pods that are not
-// drained. They are still attached when the Node goes.
+// drained, claimed or ephemeral. They are still attached when the Node goes.
 func TestVolumesOfSkippedPodsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	m := w.runningAs("m", stays())
 	w.machineRule("agent", skips())
-	agent := w.podWithDisk(m, pod{name: "agent", labels: of("agent")})
+	w.podWithDisk(m, pod{name: "agent", labels: of("agent")})
+	scratch := pod{name: "scratch", labels: of("agent")}
+	w.podWith(m, scratch, corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: w.claimOf(scratch)},
+	}})
 	db := w.podWithDisk(m, pod{name: "db"})
 
 	w.deleteMachines(m)
@@ -109,9 +122,11 @@ func TestVolumesOfSkippedPodsAreNotWaitedFor(t *testing.T) {
 	w.awaitEmptied(m)
 	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "True", v1alpha1.ReasonVolumesDetached,
 		"No volume is attached to Node "+m+" that matters.")
-	w.awaitPod("agent", "still running", running)
-	if w.attachmentOf(w.name("agent")).Name != agent.Name {
-		t.Error("the volume of the skipped pod is attached anew")
+	for _, name := range []string{"agent", "scratch"} {
+		w.awaitPod(name, "still running", running)
+		if attachment := w.attachmentOf(w.name(name)); attachment.DeletionTimestamp != nil || !attachment.Status.Attached {
+			t.Errorf("the volume of %s is being detached: %+v", name, attachment)
+		}
 	}
 	w.awaitEnd(m)
 }
