@@ -48,11 +48,12 @@ func (p *pass) advance() {
 	p.decision.Step = StepRunning
 }
 
-// created tells whether anything was made for the Machine; preCreate hooks hold
+// created tells whether anything was made for the Machine.
+func (p *pass) created() bool { return p.founded() || p.Bootstrap != nil && owned(*p.Bootstrap) }
+
+// founded tells whether the Machine has its infrastructure; preCreate hooks hold
 // nothing any more then.
-func (p *pass) created() bool {
-	return p.Machine.Status.NodeRef != nil || owned(p.Infrastructure) || p.Bootstrap != nil && owned(*p.Bootstrap)
-}
+func (p *pass) founded() bool { return p.Machine.Status.NodeRef != nil || owned(p.Infrastructure) }
 
 func owned(r Reading[External]) bool { return r.Object != nil && r.Object.Owned }
 
@@ -60,7 +61,7 @@ func owned(r Reading[External]) bool { return r.Object != nil && r.Object.Owned 
 func (p *pass) setCreatable() {
 	hooks := preCreateHooks(p.Machine)
 	switch {
-	case p.created() && len(hooks) > 0:
+	case p.founded() && len(hooks) > 0:
 		p.set(v1alpha1.ConditionCreatable, metav1.ConditionTrue, v1alpha1.ReasonReady,
 			"The Machine is being made already, so these do not hold it any more. "+heldBy("preCreate", hooks))
 	case p.Cluster.missing() && !p.created() && len(hooks) == 0:
@@ -72,7 +73,7 @@ func (p *pass) setCreatable() {
 }
 
 func (p *pass) creatable() bool {
-	return p.created() || len(preCreateHooks(p.Machine)) == 0 && !p.Cluster.missing()
+	return p.founded() || len(preCreateHooks(p.Machine)) == 0 && (p.created() || !p.Cluster.missing())
 }
 
 // wait leaves the Machine alone.
@@ -81,7 +82,7 @@ func (*pass) wait() {}
 // bootstrapped tells whether the bootstrap data is there, or was: without it
 // there would be no infrastructure of ours.
 func (p *pass) bootstrapped() bool {
-	return p.bootstrapState().ready() || owned(p.Infrastructure) || p.Machine.Status.NodeRef != nil
+	return p.bootstrapState().ready() || p.founded()
 }
 
 func (p *pass) bootstrap() { p.decision.AdoptBootstrap = adoptable(*p.Bootstrap) }

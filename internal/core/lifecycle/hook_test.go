@@ -93,13 +93,18 @@ var hookStories = map[string]story{
 			drainedCondition:             "",
 		},
 	},
+	"preCreate hooks that come before the infrastructure hold it": {
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
+		does:   "WaitingForPreCreateHook",
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: IPAMController (owner my-controller)"},
+		events: []string{"HeldByHooks"},
+	},
 	"preCreate hooks that come later hold nothing": {
-		of: newborn, change: func(s *lifecycle.Snapshot) {
-			own(s.Bootstrap.Object)
-			s.Bootstrap.Object.Ready, s.Bootstrap.Object.DataSecretName = true, "worker-1"
+		of: bootstrapped, change: func(s *lifecycle.Snapshot) {
+			own(s.Infrastructure.Object)
 			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
 		},
-		does: "WaitingForInfrastructure, adopt infrastructure",
+		does: "WaitingForInfrastructure",
 		says: map[string]string{v1alpha1.ConditionCreatable: "True/Ready: The Machine is being made already, so these do not hold it any more. " +
 			"Held by preCreate hooks: IPAMController (owner my-controller)"},
 	},
