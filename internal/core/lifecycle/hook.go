@@ -3,7 +3,11 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
@@ -80,11 +84,11 @@ func (p *pass) leftControlPlane() bool {
 	return p.Machine.Status.ControlPlaneHookSeen && !present && ownedByKubeadm(p.Machine)
 }
 
+// kubeadm is the KubeadmControlPlane of Cluster API, in any version.
+var kubeadm = schema.GroupKind{Group: "controlplane.cluster.x-k8s.io", Kind: "KubeadmControlPlane"}
+
 func ownedByKubeadm(m *v1alpha1.Machine) bool {
-	for _, owner := range m.OwnerReferences {
-		if owner.Kind == "KubeadmControlPlane" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.OwnerReferences, func(owner metav1.OwnerReference) bool {
+		return schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() == kubeadm
+	})
 }

@@ -147,6 +147,14 @@ var phases = map[string]story{
 		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.ControlPlaneHookSeen = true },
 		does: "DrainingNode, record",
 	},
+	"3. a Machine that is owned by a KubeadmControlPlane of somebody else has lost that hook": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			ownedByKubeadm(s)
+			s.Machine.OwnerReferences[0].APIVersion = "example.com/v1beta2"
+			s.Machine.Status.ControlPlaneHookSeen = true
+		},
+		does: "DrainingNode, record",
+	},
 	"4. If the Machine should be drained, the Machine controller evicts all relevant Pods from the Node": {
 		of: draining, change: func(s *lifecycle.Snapshot) {
 			static := pod("static")
