@@ -9,13 +9,19 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
+// maxProviderID is how long a provider ID may be.
+const maxProviderID = 512
+
 // ReadInfrastructure reads an infrastructure object: it is ready when
 // status.initialization.provisioned or, in the older contract, status.ready is
 // true; spec.providerID is what its Node will have.
 func ReadInfrastructure(object *unstructured.Unstructured, machine *v1alpha1.Machine) External {
 	r := reader{object: object.Object}
 	e := r.identify(object, machine)
-	e.ProviderID = r.text("spec", "providerID")
+	if e.ProviderID = r.text("spec", "providerID"); len(e.ProviderID) > maxProviderID {
+		r.note(fmt.Errorf("spec.providerID has %d characters, more than %d", len(e.ProviderID), maxProviderID))
+		e.ProviderID = ""
+	}
 	e.Ready = r.firstFlag([]string{"status", "initialization", "provisioned"}, []string{"status", "ready"})
 	e.Failure, e.Fault = r.failure(), r.fault
 	return e

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,18 +27,21 @@ func TestInfrastructureContract(t *testing.T) {
 		spec, status fields
 		want         lifecycle.External
 	}{
-		"empty":                             {},
-		"provisioned":                       {fields{"providerID": "a"}, fields{"initialization": fields{"provisioned": true}}, lifecycle.External{Ready: true, ProviderID: "a"}},
-		"not provisioned yet":               {nil, fields{"initialization": fields{"provisioned": false}}, lifecycle.External{}},
-		"not initialized yet":               {fields{"providerID": "a"}, fields{"initialization": fields{}}, lifecycle.External{ProviderID: "a"}},
-		"older contract, ready":             {fields{"providerID": "a"}, fields{"ready": true}, lifecycle.External{Ready: true, ProviderID: "a"}},
-		"older contract, not ready":         {nil, fields{"ready": false}, lifecycle.External{}},
-		"both, the newer counts":            {nil, fields{"ready": true, "initialization": fields{"provisioned": false}}, lifecycle.External{}},
-		"older contract, failure":           {nil, fields{"failureReason": "CreateError", "failureMessage": "no quota"}, lifecycle.External{Failure: "CreateError: no quota"}},
-		"older contract, reason only":       {nil, fields{"failureReason": "CreateError"}, lifecycle.External{Failure: "CreateError"}},
-		"older contract, message only":      {nil, fields{"failureMessage": "no quota"}, lifecycle.External{Failure: "no quota"}},
-		"ready is a string":                 {nil, fields{"ready": "true"}, lifecycle.External{Fault: "it does not follow Cluster API's contract: .status.ready accessor error: true is of the type string, expected bool"}},
-		"providerID is a number":            {fields{"providerID": int64(3)}, nil, lifecycle.External{Fault: "it does not follow Cluster API's contract: .spec.providerID accessor error: 3 is of the type int64, expected string"}},
+		"empty":                        {},
+		"provisioned":                  {fields{"providerID": "a"}, fields{"initialization": fields{"provisioned": true}}, lifecycle.External{Ready: true, ProviderID: "a"}},
+		"not provisioned yet":          {nil, fields{"initialization": fields{"provisioned": false}}, lifecycle.External{}},
+		"not initialized yet":          {fields{"providerID": "a"}, fields{"initialization": fields{}}, lifecycle.External{ProviderID: "a"}},
+		"older contract, ready":        {fields{"providerID": "a"}, fields{"ready": true}, lifecycle.External{Ready: true, ProviderID: "a"}},
+		"older contract, not ready":    {nil, fields{"ready": false}, lifecycle.External{}},
+		"both, the newer counts":       {nil, fields{"ready": true, "initialization": fields{"provisioned": false}}, lifecycle.External{}},
+		"older contract, failure":      {nil, fields{"failureReason": "CreateError", "failureMessage": "no quota"}, lifecycle.External{Failure: "CreateError: no quota"}},
+		"older contract, reason only":  {nil, fields{"failureReason": "CreateError"}, lifecycle.External{Failure: "CreateError"}},
+		"older contract, message only": {nil, fields{"failureMessage": "no quota"}, lifecycle.External{Failure: "no quota"}},
+		"ready is a string":            {nil, fields{"ready": "true"}, lifecycle.External{Fault: "it does not follow Cluster API's contract: .status.ready accessor error: true is of the type string, expected bool"}},
+		"providerID is a number":       {fields{"providerID": int64(3)}, nil, lifecycle.External{Fault: "it does not follow Cluster API's contract: .spec.providerID accessor error: 3 is of the type int64, expected string"}},
+		"providerID is too long": {fields{"providerID": strings.Repeat("a", 513)}, nil, lifecycle.External{
+			Fault: "it does not follow Cluster API's contract: spec.providerID has 513 characters, more than 512",
+		}},
 		"initialization is a list":          {nil, fields{"initialization": []any{}, "ready": true}, lifecycle.External{Ready: true}},
 		"the data secret of something else": {nil, fields{"dataSecretName": "a"}, lifecycle.External{}},
 	} {
