@@ -87,6 +87,8 @@ func (p *pass) lookNode() verdict {
 		return verdict{outcome: timedOut, message: cmp.Or(problem, "It is still there.")}
 	case problem != "":
 		return verdict{outcome: stuck, message: problem}
+	case p.sight.node.DeletionTimestamp != nil:
+		return verdict{outcome: waits}
 	default:
 		return verdict{outcome: waits, act: func(d *Decision) { d.DeleteNode = p.sight.node }}
 	}

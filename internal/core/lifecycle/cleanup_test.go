@@ -117,6 +117,10 @@ var cleanUp = map[string]story{
 		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1 does not exist."},
 		events: []string{"NodeDeleted"},
 	},
+	"10. the Node is being deleted already": {
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes[0].DeletionTimestamp = at(0) },
+		does: "DeletingNode, look again in 10s",
+	},
 	"10. or nodeDeletionTimeout is expired": {
 		of: leaving, change: func(s *lifecycle.Snapshot) {
 			s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(60), new(int32(60))
