@@ -20,6 +20,7 @@ var announcements = []struct {
 	{v1alpha1.ConditionCreatable, v1alpha1.ReasonNotFound, heldUp(v1alpha1.ReasonNotFound)},
 	{v1alpha1.ConditionCreatable, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonAmbiguous, heldUp(v1alpha1.ReasonAmbiguous)},
+	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonNotOwned, heldUp(v1alpha1.ReasonNotOwned)},
 	{v1alpha1.ConditionNodeReady, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionDeleting, v1alpha1.ReasonUnknown, heldUp(v1alpha1.ReasonUnknown)},
 	{v1alpha1.ConditionDeleting, v1alpha1.ReasonWaitingForPreDrainHook, event.MachineHeldByHooks},

@@ -22,7 +22,11 @@ type sight struct {
 
 // missing tells whether there is known to be no Node.
 func (s sight) missing() bool {
-	return s.reason == v1alpha1.ReasonNotFound || s.reason == v1alpha1.ReasonNotReady
+	switch s.reason {
+	case v1alpha1.ReasonNotFound, v1alpha1.ReasonNotReady, v1alpha1.ReasonNotOwned:
+		return true
+	}
+	return false
 }
 
 // problem is why nobody knows; empty if somebody does.
@@ -87,7 +91,7 @@ func (p *pass) lookByProviderID(id string) sight {
 	case 0:
 		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s.", id)
 	case 1:
-		return seen(nodes[0])
+		return p.lookUnclaimed(nodes[0])
 	}
 	var names []string
 	for _, node := range nodes {
@@ -95,6 +99,17 @@ func (p *pass) lookByProviderID(id string) sight {
 	}
 	return unseen(v1alpha1.ReasonAmbiguous, "%d Nodes have the providerID %s: %s. Delete those that are not the Machine's.",
 		len(nodes), id, nodedrain.List(names, namedNodes))
+}
+
+// lookUnclaimed leaves a Node alone that another Machine has.
+func (p *pass) lookUnclaimed(node *corev1.Node) sight {
+	for _, sibling := range p.Siblings {
+		if ref := sibling.Status.NodeRef; ref != nil && ref.UID == node.UID {
+			return unseen(v1alpha1.ReasonNotOwned, "Node %s has the providerID %s, but is the Node of Machine %s, so it is neither drained nor deleted.",
+				node.Name, node.Spec.ProviderID, sibling.Name)
+		}
+	}
+	return seen(node)
 }
 
 // recordNode remembers the Node before anything relies on it.

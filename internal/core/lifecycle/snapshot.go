@@ -61,7 +61,8 @@ type Snapshot struct {
 	Machine *v1alpha1.Machine
 	// Cluster is the one that the Machine names.
 	Cluster Reading[v1alpha1.Cluster]
-	// Siblings are the other Machines of the Cluster.
+	// Siblings are other Machines of the Cluster: all of the control plane if the
+	// Machine is being deleted, and all of its providerID until it has a Node.
 	Siblings []*v1alpha1.Machine
 	// ControlPlane manages the Cluster's control plane; nil if the Cluster names none.
 	ControlPlane *Reading[External]

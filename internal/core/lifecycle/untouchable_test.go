@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
@@ -93,6 +94,24 @@ var untouched = map[string]story{
 			s.Machine.Status.NodeRef, s.Machine.Spec.ProviderID, s.Nodes = nil, "", nil
 		},
 		does: "Recording, record, set providerID docker://worker-1",
+	},
+	"the Node of the providerID is that of another Machine": {
+		of: deleted, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Status.NodeRef = nil
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+			s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
+		},
+		does: "WaitingForInfrastructureDeletion, record",
+		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Node node-1 has the providerID docker://worker-1, " +
+			"but is the Node of Machine worker-2, so it is neither drained nor deleted."},
+		events: []string{"NotOwned", "DrainSkipped", "VolumeDetachSkipped"},
+	},
+	"the Node of the providerID is that of another Machine, and only the finalizer is left": {
+		of: leaving, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Status.NodeRef = nil
+			s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
+		},
+		does: "DeletionCompleted, drop finalizer", events: []string{"NotOwned"},
 	},
 	"the control plane is being deleted": {
 		of: deleted, change: func(s *lifecycle.Snapshot) {
@@ -247,4 +266,11 @@ func TestUnreachableGracePeriod(t *testing.T) {
 
 func unreachable(s *lifecycle.Snapshot) {
 	s.Nodes[0].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+}
+
+// having is a Machine that has a Node.
+func having(name string, node types.UID) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	m.Status.NodeRef = &v1alpha1.MachineNodeReference{Name: "node-1", UID: node}
+	return m
 }
