@@ -28,7 +28,8 @@ const (
 	// many there are in all for each that is: a webhook that hangs holds up nobody.
 	slowWork = time.Second
 	standIns = 4
-	// unreadPause is how long a pod rests of which something could not be read.
+	// unreadPause is how long a pod rests of which something could not be read, or
+	// that is not there.
 	unreadPause = time.Second
 )
 
@@ -240,14 +241,19 @@ func (q *Queue) try(ctx context.Context, t ticket) time.Duration {
 }
 
 // evict asks the API server if it is the pod's turn. A pod that leaves is left
-// alone, and so is one that has come after it under its name.
+// alone, and so is one that has come after it under its name. One that is not
+// there may be new to us: whoever wants it may have seen it elsewhere.
 func (q *Queue) evict(ctx context.Context, c *candidate, grace *int64) (Answer, error) {
 	pod := &corev1.Pod{}
 	err := q.options.Reader.Get(ctx, c.name, pod, client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return Answer{}, fmt.Errorf("get the pod: %w", err)
 	}
-	if err != nil || pod.UID != c.uid || pod.DeletionTimestamp != nil {
+	if err != nil || pod.UID != c.uid {
+		q.room.Forget(c.ticket.pod)
+		return Answer{Again: unreadPause}, nil
+	}
+	if pod.DeletionTimestamp != nil {
 		q.room.Forget(c.ticket.pod)
 		return Answer{}, nil
 	}

@@ -239,6 +239,31 @@ func TestAPodThatIsOnItsWayIsLeftAlone(t *testing.T) {
 	})
 }
 
+// Regression: whoever found the last pod of a node by asking the API server, and
+// wanted it before the cache had it, waited for its eviction for ever.
+func TestAPodThatTheCacheDoesNotKnowYetIsEvictedAsSoonAsItDoes(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a", "db-0")
+		before := pods[1].DeepCopy()
+		before.UID = "uid-before"
+		w.change(func() {
+			delete(w.pods, client.ObjectKeyFromObject(pods[0]))
+			w.pods[client.ObjectKeyFromObject(before)] = before
+		})
+		w.want(blue, pods...)
+		w.pass(5 * time.Second)
+		expect(t, "another one of the name is left alone", w.left(), "db-0")
+		w.change(func() {
+			for _, pod := range pods {
+				w.pods[client.ObjectKeyFromObject(pod)] = pod
+			}
+		})
+		w.want(blue, pods...)
+		w.pass(unreadPause)
+		expect(t, "left", w.left())
+	})
+}
+
 func TestWhatCannotBeReadRests(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a", "b")
