@@ -4,14 +4,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// A cluster is cut off in the middle of a drain. Its Machine says so and nothing of
-// it is skipped; one of another cluster ends meanwhile. When the cluster is back the
-// drain goes on by itself.
-func TestAClusterThatIsCutOffHoldsUpOnlyItsMachine(t *testing.T) {
+// A cluster answers no more in the middle of a drain. Its Machine says so and nothing
+// of it is skipped; one of another cluster ends meanwhile. When the cluster is back
+// the drain goes on by itself.
+func TestAClusterThatHangsHoldsUpOnlyItsMachine(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	east := w.remote("east")
@@ -23,16 +24,16 @@ func TestAClusterThatIsCutOffHoldsUpOnlyItsMachine(t *testing.T) {
 	east.awaitPod("web", "terminating", terminating)
 	east.awaitBack()
 
-	east.proxy.Cut()
+	east.proxy.Hang()
 
-	east.awaitLost("connect to " + east.proxy.URL() + ": ")
-	east.awaitStuck(there, "connect to "+east.proxy.URL()+": ")
-	w.awaitEvent(there, v1alpha1.ReasonDrainError)
-	east.release("web")
-	east.awaitGone("web")
 	w.deleteMachines(here)
 	w.awaitNothingLeft(here)
-	east.awaitLost()
+	east.release("web")
+	east.awaitGone("web")
+	hangs := "connect to " + east.proxy.URL() + ": no answer in time"
+	east.awaitLost(hangs)
+	east.awaitStuck(there, hangs)
+	w.awaitEvent(there, v1alpha1.ReasonDrainError)
 	east.awaitPod("storage", "still running", running)
 	instance := w.instance()
 	if w.get(instance, there); instance.DeletionTimestamp != nil {
@@ -45,8 +46,8 @@ func TestAClusterThatIsCutOffHoldsUpOnlyItsMachine(t *testing.T) {
 	east.awaitGone("storage")
 }
 
-// A cluster never answers again. Limits bound the deletion of its Machines, and
-// annotations let one go at once; both say what is left.
+// A cluster is lost for good. Limits bound the deletion of its Machines, annotations
+// let one go, and so does the deletion of the Cluster. All say what is left.
 func TestMachinesOfALostClusterGo(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
@@ -59,11 +60,15 @@ func TestMachinesOfALostClusterGo(t *testing.T) {
 	patient := east.running("patient", func(m *v1alpha1.Machine) {
 		m.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(2))
 	})
-	east.pods(limited, pod{name: "web"})
-	east.pods(patient, pod{name: "shop"})
+	last := east.running("last")
+	apps := map[string]string{limited: "web", patient: "shop", last: "bank"}
+	for node, app := range apps {
+		east.pods(node, pod{name: app})
+		w.keep(w.machineOf(node), node)
+	}
 
-	east.proxy.Hang()
-	east.awaitLost("no answer in time")
+	east.proxy.Cut()
+	east.awaitLost("connect to " + east.proxy.URL() + ": ")
 	w.deleteMachines(limited, patient)
 
 	unread := "Nodes could not be read: cluster " + w.ns + "/east is unreachable since "
@@ -73,8 +78,6 @@ func TestMachinesOfALostClusterGo(t *testing.T) {
 	w.awaitSays(limited, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonTimedOut,
 		"Waiting for the volumes of Node "+limited+" was given up after 2s (nodeVolumeDetachTimeoutSeconds).", unread)
 	w.edit(limited, preTerminate())
-	w.awaitAbsent(&v1alpha1.Machine{}, limited)
-	w.awaitEvent(limited, "NodeLeft")
 
 	east.awaitStuck(patient)
 	w.edit(patient, annotated(v1alpha1.ExcludeNodeDrainingAnnotation, ""))
@@ -82,15 +85,29 @@ func TestMachinesOfALostClusterGo(t *testing.T) {
 		"Annotation "+v1alpha1.ExcludeNodeDrainingAnnotation+" is set.")
 	w.awaitStep(patient, v1alpha1.ReasonWaitingForVolumeDetach, unread)
 	w.edit(patient, annotated(v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation, ""))
-	w.awaitAbsent(&v1alpha1.Machine{}, patient)
 
-	for _, name := range []string{limited, patient} {
+	leaves := func(name string) {
+		t.Helper()
+		w.awaitStep(name, v1alpha1.ReasonDeletionCompleted, "Left behind: Deleting Node "+name+
+			" was given up after 2s (nodeDeletionTimeoutSeconds), so it is left: "+unread)
+		w.awaitEvent(name, "NodeLeft")
+	}
+	leaves(limited)
+	leaves(patient)
+
+	w.must("delete the Cluster", w.remove(&v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "east"}}))
+	w.deleteMachines(last)
+	w.awaitSays(last, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
+		"Cluster "+w.ns+"/east is being deleted.")
+
+	for name, app := range apps {
 		w.awaitAbsent(w.instance(), name)
+		w.letGo(w.machineOf(name), name)
+		w.awaitAbsent(w.machineOf(name), name)
 		east.awaitNode(name, "left there", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+		east.awaitPod(app, "left there", running)
 	}
-	for _, name := range []string{"web", "shop"} {
-		east.awaitPod(name, "left there", running)
-	}
+	w.awaitAbsent(&v1alpha1.Cluster{}, "east")
 }
 
 // The manager is killed while it drains a node of another cluster. The next one
