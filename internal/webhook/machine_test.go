@@ -12,11 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // fleets is what everybody may do here who has Machines and Clusters.
@@ -43,17 +41,6 @@ func machineOf(namespace, name string) *v1alpha1.Machine {
 			},
 		},
 	}
-}
-
-// hearing is a client for the administrator, and what it is warned of.
-func hearing(t *testing.T, c *cluster.Cluster) (client.Client, *heard) {
-	t.Helper()
-	warnings := &heard{}
-	config := rest.CopyConfig(c.Config)
-	config.WarningHandler = warnings
-	user, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
-	must(t, err)
-	return user, warnings
 }
 
 // wantDenied wants a refusal by one of our webhooks in these words.
@@ -110,7 +97,7 @@ func TestAMachineNamesPartsOfItsNamespace(t *testing.T) {
 func TestACreatorOfAMachineIsWarned(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
-	user, warnings := hearing(t, c)
+	user, warnings := listening(t, c)
 	m := machineOf(namespace, "m")
 	m.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix: "me", v1alpha1.ControlPlaneHookAnnotation: ""}
 	must(t, user.Create(t.Context(), m, client.DryRunAll))

@@ -55,7 +55,7 @@ func TestAllSelectorsOfARuleAreRefusedTogether(t *testing.T) {
 func TestARuleThatDoesNothingIsWarnedOf(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
-	user, warnings := hearing(t, c)
+	user, warnings := listening(t, c)
 	all := &metav1.LabelSelector{}
 	rule := drainRule(namespace, v1alpha1.MachineDrainRuleSpec{Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: all}}})
 	must(t, user.Create(t.Context(), rule))

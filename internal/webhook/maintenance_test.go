@@ -323,7 +323,7 @@ func TestASelectorThatTakesTooMuchIsWarnedOf(t *testing.T) {
 		"matches no node now; nodes that it match": maintenanceOf("none", "no-such-node"),
 		"": maintenanceOf("one", nodes[0]),
 	} {
-		user, warnings := hearing(t, c)
+		user, warnings := listening(t, c)
 		must(t, user.Create(t.Context(), m, client.DryRunAll))
 		if got := strings.Join(warnings.take(), "\n"); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("maintenance %s: warned of %q, want %q", m.Name, got, want)
