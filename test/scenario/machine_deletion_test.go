@@ -111,11 +111,13 @@ func TestTheDrainIsLeftOutByAnAnnotation(t *testing.T) {
 func TestTheDrainIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
-	m := w.runningAs("m", stays(), func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(1)) })
+	m := w.runningAs("m", stays())
 	w.podWithDisk(m, pod{name: "db"})
 	w.createBudget("db", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
-
 	w.deleteMachines(m)
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget db needs 1 healthy pods")
+
+	w.edit(m, func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(1)) })
 
 	w.awaitEmptied(m)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonTimedOut,
