@@ -65,21 +65,24 @@ func TestMachinesAreDrainedInOrder(t *testing.T) {
 
 // Stories 2 and 3 of machine-drain-rules: pods that would come back as often as
 // they are evicted, and agents that watch until the end, run until the Node goes.
+// So do those of the kubelet, without a rule.
 func TestSkippedPodsRunUntilTheNodeGoes(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	m := w.runningAs("m", stays())
 	w.machineRule("undrainable", skips())
 	w.machineRule("monitoring", skips())
-	w.pods(m, pod{name: "anywhere", labels: of("undrainable")}, pod{name: "agent", labels: of("monitoring")}, pod{name: "web"})
+	w.pods(m, pod{name: "anywhere", labels: of("undrainable")}, pod{name: "agent", labels: of("monitoring")},
+		pod{name: "static", mirror: true}, pod{name: "web"})
 
 	w.deleteMachines(m)
 
 	w.awaitEmptied(m)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "True", v1alpha1.ReasonDrained)
 	w.awaitGone("web")
-	w.awaitPod("anywhere", "still running", running)
-	w.awaitPod("agent", "still running", running)
+	for _, name := range []string{"anywhere", "agent", "static"} {
+		w.awaitPod(name, "still running", running)
+	}
 	w.awaitEnd(m)
 }
 
