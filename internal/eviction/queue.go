@@ -31,6 +31,8 @@ const (
 	// unreadPause is how long a pod rests of which something could not be read, or
 	// that is not there.
 	unreadPause = time.Second
+	// longestPause is how often the deletion-process page has evictions repeated.
+	longestPause = 20 * time.Second
 )
 
 // QueueOptions is what a Queue works with.
@@ -85,7 +87,7 @@ func NewQueue(options QueueOptions) *Queue {
 	}
 	q.room = NewRoom(RoomOptions{
 		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock,
-		Jitter: rand.Float64, Results: options.Results, Wake: q.wake,
+		Jitter: rand.Float64, LongestPause: longestPause, Results: options.Results, Wake: q.wake,
 	})
 	return q
 }

@@ -50,8 +50,9 @@ func TestAPodThatIsRefusedHoldsUpNobody(t *testing.T) {
 		if tries := len(w.asked("b")); tries < 4 || tries > 10 {
 			t.Errorf("tried %d times in a minute, want some", tries)
 		}
+		w.pass(time.Hour)
 		w.change(func() { delete(w.answers, "b") })
-		w.pass(5 * time.Minute)
+		w.pass(longestPause)
 		expect(t, "left when nothing refuses any more", w.left(), "a")
 		expect(t, "refused", w.refused(blue))
 	})

@@ -18,15 +18,16 @@ const (
 	// it is reported nevertheless.
 	persistent = 5
 
-	firstRefusedPause, lastRefusedPause     = time.Second, 15 * time.Minute
+	firstRefusedPause                       = time.Second
 	firstContendedPause, lastContendedPause = 100 * time.Millisecond, 10 * time.Second
 	leastThrottledPause                     = time.Second
 	// What is postponed ends without us, or is given up if nobody asks for minutes.
 	firstPostponedPause, lastPostponedPause = time.Second, evacuation.AttemptInterval
 )
 
-// pause is how long to wait after the nth failure in a row. Jitter is 0 to 1.
-func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Duration {
+// pause is how long to wait after the nth failure in a row; longest bounds that
+// for refusals that may be meant. Jitter is 0 to 1.
+func pause(outcome evacuation.Outcome, failures int, jitter float64, longest time.Duration) time.Duration {
 	switch outcome.Result {
 	case evacuation.Throttled:
 		wait := max(outcome.RetryAfter, leastThrottledPause)
@@ -36,7 +37,7 @@ func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Durati
 	case evacuation.Contended:
 		return growing(firstContendedPause, lastContendedPause, failures, jitter)
 	default:
-		return max(outcome.RetryAfter, growing(firstRefusedPause, lastRefusedPause, failures, jitter))
+		return max(outcome.RetryAfter, growing(firstRefusedPause, longest, failures, jitter))
 	}
 }
 

@@ -42,6 +42,9 @@ type RoomOptions struct {
 	Clock  clock.WithDelayedExecution
 	// Jitter is a random number from 0 to 1.
 	Jitter func() float64
+	// LongestPause is how long a pod rests at the most that something other than a
+	// budget refuses, unless the refusal says when to come again.
+	LongestPause time.Duration
 	// Results counts the answers; see NewResults.
 	Results *prometheus.CounterVec
 	// Wake has pods evicted that waited for their turn: Evict is to be called for

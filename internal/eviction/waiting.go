@@ -240,7 +240,7 @@ func (r *Room) settle(g *guest, outcome evacuation.Outcome, now time.Time) {
 		}
 	default:
 		g.failures++
-		r.rest(g, now.Add(pause(outcome, g.failures, r.options.Jitter())))
+		r.rest(g, now.Add(pause(outcome, g.failures, r.options.Jitter(), r.options.LongestPause)))
 	}
 	g.note(outcome, now)
 }

@@ -25,7 +25,7 @@ var (
 )
 
 func testRoom() *Room {
-	return NewRoom(RoomOptions{Jitter: func() float64 { return 0 }})
+	return NewRoom(RoomOptions{Jitter: func() float64 { return 0 }, LongestPause: time.Minute})
 }
 
 // pod is a visitor under the budget web; a lower number is older.
@@ -232,9 +232,9 @@ func TestPause(t *testing.T) {
 	}{
 		"the first refusal":            {outcome(evacuation.Refused, 0), 1, 0, time.Second},
 		"the fourth":                   {outcome(evacuation.Refused, 0), 4, 0, 8 * time.Second},
-		"the hundredth":                {outcome(evacuation.Refused, 0), 100, 0, 15 * time.Minute},
+		"the hundredth":                {outcome(evacuation.Refused, 0), 100, 0, time.Minute},
 		"jitter takes off":             {outcome(evacuation.Refused, 0), 4, 1, 6 * time.Second},
-		"a refusal that says when":     {outcome(evacuation.Refused, time.Minute), 1, 0, time.Minute},
+		"a refusal that says when":     {outcome(evacuation.Refused, time.Hour), 1, 0, time.Hour},
 		"a lost race":                  {outcome(evacuation.Contended, 10*time.Second), 1, 0, 100 * time.Millisecond},
 		"many lost races":              {outcome(evacuation.Contended, 0), 20, 0, 10 * time.Second},
 		"throttling":                   {outcome(evacuation.Throttled, 3*time.Second), 1, 0, 3 * time.Second},
@@ -247,7 +247,7 @@ func TestPause(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := pause(tc.outcome, tc.failures, tc.jitter); got != tc.want {
+			if got := pause(tc.outcome, tc.failures, tc.jitter, time.Minute); got != tc.want {
 				t.Errorf("pause = %s, want %s", got, tc.want)
 			}
 		})

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -37,7 +38,12 @@ type Options struct {
 	Surge surge.Mode
 }
 
-const defaultWorkers = 32
+const (
+	defaultWorkers = 32
+	// longestPause is how often an eviction is tried again at least that is refused
+	// on and on.
+	longestPause = 15 * time.Minute
+)
 
 type reconciler struct {
 	// client reads from the cache, live from the API server.
@@ -71,7 +77,7 @@ func Add(mgr manager.Manager, options Options) error {
 		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}
 	r.room = eviction.NewRoom(eviction.RoomOptions{
-		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64,
+		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64, LongestPause: longestPause,
 		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },
 	})

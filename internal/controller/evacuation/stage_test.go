@@ -64,8 +64,8 @@ func (s *stage) restart() {
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
 	s.reconciler.room = eviction.NewRoom(eviction.RoomOptions{
-		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, Results: eviction.NewResults(),
-		Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
+		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, LongestPause: longestPause,
+		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	})
 	s.queue, s.timers = nil, map[types.NamespacedName]time.Time{}
 	list := &v1alpha1.EvacuationList{}
