@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,8 +35,9 @@ func (r *reconciler) adopt(ctx context.Context, seen *observed, object *unstruct
 	if !wanted {
 		return nil
 	}
-	adopted := object.DeepCopy()
-	adopted.SetOwnerReferences(append(adopted.GetOwnerReferences(),
+	adopted, uid := object.DeepCopy(), seen.Machine.UID
+	others := slices.DeleteFunc(adopted.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == uid })
+	adopted.SetOwnerReferences(append(others,
 		*metav1.NewControllerRef(seen.Machine, v1alpha1.SchemeGroupVersion.WithKind("Machine"))))
 	if err := r.client.Patch(ctx, adopted, kube.Change(object)); err != nil {
 		return fmt.Errorf("adopt %s: %w", title(object), err)
