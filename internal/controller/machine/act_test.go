@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -23,6 +24,9 @@ var refusals = map[string]struct {
 	condition string
 	words     string
 }{
+	"hold the Machine": {
+		request: "patch Machine one", condition: v1alpha1.ConditionBootstrapReady, words: "add the finalizer",
+	},
 	"adopt the bootstrap config": {
 		request: "patch Boots one", condition: v1alpha1.ConditionBootstrapReady, words: "adopt Boots one",
 	},
@@ -108,6 +112,58 @@ func TestTheObjectsOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
+// A Machine that is an owner without control of its Rack becomes the controller,
+// and is no owner twice.
+func TestAnOwnerBecomesTheController(t *testing.T) {
+	objects := fleet()
+	for _, object := range objects {
+		if rack, ok := object.(*unstructured.Unstructured); ok && rack.GetKind() == rackKind.Kind {
+			rack.SetOwnerReferences([]metav1.OwnerReference{
+				{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Machine", Name: "one", UID: "machine"},
+				{APIVersion: racks, Kind: "Hall", Name: "east", UID: "hall"},
+			})
+		}
+	}
+	inWorld(t, objects, func(w *world) {
+		w.steps("the Rack to be adopted", func() bool { return metav1.GetControllerOf(w.object("Rack")) != nil })
+		var owners []string
+		for _, owner := range w.object("Rack").GetOwnerReferences() {
+			owners = append(owners, owner.Kind)
+		}
+		if !slices.Equal(owners, []string{"Hall", "Machine"}) {
+			t.Errorf("owners of the Rack are %v, want the Hall and the Machine once", owners)
+		}
+	})
+}
+
+// A Machine whose provider ID is that of another one, by a slip of whoever wrote
+// it, neither drains nor deletes the other's Node.
+func TestTheNodeOfAnotherMachineIsLeftAlone(t *testing.T) {
+	slip := aMachine("slip")
+	slip.Spec.ProviderID = "rack:///one"
+	inWorld(t, append(fleet(), slip), func(w *world) {
+		w.running()
+		of := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(slip)}
+		pass := func() {
+			_, err := w.manager.Reconcile(w.t.Context(), of)
+			w.must(err)
+		}
+		for range 5 {
+			pass()
+		}
+		w.must(w.api.Delete(w.t.Context(), slip.DeepCopy()))
+		for range 10 {
+			pass()
+		}
+		if w.find(&v1alpha1.Machine{}, slip.Namespace, slip.Name) {
+			t.Error("the Machine that has no Node does not go")
+		}
+		if left := w.left(); !slices.Contains(left, "Node") || len(w.evicted) > 0 {
+			t.Errorf("there is %v left and %v were evicted, want the Node of the other Machine as it was", left, w.evicted)
+		}
+	})
+}
+
 // Somebody who implements a hook may write his condition at any moment. It stays.
 func TestConditionsOfOthersAreNeverLost(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
@@ -181,6 +237,41 @@ func TestWhatStopsADrainStopsItsEvictions(t *testing.T) {
 			}
 			w.pause(false)
 			w.steps("the Machine to go", func() bool { return w.machine() == nil })
+		})
+	})
+	t.Run("unreachable in the middle", func(t *testing.T) {
+		inWorld(t, fleet(), func(w *world) {
+			w.running()
+			w.refuseEvictions(true)
+			w.must(w.api.Delete(t.Context(), w.machine()))
+			w.settle()
+			w.unreachable = errors.New("cluster fleet/shop is not connected yet: its kubeconfig is another one now")
+			w.step()
+			w.refuseEvictions(false)
+			w.settle()
+			if len(w.evicted) > 0 {
+				t.Errorf("evicted are %v by a connection that is not the cluster's any more", w.evicted)
+			}
+			w.unreachable = nil
+			w.steps("the Machine to go", func() bool { return w.machine() == nil })
+		})
+	})
+	t.Run("held by a hook that cannot be recorded", func(t *testing.T) {
+		inWorld(t, fleet(), func(w *world) {
+			w.running()
+			w.refuseEvictions(true)
+			w.must(w.api.Delete(t.Context(), w.machine()))
+			w.settle()
+			m := w.machine()
+			m.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix + "/late": "somebody"}
+			w.must(w.api.Update(t.Context(), m))
+			w.refuse("patch status of Machine one", forbidden)
+			for range 10 {
+				w.step()
+			}
+			if len(w.evicted) > 0 {
+				t.Errorf("evicted are %v while a hook holds the Machine", w.evicted)
+			}
 		})
 	})
 	t.Run("unreachable", func(t *testing.T) {

@@ -29,8 +29,12 @@ const (
 	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
 	// atOnce is when the pass after a record is due.
 	atOnce = time.Millisecond
-	// passTimeout ends a pass whose requests hang.
-	passTimeout = time.Minute
+	// oldRetry is the longest pause after a pass that was decided on old state:
+	// where somebody writes all the time, one of the next passes is fast enough.
+	oldRetry = time.Second
+	// passTimeout ends a pass whose requests hang, patience each of the up to five
+	// groups of reads before, so that there is time left to tell of it.
+	passTimeout, patience = time.Minute, 10 * time.Second
 )
 
 // Options configures the controller.
@@ -119,14 +123,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	decision := r.decide(ctx, seen)
-	recorded, err := r.record(ctx, seen, &decision)
-	if err != nil {
-		return r.next(ctx, seen, decision.RequeueAfter, err), nil
-	}
-	if recorded {
+	halt(seen, &decision)
+	recorded, acted := r.record(ctx, seen, &decision)
+	switch {
+	case recorded:
 		return r.next(ctx, seen, atOnce), nil
+	case acted == nil:
+		acted = r.act(ctx, seen, &decision)
+	case withoutOutdated(acted) == nil:
+		return r.next(ctx, seen, decision.RequeueAfter, acted), nil
 	}
-	acted := r.act(ctx, seen, &decision)
 	decision = r.learn(seen, decision, acted)
 	due, reported := r.report(ctx, seen, &decision, acted)
 	return r.next(ctx, seen, kube.Soonest(decision.RequeueAfter, due), acted, reported), nil
@@ -140,6 +146,8 @@ func (r *reconciler) decide(ctx context.Context, seen *observed) lifecycle.Decis
 	if !decision.DrainEnds {
 		return decision
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	r.observePods(ctx, seen, seen.connection.Live)
 	return lifecycle.Decide(seen.Snapshot)
 }

@@ -19,6 +19,13 @@ import (
 // loggedPods is how many pods a line of the log names.
 const loggedPods = 5
 
+// halt stops evictions, before anything else is done, unless pods leave.
+func halt(seen *observed, decision *lifecycle.Decision) {
+	if seen.connection != nil && decision.Drain == nil {
+		seen.connection.Evictions.Want(client.ObjectKeyFromObject(seen.Machine), nil, nil)
+	}
+}
+
 // drain cordons the Node and has its pods evicted, those and no others that were
 // decided on. Without the cordon nobody is evicted: what comes in his place could
 // land there again.
@@ -28,9 +35,12 @@ func (r *reconciler) drain(ctx context.Context, seen *observed, decision *lifecy
 		return nil
 	}
 	machine := client.ObjectKeyFromObject(seen.Machine)
-	if err := r.cordon(ctx, c, decision.Cordon); err != nil || decision.Drain == nil {
+	if err := r.cordon(ctx, c, decision.Cordon); err != nil {
 		c.Evictions.Want(machine, nil, nil)
 		return err
+	}
+	if decision.Drain == nil {
+		return nil
 	}
 	logger := log.FromContext(ctx).WithValues("Node", seen.Nodes[0].Name)
 	if decision.DrainStarts {

@@ -27,14 +27,18 @@ func (r *reconciler) next(ctx context.Context, seen *observed, due time.Duration
 	} else {
 		r.outdated.Delete(key)
 	}
-	switch {
-	case hard != nil:
-		log.FromContext(ctx).Error(hard, "Part of the pass failed and is tried again")
-	case failed == nil && !seen.unread:
+	if failed == nil && !seen.unread {
 		r.failures.Forget(key)
 		return reconcile.Result{RequeueAfter: due}
 	}
-	return reconcile.Result{RequeueAfter: kube.Soonest(due, r.failures.When(key))}
+	pause := r.failures.When(key)
+	switch {
+	case hard != nil:
+		log.FromContext(ctx).Error(hard, "Part of the pass failed and is tried again")
+	case failed != nil:
+		pause = min(pause, oldRetry)
+	}
+	return reconcile.Result{RequeueAfter: kube.Soonest(due, pause)}
 }
 
 // withoutOutdated removes the failures that a look at newer state resolves.

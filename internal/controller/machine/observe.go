@@ -55,23 +55,36 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 	return seen, nil
 }
 
-// observeSiblings reads the other Machines of the Cluster.
+// observeSiblings reads the other Machines of the Cluster that matter. Those are
+// few: a look at all, in every pass of each, would take long where many are.
 func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error {
-	var list v1alpha1.MachineList
-	err := r.client.List(ctx, &list, client.InNamespace(seen.Machine.Namespace),
-		client.MatchingFields{kube.MachineClusterField: seen.Machine.Spec.ClusterName}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return fmt.Errorf("list the machines of the cluster: %w", err)
+	spec, which := &seen.Machine.Spec, [][]client.ListOption{}
+	if seen.Machine.DeletionTimestamp != nil {
+		which = append(which, []client.ListOption{
+			client.MatchingFields{kube.MachineClusterField: spec.ClusterName}, client.HasLabels{v1alpha1.ControlPlaneLabel},
+		})
 	}
-	for i := range list.Items {
-		if list.Items[i].Name != seen.Machine.Name {
-			seen.Siblings = append(seen.Siblings, &list.Items[i])
+	if seen.Machine.Status.NodeRef == nil && spec.ProviderID != "" {
+		which = append(which, []client.ListOption{client.MatchingFields{kube.MachineProviderField: spec.ProviderID}})
+	}
+	for _, options := range which {
+		var list v1alpha1.MachineList
+		options = append(options, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy)
+		if err := r.client.List(ctx, &list, options...); err != nil {
+			return fmt.Errorf("list the machines of the cluster: %w", err)
+		}
+		for _, sibling := range pointers(list.Items) {
+			if sibling.Name != seen.Machine.Name && sibling.Spec.ClusterName == spec.ClusterName {
+				seen.Siblings = append(seen.Siblings, sibling)
+			}
 		}
 	}
 	return nil
 }
 
 func (r *reconciler) observeCluster(ctx context.Context, seen *observed) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	cluster := &v1alpha1.Cluster{}
 	key := types.NamespacedName{Namespace: seen.Machine.Namespace, Name: seen.Machine.Spec.ClusterName}
 	switch found, err := surely(ctx, r.client, r.live, key, cluster); {
@@ -102,6 +115,8 @@ type contract func(*unstructured.Unstructured, *v1alpha1.Machine) lifecycle.Exte
 func (r *reconciler) observeObject(
 	ctx context.Context, seen *observed, ref v1alpha1.ObjectReference, read contract,
 ) (*unstructured.Unstructured, lifecycle.Reading[lifecycle.External]) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	get := r.object
 	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
 		get = r.ask

@@ -26,6 +26,8 @@ func needsNode(machine *v1alpha1.Machine, cluster *v1alpha1.Cluster) bool {
 // observeNode reads the Node of a Machine that needs it and, if the Machine is
 // being deleted, what is on the Node.
 func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	key, cluster := client.ObjectKeyFromObject(seen.Machine), seen.Cluster.Object
 	if cluster == nil || !needsNode(seen.Machine, cluster) {
 		seen.NodesUnneeded = cluster != nil
@@ -35,12 +37,12 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 	connection, err := r.clusters.Use(cluster, key)
 	at := view{cluster: client.ObjectKeyFromObject(cluster), place: place{cluster: workload.Identity(cluster)}}
 	if err != nil {
-		r.views.look(key, at)
+		r.look(key, at)
 		seen.NodesProblem = err.Error()
 		return
 	}
 	seen.connection, at.evictions = connection, connection.Evictions
-	r.views.look(key, at)
+	r.look(key, at)
 	if seen.Nodes, err = nodesOf(ctx, connection, seen.Machine); err != nil {
 		seen.NodesProblem, seen.unread = err.Error(), true
 		return
@@ -49,9 +51,17 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 		return
 	}
 	at.place.node = seen.Nodes[0].Name
-	r.views.look(key, at)
+	r.look(key, at)
 	r.observePods(ctx, seen, connection.Client)
 	observeVolumes(ctx, seen)
+}
+
+// look notes what the Machine looks at. Whoever was to evict its pods elsewhere,
+// before its Cluster became another one, does so no more.
+func (r *reconciler) look(machine types.NamespacedName, at view) {
+	if before := r.views.look(machine, at); before.evictions != nil && before.evictions != at.evictions {
+		before.evictions.Want(machine, nil, nil)
+	}
 }
 
 // release says that the Machine does not need its Node any more.

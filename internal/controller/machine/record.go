@@ -30,7 +30,10 @@ func (r *reconciler) record(ctx context.Context, seen *observed, decision *lifec
 			return false, err
 		}
 	}
-	return true, r.writeStatus(ctx, seen, decision)
+	if err := r.writeStatus(ctx, seen, decision); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // setProviderID makes the Machine known by what its infrastructure is known by.

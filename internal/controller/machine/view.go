@@ -42,22 +42,24 @@ func newViews() *views {
 	}
 }
 
-// look notes what a Machine looks at. Call it before anything is read: an event
-// that comes later finds the Machine.
-func (v *views) look(machine types.NamespacedName, at view) {
+// look notes what a Machine looks at, and returns what it looked at before. Call
+// it before anything is read: an event that comes later finds the Machine.
+func (v *views) look(machine types.NamespacedName, at view) (before view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if before, known := v.machines[machine]; known && before.place != at.place {
+	before, known := v.machines[machine]
+	if known && before.place != at.place {
 		v.leave(machine, before.place)
 	}
 	v.machines[machine] = at
 	if at.place.node == "" {
-		return
+		return before
 	}
 	if v.nodes[at.place] == nil {
 		v.nodes[at.place] = sets.New[types.NamespacedName]()
 	}
 	v.nodes[at.place].Insert(machine)
+	return before
 }
 
 // away forgets what a Machine looked at and returns it.

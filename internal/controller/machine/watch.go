@@ -67,7 +67,8 @@ func handlerOf[T client.Object](matters func(old, now T) []types.NamespacedName)
 }
 
 // machineChanged drops the echo of our own status writes. That a control-plane
-// Machine comes or goes matters to all that are being deleted.
+// Machine comes or goes matters to all that are being deleted, and that a Machine
+// goes to those that wait for its Node.
 func (r *reconciler) machineChanged(old, now *v1alpha1.Machine) []types.NamespacedName {
 	if old != nil && now != nil && same(old, now) && old.Status.NodeRef == nil == (now.Status.NodeRef == nil) {
 		return nil
@@ -76,6 +77,9 @@ func (r *reconciler) machineChanged(old, now *v1alpha1.Machine) []types.Namespac
 	machines := []types.NamespacedName{client.ObjectKeyFromObject(newer)}
 	if controlPlane(old) != controlPlane(now) {
 		machines = append(machines, r.machines(newer.Namespace, kube.MachineClusterField, newer.Spec.ClusterName)...)
+	}
+	if now == nil && newer.Spec.ProviderID != "" {
+		machines = append(machines, r.machines(newer.Namespace, kube.MachineProviderField, newer.Spec.ProviderID)...)
 	}
 	return machines
 }

@@ -183,6 +183,13 @@ var happenings = map[string]struct {
 			r.wake(r.machineChanged(was, now)...)
 		}, []string{"one", "three", "two"},
 	},
+	"the Machine goes that has the Node another one waits for": {
+		func(r *reconciler) {
+			gone := aMachine("gone")
+			gone.Spec.ProviderID = "rack:///two"
+			r.wake(r.machineChanged(gone, nil)...)
+		}, []string{"gone", "two"},
+	},
 	"a Cluster is paused": {
 		func(r *reconciler) {
 			was := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "shop", Generation: 1}}
@@ -281,7 +288,7 @@ func TestFailuresAreSpacedOut(t *testing.T) {
 				var last time.Duration
 				for range 20 {
 					w.step()
-					result, err := w.manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+					result, err := w.manager.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: key})
 					w.must(err)
 					last = result.RequeueAfter
 				}
