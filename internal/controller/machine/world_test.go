@@ -58,7 +58,9 @@ type world struct {
 	// unreachable is why there is no connection; nil if there is.
 	unreachable error
 	logger      logr.Logger
-	stop        func()
+	// others act after every pass; nil if nobody does.
+	others func()
+	stop   func()
 }
 
 // inWorld tells a story, and ends it without leaving anything behind.
@@ -143,6 +145,9 @@ func (w *world) step() {
 		w.restart()
 	}
 	w.provide()
+	if w.others != nil {
+		w.others()
+	}
 	time.Sleep(100 * time.Millisecond)
 	synctest.Wait()
 }
