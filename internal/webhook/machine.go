@@ -66,12 +66,16 @@ func (v machineValidator) observe(ctx context.Context, request admission.Request
 // that is not known yet has the resource by then that its contract demands.
 func (v machineValidator) complete(ctx context.Context, user authenticationv1.UserInfo, namespace string, part *validate.MachinePart) error {
 	kind := schema.FromAPIVersionAndKind(part.Ref.APIVersion, part.Ref.Kind)
-	mapping, err := v.reviews.client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	mapper := v.reviews.client.RESTMapper()
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if part.Unknown = apimeta.IsNoMatchError(err); part.Unknown {
+		// In another version it is the same objects, and the version can be changed.
+		mapping, err = mapper.RESTMapping(kind.GroupKind())
+	}
 	switch {
 	case err == nil:
 		part.Resource, part.Cluster = mapping.Resource, mapping.Scope.Name() == apimeta.RESTScopeNameRoot
 	case apimeta.IsNoMatchError(err):
-		part.Unknown = true
 		part.Resource, _ = apimeta.UnsafeGuessKindToResource(kind)
 	default:
 		return fmt.Errorf("find the resource of %s: %w", kind, err)
