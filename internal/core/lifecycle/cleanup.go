@@ -83,7 +83,7 @@ func (p *pass) lookNode() verdict {
 		return verdict{outcome: skipped, message: p.untouchable}
 	case p.sight.missing():
 		return verdict{}
-	case p.expired(p.began().NodeDeletionStartTime, nodeLimit(p.Machine)):
+	case p.nodeTried(problem) && p.expired(p.began().NodeDeletionStartTime, nodeLimit(p.Machine)):
 		return verdict{outcome: timedOut, message: cmp.Or(problem, "It is still there.")}
 	case problem != "":
 		return verdict{outcome: stuck, message: problem}
@@ -92,6 +92,12 @@ func (p *pass) lookNode() verdict {
 	default:
 		return verdict{outcome: waits, act: func(d *Decision) { d.DeleteNode = p.sight.node }}
 	}
+}
+
+// nodeTried tells whether the deletion of the Node was tried. It is once, however
+// late: after the beginning was recorded, the manager may have been away.
+func (p *pass) nodeTried(problem string) bool {
+	return problem != "" || p.Failure != "" || p.sight.node.DeletionTimestamp != nil
 }
 
 // tellNode says that the Node is left in the cluster, and why.

@@ -124,6 +124,7 @@ var cleanUp = map[string]story{
 	"10. or nodeDeletionTimeout is expired": {
 		of: leaving, change: func(s *lifecycle.Snapshot) {
 			s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(60), new(int32(60))
+			s.Nodes[0].DeletionTimestamp = at(0)
 		},
 		does: "DeletionCompleted, drop finalizer",
 		says: map[string]string{
@@ -132,6 +133,14 @@ var cleanUp = map[string]story{
 		},
 		events: []string{"NodeLeft"},
 	},
+	"10. it is tried once when nodeDeletionTimeout expired before that": {
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Now = after(60) },
+		does: "DeletingNode, delete node",
+	},
+	"10. nodeDeletionTimeout is expired and the API server refuses": {
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Now, s.Failure = after(60), "delete node node-1: forbidden" },
+		does: "DeletionCompleted, drop finalizer", events: []string{"NodeLeft"},
+	},
 	"10. 0 means no timeout": {
 		of: leaving, change: func(s *lifecycle.Snapshot) {
 			s.Now, s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds = after(1e8), new(int32(0))
@@ -139,7 +148,7 @@ var cleanUp = map[string]story{
 		does: "DeletingNode, delete node",
 	},
 	"10. but the field defaults to 10s": {
-		of: leaving, change: func(s *lifecycle.Snapshot) { s.Now = after(10) },
+		of: leaving, change: func(s *lifecycle.Snapshot) { s.Now, s.Nodes[0].DeletionTimestamp = after(10), at(0) },
 		does: "DeletionCompleted, drop finalizer", events: []string{"NodeLeft"},
 	},
 	"10. Nodes are usually also deleted by cloud controller managers": {

@@ -114,7 +114,7 @@ func (p *pass) hold(s step, v verdict) {
 	p.cordon()
 	p.decision.RequeueAfter = v.wake
 	if end, limited := p.end(s); limited {
-		if left := end.Sub(p.Now); v.wake == 0 || left < v.wake {
+		if left := end.Sub(p.Now); left > 0 && (v.wake == 0 || left < v.wake) {
 			p.decision.RequeueAfter = left
 		}
 	}

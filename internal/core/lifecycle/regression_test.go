@@ -186,7 +186,7 @@ func TestRegressionTimeoutThatDoesNotBound(t *testing.T) {
 				if d := lifecycle.Decide(s); d.Step != c.holds || d.RequeueAfter <= 0 || d.RequeueAfter > after(60).Sub(s.Now) {
 					t.Errorf("before the limit: step %s, look again in %s; want %s", d.Step, d.RequeueAfter, c.holds)
 				}
-				s.Now = after(60)
+				s.Now, s.Failure = after(60), "the last try was refused"
 				if d := lifecycle.Decide(s); d.Step == c.holds {
 					t.Errorf("the limit of %s does not bound: %s", c.holds, told(d.Status, deletingCondition))
 				}
