@@ -62,7 +62,7 @@ func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema
 		object := blank(kind)
 		err := o.cache.Get(ctx, key, object)
 		if err == nil {
-			return sighting{object, true}, nil
+			return sighting{within(key.Namespace, object), true}, nil
 		}
 		if !apierrors.IsNotFound(err) {
 			return sighting{}, err
@@ -84,13 +84,23 @@ func ask(ctx context.Context, live client.Reader, key types.NamespacedName, kind
 	err := live.Get(ctx, key, object)
 	switch {
 	case err == nil:
-		return object, nil
+		return within(key.Namespace, object), nil
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
 		return nil, nil
 	default:
 		// Among them is the answer that the version of the kind is not served.
 		return nil, err
 	}
+}
+
+// within returns the object, or nil if it is not in the namespace. Objects of a
+// kind that has none are found under any, and are no part of a Machine: we may
+// delete some that its author may not.
+func within(namespace string, object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object.GetNamespace() != namespace {
+		return nil
+	}
+	return object
 }
 
 // follows tells whether everything of a kind is in the cache, and sees to it that

@@ -1,0 +1,28 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// Only a missing webhook, or a kind that came after the Machine, lets one name
+// what is in no namespace.
+func TestWhatIsInNoNamespaceIsNoPartOfAMachine(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	l := newLibrary(t, c, c.Config)
+	itself := types.NamespacedName{Namespace: l.namespace, Name: l.namespace}
+	cluster.Eventually(t, "namespaces to be in the cache", soon, func(ctx context.Context) (string, bool) {
+		found, err := l.objects.get(ctx, itself, corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if found.object != nil || err != nil {
+			t.Fatalf("found %v, error %v, want nothing", found.object, err)
+		}
+		return fmt.Sprint(found.watched), found.watched
+	})
+}
