@@ -63,10 +63,11 @@ type reconciler struct {
 	emit    func(...event.Event)
 	clock   clock.PassiveClock
 	metrics *metrics
-	// views are what Machines look at, pace when their status was written,
-	// failures spaces out the passes of those that fail.
+	// views are what Machines look at, pace when their status was written, turns
+	// keeps workers free for other clusters, failures spaces out the passes of those that fail.
 	views    *views
 	pace     *pace
+	turns    *turns
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 	// outdated are the Machines whose last pass was decided on old state, refused
 	// is what could not be done for a Machine in its last pass, and why.
@@ -80,7 +81,7 @@ type reconciler struct {
 func newReconciler(c client.Client, live client.Reader, connect clusters, clk clock.PassiveClock, m *metrics) *reconciler {
 	r := &reconciler{
 		client: c, live: live, clusters: connect, clock: clk, metrics: m,
-		views: newViews(), pace: newPace(),
+		views: newViews(), pace: newPace(), turns: newTurns(crowd),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}
 	r.wake = func(machines ...types.NamespacedName) {
@@ -122,6 +123,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
+	if seen.crowded {
+		return reconcile.Result{RequeueAfter: crowdRetry}, nil
+	}
+	defer r.giveTurn(seen)
 	decision := r.decide(ctx, seen)
 	halt(seen, &decision)
 	recorded, acted := r.record(ctx, seen, &decision)

@@ -25,6 +25,8 @@ type observed struct {
 	// connection is to the cluster of the Node; nil if there is none, or if the
 	// Machine does not need its Node.
 	connection *workload.Connection
+	// crowded is true if too many passes are in need of its cluster already.
+	crowded bool
 	// unread is true if something could not be read, or is not watched, so that
 	// nobody tells when to look again.
 	unread bool

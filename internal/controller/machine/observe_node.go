@@ -41,6 +41,10 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 		seen.NodesProblem = err.Error()
 		return
 	}
+	if !r.turns.take(at.place.cluster, key) {
+		seen.crowded = true
+		return
+	}
 	seen.connection, at.evictions = connection, connection.Evictions
 	r.look(key, at)
 	if seen.Nodes, err = nodesOf(ctx, connection, seen.Machine); err != nil {
