@@ -17,7 +17,7 @@ type machineDrainRuleValidator struct {
 }
 
 // Handle refuses a rule that a drain could not understand, and warns of one that
-// does nothing.
+// may do less than its author thinks.
 func (v machineDrainRuleValidator) Handle(_ context.Context, request admission.Request) admission.Response {
 	_, rule, err := decodeChange[v1alpha1.MachineDrainRule](request)
 	if err != nil {

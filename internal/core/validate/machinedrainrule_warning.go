@@ -6,11 +6,16 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// MachineDrainRuleWarnings tells of nodes in a rule that no NodeMaintenance
-// obeys, because it is not in Ebbtide's own namespace, home.
+// MachineDrainRuleWarnings tells of a rule that NodeMaintenances do not obey
+// although somebody may think so: they obey those with nodes in Ebbtide's own
+// namespace, home.
 func MachineDrainRuleWarnings(rule *v1alpha1.MachineDrainRule, home string) []string {
-	if len(rule.Spec.Nodes) == 0 || rule.Namespace == home {
+	forNodes := len(rule.Spec.Nodes) > 0
+	switch {
+	case forNodes == (rule.Namespace == home):
 		return nil
+	case !forNodes:
+		return []string{"spec.nodes: without nodes no NodeMaintenance obeys this rule, it is only for the Machines of this namespace; to mean all nodes give nodes: [{selector: {}}]"}
 	}
 	effect := "the nodes of this one mean nothing"
 	if len(rule.Spec.Machines) == 0 {

@@ -15,6 +15,7 @@ func TestMachineDrainRuleWarnings(t *testing.T) {
 	nodes := v1alpha1.MachineDrainRuleSpec{Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: all}}}
 	both := nodes
 	both.Machines = []v1alpha1.MachineDrainRuleMachineSelector{{Selector: all}}
+	const forgot = "spec.nodes: without nodes no NodeMaintenance obeys this rule, it is only for the Machines of this namespace; to mean all nodes give nodes: [{selector: {}}]"
 	const obeys = "spec.nodes: a NodeMaintenance obeys only the rules in namespace ebbtide-system; here, in namespace fleet, "
 	for name, tt := range map[string]struct {
 		namespace string
@@ -25,6 +26,7 @@ func TestMachineDrainRuleWarnings(t *testing.T) {
 		"for nodes, in Ebbtide's namespace":   {"ebbtide-system", nodes, nil},
 		"for nodes, elsewhere":                {"fleet", nodes, []string{obeys + "this one does nothing, because without machines it is not for Machines either"}},
 		"for nodes and Machines, elsewhere":   {"fleet", both, []string{obeys + "the nodes of this one mean nothing"}},
+		"for everything, in our namespace":    {"ebbtide-system", v1alpha1.MachineDrainRuleSpec{}, []string{forgot}},
 		"for both, in Ebbtide's namespace":    {"ebbtide-system", both, nil},
 		"for Machines, in another namespaces": {"fleet", v1alpha1.MachineDrainRuleSpec{Machines: both.Machines}, nil},
 	} {
