@@ -42,7 +42,7 @@ func (p *pass) lookDetach() verdict {
 		if over {
 			return verdict{outcome: timedOut, message: problem}
 		}
-		return verdict{outcome: stuck, message: problem}
+		return verdict{outcome: stuck, message: p.advised(problem)}
 	}
 	w := p.attached()
 	switch {

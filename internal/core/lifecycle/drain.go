@@ -38,7 +38,7 @@ func (p *pass) lookDrain() verdict {
 		if over {
 			return verdict{outcome: timedOut, message: problem}
 		}
-		return verdict{outcome: stuck, message: problem, failed: true}
+		return verdict{outcome: stuck, message: p.advised(problem), failed: true}
 	}
 	d := p.pods()
 	switch {

@@ -10,6 +10,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
+// goneForGood is the way out for whoever has lost a cluster.
+const goneForGood = "If it is gone for good, the annotations " + v1alpha1.ExcludeNodeDrainingAnnotation + " and " +
+	v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation + " let the Machine be deleted."
+
 // namedNodes is how many Nodes a message names.
 const namedNodes = 5
 
@@ -37,6 +41,16 @@ func (s sight) problem() string {
 	return s.message
 }
 
+// advised adds the way out to what holds a step of a Machine in another cluster,
+// if that cannot be read.
+func (p *pass) advised(problem string) string {
+	c := p.Cluster.Object
+	if p.NodesProblem == "" || c == nil || c.Spec.KubeconfigSecretRef == nil || problem != p.sight.problem() {
+		return problem
+	}
+	return problem + "\nGet the cluster back, or correct its kubeconfig. " + goneForGood
+}
+
 // look finds the Machine's Node.
 func (p *pass) look() sight {
 	ref, id := p.Machine.Status.NodeRef, p.Machine.Spec.ProviderID
@@ -47,8 +61,7 @@ func (p *pass) look() sight {
 	case ref == nil && id == "":
 		return unseen(v1alpha1.ReasonNotReady, "The Machine has no providerID, so it has no Node.")
 	case p.Cluster.missing():
-		return unseen(v1alpha1.ReasonUnknown, "%s does not exist, so nobody knows whether there is a Node. Create the Cluster. If it is gone for good, the annotations %s and %s let the Machine be deleted.",
-			p.cluster(), v1alpha1.ExcludeNodeDrainingAnnotation, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
+		return unseen(v1alpha1.ReasonUnknown, "%s does not exist, so nobody knows whether there is a Node. Create the Cluster. %s", p.cluster(), goneForGood)
 	case ref != nil && p.NodesUnneeded:
 		return unseen(v1alpha1.ReasonReady, "Node %s.", ref.Name)
 	case p.NodesProblem != "":

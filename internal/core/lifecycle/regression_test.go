@@ -49,6 +49,18 @@ func TestRegressionUnknownInfrastructureState(t *testing.T) {
 	})
 }
 
+const (
+	cutOff = "cluster prod/east is unreachable since 2026-11-21T08:00:00Z: Secret prod/east does not exist"
+	wayOut = "\nGet the cluster back, or correct its kubeconfig. If it is gone for good, the annotations " +
+		"machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach let the Machine be deleted."
+)
+
+// remote has the Cluster reached by a kubeconfig, and its nodes not read.
+func remote(s *lifecycle.Snapshot) {
+	s.Nodes = nil
+	s.Cluster.Object.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "east"}
+}
+
 // TestRegressionTransientReadErrorSkipsNothing: what could not be read stops the
 // step that needs it.
 func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
@@ -63,6 +75,18 @@ func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
 				drainingCondition: "Unknown/Unknown: Nodes could not be read: connection refused",
 			},
 			events: []string{"Unknown", "DrainError"},
+		},
+		"another cluster, before the drain": {
+			of: draining, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
+			does:   "DrainingNode",
+			says:   map[string]string{drainedCondition: "False/DrainError: Nodes could not be read: " + cutOff + wayOut},
+			events: []string{"Unknown", "DrainError"},
+		},
+		"another cluster, before volumes are looked at": {
+			of: detaching, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
+			does:   "WaitingForVolumeDetach",
+			says:   map[string]string{volumesCondition: "Unknown/Unknown: Nodes could not be read: " + cutOff + wayOut},
+			events: []string{"Unknown", "Unknown"},
 		},
 		"pods": {
 			of: draining, change: func(s *lifecycle.Snapshot) { s.DrainProblem = "list the pods: timeout" },
