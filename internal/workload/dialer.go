@@ -35,7 +35,7 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 		probe:      func(context.Context) error { return nil },
 		describe:   func(err error) error { return err },
 	}
-	return s, d.equip(ctx, s, Local, d.manager.GetCache(), evictor.ForMachines())
+	return s, d.equip(ctx, s, Local, d.manager.GetCache(), evictor)
 }
 
 // equip gives a session its evictions, and has it read all that Machines need.

@@ -73,7 +73,7 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 		probe:      line.probe, describe: line.describe, broken: broken,
 		parts: []func(context.Context) error{store.Start},
 	}
-	if err := d.equip(ctx, s, source.cluster, store, evictor.ForMachines()); err != nil {
+	if err := d.equip(ctx, s, source.cluster, store, evictor); err != nil {
 		return nil, err
 	}
 	s.release = line.close

@@ -3,12 +3,12 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
 // namedMachines is how many Machines a message names.
@@ -77,17 +77,9 @@ func machinesLeft(machines []*v1alpha1.Machine) string {
 			kept = append(kept, machine.Name)
 		}
 	}
-	text := fmt.Sprintf("The Cluster goes when its Machines are gone: %s.", firstNames(all))
+	text := fmt.Sprintf("The Cluster goes when its Machines are gone: %s.", nodedrain.List(all, namedMachines))
 	if len(kept) == 0 {
 		return text + " All of them are being deleted; their condition Deleting says what each waits for."
 	}
-	return fmt.Sprintf("%s Delete those that nobody has deleted yet: %s.", text, firstNames(kept))
-}
-
-func firstNames(names []string) string {
-	slices.Sort(names)
-	if len(names) <= namedMachines {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s, ... (%d more)", strings.Join(names[:namedMachines], ", "), len(names)-namedMachines)
+	return fmt.Sprintf("%s Delete those that nobody has deleted yet: %s.", text, nodedrain.List(kept, namedMachines))
 }
