@@ -49,18 +49,6 @@ func TestRegressionUnknownInfrastructureState(t *testing.T) {
 	})
 }
 
-const (
-	cutOff = "cluster prod/east is unreachable since 2026-11-21T08:00:00Z: Secret prod/east does not exist"
-	wayOut = "\nGet the cluster back, or correct its kubeconfig. If it is gone for good, the annotations " +
-		"machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach let the Machine be deleted."
-)
-
-// remote has the Cluster reached by a kubeconfig, and its nodes not read.
-func remote(s *lifecycle.Snapshot) {
-	s.Nodes = nil
-	s.Cluster.Object.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "east"}
-}
-
 // TestRegressionTransientReadErrorSkipsNothing: what could not be read stops the
 // step that needs it.
 func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
@@ -75,18 +63,6 @@ func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
 				drainingCondition: "Unknown/Unknown: Nodes could not be read: connection refused",
 			},
 			events: []string{"Unknown", "DrainError"},
-		},
-		"another cluster, before the drain": {
-			of: draining, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
-			does:   "DrainingNode",
-			says:   map[string]string{drainedCondition: "False/DrainError: Nodes could not be read: " + cutOff + wayOut},
-			events: []string{"Unknown", "DrainError"},
-		},
-		"another cluster, before volumes are looked at": {
-			of: detaching, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
-			does:   "WaitingForVolumeDetach",
-			says:   map[string]string{volumesCondition: "Unknown/Unknown: Nodes could not be read: " + cutOff + wayOut},
-			events: []string{"Unknown", "Unknown"},
 		},
 		"pods": {
 			of: draining, change: func(s *lifecycle.Snapshot) { s.DrainProblem = "list the pods: timeout" },
@@ -129,6 +105,38 @@ func TestRegressionTransientReadErrorSkipsNothing(t *testing.T) {
 			says: map[string]string{drainedCondition: "False/DrainError: Cluster prod/east does not exist, so nobody knows whether there is a Node. Create the Cluster. If it is gone for good, " +
 				"the annotations machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach let the Machine be deleted."},
 			events: []string{"Unknown", "DrainError"},
+		},
+	})
+}
+
+const (
+	cutOff = "cluster prod/east is unreachable since 2026-11-21T08:00:00Z: Secret prod/east does not exist"
+	wayOut = "\nGet the cluster back, or correct its kubeconfig. If it is gone for good, the annotations " +
+		"machine.cluster.x-k8s.io/exclude-node-draining and machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach let the Machine be deleted."
+)
+
+// remote has the Cluster reached by a kubeconfig, and its nodes not read.
+func remote(s *lifecycle.Snapshot) {
+	s.Nodes = nil
+	s.Cluster.Object.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "east"}
+}
+
+// TestAMachineOfALostClusterNamesTheWayOut: what cannot be read in another cluster
+// holds the Machine, which says how to get rid of it.
+func TestAMachineOfALostClusterNamesTheWayOut(t *testing.T) {
+	t.Parallel()
+	run(t, map[string]story{
+		"before the drain": {
+			of: draining, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
+			does:   "DrainingNode",
+			says:   map[string]string{drainedCondition: "False/DrainError: Nodes could not be read: " + cutOff + wayOut},
+			events: []string{"Unknown", "DrainError"},
+		},
+		"before volumes are looked at": {
+			of: detaching, change: func(s *lifecycle.Snapshot) { remote(s); s.NodesProblem = cutOff },
+			does:   "WaitingForVolumeDetach",
+			says:   map[string]string{volumesCondition: "Unknown/Unknown: Nodes could not be read: " + cutOff + wayOut},
+			events: []string{"Unknown", "Unknown"},
 		},
 	})
 }
