@@ -92,6 +92,7 @@ type ObjectReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="use a group and a version, such as \"infrastructure.cluster.x-k8s.io/v1beta2\""
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('ebbtide.dev/')",message="name an object of a provider; Machines and Clusters are not made of each other, and would hold each other for ever"
 	APIVersion string `json:"apiVersion"`
 	// kind of the object.
 	// +required

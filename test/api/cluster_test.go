@@ -101,6 +101,7 @@ var badReferences = map[string]struct {
 	"no version":           {`{apiVersion: infra.example.com/, kind: A, name: a}`, refusal{".apiVersion": `use a group and a version, such as "infrastructure.cluster.x-k8s.io/v1beta2"`}},
 	"two slashes":          {`{apiVersion: infra/example/v1, kind: A, name: a}`, refusal{".apiVersion": "use a group and a version"}},
 	"a group alone":        {`{apiVersion: infra.example.com, kind: A, name: a}`, refusal{".apiVersion": "use a group and a version"}},
+	"a Machine":            {`{apiVersion: ebbtide.dev/v1alpha1, kind: Machine, name: a}`, refusal{".apiVersion": "name an object of a provider; Machines and Clusters are not made of each other"}},
 	"a kind with a space":  {`{apiVersion: v1, kind: A B, name: a}`, refusal{".kind": `use a kind, such as "DockerMachine"`}},
 	"a kind of 64 letters": {`{apiVersion: v1, kind: ` + strings.Repeat("K", 64) + `, name: a}`, refusal{".kind": "may not be more than 63"}},
 	"a name with a slash":  {`{apiVersion: v1, kind: A, name: other/a}`, refusal{".name": `use the name of an object, such as "east-1"`}},
