@@ -69,6 +69,14 @@ func (r *remote) forgetSecret() {
 // running creates a Machine and waits until its node there takes pods.
 func (r *remote) running(short string, changes ...func(*v1alpha1.Machine)) string {
 	r.t.Helper()
+	name := r.machine(short, changes...)
+	r.awaitRunning(name)
+	return name
+}
+
+// machine creates a Machine whose node is to be there.
+func (r *remote) machine(short string, changes ...func(*v1alpha1.Machine)) string {
+	r.t.Helper()
 	w, name := r.home, r.world.name(short)
 	r.cluster.ForgetNodes(r.t, name)
 	w.createConfig(name)
@@ -76,11 +84,15 @@ func (r *remote) running(short string, changes ...func(*v1alpha1.Machine)) strin
 	instance := w.instance()
 	w.change(instance, name, func() { instance.Spec.NodeLabels[cluster.PoolLabel] = r.cluster.Pool() })
 	w.machineOnly(name, append(changes, r.own)...)
-	w.awaitPhase(name, v1alpha1.MachineRunning)
+	return name
+}
+
+func (r *remote) awaitRunning(name string) {
+	r.t.Helper()
+	r.home.awaitPhase(name, v1alpha1.MachineRunning)
 	r.awaitNode(name, "taking pods", func(n *corev1.Node) bool {
 		return nodeReady(n) == corev1.ConditionTrue && len(n.Spec.Taints) == 0
 	})
-	return name
 }
 
 func (r *remote) own(m *v1alpha1.Machine) { m.Spec.ClusterName = r.name }
