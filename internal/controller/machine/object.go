@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -21,36 +24,46 @@ import (
 
 // objects reads the objects that Machines and Clusters name, of whatever kind. It
 // watches a kind from when it is first named. As long as that does not work, for
-// want of a permission or of the kind, it asks the API server for every object,
-// whose answer says what is missing.
+// want of a permission or of the kind, or not any more, it asks the API server for
+// every object, whose answer says what is missing.
 type objects struct {
 	cache cache.Cache
 	live  client.Reader
 	// changed is told of every object of such a kind that has come, changed or gone.
 	changed func(kind schema.GroupKind, key types.NamespacedName)
 
+	clock    clock.PassiveClock
 	mu       sync.Mutex
 	followed map[schema.GroupVersionKind]cache.Informer
+	// lost is when the watch of a kind has failed last.
+	lost map[schema.GroupVersionKind]time.Time
 }
 
 // newObjects has the manager run a cache of what is named.
 //
 // Errors: the cache cannot be set up.
 func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.NamespacedName)) (*objects, error) {
-	named, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: kube.StripExternal,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of the objects that machines name: %w", err)
+	o := &objects{
+		live: mgr.GetAPIReader(), changed: changed, clock: clock.RealClock{},
+		followed: map[schema.GroupVersionKind]cache.Informer{}, lost: map[schema.GroupVersionKind]time.Time{},
 	}
-	if err := mgr.Add(named); err != nil {
+	options := cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
+	if err := o.open(mgr.GetConfig(), options); err != nil {
+		return nil, err
+	}
+	if err := mgr.Add(o.cache); err != nil {
 		return nil, fmt.Errorf("run a cache of the objects that machines name: %w", err)
 	}
-	return &objects{
-		cache: named, live: mgr.GetAPIReader(), changed: changed,
-		followed: map[schema.GroupVersionKind]cache.Informer{},
-	}, nil
+	return o, nil
+}
+
+// open makes the cache, which somebody else runs.
+func (o *objects) open(config *rest.Config, options cache.Options) (err error) {
+	options.DefaultTransform, options.DefaultWatchErrorHandler = kube.StripExternal, o.watchFailed
+	if o.cache, err = cache.New(config, options); err != nil {
+		return fmt.Errorf("make a cache of the objects that machines name: %w", err)
+	}
+	return nil
 }
 
 // get reads an object; nil if it does not exist. That it does not is only ever
@@ -107,10 +120,10 @@ func within(namespace string, object *unstructured.Unstructured) *unstructured.U
 // it soon will be.
 func (o *objects) follows(ctx context.Context, kind schema.GroupVersionKind) bool {
 	o.mu.Lock()
-	informer := o.followed[kind]
+	informer, lost := o.followed[kind], o.isLost(kind)
 	o.mu.Unlock()
 	if informer != nil {
-		return informer.HasSynced()
+		return informer.HasSynced() && !lost
 	}
 	// Without the lock: a slow API server holds up nobody who reads other kinds.
 	informer, err := o.cache.GetInformer(ctx, blank(kind), cache.BlockUntilSynced(false))

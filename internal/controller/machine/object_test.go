@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -72,23 +72,23 @@ func newLibrary(t *testing.T, c *cluster.Cluster, config *rest.Config) *library 
 	}
 	live, err := client.New(config, client.Options{})
 	l.must("make a client", err)
-	store, err := cache.New(config, cache.Options{DefaultTransform: kube.StripExternal})
-	l.must("make a cache", err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- store.Start(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		l.must("run the cache", <-ended)
-	})
 	l.objects = &objects{
-		cache: store, live: live, followed: map[schema.GroupVersionKind]cache.Informer{},
+		live: live, clock: clock.RealClock{},
+		followed: map[schema.GroupVersionKind]cache.Informer{}, lost: map[schema.GroupVersionKind]time.Time{},
 		changed: func(schema.GroupKind, types.NamespacedName) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.changes++
 		},
 	}
+	l.must("make a cache", l.objects.open(config, cache.Options{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.objects.cache.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		l.must("run the cache", <-ended)
+	})
 	return l
 }
 
@@ -138,9 +138,14 @@ func (l *library) followed(object *unstructured.Unstructured, err error) bool {
 		return false
 	}
 	_, full, _ := unstructured.NestedString(object.Object, "spec", "size")
+	return !full && l.told() > 0
+}
+
+// told is how many changes were told.
+func (l *library) told() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !full && l.changes > 0
+	return l.changes
 }
 
 // A kind may be installed after a Machine has named it.
@@ -203,6 +208,8 @@ func TestAVersionThatIsNotServedIsNotAnObjectThatIsGone(t *testing.T) {
 	l.eventually("the object in its older version", func(object *unstructured.Unstructured, err error) bool {
 		return object != nil && err == nil
 	})
+	l.eventually("the older version in the cache", l.followed)
+	told := l.told()
 	l.install(false)
 	one := types.NamespacedName{Namespace: l.namespace, Name: "one"}
 	cluster.Eventually(t, "the older version not to be served", soon, func(ctx context.Context) (string, bool) {
@@ -212,4 +219,6 @@ func TestAVersionThatIsNotServedIsNotAnObjectThatIsGone(t *testing.T) {
 		}
 		return fmt.Sprintf("%v, error %v", object, err), err != nil
 	})
+	// What the cache still has is of the time when it was served.
+	l.eventually("the cache not to be believed", func(_ *unstructured.Unstructured, err error) bool { return err != nil && l.told() > told })
 }
