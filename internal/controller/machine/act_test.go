@@ -239,6 +239,28 @@ func TestWhatStopsADrainStopsItsEvictions(t *testing.T) {
 			w.steps("the Machine to go", func() bool { return w.machine() == nil })
 		})
 	})
+	t.Run("unreachable", func(t *testing.T) {
+		inWorld(t, fleet(), func(w *world) {
+			w.running()
+			w.unreachable = errors.New("cluster fleet/shop is unreachable since yesterday: no route")
+			w.must(w.api.Delete(t.Context(), w.machine()))
+			w.settle()
+			if told := w.condition(v1alpha1.ConditionDeleting); !strings.Contains(told, w.unreachable.Error()) {
+				t.Errorf("condition Deleting is %s, want it to say that the cluster is unreachable", told)
+			}
+			w.unreachable = nil
+			w.steps("the Machine to go", func() bool { return w.machine() == nil })
+			if slices.Sort(w.evicted); !slices.Equal(w.evicted, []string{"a", "b"}) {
+				t.Errorf("evicted are %v, want a and b", w.evicted)
+			}
+		})
+	})
+}
+
+// Evictions stop at once, not behind the next write, and also where the connection
+// is another one now.
+func TestEvictionsStopBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
 	t.Run("unreachable in the middle", func(t *testing.T) {
 		inWorld(t, fleet(), func(w *world) {
 			w.running()
@@ -271,22 +293,6 @@ func TestWhatStopsADrainStopsItsEvictions(t *testing.T) {
 			}
 			if len(w.evicted) > 0 {
 				t.Errorf("evicted are %v while a hook holds the Machine", w.evicted)
-			}
-		})
-	})
-	t.Run("unreachable", func(t *testing.T) {
-		inWorld(t, fleet(), func(w *world) {
-			w.running()
-			w.unreachable = errors.New("cluster fleet/shop is unreachable since yesterday: no route")
-			w.must(w.api.Delete(t.Context(), w.machine()))
-			w.settle()
-			if told := w.condition(v1alpha1.ConditionDeleting); !strings.Contains(told, w.unreachable.Error()) {
-				t.Errorf("condition Deleting is %s, want it to say that the cluster is unreachable", told)
-			}
-			w.unreachable = nil
-			w.steps("the Machine to go", func() bool { return w.machine() == nil })
-			if slices.Sort(w.evicted); !slices.Equal(w.evicted, []string{"a", "b"}) {
-				t.Errorf("evicted are %v, want a and b", w.evicted)
 			}
 		})
 	})
