@@ -42,7 +42,23 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 	if before != nil && !equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) || len(full) == len(after.Spec.DrainPlan) {
 		return admission.Allowed("")
 	}
-	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/drainPlan", full))
+	return admission.Patched("", insertions(after.Spec.DrainPlan, full)...)
+}
+
+// insertions make the full plan of a plan and leave alone what its author wrote:
+// a label without a value would get an empty one, and not be refused any more.
+func insertions(plan, full []v1alpha1.DrainPlanEntry) (operations []jsonpatch.Operation) {
+	if len(plan) == 0 {
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/drainPlan", full)}
+	}
+	for at, entry := range full {
+		if len(plan) > 0 && equality.Semantic.DeepEqual(entry, plan[0]) {
+			plan = plan[1:]
+			continue
+		}
+		operations = append(operations, jsonpatch.NewOperation("add", fmt.Sprintf("/spec/drainPlan/%d", at), entry))
+	}
+	return operations
 }
 
 // isNull is true for an entry that is null in JSON: any other has got a type from

@@ -110,6 +110,26 @@ func TestTheDrainPlanIsCompletedOnce(t *testing.T) {
 	}
 }
 
+// Completing a plan mends nothing in it.
+func TestAPlanIsCompletedAroundWhatItsAuthorWrote(t *testing.T) {
+	c := newAPI(t)
+	m := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(`
+apiVersion: ebbtide.dev/v1alpha1
+kind: NodeMaintenance
+metadata: {name: no-value}
+spec:
+  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: nobody, operator: Exists}]}]}
+  drainPlan:
+  - {podPriority: 5000, podSelector: {matchLabels: {app: web}}}
+  - {podPriority: 1000000001, podSelector: {matchLabels: {app: null}}}
+`), &m.Object))
+	err := c.Client.Create(t.Context(), m, client.DryRunAll)
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.drainPlan[2].podSelector.matchLabels: Invalid value: a label without a value") {
+		t.Errorf("error %v, want the label without a value refused", err)
+	}
+}
+
 // What was stored while no webhook ran is immutable as it is.
 func TestAPlanThatWasStoredIncompleteStaysSo(t *testing.T) {
 	m := maintenanceOf("early", "nobody")
