@@ -142,7 +142,8 @@ func TestInfrastructureThatMayNotBeReadHoldsUpOnlyItsMachine(t *testing.T) {
 	w.awaitSays(forbidden, v1alpha1.ConditionInfrastructureReady, "Unknown", v1alpha1.ReasonUnknown,
 		`cannot get resource "cronjobs"`, "Its provider has to ship a ClusterRole with the label ebbtide.dev/aggregate-to-manager=true")
 	w.awaitSays(unknown, v1alpha1.ConditionInfrastructureReady, "Unknown", v1alpha1.ReasonUnknown,
-		"kind Balloon of infrastructure.example.com/v1 is not served here. Install its provider, or correct the reference")
+		"kind Balloon of infrastructure.example.com/v1 is not served here. Install its provider. If there will be none, and nothing of the Machine is left, "+
+			"it goes when its finalizer ebbtide.dev/machine is removed by hand")
 	other := w.running("m")
 	w.deleteMachines(append(other, forbidden, unknown)...)
 

@@ -174,7 +174,8 @@ func unreadable(ref v1alpha1.ObjectReference, err error) string {
 		return fmt.Sprintf("%v. Its provider has to ship a ClusterRole with the label ebbtide.dev/aggregate-to-manager=true "+
 			"that allows get, list, watch, patch and delete", err)
 	case meta.IsNoMatchError(err):
-		return fmt.Sprintf("kind %s of %s is not served here. Install its provider, or correct the reference", ref.Kind, ref.APIVersion)
+		return fmt.Sprintf("kind %s of %s is not served here. Install its provider. If there will be none, and nothing of the Machine is left, "+
+			"it goes when its finalizer %s is removed by hand", ref.Kind, ref.APIVersion, v1alpha1.MachineFinalizer)
 	default:
 		return err.Error()
 	}
