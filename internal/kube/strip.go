@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -39,7 +40,7 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 			NodeName:                      pod.Spec.NodeName,
 			Priority:                      pod.Spec.Priority,
 			TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
-			Tolerations:                   pod.Spec.Tolerations,
+			Tolerations:                   tolerations(pod.Spec.Tolerations),
 			SchedulingGates:               pod.Spec.SchedulingGates,
 			Affinity:                      affinityOfGated(pod),
 		},
@@ -102,6 +103,22 @@ func stripAnnotations(annotations map[string]string) map[string]string {
 
 func keepAnnotation(key string) bool {
 	return slices.ContainsFunc(keptAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
+}
+
+// usualTolerations are those that the API server gives to every pod that says
+// nothing else.
+var usualTolerations = []corev1.Toleration{
+	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+	{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+}
+
+// tolerations are those of a pod. Pods with the usual ones share them: they would
+// be a tenth of what a pod takes in the cache.
+func tolerations(own []corev1.Toleration) []corev1.Toleration {
+	if equality.Semantic.DeepEqual(own, usualTolerations) {
+		return usualTolerations
+	}
+	return own
 }
 
 // affinityOfGated keeps what names the node of a DaemonSet pod only while the pod

@@ -45,9 +45,10 @@ func TestStripPodKeepsWhatDecisionsRead(t *testing.T) {
 				}},
 			},
 			NodeName: "node-one", Priority: &priority, TerminationGracePeriodSeconds: &grace,
-			Tolerations: []corev1.Toleration{{
-				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
-			}},
+			Tolerations: []corev1.Toleration{
+				{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+				{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+			},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
@@ -195,9 +196,10 @@ func fullPod(number int) *corev1.Pod {
 			NodeName:                      "node-one",
 			ServiceAccountName:            "shop",
 			Priority:                      &priority,
-			Tolerations: []corev1.Toleration{{
-				Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
-			}},
+			Tolerations: []corev1.Toleration{
+				{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+				{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+			},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
