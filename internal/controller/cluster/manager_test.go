@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -35,10 +36,12 @@ func startManager(t *testing.T, c *cluster.Cluster) *workload.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	consistent := true
+	consistent, repeated := true, true
 	mgr, err := manager.New(c.Config, manager.Options{
 		Scheme: scheme, Cache: kube.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
 		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+		// The test may be repeated in one process.
+		Controller: config.Controller{SkipNameValidation: &repeated},
 	})
 	if err != nil {
 		t.Fatal(err)
