@@ -10,9 +10,12 @@ import (
 // WithoutStale leaves out a write that was decided on old state: the event of
 // the newer state reconciles the object again.
 func WithoutStale(ctx context.Context, err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if IsStale(err) {
 		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
 		return nil
 	}
 	return err
 }
+
+// IsStale reports whether a write was refused because it was decided on old state.
+func IsStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

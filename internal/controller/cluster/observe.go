@@ -43,7 +43,7 @@ func (r *reconciler) machines(ctx context.Context, cluster types.NamespacedName)
 	list := &v1alpha1.MachineList{}
 	err := r.client.List(ctx, list, client.InNamespace(cluster.Namespace),
 		client.MatchingFields{kube.MachineClusterField: cluster.Name}, client.UnsafeDisableDeepCopy)
-	return pointers(list), err
+	return kube.Pointers(list.Items), err
 }
 
 // unseen asks the API server for Machines that the cache does not show yet:
@@ -54,18 +54,10 @@ func (r *reconciler) unseen(ctx context.Context, cluster types.NamespacedName) (
 		return nil, err
 	}
 	var machines []*v1alpha1.Machine
-	for _, machine := range pointers(list) {
+	for _, machine := range kube.Pointers(list.Items) {
 		if machine.Spec.ClusterName == cluster.Name {
 			machines = append(machines, machine)
 		}
 	}
 	return machines, nil
-}
-
-func pointers(list *v1alpha1.MachineList) []*v1alpha1.Machine {
-	machines := make([]*v1alpha1.Machine, len(list.Items))
-	for i := range list.Items {
-		machines[i] = &list.Items[i]
-	}
-	return machines
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
@@ -39,9 +40,8 @@ func ofMachines() handler.TypedFuncs[*v1alpha1.Machine, reconcile.Request] {
 			q.Add(clusterOf(e.Object))
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Machine], q queue) {
-			_, before := e.ObjectOld.Labels[v1alpha1.ControlPlaneLabel]
-			_, after := e.ObjectNew.Labels[v1alpha1.ControlPlaneLabel]
-			if before != after || e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero() {
+			relabelled := lifecycle.InControlPlane(e.ObjectOld) != lifecycle.InControlPlane(e.ObjectNew)
+			if relabelled || e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero() {
 				q.Add(clusterOf(e.ObjectNew))
 			}
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -43,8 +42,5 @@ func (r *reconciler) next(ctx context.Context, seen *observed, due time.Duration
 
 // withoutOutdated removes the failures that a look at newer state resolves.
 func withoutOutdated(failed error) error {
-	return utilerrors.FilterOut(utilerrors.NewAggregate([]error{failed}), isOutdated)
+	return utilerrors.FilterOut(utilerrors.NewAggregate([]error{failed}), kube.IsStale)
 }
-
-// isOutdated is true of a write that was decided on old state.
-func isOutdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }

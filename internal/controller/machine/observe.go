@@ -75,7 +75,7 @@ func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error 
 		if err := r.client.List(ctx, &list, options...); err != nil {
 			return fmt.Errorf("list the machines of the cluster: %w", err)
 		}
-		for _, sibling := range pointers(list.Items) {
+		for _, sibling := range kube.Pointers(list.Items) {
 			if sibling.Name != seen.Machine.Name && sibling.Spec.ClusterName == spec.ClusterName {
 				seen.Siblings = append(seen.Siblings, sibling)
 			}

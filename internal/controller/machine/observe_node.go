@@ -105,7 +105,7 @@ func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Mach
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes of provider ID %s: %w", machine.Spec.ProviderID, err)
 	}
-	return pointers(list.Items), nil
+	return kube.Pointers(list.Items), nil
 }
 
 // askForNodes asks the API server, which knows no provider IDs to select by.
@@ -144,8 +144,8 @@ func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reade
 		return nodedrain.Snapshot{}, fmt.Errorf("list the MachineDrainRules of namespace %s: %w", seen.Machine.Namespace, err)
 	}
 	return nodedrain.Snapshot{
-		Pods:    pointers(pods.Items),
-		Rules:   drainrule.ForMachine(pointers(rules.Items), seen.Machine.Labels, seen.Cluster.Object.Labels),
+		Pods:    kube.Pointers(pods.Items),
+		Rules:   drainrule.ForMachine(kube.Pointers(rules.Items), seen.Machine.Labels, seen.Cluster.Object.Labels),
 		Facts:   observeFacts(ctx, c, pods.Items),
 		Answers: c.Evictions.Answers(client.ObjectKeyFromObject(seen.Machine)),
 	}, nil
@@ -187,12 +187,4 @@ func addDaemonSet(ctx context.Context, c *workload.Connection, key types.Namespa
 	case found:
 		facts.DaemonSets[key] = set.UID
 	}
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }

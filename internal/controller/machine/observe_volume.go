@@ -27,7 +27,7 @@ func observeVolumes(ctx context.Context, seen *observed) {
 	found := volumes{
 		Reader: c,
 		Snapshot: volume.Snapshot{
-			Attachments: pointers(attachments.Items),
+			Attachments: kube.Pointers(attachments.Items),
 			Claims:      map[types.NamespacedName]*corev1.PersistentVolumeClaim{},
 			Volumes:     map[string]*corev1.PersistentVolume{},
 		},

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -86,11 +87,7 @@ func (r *reconciler) machineChanged(old, now *v1alpha1.Machine) []types.Namespac
 
 // controlPlane tells whether a Machine carries the control plane of its Cluster.
 func controlPlane(m *v1alpha1.Machine) bool {
-	if m == nil || m.DeletionTimestamp != nil {
-		return false
-	}
-	_, labelled := m.Labels[v1alpha1.ControlPlaneLabel]
-	return labelled
+	return m != nil && m.DeletionTimestamp == nil && lifecycle.InControlPlane(m)
 }
 
 func (r *reconciler) clusterChanged(old, now *v1alpha1.Cluster) []types.NamespacedName {

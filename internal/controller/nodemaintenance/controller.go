@@ -161,7 +161,7 @@ func withoutStale(failed error) error {
 		return nil
 	}
 	return utilerrors.FilterOut(aggregate, func(err error) bool {
-		return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
+		return kube.IsStale(err) || apierrors.IsAlreadyExists(err) ||
 			errors.Is(err, errOutOfTime)
 	})
 }

@@ -40,26 +40,26 @@ func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) 
 	}
 	snapshot := maintenance.Snapshot{
 		Now:          r.clock.Now(),
-		Maintenances: pointers(maintenances.Items),
-		Budgets:      byNamespace(pointers(budgets.Items)),
+		Maintenances: kube.Pointers(maintenances.Items),
+		Budgets:      byNamespace(kube.Pointers(budgets.Items)),
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
 	}
 	snapshot.Rules, snapshot.Facts = r.rules(ctx)
 	read := instigated(evacuations.Items)
-	for _, node := range maintenance.Select(snapshot.Maintenances, pointers(nodes.Items)) {
+	for _, node := range maintenance.Select(snapshot.Maintenances, kube.Pointers(nodes.Items)) {
 		read.Insert(node.Name)
 	}
 	// Before the pods are read: an event that comes between the two finds the
 	// node in the set, one that came earlier is in the cache already.
 	r.podNodes.Store(&read)
 
-	snapshot.Nodes = named(pointers(nodes.Items), read)
+	snapshot.Nodes = named(kube.Pointers(nodes.Items), read)
 	pods, err := r.podsOf(ctx, read)
 	if err != nil {
 		return maintenance.Snapshot{}, err
 	}
-	snapshot.Pods, snapshot.Evacuations = pods, evacuationsOf(pods, pointers(evacuations.Items))
+	snapshot.Pods, snapshot.Evacuations = pods, evacuationsOf(pods, kube.Pointers(evacuations.Items))
 	return snapshot, nil
 }
 
@@ -74,7 +74,7 @@ func (r *reconciler) rules(ctx context.Context) (drainrule.Set, drainrule.Facts)
 	if err := r.list(ctx, &rules, client.InNamespace(r.namespace)); err != nil {
 		return drainrule.Unread(r.namespace, err.Error()), drainrule.Facts{}
 	}
-	compiled := drainrule.Compile(pointers(rules.Items))
+	compiled := drainrule.Compile(kube.Pointers(rules.Items))
 	if len(rules.Items) == 0 {
 		return compiled, drainrule.Facts{}
 	}
@@ -96,7 +96,7 @@ func (r *reconciler) podsOf(ctx context.Context, nodes sets.Set[string]) (map[st
 		if err := r.list(ctx, &list, client.MatchingFields{kube.PodNodeField: node}); err != nil {
 			return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
 		}
-		pods[node] = pointers(list.Items)
+		pods[node] = kube.Pointers(list.Items)
 	}
 	return pods, nil
 }
@@ -154,12 +154,4 @@ func byNamespace(budgets []*policyv1.PodDisruptionBudget) map[string][]*policyv1
 		sorted[budget.Namespace] = append(sorted[budget.Namespace], budget)
 	}
 	return sorted
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }

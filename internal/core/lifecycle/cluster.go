@@ -47,7 +47,7 @@ func DecideCluster(s ClusterSnapshot) ClusterDecision {
 		Status:        *s.Cluster.Status.DeepCopy(),
 	}
 	d.Status.ObservedGeneration = s.Cluster.Generation
-	if slices.ContainsFunc(s.Machines, inControlPlane) {
+	if slices.ContainsFunc(s.Machines, InControlPlane) {
 		d.Status.ControlPlaneMachinesSeen = true
 	}
 	reachable := s.Reachable

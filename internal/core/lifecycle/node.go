@@ -161,9 +161,9 @@ func (p *pass) touch() (untouchable, doubt string) {
 // controlPlaneLost tells whether the Cluster had control-plane Machines and none
 // is left but this one. One that is being deleted does not count.
 func (p *pass) controlPlaneLost() bool {
-	had := p.Cluster.Object.Status.ControlPlaneMachinesSeen || inControlPlane(p.Machine)
+	had := p.Cluster.Object.Status.ControlPlaneMachinesSeen || InControlPlane(p.Machine)
 	for _, sibling := range p.Siblings {
-		if !inControlPlane(sibling) {
+		if !InControlPlane(sibling) {
 			continue
 		}
 		had = true
@@ -174,7 +174,8 @@ func (p *pass) controlPlaneLost() bool {
 	return had
 }
 
-func inControlPlane(m *v1alpha1.Machine) bool {
+// InControlPlane tells whether a Machine is labelled as one of its Cluster's control plane.
+func InControlPlane(m *v1alpha1.Machine) bool {
 	_, labelled := m.Labels[v1alpha1.ControlPlaneLabel]
 	return labelled
 }
