@@ -16,6 +16,28 @@ const (
 	ConditionEvictionRefused = "EvictionRefused"
 )
 
+// Conditions of a DrainRecord.
+const (
+	// ConditionLocked says whether the budgets of the pods that stay are locked:
+	// True with ReasonHeld, else False.
+	ConditionLocked = "Locked"
+)
+
+// Reasons of ConditionLocked.
+const (
+	// ReasonHeld: every budget that is needed is locked.
+	ReasonHeld = "Held"
+	// ReasonWaitingForBudget: a budget cannot be locked now; the message says why.
+	ReasonWaitingForBudget = "WaitingForBudget"
+	// ReasonLocking: the locks are being taken, one after the other.
+	ReasonLocking = "Locking"
+	// ReasonSettling: the locks are taken; evictions that began before them are
+	// waited for.
+	ReasonSettling = "Settling"
+	// ReasonReleasing: the maintenance is over, and pods that stayed are not ready yet.
+	ReasonReleasing = "Releasing"
+)
+
 // Node conditions that announce a maintenance (KEP-5683). They are written
 // best effort, with ReasonNodeMaintenance, and never over somebody else's.
 const (

@@ -19,6 +19,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&MachineDrainRule{}, &MachineDrainRuleList{},
 		&Cluster{}, &ClusterList{},
 		&Machine{}, &MachineList{},
+		&DrainRecord{}, &DrainRecordList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

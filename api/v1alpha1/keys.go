@@ -89,4 +89,19 @@ const (
 	// MachineDrainAnnotation on an Eviction says that it is made for a Machine:
 	// unlike those of an Evacuation it waits for the pod's evacuators.
 	MachineDrainAnnotation = "ebbtide.dev/machine-drain"
+
+	// OnUpgradeLabel on a pod with the value OnUpgradeStay has it stay on a node
+	// whose maintenance is in place (skip-drain-on-upgrade).
+	OnUpgradeLabel = "ebbtide.dev/on-upgrade"
+	// OnUpgradeStay is the only value of OnUpgradeLabel; case makes no difference.
+	OnUpgradeStay = "stay"
+	// LockAnnotation on a PodDisruptionBudget is its lock: JSON with holder,
+	// reason, acquiredAt, renewedAt and expiresAt. While it holds, nobody is to
+	// disrupt the pods of the budget (skip-drain-on-upgrade).
+	LockAnnotation = "ebbtide.dev/lock"
+	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
+	// takes the locks that it needs (skip-drain-on-upgrade).
+	DrainLockMutex = "drain-lock-mutex"
+	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete.
+	BypassBudgetsVerb = "bypass-budgets"
 )

@@ -112,12 +112,61 @@ type NodeMaintenanceSpec struct {
 	// +default="Static"
 	DrainDepth PodType `json:"drainDepth,omitempty"`
 
+	// inPlace says that the nodes come back with everything on their disks, as
+	// after a reboot: pods with the label ebbtide.dev/on-upgrade: stay are left on
+	// them, under a lock of their disruption budgets. Absent, everything is drained.
+	// +optional
+	InPlace *InPlace `json:"inPlace,omitempty"`
+
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 }
+
+// InPlace is how pods stay on a node that comes back (skip-drain-on-upgrade).
+type InPlace struct {
+	// expectedDowntimeSeconds is how long a node is away, 1 to 3600. A pod stays
+	// only if it tolerates the taints node.kubernetes.io/unreachable and
+	// node.kubernetes.io/not-ready with effect NoExecute for so long; any other is
+	// drained.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	ExpectedDowntimeSeconds int32 `json:"expectedDowntimeSeconds"`
+
+	// lockTimeoutSeconds is how long a node waits for the locks of the disruption
+	// budgets of the pods that stay, 1 to 86400, before onLockTimeout. Defaults to 300.
+	// +optional
+	// +default=300
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	LockTimeoutSeconds int32 `json:"lockTimeoutSeconds,omitempty"`
+
+	// onLockTimeout is what becomes then of the pods whose budgets could not be
+	// locked: Evict drains them as if they had no label, Wait goes on waiting, and
+	// Delete deletes them past their budget, which only a user with the verb
+	// bypass-budgets on nodemaintenances may ask for. Defaults to Evict.
+	// +optional
+	// +default="Evict"
+	OnLockTimeout LockTimeoutAction `json:"onLockTimeout,omitempty"`
+}
+
+// LockTimeoutAction is what is done about a budget that cannot be locked in time.
+//
+// +kubebuilder:validation:Enum=Evict;Wait;Delete
+// +kubebuilder:validation:MaxLength=6
+type LockTimeoutAction string
+
+const (
+	// LockTimeoutEvict drains the pods of the budget as if they did not stay.
+	LockTimeoutEvict LockTimeoutAction = "Evict"
+	// LockTimeoutWait goes on waiting.
+	LockTimeoutWait LockTimeoutAction = "Wait"
+	// LockTimeoutDelete deletes the pods of the budget, whatever it allows.
+	LockTimeoutDelete LockTimeoutAction = "Delete"
+)
 
 // DrainPlanEntry selects pods of one type up to a priority (KEP-4212).
 //

@@ -40,8 +40,8 @@ var rooms = []room{
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
-	"event", "podclass", "drainrule", "drainplan", "budget", "blocker", "maintenance",
-	"evacuation", "daemonset", "surge", "drainlock", "nodedrain", "volume", "lifecycle", "preflight", "validate", "view",
+	"event", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance",
+	"evacuation", "daemonset", "surge", "nodedrain", "volume", "lifecycle", "preflight", "validate", "view",
 }
 
 // impure is what core does not import, because a decision is a total function of

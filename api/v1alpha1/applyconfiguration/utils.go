@@ -18,6 +18,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=ebbtide.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("Blocker"):
 		return &apiv1alpha1.BlockerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BudgetReference"):
+		return &apiv1alpha1.BudgetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):
 		return &apiv1alpha1.ClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterControlPlane"):
@@ -28,6 +30,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DrainPlanEntry"):
 		return &apiv1alpha1.DrainPlanEntryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DrainRecord"):
+		return &apiv1alpha1.DrainRecordApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DrainRecordSpec"):
+		return &apiv1alpha1.DrainRecordSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("DrainRecordStatus"):
+		return &apiv1alpha1.DrainRecordStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Evacuation"):
 		return &apiv1alpha1.EvacuationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EvacuationSpec"):
@@ -36,6 +44,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.EvacuationStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Evacuator"):
 		return &apiv1alpha1.EvacuatorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GivenUpBudget"):
+		return &apiv1alpha1.GivenUpBudgetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("InPlace"):
+		return &apiv1alpha1.InPlaceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LifecycleHook"):
 		return &apiv1alpha1.LifecycleHookApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LifecycleHooks"):
@@ -68,6 +80,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MachineSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MachineStatus"):
 		return &apiv1alpha1.MachineStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceReference"):
+		return &apiv1alpha1.MaintenanceReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"):
 		return &apiv1alpha1.NodeMaintenanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceNodeStatus"):
@@ -80,10 +94,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReference"):
 		return &apiv1alpha1.ObjectReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RecordedLock"):
+		return &apiv1alpha1.RecordedLockApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):
 		return &apiv1alpha1.StageStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StayingPod"):
+		return &apiv1alpha1.StayingPodApplyConfiguration{}
 
 	}
 	return nil

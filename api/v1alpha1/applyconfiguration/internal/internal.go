@@ -46,6 +46,15 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
 - name: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.BudgetReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Cluster
   map:
     fields:
@@ -118,6 +127,80 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.PodType
       default: Default
     elementRelationship: atomic
+- name: dev.ebbtide.ebbtide.api.v1alpha1.DrainRecord
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: spec
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainRecordSpec
+    - name: status
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainRecordStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.DrainRecordSpec
+  map:
+    fields:
+    - name: budgets
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.BudgetReference
+          elementRelationship: atomic
+    - name: complete
+      type:
+        scalar: boolean
+    - name: inPlace
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
+    - name: maintenanceRef
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.MaintenanceReference
+    - name: pods
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
+          elementRelationship: atomic
+    - name: reason
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.DrainRecordStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: givenUp
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.GivenUpBudget
+          elementRelationship: atomic
+    - name: locks
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RecordedLock
+          elementRelationship: atomic
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: waitingSince
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Evacuation
   map:
     fields:
@@ -200,6 +283,44 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: role
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.GivenUpBudget
+  map:
+    fields:
+    - name: action
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.LockTimeoutAction
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: pods
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
+          elementRelationship: atomic
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
+  map:
+    fields:
+    - name: expectedDowntimeSeconds
+      type:
+        scalar: numeric
+    - name: lockTimeoutSeconds
+      type:
+        scalar: numeric
+      default: 300
+    - name: onLockTimeout
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.LockTimeoutAction
+      default: Evict
 - name: dev.ebbtide.ebbtide.api.v1alpha1.LifecycleHook
   map:
     fields:
@@ -245,6 +366,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.LockTimeoutAction
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Machine
   map:
     fields:
@@ -439,6 +562,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: phase
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachinePhase
+- name: dev.ebbtide.ebbtide.api.v1alpha1.MaintenanceReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenance
   map:
     fields:
@@ -500,6 +632,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
           elementRelationship: atomic
+    - name: inPlace
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
     - name: nodeSelector
       type:
         namedType: io.k8s.api.core.v1.NodeSelector
@@ -566,6 +701,21 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.PodType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RecordedLock
+  map:
+    fields:
+    - name: acquiredTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: confirmedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.SecretKeyReference
   map:
     fields:
@@ -585,6 +735,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: startTimestamp
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
+  map:
+    fields:
+    - name: budgets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: io.k8s.api.core.v1.NodeSelector
   map:
     fields:

@@ -27,6 +27,10 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// drainDepth is the last pod type that is removed; deeper ones are
 	// retained. Defaults to Static, which removes everything.
 	DrainDepth *apiv1alpha1.PodType `json:"drainDepth,omitempty"`
+	// inPlace says that the nodes come back with everything on their disks, as
+	// after a reboot: pods with the label ebbtide.dev/on-upgrade: stay are left on
+	// them, under a lock of their disruption budgets. Absent, everything is drained.
+	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
@@ -72,6 +76,14 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithDrainPlan(values ...*DrainPl
 // If called multiple times, the DrainDepth field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithDrainDepth(value apiv1alpha1.PodType) *NodeMaintenanceSpecApplyConfiguration {
 	b.DrainDepth = &value
+	return b
+}
+
+// WithInPlace sets the InPlace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InPlace field is set to the value of the last call.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithInPlace(value *InPlaceApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	b.InPlace = value
 	return b
 }
 

@@ -1,0 +1,171 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DrainRecord is what the drain of a node has locked, or is about to: it is
+// written before the first lock and ends with the last one, so that whoever comes
+// after a crash knows what to go on with. It is named after the node
+// (skip-drain-on-upgrade). Ebbtide writes it; it is for people to read.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=drec
+// +kubebuilder:printcolumn:name="Maintenance",type=string,JSONPath=`.spec.maintenanceRef.name`
+// +kubebuilder:printcolumn:name="Locked",type=string,JSONPath=`.status.conditions[?(@.type=="Locked")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Locked")].reason`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Locked")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type DrainRecord struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard object metadata. The name is that of the node.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is what the drain needs. It is written by the NodeMaintenance controller.
+	// +required
+	Spec DrainRecordSpec `json:"spec"`
+	// status is what the drain has got. It is written by the drain lock controller.
+	// +optional
+	Status DrainRecordStatus `json:"status,omitempty"`
+}
+
+// DrainRecordList is a list of DrainRecords.
+//
+// +kubebuilder:object:root=true
+type DrainRecordList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []DrainRecord `json:"items"`
+}
+
+// DrainRecordSpec is what the drain of a node needs.
+type DrainRecordSpec struct {
+	// maintenanceRef is the maintenance in whose name the locks are taken: the
+	// oldest one in place of the node.
+	// +required
+	MaintenanceRef MaintenanceReference `json:"maintenanceRef"`
+
+	// inPlace are the settings of that maintenance.
+	// +required
+	InPlace InPlace `json:"inPlace"`
+
+	// reason is that of the maintenance; the locks show it.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// pods are those that stay on the node, by namespace and name.
+	// +optional
+	// +listType=atomic
+	Pods []StayingPod `json:"pods,omitempty"`
+
+	// budgets are the PodDisruptionBudgets to be locked, in the order of
+	// namespace and name in which locks are taken.
+	// +optional
+	// +listType=atomic
+	Budgets []BudgetReference `json:"budgets,omitempty"`
+
+	// complete is true if the maintenance is over: each lock goes when the pods
+	// that stayed under it are ready again or gone.
+	// +optional
+	Complete bool `json:"complete,omitempty"`
+}
+
+// MaintenanceReference names a NodeMaintenance.
+type MaintenanceReference struct {
+	// name of the maintenance.
+	// +required
+	Name string `json:"name"`
+	// uid of the maintenance; another one of the same name is another.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// StayingPod is a pod that stays on its node.
+type StayingPod struct {
+	// namespace of the pod.
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the pod.
+	// +required
+	Name string `json:"name"`
+	// uid of the pod.
+	// +required
+	UID types.UID `json:"uid"`
+	// budgets are the names of the PodDisruptionBudgets of its namespace that
+	// protect it, in order.
+	// +optional
+	// +listType=atomic
+	Budgets []string `json:"budgets,omitempty"`
+}
+
+// BudgetReference names a PodDisruptionBudget.
+type BudgetReference struct {
+	// namespace of the budget.
+	// +required
+	Namespace string `json:"namespace"`
+	// name of the budget.
+	// +required
+	Name string `json:"name"`
+}
+
+// DrainRecordStatus is what the drain of a node has got.
+type DrainRecordStatus struct {
+	// observedGeneration is the generation of the spec that this status describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// waitingSince is since when locks are missing; absent while none is.
+	// +optional
+	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
+
+	// locks are those that were taken, in the order of spec.budgets.
+	// +optional
+	// +listType=atomic
+	Locks []RecordedLock `json:"locks,omitempty"`
+
+	// givenUp are the budgets that could not be locked in time. Their pods do not
+	// stay.
+	// +optional
+	// +listType=atomic
+	GivenUp []GivenUpBudget `json:"givenUp,omitempty"`
+
+	// conditions are Locked.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// RecordedLock is the lock of a budget that the drain has taken.
+type RecordedLock struct {
+	BudgetReference `json:",inline"`
+	// acquiredTime is when it was taken.
+	// +required
+	AcquiredTime metav1.Time `json:"acquiredTime"`
+	// confirmedTime is when the budget was seen to allow the pods that stay to go
+	// down, after every eviction that may have begun before the lock; absent until
+	// then.
+	// +optional
+	ConfirmedTime *metav1.Time `json:"confirmedTime,omitempty"`
+}
+
+// GivenUpBudget is a budget that could not be locked in time.
+type GivenUpBudget struct {
+	BudgetReference `json:",inline"`
+	// action is what is done about its pods: Evict or Delete.
+	// +required
+	Action LockTimeoutAction `json:"action"`
+	// time is when it was given up.
+	// +required
+	Time metav1.Time `json:"time"`
+	// message says what was in the way.
+	// +required
+	Message string `json:"message"`
+	// pods are those that stayed under it until then.
+	// +optional
+	// +listType=atomic
+	Pods []StayingPod `json:"pods,omitempty"`
+}

@@ -1,0 +1,140 @@
+package budget
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+const (
+	// LongestLock is how long a lock holds at the most after it was taken or
+	// renewed, unless the manager is told otherwise (skip-drain-on-upgrade).
+	LongestLock = 4 * time.Hour
+	// UnreadableLock is how long a lock holds that nobody can read, after its
+	// budget was last changed.
+	UnreadableLock = 10 * time.Minute
+	// clockSkew is how far the clock of who wrote a lock may be ahead of ours.
+	clockSkew = time.Minute
+)
+
+// Lock is the content of v1alpha1.LockAnnotation.
+type Lock struct {
+	// Holder is who has it: Holder's value for a node, else words of his own.
+	Holder string `json:"holder"`
+	// Reason says what for.
+	Reason string `json:"reason,omitempty"`
+	// AcquiredAt is when it was taken, RenewedAt when it was last prolonged.
+	AcquiredAt metav1.Time  `json:"acquiredAt"`
+	RenewedAt  *metav1.Time `json:"renewedAt,omitempty"`
+	// ExpiresAt is when it ends.
+	ExpiresAt metav1.Time `json:"expiresAt"`
+}
+
+// Write renders the lock for the annotation.
+func (l Lock) Write() string {
+	// Strings and times always marshal.
+	text, _ := json.Marshal(l)
+	return string(text)
+}
+
+// Hold is a lock that is in force.
+type Hold struct {
+	Lock
+	// Ends is when it ends, whatever it says itself.
+	Ends time.Time
+	// Unreadable is why nobody knows whose it is; nil for an ordinary lock.
+	Unreadable error
+}
+
+// LockOf returns the lock of the budget that is in force. There is none if the
+// budget bears none or the last one has ended. One that nobody can read is in
+// force for UnreadableLock after the budget was last changed, any other until it
+// says, but no longer than longest after it was taken or renewed; 0 is
+// LongestLock. What it says of times that are still to come is not believed.
+func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (hold Hold, locked bool) {
+	text, present := b.Annotations[v1alpha1.LockAnnotation]
+	if !present {
+		return Hold{}, false
+	}
+	if longest <= 0 {
+		longest = LongestLock
+	}
+	changed := lastChanged(b)
+	lock, err := readLock(text)
+	if err != nil {
+		hold = Hold{Lock: Lock{Holder: "an unknown holder"}, Unreadable: err, Ends: changed.Add(UnreadableLock)}
+		return hold, now.Before(hold.Ends)
+	}
+	begun := lock.AcquiredAt.Time
+	if lock.RenewedAt != nil {
+		begun = lock.RenewedAt.Time
+	}
+	if begun.IsZero() || begun.After(now.Add(clockSkew)) {
+		begun = changed
+	}
+	hold = Hold{Lock: lock, Ends: lock.ExpiresAt.Time}
+	if latest := begun.Add(longest); hold.Ends.After(latest) {
+		hold.Ends = latest
+	}
+	return hold, now.Before(hold.Ends)
+}
+
+func readLock(text string) (Lock, error) {
+	var lock Lock
+	if err := json.Unmarshal([]byte(text), &lock); err != nil {
+		return Lock{}, fmt.Errorf("annotation %s is no JSON of a lock: %w", v1alpha1.LockAnnotation, err)
+	}
+	switch {
+	case strings.TrimSpace(lock.Holder) == "":
+		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " names no holder")
+	case lock.ExpiresAt.IsZero():
+		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " has no expiresAt")
+	}
+	return lock, nil
+}
+
+// lastChanged is when somebody last changed the budget, other than its status.
+func lastChanged(b *policyv1.PodDisruptionBudget) time.Time {
+	last := b.CreationTimestamp.Time
+	for _, entry := range b.ManagedFields {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
+// Describe says of a budget that it is locked, by whom, until when, and what for.
+func (h Hold) Describe(b *policyv1.PodDisruptionBudget) string {
+	what := fmt.Sprintf("PodDisruptionBudget %s/%s is locked by %s until %s",
+		b.Namespace, b.Name, h.Holder, h.Ends.UTC().Format(time.RFC3339))
+	switch {
+	case h.Unreadable != nil:
+		return fmt.Sprintf("%s: %v", what, h.Unreadable)
+	case h.Reason != "":
+		return fmt.Sprintf("%s: %s", what, h.Reason)
+	}
+	return what
+}
+
+// holderPrefix begins the holder of every lock that a drain takes.
+const holderPrefix = "nodemaintenance/"
+
+// Holder is who locks a budget for the pods that stay on a node.
+func Holder(maintenance, node string) string { return holderPrefix + maintenance + "/" + node }
+
+// HolderOf is the reverse of Holder; ok is false for the lock of anybody else.
+func HolderOf(holder string) (maintenance, node string, ok bool) {
+	rest, drain := strings.CutPrefix(holder, holderPrefix)
+	if !drain {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}

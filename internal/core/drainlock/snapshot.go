@@ -1,0 +1,86 @@
+package drainlock
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// Snapshot is everything that the next step of one node depends on.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Record is the record of the node; its name is that of the node.
+	Record *v1alpha1.DrainRecord
+	// Pods are all pods of the node.
+	Pods []*corev1.Pod
+	// Budgets are all that Concerns names, and may be more. One that is missing
+	// does not exist.
+	Budgets []*policyv1.PodDisruptionBudget
+	// Live is true if the budgets were just read from the API server and not from a
+	// cache, as NeedsLive asks for.
+	Live bool
+	// Busy are budgets for whose pods evictions of our own are under way.
+	Busy map[types.NamespacedName]bool
+	// Mutex is v1alpha1.DrainLockMutex; nil if there is none.
+	Mutex *coordinationv1.Lease
+	// MutexRecord is the record of the node that holds the mutex; nil if there is
+	// none, or if nobody holds the mutex.
+	MutexRecord *v1alpha1.DrainRecord
+	// Longest is how long a lock may hold; see budget.LockOf.
+	Longest time.Duration
+}
+
+// Decision is what happens next to the locks of one node: first the status is
+// written, then the step is done.
+type Decision struct {
+	// Status is to be written first; nil if the record says it already.
+	Status *v1alpha1.DrainRecordStatus
+	// Step is the one write that follows; its kind is empty if nothing is to be done.
+	Step Step
+	// Events become true with the status, those of the step with the step.
+	Events []event.Event
+	// RequeueAfter is when time alone changes the decision; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// StepKind is the kind of a step.
+type StepKind string
+
+// The steps of the protocol.
+const (
+	// TakeMutex writes Step.Mutex, which names this node as the holder.
+	TakeMutex StepKind = "TakeMutex"
+	// GiveMutex writes Step.Mutex, which names nobody.
+	GiveMutex StepKind = "GiveMutex"
+	// WriteLock sets the annotation of Step.Budget to Step.Lock: to take a lock or to
+	// renew it.
+	WriteLock StepKind = "WriteLock"
+	// RemoveLock removes the annotation of Step.Budget.
+	RemoveLock StepKind = "RemoveLock"
+	// DeletePod deletes Step.Pod, by UID, whatever its budgets allow.
+	DeletePod StepKind = "DeletePod"
+	// Finish deletes the record.
+	Finish StepKind = "Finish"
+)
+
+// Step is one write, under the resource version of what it changes.
+type Step struct {
+	Kind StepKind
+	// Mutex is the Lease as it is to be; without a resource version it is created.
+	// Only its spec counts, and its resource version.
+	Mutex *coordinationv1.Lease
+	// Budget is the budget as it was observed, Lock the annotation that it gets.
+	Budget *policyv1.PodDisruptionBudget
+	Lock   string
+	// Pod is the pod as it was observed.
+	Pod *corev1.Pod
+	// Events become true with the step.
+	Events []event.Event
+}
