@@ -28,3 +28,20 @@ func DrainLabel(pod *corev1.Pod) (v1alpha1.DrainBehavior, []Problem) {
 		Message: fmt.Sprintf(`label %s: %q is ignored, use "skip" or "wait-completed"`, v1alpha1.DrainLabel, value),
 	}}
 }
+
+// OnUpgrade returns true if the label of a pod asks to leave it on a node that
+// comes back. Values are compared without case; another value than "stay" is left
+// out and reported.
+func OnUpgrade(pod *corev1.Pod) (stay bool, problems []Problem) {
+	value, set := pod.Labels[v1alpha1.OnUpgradeLabel]
+	switch {
+	case !set:
+		return false, nil
+	case strings.EqualFold(value, v1alpha1.OnUpgradeStay):
+		return true, nil
+	}
+	return false, []Problem{{
+		Key:     v1alpha1.OnUpgradeLabel,
+		Message: fmt.Sprintf(`label %s: %q is ignored, use %q`, v1alpha1.OnUpgradeLabel, value, v1alpha1.OnUpgradeStay),
+	}}
+}

@@ -1,6 +1,6 @@
 // Package podclass says what a pod is to a drain: its type, its priority,
-// whether it is done, who owns it, what its drain label asks for and which
-// evacuators it registered.
+// whether it is done, who owns it, what its labels ask of a drain, how long it
+// endures that its node is down, and which evacuators it registered.
 //
 // It reads the pod and nothing else. What it does not understand it leaves out
 // and returns as a Problem; a pod is never refused for it.

@@ -1,0 +1,60 @@
+package podclass
+
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Forever is how long a pod tolerates a taint if its toleration has no end.
+const Forever = time.Duration(math.MaxInt64)
+
+// Endurance returns how long a pod stays on a node that is down, before the taint
+// manager deletes it, and the key of the taint that it tolerates the shortest: of
+// node.kubernetes.io/unreachable and node.kubernetes.io/not-ready, with effect
+// NoExecute. It is 0 if one of them is not tolerated, and Forever if both are
+// without an end.
+func Endurance(pod *corev1.Pod) (least time.Duration, taint string) {
+	unreachable := executeAfter(pod, corev1.TaintNodeUnreachable)
+	if notReady := executeAfter(pod, corev1.TaintNodeNotReady); notReady < unreachable {
+		return notReady, corev1.TaintNodeNotReady
+	}
+	return unreachable, corev1.TaintNodeUnreachable
+}
+
+// executeAfter is when the taint manager deletes a pod that gets a taint of this
+// key without a value. As there, the first toleration that matches counts.
+func executeAfter(pod *corev1.Pod, key string) time.Duration {
+	for n := range pod.Spec.Tolerations {
+		if t := &pod.Spec.Tolerations[n]; toleratesExecute(t, key) {
+			return lasts(t)
+		}
+	}
+	return 0
+}
+
+// toleratesExecute goes by the operator, the key and the effect; an empty key or
+// effect is every one. The operators Lt and Gt compare numbers, and no value is none.
+func toleratesExecute(t *corev1.Toleration, key string) bool {
+	if t.Key != "" && t.Key != key || t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute {
+		return false
+	}
+	switch t.Operator {
+	case corev1.TolerationOpExists:
+		return true
+	case corev1.TolerationOpEqual, "":
+		return t.Value == ""
+	default:
+		return false
+	}
+}
+
+func lasts(t *corev1.Toleration) time.Duration {
+	switch seconds := t.TolerationSeconds; {
+	case seconds == nil || *seconds > int64(Forever/time.Second):
+		return Forever
+	default:
+		return time.Duration(max(0, *seconds)) * time.Second
+	}
+}
