@@ -52,19 +52,22 @@ type DrainRecordSpec struct {
 	// +required
 	InPlace InPlace `json:"inPlace"`
 
-	// reason is that of the maintenance; the locks show it.
+	// reason is that of the maintenance; the locks show it. At most 1,024 characters.
 	// +optional
+	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// pods are those that stay on the node, by namespace and name.
+	// pods are those that stay on the node, by namespace and name; at most 4,096.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	Pods []StayingPod `json:"pods,omitempty"`
 
 	// budgets are the PodDisruptionBudgets to be locked, in the order of
-	// namespace and name in which locks are taken.
+	// namespace and name in which locks are taken; at most 4,096.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	Budgets []BudgetReference `json:"budgets,omitempty"`
 
 	// complete is true if the maintenance is over: each lock goes when the pods
@@ -77,9 +80,13 @@ type DrainRecordSpec struct {
 type MaintenanceReference struct {
 	// name of the maintenance.
 	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// uid of the maintenance; another one of the same name is another.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid,omitempty"`
 }
 
@@ -87,17 +94,27 @@ type MaintenanceReference struct {
 type StayingPod struct {
 	// namespace of the pod.
 	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 	// name of the pod.
 	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// uid of the pod.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 	// budgets are the names of the PodDisruptionBudgets of its namespace that
-	// protect it, in order.
+	// protect it, in order; at most 256.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
 	Budgets []string `json:"budgets,omitempty"`
 }
 
@@ -105,9 +122,13 @@ type StayingPod struct {
 type BudgetReference struct {
 	// namespace of the budget.
 	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
 	// name of the budget.
 	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 
@@ -121,15 +142,17 @@ type DrainRecordStatus struct {
 	// +optional
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
-	// locks are those that were taken, in the order of spec.budgets.
+	// locks are those that were taken, in the order of spec.budgets; at most 4,096.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	Locks []RecordedLock `json:"locks,omitempty"`
 
-	// givenUp are the budgets that could not be locked in time. Their pods do not
-	// stay.
+	// givenUp are the budgets that could not be locked in time; at most 4,096.
+	// Their pods do not stay.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	GivenUp []GivenUpBudget `json:"givenUp,omitempty"`
 
 	// conditions are Locked.
@@ -161,11 +184,13 @@ type GivenUpBudget struct {
 	// time is when it was given up.
 	// +required
 	Time metav1.Time `json:"time"`
-	// message says what was in the way.
+	// message says what was in the way. At most 32,768 characters.
 	// +required
+	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message"`
-	// pods are those that stayed under it until then.
+	// pods are those that stayed under it until then; at most 4,096.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	Pods []StayingPod `json:"pods,omitempty"`
 }

@@ -115,6 +115,8 @@ type NodeMaintenanceSpec struct {
 	// inPlace says that the nodes come back with everything on their disks, as
 	// after a reboot: pods with the label ebbtide.dev/on-upgrade: stay are left on
 	// them, under a lock of their disruption budgets. Absent, everything is drained.
+	// It may be added, changed and removed at any time; pods that have left by then
+	// do not come back.
 	// +optional
 	InPlace *InPlace `json:"inPlace,omitempty"`
 

@@ -16,10 +16,10 @@ type DrainRecordStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// waitingSince is since when locks are missing; absent while none is.
 	WaitingSince *v1.Time `json:"waitingSince,omitempty"`
-	// locks are those that were taken, in the order of spec.budgets.
+	// locks are those that were taken, in the order of spec.budgets; at most 4,096.
 	Locks []RecordedLockApplyConfiguration `json:"locks,omitempty"`
-	// givenUp are the budgets that could not be locked in time. Their pods do not
-	// stay.
+	// givenUp are the budgets that could not be locked in time; at most 4,096.
+	// Their pods do not stay.
 	GivenUp []GivenUpBudgetApplyConfiguration `json:"givenUp,omitempty"`
 	// conditions are Locked.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

@@ -17,9 +17,9 @@ type GivenUpBudgetApplyConfiguration struct {
 	Action *apiv1alpha1.LockTimeoutAction `json:"action,omitempty"`
 	// time is when it was given up.
 	Time *v1.Time `json:"time,omitempty"`
-	// message says what was in the way.
+	// message says what was in the way. At most 32,768 characters.
 	Message *string `json:"message,omitempty"`
-	// pods are those that stayed under it until then.
+	// pods are those that stayed under it until then; at most 4,096.
 	Pods []StayingPodApplyConfiguration `json:"pods,omitempty"`
 }
 

@@ -30,6 +30,8 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// inPlace says that the nodes come back with everything on their disks, as
 	// after a reboot: pods with the label ebbtide.dev/on-upgrade: stay are left on
 	// them, under a lock of their disruption budgets. Absent, everything is drained.
+	// It may be added, changed and removed at any time; pods that have left by then
+	// do not come back.
 	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.

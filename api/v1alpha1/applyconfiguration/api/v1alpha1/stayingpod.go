@@ -18,7 +18,7 @@ type StayingPodApplyConfiguration struct {
 	// uid of the pod.
 	UID *types.UID `json:"uid,omitempty"`
 	// budgets are the names of the PodDisruptionBudgets of its namespace that
-	// protect it, in order.
+	// protect it, in order; at most 256.
 	Budgets []string `json:"budgets,omitempty"`
 }
 
