@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"flag"
+	"time"
 
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
@@ -16,11 +19,12 @@ type flags struct {
 	evacuationWorkers, nodeWorkers int
 	machineWorkers                 int
 	surge                          surge.Mode
+	longestLock                    time.Duration
 	verbosity                      int
 }
 
 func parseFlags() flags {
-	f := flags{surge: surge.Annotated}
+	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock}
 	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
 	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
@@ -39,7 +43,24 @@ func parseFlags() flags {
 			f.surge, err = surge.ParseMode(text)
 			return err
 		})
+	flag.Func("longest-lock", "how long the lock of a PodDisruptionBudget holds at the most after it was taken or renewed (default 4h)",
+		func(text string) (err error) {
+			f.longestLock, err = parseLongestLock(text)
+			return err
+		})
 	flag.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
 	flag.Parse()
 	return f
+}
+
+// parseLongestLock refuses what would leave every lock without force.
+func parseLongestLock(text string) (time.Duration, error) {
+	longest, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, err
+	}
+	if longest <= 0 {
+		return 0, errors.New("must be positive, such as 4h: a lock that holds for no time protects nothing")
+	}
+	return longest, nil
 }

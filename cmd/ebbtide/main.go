@@ -4,24 +4,16 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/controller/cluster"
 	"ebbtide.dev/ebbtide/internal/controller/daemonset"
 	"ebbtide.dev/ebbtide/internal/controller/evacuation"
@@ -104,44 +96,4 @@ func addMachines(mgr manager.Manager, f flags) error {
 		return err
 	}
 	return machine.Add(mgr, registry, machine.Options{Workers: f.machineWorkers})
-}
-
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;update,namespace=ebbtide-system
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=ebbtide-system
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
-
-func newManager(f flags) (manager.Manager, error) {
-	config, err := ctrl.GetConfig()
-	if err != nil {
-		return nil, fmt.Errorf("load the kubeconfig: %w", err)
-	}
-	config.QPS, config.Burst = float32(f.qps), f.burst
-	consistent := true
-	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme: newScheme(),
-		Cache:  kube.CacheOptions(),
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
-		Metrics: metricsserver.Options{
-			BindAddress: f.metricsAddress, SecureServing: true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
-			TLSOpts:        []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }},
-		},
-		HealthProbeBindAddress:        f.probeAddress,
-		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "ebbtide.dev",
-		LeaderElectionNamespace:       f.namespace,
-		LeaderElectionReleaseOnCancel: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
-	}
-	return mgr, nil
-}
-
-func newScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	return scheme
 }

@@ -2,11 +2,16 @@ package kube
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // CacheOptions is what the manager keeps in memory of any cluster: objects
@@ -25,8 +30,22 @@ func CacheOptions() cache.Options {
 			&appsv1.DaemonSet{}:             {Transform: transform(StripDaemonSet)},
 			&appsv1.Deployment{}:            {Transform: transform(StripDeployment)},
 			&appsv1.ReplicaSet{}:            {Transform: transform(StripReplicaSet)},
+			&policyv1.PodDisruptionBudget{}: {Transform: transform(StripBudget)},
 		},
 	}
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=list;watch,namespace=ebbtide-system
+
+// ManagerCacheOptions is CacheOptions for the manager's own cluster. Of Leases it
+// has the mutex of drains, in Ebbtide's namespace, and no other.
+func ManagerCacheOptions(namespace string) cache.Options {
+	options := CacheOptions()
+	options.ByObject[&coordinationv1.Lease{}] = cache.ByObject{
+		Namespaces: map[string]cache.Config{namespace: {}},
+		Field:      fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.DrainLockMutex),
+	}
+	return options
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumeclaims;persistentvolumes,verbs=get;list;watch

@@ -59,7 +59,8 @@ func NewServer(t *testing.T, objects ...client.Object) *Server {
 		t.Fatalf("build the scheme: %v", err)
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{}, &v1alpha1.Cluster{}, &v1alpha1.Machine{})
+		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{}, &v1alpha1.Cluster{}, &v1alpha1.Machine{},
+			&v1alpha1.DrainRecord{})
 	for _, object := range objects {
 		builder.WithObjects(object.DeepCopyObject().(client.Object))
 	}
@@ -89,6 +90,9 @@ func (s *Server) interceptor() interceptor.Funcs {
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			return s.change("create", object, func() error { return c.Create(ctx, object, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			return s.change("update", object, func() error { return c.Update(ctx, object, options...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			return s.change("patch", object, func() error { return c.Patch(ctx, object, patch, options...) })

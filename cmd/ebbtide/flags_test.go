@@ -1,0 +1,37 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLongestLock(t *testing.T) {
+	t.Parallel()
+	const positive = "must be positive, such as 4h: a lock that holds for no time protects nothing"
+	for text, test := range map[string]struct {
+		want  time.Duration
+		fault string
+	}{
+		"4h":   {want: 4 * time.Hour},
+		"90s":  {want: 90 * time.Second},
+		"0":    {fault: positive},
+		"-1h":  {fault: positive},
+		"soon": {fault: `time: invalid duration "soon"`},
+		"4":    {fault: `time: missing unit in duration "4"`},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			got, err := parseLongestLock(text)
+			if fault := words(err); got != test.want || fault != test.fault {
+				t.Errorf("got %s and %q, want %s and %q", got, fault, test.want, test.fault)
+			}
+		})
+	}
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
