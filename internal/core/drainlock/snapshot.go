@@ -23,8 +23,8 @@ type Snapshot struct {
 	// Budgets are all that Concerns names, and may be more. One that is missing
 	// does not exist.
 	Budgets []*policyv1.PodDisruptionBudget
-	// Live is true if the budgets were just read from the API server and not from a
-	// cache, as NeedsLive asks for.
+	// Live is true if the budgets, and after them the pods, were just read from the
+	// API server and not from a cache, as NeedsLive asks for.
 	Live bool
 	// Busy are budgets for whose pods evictions of our own are under way.
 	Busy map[types.NamespacedName]bool
@@ -38,7 +38,7 @@ type Snapshot struct {
 }
 
 // Decision is what happens next to the locks of one node: first the status is
-// written, then the step is done.
+// written, then the step is done. Whoever has done a step decides again.
 type Decision struct {
 	// Status is to be written first; nil if the record says it already.
 	Status *v1alpha1.DrainRecordStatus

@@ -1,0 +1,44 @@
+package drainlock
+
+import (
+	"slices"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+)
+
+// Settle is how long after a lock was taken evictions may still land that were
+// admitted before it: as long as our webhook may take to answer.
+const Settle = 2 * time.Second
+
+// Concerns reports whether a decision on the record needs to know the budget: it
+// is needed, recorded as locked, or bears a lock of the node, in force or not.
+func Concerns(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
+	this := referenceTo(b)
+	return slices.Contains(r.Spec.Budgets, this) ||
+		slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.BudgetReference == this }) ||
+		locker(b) == r.Name
+}
+
+// locker is the node whose drain has put its lock on the budget, whether it is
+// still in force or not; empty for the lock of anybody else.
+func locker(b *policyv1.PodDisruptionBudget) string {
+	hold, _ := budget.LockOf(b, time.Time{}, 0)
+	_, node, _ := budget.HolderOf(hold.Holder)
+	return node
+}
+
+// NeedsLive reports whether budgets are to be read from the API server and then
+// the pods of the node, because a lock waits to be confirmed.
+func NeedsLive(r *v1alpha1.DrainRecord, now time.Time) bool {
+	return slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
+		return lock.ConfirmedTime == nil && settled(lock, now)
+	})
+}
+
+func settled(lock v1alpha1.RecordedLock, now time.Time) bool {
+	return !now.Before(lock.AcquiredTime.Add(Settle))
+}

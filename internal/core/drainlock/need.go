@@ -1,0 +1,74 @@
+package drainlock
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+)
+
+// Need is what the pods that stay on a node need.
+type Need struct {
+	// Maintenance is the oldest one in place of the node.
+	Maintenance *v1alpha1.NodeMaintenance
+	// Record is the record of the node; nil if there is none yet.
+	Record *v1alpha1.DrainRecord
+	// Staying are the pods that stay.
+	Staying []*corev1.Pod
+	// Leaving are the pods that have to leave and are still on the node. No budget
+	// of theirs is locked, so that they can be evicted.
+	Leaving []*corev1.Pod
+	// Budgets are those of the namespaces of these pods.
+	Budgets []*policyv1.PodDisruptionBudget
+}
+
+// Needs returns the spec of the record of the node: what is not complete. Its
+// budgets are empty if there is nothing to lock.
+func Needs(n Need) v1alpha1.DrainRecordSpec {
+	spec := v1alpha1.DrainRecordSpec{
+		MaintenanceRef: v1alpha1.MaintenanceReference{Name: n.Maintenance.Name, UID: n.Maintenance.UID},
+		Reason:         n.Maintenance.Spec.Reason,
+	}
+	if n.Maintenance.Spec.InPlace != nil {
+		spec.InPlace = *n.Maintenance.Spec.InPlace
+	}
+	var leftOut []v1alpha1.BudgetReference
+	for _, pod := range n.Leaving {
+		for _, b := range budget.Applying(pod, n.Budgets) {
+			leftOut = append(leftOut, referenceTo(b))
+		}
+	}
+	for _, pod := range n.Staying {
+		stays := v1alpha1.StayingPod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+		for _, b := range budget.Applying(pod, n.Budgets) {
+			stays.Budgets = append(stays.Budgets, b.Name)
+			if !slices.Contains(leftOut, referenceTo(b)) && !GivenUp(n.Record, referenceTo(b)) {
+				spec.Budgets = append(spec.Budgets, referenceTo(b))
+			}
+		}
+		spec.Pods = append(spec.Pods, stays)
+	}
+	slices.SortFunc(spec.Pods, func(a, b v1alpha1.StayingPod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	spec.Budgets = inOrder(spec.Budgets)
+	return spec
+}
+
+// inOrder returns the budgets in the order in which locks are taken, each once.
+func inOrder(budgets []v1alpha1.BudgetReference) []v1alpha1.BudgetReference {
+	return slices.Compact(slices.SortedFunc(slices.Values(budgets), compare))
+}
+
+func compare(a, b v1alpha1.BudgetReference) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+func referenceTo(b *policyv1.PodDisruptionBudget) v1alpha1.BudgetReference {
+	return v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name}
+}
