@@ -48,6 +48,9 @@ type Spec struct {
 	// Workload is a cluster that Ebbtide is not in: it has none of our kinds, and
 	// no test starts the manager. Machines of another cluster have their nodes there.
 	Workload bool
+	// Tapped has a Witness see every write of the manager, and end it behind any.
+	// Whoever uses it has a manager that others may kill at any time.
+	Tapped bool
 }
 
 // Cluster is one test's view of a running control plane.
@@ -79,6 +82,9 @@ func Main(m *testing.M) int {
 	code := m.Run()
 	for _, c := range shared.planes {
 		code = max(code, c.provider.stop())
+		if c.tap != nil {
+			c.tap.stop()
+		}
 		if err := c.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop cluster:", err)
 			code = max(code, 1)
@@ -92,6 +98,7 @@ type plane struct {
 	*sandbox.Cluster
 	manager  Manager
 	provider providing
+	tap      *tap // nil unless the Spec asked for it
 }
 
 // shared are the control planes of this process.
@@ -103,7 +110,7 @@ var shared = struct {
 }{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
-type key struct{ onlyAPIServer, audit, noManager, workload bool }
+type key struct{ onlyAPIServer, audit, noManager, workload, tapped bool }
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
 // cluster.
@@ -134,7 +141,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload}
+	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Tapped}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
@@ -154,6 +161,11 @@ func start(spec Spec) (*plane, int, error) {
 	shared.planes[k] = p
 	if spec.Workload {
 		return p, shared.users, nil
+	}
+	if spec.Tapped {
+		if p.tap, err = newTap(p); err != nil {
+			return nil, 0, err
+		}
 	}
 	return p, shared.users, c.InstallCRDs(ctx)
 }

@@ -34,18 +34,29 @@ func (c *Cluster) StartManager(t testing.TB) *Manager {
 // Start starts the manager unless it runs.
 func (m *Manager) Start(t testing.TB) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	defer cancel()
+	if err := m.start(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *Manager) start(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.alive() {
-		return
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
-	defer cancel()
-	running, err := m.plane.StartManager(ctx)
+	var args []string
+	if m.plane.tap != nil {
+		args = append(args, "--kubeconfig="+m.plane.tap.kubeconfig)
+	}
+	running, err := m.plane.StartManager(ctx, args...)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	m.running = running
+	return nil
 }
 
 // Kill ends the manager at once, as a crash would.
@@ -57,6 +68,15 @@ func (m *Manager) Kill(t testing.TB) {
 		t.Fatal("the manager to be killed does not run")
 	}
 	m.running.Kill()
+}
+
+// crash kills the manager if it runs.
+func (m *Manager) crash() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.alive() {
+		m.running.Kill()
+	}
 }
 
 // Tail returns the last n lines of the log of the manager that ran last.

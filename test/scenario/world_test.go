@@ -36,12 +36,19 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c := cluster.Start(t, cluster.Spec{})
+	return newWorldIn(t, cluster.Spec{})
+}
+
+// newWorldIn is a world in a cluster of its kind. Without Ebbtide there is no manager.
+func newWorldIn(t *testing.T, spec cluster.Spec) *world {
+	t.Helper()
+	c := cluster.Start(t, spec)
 	ns := c.Namespace(t)
-	return &world{
-		t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, manager: c.StartManager(t),
-		prefix: ns + "-", ns: ns,
+	w := &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}
+	if !spec.Workload {
+		w.manager = c.StartManager(t)
 	}
+	return w
 }
 
 // name makes the name of a node or maintenance this world's own.
@@ -108,9 +115,11 @@ func (w *world) change(object client.Object, name string, edit func()) {
 // maintain creates a maintenance of named nodes. It is deleted with the scenario.
 func (w *world) maintain(name string, stage v1alpha1.NodeMaintenanceStage, nodes []string, plan ...v1alpha1.DrainPlanEntry) {
 	w.t.Helper()
-	w.maintainTerm(name, stage, corev1.NodeSelectorRequirement{
-		Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes,
-	}, plan)
+	w.maintainTerm(name, stage, named(nodes), plan)
+}
+
+func named(nodes []string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes}
 }
 
 // maintainLabelled creates a maintenance of all nodes with a label.
@@ -123,7 +132,13 @@ func (w *world) maintainLabelled(name string, stage v1alpha1.NodeMaintenanceStag
 
 func (w *world) maintainTerm(name string, stage v1alpha1.NodeMaintenanceStage, term corev1.NodeSelectorRequirement, plan []v1alpha1.DrainPlanEntry) {
 	w.t.Helper()
-	w.create(&v1alpha1.NodeMaintenance{
+	w.create(w.planned(name, stage, term, plan))
+	w.t.Cleanup(func() { w.forget(name) })
+}
+
+// planned is a maintenance that is not created yet.
+func (w *world) planned(name string, stage v1alpha1.NodeMaintenanceStage, term corev1.NodeSelectorRequirement, plan []v1alpha1.DrainPlanEntry) *v1alpha1.NodeMaintenance {
+	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name(name)},
 		Spec: v1alpha1.NodeMaintenanceSpec{
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
@@ -131,8 +146,7 @@ func (w *world) maintainTerm(name string, stage v1alpha1.NodeMaintenanceStage, t
 			}},
 			Stage: stage, DrainPlan: plan, Reason: "scenario " + w.t.Name(),
 		},
-	})
-	w.t.Cleanup(func() { w.forget(name) })
+	}
 }
 
 // forget deletes a maintenance and waits until it has given its nodes back.

@@ -1,0 +1,175 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Write is one that the manager made and the API server accepted.
+type Write struct {
+	// Method and Path are those of the request.
+	Method, Path string
+	// Body is what was sent, as the client encodes it: names are readable in it.
+	Body string
+}
+
+// String tells the write from others, without the group and version.
+func (w Write) String() string {
+	_, what, _ := strings.Cut(strings.TrimPrefix(w.Path, "/"), "/v1")
+	_, what, _ = strings.Cut(what, "/")
+	return w.Method + " " + what
+}
+
+// Witness is shown a write before the manager hears that it was accepted, one at a
+// time. If it returns true, the manager is killed and never hears of it. Another
+// one is started.
+type Witness func(Write) (kill bool)
+
+// tap stands between a manager and the API server. It sees what the manager
+// writes, and can end it behind any of its writes.
+type tap struct {
+	plane      *plane
+	server     *httptest.Server
+	kubeconfig string
+	restarts   sync.WaitGroup
+
+	mu        sync.Mutex
+	next      int
+	witnesses map[int]Witness
+	err       error // why the manager could not be started again
+}
+
+// Witness shows every write of the manager to the witness until the test ends. It
+// is for clusters that are Tapped.
+func (c *Cluster) Witness(t testing.TB, witness Witness) {
+	t.Helper()
+	p := c.plane.tap
+	if p == nil {
+		t.Fatal("the cluster is not Tapped")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	number := p.next
+	p.next++
+	p.witnesses[number] = witness
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.witnesses, number)
+		if p.err != nil {
+			t.Errorf("start the manager again: %v", p.err)
+		}
+	})
+}
+
+// newTap returns a way for the manager to the API server.
+func newTap(p *plane) (*tap, error) {
+	target, err := url.Parse(p.Config.Host)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(p.Config))
+	if err != nil {
+		return nil, err
+	}
+	t := &tap{plane: p, witnesses: map[int]Witness{}, kubeconfig: filepath.Join(p.Dir, "tapped.kubeconfig")}
+	t.server = httptest.NewUnstartedServer(keepBody(&httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:      transport,
+		ModifyResponse: t.answered,
+		// Whoever asked has been killed, or the API server ends.
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}))
+	t.server.EnableHTTP2 = true
+	t.server.StartTLS()
+	return t, t.writeKubeconfig()
+}
+
+// writeKubeconfig writes the manager's kubeconfig, through the tap.
+func (t *tap) writeKubeconfig() error {
+	config, err := clientcmd.LoadFromFile(t.plane.ManagerKubeconfig)
+	if err != nil {
+		return err
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server = t.server.URL
+		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: t.server.Certificate().Raw})
+	}
+	return clientcmd.WriteToFile(*config, t.kubeconfig)
+}
+
+// bodyKey is the key of the body of a write in the context of its request.
+type bodyKey struct{}
+
+// keepBody keeps what a write says until it is answered.
+func keepBody(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return // whoever asked is gone
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, string(body)))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// answered sees the answer of the API server.
+func (t *tap) answered(response *http.Response) error {
+	request := response.Request
+	body, write := request.Context().Value(bodyKey{}).(string)
+	if !write || response.StatusCode >= http.StatusMultipleChoices {
+		return nil
+	}
+	if !t.show(Write{Method: request.Method, Path: request.URL.Path, Body: body}) {
+		return nil
+	}
+	t.plane.manager.crash()
+	t.restarts.Go(t.restart)
+	return fmt.Errorf("%s %s: the manager is dead", request.Method, request.URL.Path)
+}
+
+func (t *tap) show(write Write) (kill bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, witness := range t.witnesses {
+		if witness(write) {
+			kill = true
+		}
+	}
+	return kill
+}
+
+func (t *tap) restart() {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	err := t.plane.manager.start(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.err = err
+	}
+}
+
+// stop ends the tap when nobody is started again.
+func (t *tap) stop() {
+	t.restarts.Wait()
+	t.server.CloseClientConnections()
+	t.server.Close()
+}

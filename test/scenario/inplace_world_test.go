@@ -1,0 +1,116 @@
+package scenario
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// stateful3 is an application of three replicas that keep their data on their
+// nodes: no two share one, and each stays on it.
+const stateful3 = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: %[1]s}
+spec:
+  replicas: 3
+  podManagementPolicy: Parallel
+  serviceName: %[1]s
+  selector: {matchLabels: {name: %[1]s}}
+  template:
+    metadata:
+      labels: {name: %[1]s, ebbtide.dev/on-upgrade: stay}
+    spec:
+      automountServiceAccountToken: false
+      terminationGracePeriodSeconds: 0
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - topologyKey: kubernetes.io/hostname
+              labelSelector: {matchLabels: {name: %[1]s}}
+      containers: [{name: app, image: app}]
+`
+
+// replicated creates such applications, each under a budget of one, and waits
+// until all their pods are ready and counted.
+func (w *world) replicated(apps ...string) {
+	w.t.Helper()
+	for _, app := range apps {
+		w.cluster.Apply(w.t, w.ns, fmt.Sprintf(stateful3, app))
+		w.budget(app, 1)
+	}
+	for _, app := range apps {
+		w.awaitAllowed(app, 1)
+	}
+}
+
+// replica is the pod of an application on a node; nil if there is none.
+func (w *world) replica(app, node string) *corev1.Pod {
+	w.t.Helper()
+	list := &corev1.PodList{}
+	w.must("list pods", w.client.List(w.ctx, list, client.InNamespace(w.ns), client.MatchingLabels{"name": app}))
+	for i := range list.Items {
+		if list.Items[i].Spec.NodeName == node {
+			return &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// mark makes pods ready or not, as their kubelet does.
+func (w *world) mark(status corev1.ConditionStatus, pods ...*corev1.Pod) {
+	w.t.Helper()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%[1]q},{"type":"ContainersReady","status":%[1]q}]}}`, status)
+	for _, pod := range pods {
+		err := w.client.Status().Patch(w.ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(patch)))
+		w.must("mark "+pod.Name, client.IgnoreNotFound(err))
+	}
+}
+
+// goDown is the first half of a reboot: nobody hears of the node any more, and its
+// pods are not ready.
+func (w *world) goDown(node string) {
+	w.t.Helper()
+	w.must("stop the node", sandbox.StopNode(w.ctx, w.client, node))
+	w.mark(corev1.ConditionFalse, w.podsOn(node)...)
+}
+
+// boot is the second half: the node is ready again, and its pods are not yet.
+func (w *world) boot(node string) {
+	w.t.Helper()
+	n := &corev1.Node{}
+	w.change(n, node, func() { n.Annotations[sandbox.NodeAnnotation] = "fake" })
+	w.awaitNode(node, "ready", func(n *corev1.Node) bool { return nodeReady(n) == corev1.ConditionTrue })
+}
+
+// recover makes the pods of a node ready.
+func (w *world) recover(node string) {
+	w.t.Helper()
+	w.mark(corev1.ConditionTrue, w.podsOn(node)...)
+}
+
+func (w *world) podsOn(node string) []*corev1.Pod {
+	w.t.Helper()
+	list := &corev1.PodList{}
+	w.must("list pods", w.client.List(w.ctx, list, client.InNamespace(w.ns)))
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if list.Items[i].Spec.NodeName == node {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods
+}
+
+// awaitAllowed waits until a budget, counted by Kubernetes, allows so many
+// disruptions.
+func (w *world) awaitAllowed(budget string, disruptions int32) {
+	w.t.Helper()
+	await(w, fmt.Sprintf("%d disruptions allowed", disruptions), &policyv1.PodDisruptionBudget{}, budget, func(b *policyv1.PodDisruptionBudget) bool {
+		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == 3 && b.Status.DisruptionsAllowed == disruptions
+	})
+}
