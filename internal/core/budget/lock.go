@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ const (
 	UnreadableLock = 10 * time.Minute
 	// clockSkew is how far the clock of who wrote a lock may be ahead of ours.
 	clockSkew = time.Minute
+	// maxWords is how many bytes of each word of somebody's lock a message shows.
+	maxWords = 1024
 )
 
 // Lock is the content of v1alpha1.LockAnnotation.
@@ -51,6 +54,17 @@ type Hold struct {
 	Ends time.Time
 	// Unreadable is why nobody knows whose it is; nil for an ordinary lock.
 	Unreadable error
+}
+
+// FirstLocked returns the first of the budgets that is locked, and its lock; nil if
+// none is. Longest is that of LockOf.
+func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (*policyv1.PodDisruptionBudget, Hold) {
+	for _, b := range budgets {
+		if hold, locked := LockOf(b, now, longest); locked {
+			return b, hold
+		}
+	}
+	return nil, Hold{}
 }
 
 // LockOf returns the lock of the budget that is in force. There is none if the
@@ -89,10 +103,10 @@ func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duratio
 func readLock(text string) (Lock, error) {
 	var lock Lock
 	if err := json.Unmarshal([]byte(text), &lock); err != nil {
-		return Lock{}, fmt.Errorf("annotation %s is no JSON of a lock: %w", v1alpha1.LockAnnotation, err)
+		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " is no JSON of a lock: " + brief(err.Error()))
 	}
 	switch {
-	case strings.TrimSpace(lock.Holder) == "":
+	case brief(lock.Holder) == "":
 		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " names no holder")
 	case lock.ExpiresAt.IsZero():
 		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " has no expiresAt")
@@ -111,17 +125,28 @@ func lastChanged(b *policyv1.PodDisruptionBudget) time.Time {
 	return last
 }
 
-// Describe says of a budget that it is locked, by whom, until when, and what for.
+// Describe says of a budget that it is locked, by whom, until when, and what for,
+// in one line of at most three kilobytes.
 func (h Hold) Describe(b *policyv1.PodDisruptionBudget) string {
 	what := fmt.Sprintf("PodDisruptionBudget %s/%s is locked by %s until %s",
-		b.Namespace, b.Name, h.Holder, h.Ends.UTC().Format(time.RFC3339))
+		b.Namespace, b.Name, brief(h.Holder), h.Ends.UTC().Format(time.RFC3339))
 	switch {
 	case h.Unreadable != nil:
-		return fmt.Sprintf("%s: %v", what, h.Unreadable)
+		return what + ": " + brief(h.Unreadable.Error())
 	case h.Reason != "":
-		return fmt.Sprintf("%s: %s", what, h.Reason)
+		return what + ": " + brief(h.Reason)
 	}
 	return what
+}
+
+// brief is the beginning of what somebody has written, in one line.
+func brief(text string) string {
+	cut := ""
+	if len(text) > maxWords {
+		text, cut = text[:maxWords], "…"
+	}
+	words := strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+	return strings.Join(words, " ") + cut
 }
 
 // holderPrefix begins the holder of every lock that a drain takes.
