@@ -1,0 +1,144 @@
+package drainlock
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords/status,verbs=update
+
+// record writes the status, if there is one to write, under the version that it
+// was decided on.
+func (n *nodes) record(ctx context.Context, seen *core.Snapshot, decision core.Decision) error {
+	if decision.Status == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	written := seen.Record.DeepCopy()
+	written.Status = *decision.Status
+	if err := n.client.Status().Update(ctx, written); err != nil {
+		return fmt.Errorf("write the status of the drain record: %w", err)
+	}
+	n.metrics.wrote(seen.Record, written, seen.Now)
+	seen.Record = written
+	n.emit(decision.Events...)
+	return nil
+}
+
+// act makes the one write of a step.
+func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var err error
+	switch step.Kind {
+	case "":
+		return nil
+	case core.TakeMutex, core.GiveMutex:
+		err = n.writeMutex(ctx, seen, step)
+	case core.WriteLock, core.RemoveLock:
+		err = writeLock(ctx, n.client, step.Budget, step.Lock)
+	case core.DeletePod:
+		return n.deletePod(ctx, step)
+	case core.Finish:
+		err = n.finish(ctx, seen.Record)
+	default:
+		err = fmt.Errorf("step %q is unknown", step.Kind)
+	}
+	if err != nil {
+		return fmt.Errorf("%s for node %s: %w", step.Kind, seen.Record.Name, err)
+	}
+	logger := log.FromContext(ctx).WithValues("step", step.Kind)
+	if step.Budget != nil {
+		logger = logger.WithValues("budget", client.ObjectKeyFromObject(step.Budget))
+	}
+	logger.Info("Took a step with the locks of a node")
+	n.emit(step.Events...)
+	return nil
+}
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;update,namespace=ebbtide-system
+
+// writeMutex writes the Lease, or creates it. Who comes second is refused.
+func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.Step) error {
+	mutex := &coordinationv1.Lease{}
+	if seen.Mutex != nil {
+		seen.Mutex.DeepCopyInto(mutex)
+	}
+	mutex.Namespace, mutex.Name = n.namespace, v1alpha1.DrainLockMutex
+	mutex.ResourceVersion, mutex.Spec = step.Mutex.ResourceVersion, step.Mutex.Spec
+	if mutex.ResourceVersion != "" {
+		return n.client.Update(ctx, mutex)
+	}
+	err := n.client.Create(ctx, mutex)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return apierrors.NewConflict(coordinationv1.Resource("leases"), mutex.Name, err)
+	case apierrors.IsNotFound(err):
+		// It is no old state that the namespace is missing.
+		return fmt.Errorf("create Lease %s/%s: %s", n.namespace, mutex.Name, err.Error())
+	}
+	return err
+}
+
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=patch
+
+// writeLock sets the lock of a budget, or removes it if there is none to set.
+func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisruptionBudget, lock string) error {
+	changed := budget.DeepCopy()
+	if lock == "" {
+		delete(changed.Annotations, v1alpha1.LockAnnotation)
+	} else {
+		if changed.Annotations == nil {
+			changed.Annotations = map[string]string{}
+		}
+		changed.Annotations[v1alpha1.LockAnnotation] = lock
+	}
+	if err := c.Patch(ctx, changed, kube.Change(budget)); err != nil {
+		return fmt.Errorf("PodDisruptionBudget %s: %w", client.ObjectKeyFromObject(budget), err)
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=delete
+
+// deletePod deletes the very pod, unless it has been by now: the snapshot may be
+// older than our own deletion, which is told of once.
+func (n *nodes) deletePod(ctx context.Context, step core.Step) error {
+	key := client.ObjectKeyFromObject(step.Pod)
+	pod := &corev1.Pod{}
+	if err := n.client.Get(ctx, key, pod); err != nil {
+		return wrap("get pod "+key.String(), client.IgnoreNotFound(err))
+	}
+	if pod.UID != step.Pod.UID || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	err := n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if kube.IsStale(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete pod %s past its budgets: %w", key, err)
+	}
+	log.FromContext(ctx).Info("Deleted a pod past its budgets, as the maintenance asks", "pod", key)
+	n.emit(step.Events...)
+	return nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=delete
+
+// finish deletes the record that was decided on.
+func (n *nodes) finish(ctx context.Context, record *v1alpha1.DrainRecord) error {
+	return n.client.Delete(ctx, record, client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion})
+}

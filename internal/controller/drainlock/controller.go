@@ -1,0 +1,157 @@
+// Package drainlock carries out what core/drainlock decides: it locks the budgets
+// of the pods that stay on a node, gives them free again, and removes locks that
+// nobody stands for any more.
+//
+// There are two controllers, of nodes by their DrainRecords and of budgets. A node
+// is decided anew after every write, until nothing is left to be done. A write that
+// fails is tried again with pauses and holds up no other node, except those that
+// need the mutex while its node has it. Nothing in memory is needed to go on after
+// a restart.
+package drainlock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// Options configures the controllers.
+type Options struct {
+	// Namespace is that of the mutex.
+	Namespace string
+	// Workers is how many nodes, and how many budgets, are worked on at the same
+	// time. Defaults to 16.
+	Workers int
+	// LongestLock is how long a lock holds at the most after it was taken or
+	// renewed. Defaults to budget.LongestLock.
+	LongestLock time.Duration
+	// Traffic knows of the evictions of this manager.
+	Traffic Traffic
+}
+
+// Traffic knows which evictions of this manager are under way.
+type Traffic interface {
+	// Busy returns the budgets for whose pods they are.
+	Busy() map[types.NamespacedName]bool
+}
+
+const (
+	defaultWorkers = 16
+	// writeTimeout bounds one write. It is well below the time of the mutex, which
+	// its node may hold meanwhile.
+	writeTimeout = 10 * time.Second
+	// reconcileTimeout ends a reconciliation whose requests hang.
+	reconcileTimeout = time.Minute
+	// maxSteps is how many writes one reconciliation makes.
+	maxSteps = 50
+	// firstRetry and lastRetry bound the back-off after a write that has failed or
+	// was decided on old state.
+	firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
+)
+
+// nodes looks after the locks of nodes.
+type nodes struct {
+	// client reads from the cache, live from the API server.
+	client client.Client
+	live   client.Reader
+	// emit publishes events, each on the object that it is about.
+	emit      func(...event.Event)
+	clock     clock.PassiveClock
+	namespace string
+	longest   time.Duration
+	traffic   Traffic
+	metrics   *metrics
+	// pauses grow while writes are decided on old state.
+	pauses workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// Add registers both controllers with a manager whose client reads from a cache
+// with kube.ManagerCacheOptions and kube.IndexFields, consistent with its own
+// writes.
+//
+// Errors: a watch cannot be set up, or the controllers were added before.
+func Add(mgr manager.Manager, options Options) error {
+	if options.Workers <= 0 {
+		options.Workers = defaultWorkers
+	}
+	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
+	n := &nodes{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, clock: clock.RealClock{},
+		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
+		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(),
+	}
+	if err := add(mgr, "drainlock", options.Workers, n, n.sources(mgr.GetCache())); err != nil {
+		return err
+	}
+	k := &keeper{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, clock: clock.RealClock{},
+		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName]string{},
+	}
+	return add(mgr, "drainlock-keeper", options.Workers, k, k.sources(mgr.GetCache()))
+}
+
+func add(mgr manager.Manager, name string, workers int, reconciler reconcile.Reconciler, sources []source.Source) error {
+	return kube.AddController(mgr, name, controller.Options{
+		Reconciler:              reconciler,
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             newPauses(),
+		ReconciliationTimeout:   reconcileTimeout,
+	}, sources)
+}
+
+func newPauses() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+}
+
+// Reconcile takes the locks of one node as far as they go now.
+func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	for range maxSteps {
+		seen, err := n.observe(ctx, request.Name)
+		if err != nil {
+			return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+		}
+		if seen == nil {
+			n.pauses.Forget(request)
+			n.metrics.gone(request.Name)
+			return reconcile.Result{}, nil
+		}
+		decision := core.Decide(*seen)
+		if decision.Status == nil && decision.Step.Kind == "" {
+			n.pauses.Forget(request)
+			n.metrics.has(request.Name, len(seen.Record.Status.Locks))
+			return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
+		}
+		if err := n.record(ctx, seen, decision); err != nil {
+			return again(ctx, n.pauses, request, err)
+		}
+		if err := n.act(ctx, seen, decision.Step); err != nil {
+			return again(ctx, n.pauses, request, err)
+		}
+	}
+	return reconcile.Result{RequeueAfter: firstRetry}, nil
+}
+
+// again has decided anew, after a pause, what was decided on old state: the cache
+// may be behind.
+func again(
+	ctx context.Context, pauses workqueue.TypedRateLimiter[reconcile.Request], request reconcile.Request, err error,
+) (reconcile.Result, error) {
+	if kube.WithoutStale(ctx, err) != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: pauses.When(request)}, nil
+}

@@ -1,0 +1,113 @@
+package drainlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// keeper removes locks that have ended or that nobody stands for, and warns of
+// those that nobody can read.
+type keeper struct {
+	// client reads from the cache, live from the API server.
+	client client.Client
+	live   client.Reader
+	// emit publishes events, each on the object that it is about.
+	emit    func(...event.Event)
+	clock   clock.PassiveClock
+	longest time.Duration
+	// pauses grow while writes are decided on old state.
+	pauses workqueue.TypedRateLimiter[reconcile.Request]
+
+	mu sync.Mutex
+	// told is the lock of each budget that was warned of.
+	told map[types.NamespacedName]string
+}
+
+// Reconcile looks at the lock of one budget.
+func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	locked := &policyv1.PodDisruptionBudget{}
+	if err := k.client.Get(ctx, request.NamespacedName, locked); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("get the budget: %w", err)
+	}
+	lock, present := locked.Annotations[v1alpha1.LockAnnotation]
+	if !present {
+		k.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	keeping, err := k.decide(ctx, locked)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !keeping.Remove && !keeping.Stray {
+		k.tell(request.NamespacedName, lock, keeping.Events)
+		return reconcile.Result{RequeueAfter: keeping.RequeueAfter}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := writeLock(ctx, k.client, locked, ""); err != nil {
+		return again(ctx, k.pauses, request, fmt.Errorf("remove the lock: %w", err))
+	}
+	k.pauses.Forget(request)
+	log.FromContext(ctx).Info("Removed a lock that has ended", "lock", lock, "stray", keeping.Stray)
+	k.emit(keeping.Events...)
+	return reconcile.Result{}, nil
+}
+
+// decide looks for the record of the node that the lock names. The cache may be
+// behind, so that only the API server is believed that there is none.
+func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudget) (core.Keeping, error) {
+	var keeping core.Keeping
+	for _, reader := range []client.Reader{k.client, k.live} {
+		record, err := k.recordOf(ctx, reader, locked)
+		if err != nil {
+			return core.Keeping{}, err
+		}
+		if keeping = core.Keep(locked, record, k.clock.Now(), k.longest); !keeping.Stray {
+			break
+		}
+	}
+	return keeping, nil
+}
+
+// recordOf reads the record of the node for which a drain has locked the budget;
+// nil if there is none.
+func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (*v1alpha1.DrainRecord, error) {
+	hold, inForce := budget.LockOf(locked, k.clock.Now(), k.longest)
+	_, node, ofDrain := budget.HolderOf(hold.Holder)
+	if !inForce || !ofDrain {
+		return nil, nil
+	}
+	return recordOf(ctx, reader, node, client.DisableReadYourWritesConsistency)
+}
+
+// tell publishes what is to be said of a lock once.
+func (k *keeper) tell(key types.NamespacedName, lock string, events []event.Event) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(events) == 0 || k.told[key] == lock {
+		return
+	}
+	k.told[key] = lock
+	k.emit(events...)
+}
+
+func (k *keeper) forget(key types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.told, key)
+}

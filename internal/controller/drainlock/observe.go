@@ -1,0 +1,116 @@
+package drainlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get,namespace=ebbtide-system
+
+// observe reads what the next step of a node depends on; nil if it has no record.
+//
+// Lists do not wait for our own writes: one that hangs, for any other node, would
+// hold them up. What a decision must not see older than we wrote it is read again
+// on its own.
+func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error) {
+	record, err := recordOf(ctx, n.client, name)
+	if err != nil || record == nil {
+		return nil, err
+	}
+	// An eviction that ends while we read has been seen under way, or its effect.
+	seen := &core.Snapshot{Now: n.clock.Now(), Record: record, Longest: n.longest, Busy: n.traffic.Busy()}
+	if err := n.observeMutex(ctx, seen); err != nil {
+		return nil, err
+	}
+	if seen.Live = core.NeedsLive(record, seen.Now); seen.Live {
+		return seen, observePlace(ctx, seen, n.client, n.live)
+	}
+	return seen, observePlace(ctx, seen, n.client, n.client)
+}
+
+func (n *nodes) observeMutex(ctx context.Context, seen *core.Snapshot) error {
+	mutex := &coordinationv1.Lease{}
+	err := n.client.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: v1alpha1.DrainLockMutex}, mutex)
+	if err != nil {
+		return wrap("get Lease "+v1alpha1.DrainLockMutex, client.IgnoreNotFound(err))
+	}
+	seen.Mutex = mutex
+	if mutex.Spec.HolderIdentity == nil {
+		return nil
+	}
+	if _, node, ok := strings.Cut(*mutex.Spec.HolderIdentity, "/"); ok {
+		seen.MutexRecord, err = recordOf(ctx, n.client, node, client.DisableReadYourWritesConsistency)
+	}
+	return err
+}
+
+// observePlace reads the budgets that concern the record, and then the pods of the
+// node. Which budgets these are is for the cache and the record to say.
+func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader client.Reader) error {
+	keys, err := concerning(ctx, cached, seen.Record)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		budget := &policyv1.PodDisruptionBudget{}
+		switch err := reader.Get(ctx, key, budget); {
+		case err == nil:
+			seen.Budgets = append(seen.Budgets, budget)
+		case client.IgnoreNotFound(err) != nil:
+			return fmt.Errorf("get budget %s: %w", key, err)
+		}
+	}
+	var pods corev1.PodList
+	err = reader.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: seen.Record.Name},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	seen.Pods = kube.Pointers(pods.Items)
+	return wrap("list the pods of node "+seen.Record.Name, err)
+}
+
+func concerning(ctx context.Context, cached client.Reader, record *v1alpha1.DrainRecord) ([]client.ObjectKey, error) {
+	keys := sets.New[client.ObjectKey]()
+	for _, needed := range record.Spec.Budgets {
+		keys.Insert(client.ObjectKey(needed))
+	}
+	var budgets policyv1.PodDisruptionBudgetList
+	if err := cached.List(ctx, &budgets, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		return nil, fmt.Errorf("list budgets: %w", err)
+	}
+	for i := range budgets.Items {
+		if core.Concerns(record, &budgets.Items[i]) {
+			keys.Insert(client.ObjectKeyFromObject(&budgets.Items[i]))
+		}
+	}
+	return keys.UnsortedList(), nil
+}
+
+// recordOf reads the record of a node; nil if there is none.
+func recordOf(ctx context.Context, c client.Reader, node string, options ...client.GetOption) (*v1alpha1.DrainRecord, error) {
+	record := &v1alpha1.DrainRecord{}
+	if err := c.Get(ctx, client.ObjectKey{Name: node}, record, options...); err != nil {
+		return nil, wrap("get the drain record of node "+node, client.IgnoreNotFound(err))
+	}
+	return record, nil
+}
+
+// wrap is nil for no error.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

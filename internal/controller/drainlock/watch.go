@@ -1,0 +1,198 @@
+package drainlock
+
+import (
+	"context"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// concerned names what an event can change a decision of. The event is about an
+// object that has come, has changed, or is gone; old is nil, both are given, or
+// now is nil.
+type concerned[T client.Object] func(ctx context.Context, old, now T) []types.NamespacedName
+
+func handlerOf[T client.Object](of concerned[T]) handler.TypedFuncs[T, reconcile.Request] {
+	var none T
+	enqueue := func(ctx context.Context, q queue, old, now T) {
+		for _, key := range of(ctx, old, now) {
+			q.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
+	return handler.TypedFuncs[T, reconcile.Request]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(ctx, q, none, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+			enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(ctx, q, e.Object, none) },
+	}
+}
+
+func (n *nodes) sources(c cache.Cache) []source.Source {
+	return []source.Source{
+		source.Kind(c, &v1alpha1.DrainRecord{}, handlerOf(n.ofRecord)),
+		source.Kind(c, &policyv1.PodDisruptionBudget{}, handlerOf(n.ofBudget)),
+		source.Kind(c, &corev1.Pod{}, handlerOf(n.ofPod)),
+		source.Kind(c, &coordinationv1.Lease{}, handlerOf(n.ofMutex)),
+	}
+}
+
+// ofRecord also names the records that wait, if this one may not need the mutex
+// any more that its node has.
+func (n *nodes) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []types.NamespacedName {
+	switch {
+	case old == nil:
+		return []types.NamespacedName{{Name: now.Name}}
+	case now == nil:
+		return append(n.waiting(ctx), types.NamespacedName{Name: old.Name})
+	case old.Generation != now.Generation || len(old.Status.GivenUp) != len(now.Status.GivenUp):
+		return append(n.waiting(ctx), types.NamespacedName{Name: now.Name})
+	}
+	return []types.NamespacedName{{Name: now.Name}}
+}
+
+// ofBudget drops what no decision reads of a budget, such as its labels.
+func (n *nodes) ofBudget(ctx context.Context, old, now *policyv1.PodDisruptionBudget) []types.NamespacedName {
+	if old != nil && now != nil && !budgetChanged(old, now) {
+		return nil
+	}
+	return n.records(ctx, func(record *v1alpha1.DrainRecord) bool {
+		return now != nil && core.Concerns(record, now) || old != nil && core.Concerns(record, old)
+	})
+}
+
+func budgetChanged(old, now *policyv1.PodDisruptionBudget) bool {
+	return old.UID != now.UID || old.Generation != now.Generation || lockChanged(old, now) ||
+		!equality.Semantic.DeepEqual(old.Status, now.Status)
+}
+
+func lockChanged(old, now *policyv1.PodDisruptionBudget) bool {
+	was, had := old.Annotations[v1alpha1.LockAnnotation]
+	is, has := now.Annotations[v1alpha1.LockAnnotation]
+	return was != is || had != has
+}
+
+// ofPod names the record of the pod's node if it has one, which few have. A record
+// that the cache does not show yet is reconciled as soon as it does.
+func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.NamespacedName {
+	if old != nil && now != nil && stateOf(old) == stateOf(now) {
+		return nil
+	}
+	node := ""
+	if now != nil {
+		node = now.Spec.NodeName
+	} else {
+		node = old.Spec.NodeName
+	}
+	key := types.NamespacedName{Name: node}
+	if node == "" || n.client.Get(ctx, key, &v1alpha1.DrainRecord{}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) != nil {
+		return nil
+	}
+	return []types.NamespacedName{key}
+}
+
+// podState is what decisions read of a pod.
+type podState struct {
+	uid                          types.UID
+	node                         string
+	ready, terminating, terminal bool
+}
+
+func stateOf(pod *corev1.Pod) podState {
+	return podState{
+		uid: pod.UID, node: pod.Spec.NodeName, terminating: pod.DeletionTimestamp != nil, terminal: podclass.Terminal(pod),
+		ready: slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}),
+	}
+}
+
+// ofMutex names the records that wait, whoever has given or taken the mutex.
+func (n *nodes) ofMutex(ctx context.Context, old, now *coordinationv1.Lease) []types.NamespacedName {
+	if old != nil && now != nil && equality.Semantic.DeepEqual(old.Spec, now.Spec) {
+		return nil
+	}
+	return n.waiting(ctx)
+}
+
+// waiting are the records that may need the mutex.
+func (n *nodes) waiting(ctx context.Context) []types.NamespacedName {
+	return n.records(ctx, func(record *v1alpha1.DrainRecord) bool { return !record.Spec.Complete && !core.Held(record) })
+}
+
+func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) bool) []types.NamespacedName {
+	var list v1alpha1.DrainRecordList
+	if err := n.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		// The cache itself never fails; it does when the manager stops.
+		log.FromContext(ctx).Error(err, "The drain records cannot be listed")
+	}
+	var names []types.NamespacedName
+	for i := range list.Items {
+		if wanted(&list.Items[i]) {
+			names = append(names, types.NamespacedName{Name: list.Items[i].Name})
+		}
+	}
+	return names
+}
+
+func (k *keeper) sources(c cache.Cache) []source.Source {
+	return []source.Source{
+		source.Kind(c, &policyv1.PodDisruptionBudget{}, handlerOf(k.ofBudget)),
+		source.Kind(c, &v1alpha1.DrainRecord{}, handlerOf(k.ofRecord)),
+	}
+}
+
+// ofBudget names a budget whose lock has come, has changed or is gone. When the
+// time of a lock is over is known in advance.
+func (k *keeper) ofBudget(_ context.Context, old, now *policyv1.PodDisruptionBudget) []types.NamespacedName {
+	none := &policyv1.PodDisruptionBudget{}
+	object := now
+	if old == nil {
+		old = none
+	}
+	if now == nil {
+		object, now = old, none
+	}
+	if !lockChanged(old, now) {
+		return nil
+	}
+	return []types.NamespacedName{client.ObjectKeyFromObject(object)}
+}
+
+// ofRecord names the budgets that are locked for a node whose record is gone.
+func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []types.NamespacedName {
+	if now != nil {
+		return nil
+	}
+	var list policyv1.PodDisruptionBudgetList
+	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		log.FromContext(ctx).Error(err, "The budgets cannot be listed")
+	}
+	var keys []types.NamespacedName
+	for i := range list.Items {
+		hold, locked := budget.LockOf(&list.Items[i], k.clock.Now(), k.longest)
+		if _, node, ofDrain := budget.HolderOf(hold.Holder); locked && ofDrain && node == old.Name {
+			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	return keys
+}
