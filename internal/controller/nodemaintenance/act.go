@@ -80,12 +80,14 @@ func (r *reconciler) onNodes(todo work, do func(i int, node *maintenance.NodeDec
 	return failures
 }
 
-// movePods withdraws and asks for evacuations, and announces the state of the node.
+// movePods says what the pods that stay need, withdraws and asks for evacuations,
+// and announces the state of the node.
 func (r *reconciler) movePods(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
+	recorded := r.writeRecord(ctx, node)
 	withdrawn := r.withdraw(ctx, node, todo)
 	evacuated := r.evacuate(ctx, node, todo)
 	r.announce(ctx, node)
-	return utilerrors.NewAggregate([]error{withdrawn, evacuated})
+	return utilerrors.NewAggregate([]error{recorded, withdrawn, evacuated})
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch

@@ -46,6 +46,9 @@ type Options struct {
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
 	Surge surge.Mode
+	// LongestLock is how long the lock of a disruption budget holds at the most.
+	// Defaults to budget.LongestLock.
+	LongestLock time.Duration
 }
 
 const defaultWorkers = 16
@@ -64,11 +67,15 @@ type reconciler struct {
 	// namespace is that of the MachineDrainRules.
 	namespace string
 	surge     surge.Mode
-	metrics   *metrics
+	// longestLock is Options.LongestLock.
+	longestLock time.Duration
+	metrics     *metrics
 
 	// podNodes are the nodes whose pods the last pass has read. Event handlers
 	// drop the events of all other pods.
 	podNodes atomic.Pointer[sets.Set[string]]
+	// inPlace is true if the last pass has seen a maintenance whose pods may stay.
+	inPlace atomic.Bool
 	// restsUntil is when the next pass may begin: one that has to think for long
 	// is followed by a rest as long, so that thinking takes at most half a core.
 	restsUntil time.Time
@@ -100,7 +107,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers > 0 {
 		r.workers = options.Workers
 	}
-	r.namespace, r.surge = options.Namespace, options.Surge
+	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
 	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[pass]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: 1,

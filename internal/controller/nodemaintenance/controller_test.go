@@ -17,7 +17,7 @@ func TestAPassThatThinksForLongRestsAsLong(t *testing.T) {
 		}
 		return nil
 	}
-	const thinking = 6 * reading // maintenances, nodes, evacuations, budgets, rules, the pods of one
+	const thinking = 7 * reading // maintenances, nodes, evacuations, budgets, drain records, rules, the pods of one
 
 	for _, step := range []struct {
 		after     time.Duration

@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations;machinedrainrules,verbs=list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations;machinedrainrules;drainrecords,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
@@ -30,9 +30,11 @@ func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) 
 		nodes        corev1.NodeList
 		evacuations  v1alpha1.EvacuationList
 		budgets      policyv1.PodDisruptionBudgetList
+		drains       v1alpha1.DrainRecordList
 	)
 	for what, list := range map[string]client.ObjectList{
 		"maintenances": &maintenances, "nodes": &nodes, "evacuations": &evacuations, "budgets": &budgets,
+		"drain records": &drains,
 	} {
 		if err := r.list(ctx, list); err != nil {
 			return maintenance.Snapshot{}, fmt.Errorf("list %s: %w", what, err)
@@ -42,17 +44,20 @@ func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) 
 		Now:          r.clock.Now(),
 		Maintenances: kube.Pointers(maintenances.Items),
 		Budgets:      byNamespace(kube.Pointers(budgets.Items)),
+		Records:      drainRecords(kube.Pointers(drains.Items)),
+		LongestLock:  r.longestLock,
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
 	}
 	snapshot.Rules, snapshot.Facts = r.rules(ctx)
-	read := instigated(evacuations.Items)
+	read := withRecords(instigated(evacuations.Items), snapshot.Records)
 	for _, node := range maintenance.Select(snapshot.Maintenances, kube.Pointers(nodes.Items)) {
 		read.Insert(node.Name)
 	}
 	// Before the pods are read: an event that comes between the two finds the
 	// node in the set, one that came earlier is in the cache already.
 	r.podNodes.Store(&read)
+	r.inPlace.Store(anyInPlace(snapshot.Maintenances))
 
 	snapshot.Nodes = named(kube.Pointers(nodes.Items), read)
 	pods, err := r.podsOf(ctx, read)

@@ -13,6 +13,7 @@ func TestAReadThatFailsStopsThePass(t *testing.T) {
 		"pods":         {unreadable: "Pod", want: "observe: list the pods of node one: "},
 		"evacuations":  {unreadable: "Evacuation", want: "observe: list evacuations: "},
 		"budgets":      {unreadable: "PodDisruptionBudget", want: "observe: list budgets: "},
+		"records":      {unreadable: "DrainRecord", want: "observe: list drain records: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

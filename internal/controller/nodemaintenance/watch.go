@@ -37,6 +37,7 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[pass] {
 		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.podMatters)),
 		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.evacuationMatters)),
 		source.TypedKind(c, &policyv1.PodDisruptionBudget{}, handlerOf(r.budgetMatters)),
+		source.TypedKind(c, &v1alpha1.DrainRecord{}, handlerOf(recordMatters)),
 		source.TypedKind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r.ruleMatters)),
 		source.TypedKind(c, &corev1.Namespace{}, handlerOf(r.namespaceMatters)),
 	}
@@ -132,11 +133,6 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 	default:
 		return statusInterval, isOurs(now)
 	}
-}
-
-// budgetMatters: budgets only change what our status says of blocked pods.
-func (r *reconciler) budgetMatters(_, _ *policyv1.PodDisruptionBudget) (time.Duration, bool) {
-	return statusInterval, r.draining()
 }
 
 // ruleMatters drops the rules of other namespaces, which are for Machines only.

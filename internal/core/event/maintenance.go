@@ -3,6 +3,7 @@ package event
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -108,9 +109,37 @@ func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 
 // DrainLabelIgnored warns that a pod has a drain label that is not understood.
 func DrainLabelIgnored(pod *corev1.Pod, problem string) Event {
+	return ofPod(pod, "DrainLabelIgnored", problem)
+}
+
+// OnUpgradeLabelIgnored warns that a pod leaves a node that comes back, because its
+// label is not understood.
+func OnUpgradeLabelIgnored(pod *corev1.Pod, problem string) Event {
+	return ofPod(pod, "OnUpgradeLabelIgnored", problem)
+}
+
+// ShortToleration is why a pod that asks to stay on a node does not last there.
+type ShortToleration struct {
+	// Taint is the key of the taint that the pod tolerates for Endured only.
+	Taint   string
+	Endured time.Duration
+	// Needed is how long the node is away in a maintenance of this name.
+	Needed      time.Duration
+	Maintenance string
+}
+
+// TolerationTooShort warns that a pod that asks to stay leaves, because it would be
+// deleted while its node is away.
+func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
+	return ofPod(pod, "TolerationTooShort", fmt.Sprintf(
+		"The pod does not stay on node %s: the node is away for %s in %s, and the pod tolerates taint %s with effect NoExecute for %s only. Give it a toleration with tolerationSeconds %d or more, or without.",
+		pod.Spec.NodeName, short.Needed, short.Maintenance, short.Taint, short.Endured, int64(short.Needed.Seconds())))
+}
+
+func ofPod(pod *corev1.Pod, reason, message string) Event {
 	return Event{
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Type:      corev1.EventTypeWarning, Reason: "DrainLabelIgnored", Action: "Drain", Message: problem,
+		Type:      corev1.EventTypeWarning, Reason: reason, Action: "Drain", Message: message,
 	}
 }
 

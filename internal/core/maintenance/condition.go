@@ -71,6 +71,9 @@ func drainedCondition(t tally, blocked metav1.Condition) metav1.Condition {
 	}
 	condition.Message = fmt.Sprintf("%d of %s drained, %s left: %d pending evacuation, %d evacuating; %s retained.",
 		t.drained, count(t.nodes, "node"), count(t.left(), "pod"), t.pending, t.evacuating, count(t.retained, "pod"))
+	if t.budgets > 0 {
+		condition.Message += fmt.Sprintf(" %d of %s locked.", t.locked, count(t.budgets, "budget"))
+	}
 	if t.drained == t.nodes {
 		return condition
 	}

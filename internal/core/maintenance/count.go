@@ -31,6 +31,7 @@ func (p *pass) count() {
 		for _, one := range s.drains {
 			one.count()
 		}
+		p.decideLock(s)
 		for _, one := range s.shares {
 			one.collectBlockers()
 		}
@@ -139,6 +140,9 @@ func (s *share) collectBlockers() {
 				blockers = append(blockers, held.blocker)
 			}
 		}
+	}
+	if s.intent.inPlace != nil {
+		blockers = append(blockers, s.site.lock.blockers...)
 	}
 	if s.site.cordon.fought && s.intent.holds() {
 		blockers = append(blockers, s.site.cordon.blocker(s.site))

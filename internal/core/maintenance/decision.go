@@ -44,7 +44,8 @@ type MaintenanceDecision struct {
 }
 
 // NodeDecision is what is done to one node and its pods, in this order: Cordon,
-// Evacuate and Withdraw, Conditions. A failed Cordon stops the rest of this node.
+// Record, Evacuate and Withdraw, Conditions. A failed Cordon stops the rest of this
+// node, a failed Record stops nothing.
 type NodeDecision struct {
 	// Node is the node as it was observed; only a name if it is gone.
 	Node *corev1.Node
@@ -53,6 +54,8 @@ type NodeDecision struct {
 	Maintenances []string
 	// Cordon is the change of the cordon and its ledger; nil leaves both alone.
 	Cordon *CordonChange
+	// Record is the change of the node's DrainRecord; nil leaves it alone.
+	Record *RecordChange
 	// Evacuate are the pods that need an Evacuation with our instigator
 	// finalizer and have none, lowest drain plan entry first.
 	Evacuate []*corev1.Pod
@@ -62,6 +65,15 @@ type NodeDecision struct {
 	Conditions []corev1.NodeCondition
 	// Events become true with Cordon.
 	Events []event.Event
+}
+
+// RecordChange is what the DrainRecord of a node is to say. It is written under the
+// resource version of the record as it was observed.
+type RecordChange struct {
+	// Old is the record as it was observed; nil creates it.
+	Old *v1alpha1.DrainRecord
+	// Spec is the complete spec to be written.
+	Spec v1alpha1.DrainRecordSpec
 }
 
 // CordonChange is the wanted cordon of a node together with its ledger and what

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -32,6 +33,9 @@ type intent struct {
 	selector *nodeaffinity.NodeSelector
 	plan     drainplan.Plan
 	depth    int
+	// inPlace is how pods stay; nil if all leave. downtime is how long a node is away.
+	inPlace  *v1alpha1.InPlace
+	downtime time.Duration
 	// observed finds the nodes of the observed status by name.
 	observed map[string]*v1alpha1.NodeMaintenanceNodeStatus
 	// shares are its sites, by name.
@@ -87,6 +91,9 @@ func (i *intent) understand() error {
 		return err
 	}
 	i.depth = i.plan.Depth()
+	if err := i.understandInPlace(); err != nil {
+		return err
+	}
 	i.observed = make(map[string]*v1alpha1.NodeMaintenanceNodeStatus, len(i.object.Status.NodeStatuses))
 	for n := range i.object.Status.NodeStatuses {
 		status := &i.object.Status.NodeStatuses[n]

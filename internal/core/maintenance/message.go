@@ -27,8 +27,10 @@ func (s *share) explain() string {
 	switch {
 	case !s.site.known:
 		return "Waiting for the pods of the node to be read."
-	case s.counted() == 0:
+	case s.done():
 		return "Drained."
+	case s.counted() == 0:
+		return s.site.lock.waiting
 	case s.left == 0:
 		return waiting(s)
 	}

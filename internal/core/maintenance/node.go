@@ -18,6 +18,7 @@ func (p *pass) nodeDecisions() []NodeDecision {
 		d := NodeDecision{
 			Node:       s.node,
 			Cordon:     s.cordon.change,
+			Record:     s.lock.change,
 			Withdraw:   s.withdraw,
 			Conditions: p.nodeConditions(s),
 			Events:     s.cordon.events,
@@ -26,7 +27,7 @@ func (p *pass) nodeDecisions() []NodeDecision {
 		if s.tellForbidden() {
 			d.Events = append(d.Events, event.CancellationForbidden(s.node, s.forbidden))
 		}
-		if d.Cordon == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Events) == 0 {
+		if d.Cordon == nil && d.Record == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Events) == 0 {
 			continue
 		}
 		d.Maintenances = p.involved(s)
@@ -52,12 +53,15 @@ func (p *pass) involved(s *site) []string {
 // plan's first entries first, and adds what there is to tell about them.
 func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
 	asked := s.unasked()
-	slices.SortFunc(asked, func(a, b turn) int { return cmp.Or(cmp.Compare(a.entry, b.entry), comparePods(a.pod, b.pod)) })
+	slices.SortFunc(asked, func(a, b turn) int { return cmp.Or(cmp.Compare(a.entry, b.entry), comparePods(a.pod.pod, b.pod.pod)) })
 	pods := make([]*corev1.Pod, 0, len(asked))
 	for _, one := range asked {
-		pods = append(pods, one.pod)
-		if _, problems := podclass.DrainLabel(one.pod); len(problems) > 0 {
-			events = append(events, event.DrainLabelIgnored(one.pod, problems[0].Message))
+		pods = append(pods, one.pod.pod)
+		if _, problems := podclass.DrainLabel(one.pod.pod); len(problems) > 0 {
+			events = append(events, event.DrainLabelIgnored(one.pod.pod, problems[0].Message))
+		}
+		if told, tell := s.tellStaying(one.pod); tell {
+			events = append(events, told)
 		}
 	}
 	return pods, events
@@ -65,7 +69,7 @@ func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
 
 // turn is a pod and its place in the ruling plan.
 type turn struct {
-	pod   *corev1.Pod
+	pod   *subject
 	entry int
 }
 
@@ -78,7 +82,7 @@ func (s *site) unasked() []turn {
 		deleting := pod.evacuation != nil && pod.evacuation.DeletionTimestamp != nil
 		if s.due(pod) && !ours(pod.evacuation) && !deleting {
 			plan := s.ruling.plan
-			unasked = append(unasked, turn{pod: pod.pod, entry: plan.First(pod.Subject, plan.Len())})
+			unasked = append(unasked, turn{pod: pod, entry: plan.First(pod.Subject, plan.Len())})
 		}
 	}
 	return unasked

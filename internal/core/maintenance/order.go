@@ -11,7 +11,7 @@ const noOrder = int64(math.MaxInt64)
 // counts returns true if the target of the site covers the pod and some intent
 // waits for it.
 func (s *site) counts(pod *subject) bool {
-	return pod.covered && !pod.retained() && pod.Depth() <= s.depth
+	return pod.covered && !pod.retained() && pod.Depth() <= s.depth && (pod.staying == nil || s.wanted(pod))
 }
 
 // targeted returns true if the pod is to leave the site, though its turn may come

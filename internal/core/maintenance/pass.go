@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
@@ -24,6 +25,8 @@ type pass struct {
 	targets map[string]target
 	parsed  map[string]parsedTargets
 	ledgers map[string]parsedLedger
+	// budgets are compiled, by namespace.
+	budgets map[string]budget.Compiled
 	// due is when time alone changes the decision; zero is never.
 	due time.Time
 }
@@ -43,6 +46,10 @@ type site struct {
 	// ruling is the intent whose drain plan the target follows.
 	ruling *intent
 	target target
+	// record is the node's DrainRecord; nil if there is none. lock is what becomes
+	// of it.
+	record *v1alpha1.DrainRecord
+	lock   lock
 
 	cordon cordon
 	// frozen is true if an intent holds the site that cannot be understood any
@@ -102,8 +109,12 @@ func (s *share) counted() int32 { return s.pending + s.evacuating }
 
 // drained returns true if nothing is left, for all that is known, and nothing
 // new can come: a node that still takes pods is not drained.
-func (s *share) drained() bool {
-	return s.site.known && s.counted() == 0 && s.site.node.Spec.Unschedulable
+func (s *share) drained() bool { return s.done() && s.site.node.Spec.Unschedulable }
+
+// done returns true if nothing is left, for all that is known: no pod that has to
+// leave and, if the intent is in place, no lock that is missing.
+func (s *share) done() bool {
+	return s.site.known && s.counted() == 0 && (s.intent.inPlace == nil || s.site.lock.held)
 }
 
 func open(snapshot Snapshot) *pass {
@@ -113,6 +124,7 @@ func open(snapshot Snapshot) *pass {
 		targets:  map[string]target{},
 		parsed:   map[string]parsedTargets{},
 		ledgers:  map[string]parsedLedger{},
+		budgets:  map[string]budget.Compiled{},
 	}
 	nodes := slices.SortedFunc(slices.Values(snapshot.Nodes), func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	for _, node := range nodes {
@@ -130,14 +142,15 @@ func (p *pass) addVanished() {
 		delete(vanished, s.node.Name)
 	}
 	for name := range vanished {
-		p.sites = append(p.sites, &site{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+		gone := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.sites = append(p.sites, &site{node: gone, record: p.snapshot.Records[name]})
 	}
 	slices.SortFunc(p.sites, func(a, b *site) int { return cmp.Compare(a.node.Name, b.node.Name) })
 }
 
 // enter finds out who asks what of a node.
 func (p *pass) enter(node *corev1.Node) *site {
-	s := &site{node: node}
+	s := &site{node: node, record: p.snapshot.Records[node.Name]}
 	for _, i := range p.intents {
 		if !i.matches(node) {
 			continue

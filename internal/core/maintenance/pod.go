@@ -18,6 +18,8 @@ type subject struct {
 	evacuation *v1alpha1.Evacuation
 	// treatment is not changed: it belongs to many pods.
 	treatment *drainrule.Treatment
+	// staying is not nil if the pod asks to stay and there is an intent in place.
+	staying *staying
 	// covered is true if the target of the site covers the pod.
 	covered bool
 }
@@ -42,10 +44,11 @@ func (s *subject) evacuable() bool {
 }
 
 // countedBy returns true if an intent waits for the pod. It does not wait for
-// pods that nobody removes, nor for those below its drainDepth: another intent
-// of the node may be removing these, but that is not this one's concern.
+// pods that nobody removes, nor for those below its drainDepth or that it leaves
+// on the node: another intent of the node may be removing these, but that is not
+// this one's concern.
 func (s *subject) countedBy(i *intent) bool {
-	return !s.retained() && s.Depth() <= i.depth
+	return !s.retained() && s.Depth() <= i.depth && (s.staying == nil || !i.keeps(s))
 }
 
 // classify reads the pods of all sites in Drain. Other pods are not looked at.
@@ -58,6 +61,7 @@ func (p *pass) classify() {
 		pods, s.known = p.snapshot.Pods[s.node.Name]
 		s.pods = make([]subject, 0, len(pods))
 		rules := p.snapshot.Rules.ForNode(s.node.Labels)
+		inPlace := s.inPlace() != nil
 		for _, pod := range pods {
 			if podclass.Terminal(pod) {
 				continue
@@ -66,6 +70,9 @@ func (p *pass) classify() {
 			one.treatment = &unremovable
 			if p.removable(s, &one) {
 				one.treatment = p.ask(rules, pod)
+			}
+			if inPlace {
+				one.staying = p.stayingOf(s, &one)
 			}
 			s.pods = append(s.pods, one)
 		}

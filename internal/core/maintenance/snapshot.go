@@ -21,12 +21,17 @@ type Snapshot struct {
 	Nodes []*corev1.Node
 	// Pods are the pods of those nodes, by node name. A node without pods has an
 	// empty entry; one without any entry has unknown pods, which nothing is
-	// concluded from. A node with an entry that is not among Nodes is gone.
+	// concluded from. A node with an entry that is not among Nodes is gone. Nodes
+	// that have a DrainRecord need an entry, too.
 	Pods map[string][]*corev1.Pod
 	// Evacuations are those of the pods above, by the UID of the pod.
 	Evacuations map[types.UID]*v1alpha1.Evacuation
 	// Budgets are the PodDisruptionBudgets, by namespace.
 	Budgets map[string][]*policyv1.PodDisruptionBudget
+	// Records are the DrainRecords, by the name of their node.
+	Records map[string]*v1alpha1.DrainRecord
+	// LongestLock is how long the lock of a budget may hold; 0 is budget.LongestLock.
+	LongestLock time.Duration
 	// Rules are the MachineDrainRules of Ebbtide's own namespace, and Facts what
 	// they ask about: only namespaces.
 	Rules drainrule.Set

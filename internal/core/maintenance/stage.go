@@ -70,7 +70,7 @@ func (p *pass) nothingLeft(i *intent) bool {
 		if !matched && !s.cordon.ledger.lists(i.name()) {
 			continue
 		}
-		if s.cordon.change != nil || len(s.withdraw) > 0 || drained && !s.podsRead(p.snapshot) {
+		if s.cordon.change != nil || s.lock.change != nil || len(s.withdraw) > 0 || drained && !s.podsRead(p.snapshot) {
 			return false
 		}
 	}

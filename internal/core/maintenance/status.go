@@ -61,6 +61,8 @@ type tally struct {
 	fought                              int
 	// cordoned are the nodes that hold their cordon.
 	cordoned int
+	// budgets are to be locked for the pods that stay, locked are.
+	budgets, locked int
 }
 
 func (t tally) left() int32 { return t.pending + t.evacuating }
@@ -78,6 +80,10 @@ func (i *intent) tally() tally {
 		t.fought += ones(one.site.cordon.fought)
 		t.drained += ones(one.drained())
 		t.unknown += ones(i.stage == v1alpha1.StageDrain && !one.site.known)
+		if i.inPlace != nil {
+			t.budgets += one.site.lock.needed
+			t.locked += one.site.lock.taken
+		}
 	}
 	return t
 }
@@ -116,6 +122,7 @@ func (i *intent) summary(t tally, omitted int) string {
 	}{
 		{int(t.left()), count(t.left(), "pod") + " left"},
 		{int(t.held), fmt.Sprintf("%d blocked", t.held)},
+		{t.budgets - t.locked, count(t.budgets-t.locked, "budget") + " not locked"},
 		{t.unknown, count(t.unknown, "node") + " not read"},
 		{omitted, count(omitted, "node") + " not listed"},
 	} {
@@ -167,7 +174,7 @@ func (s *share) drainEvents() []event.Event {
 	if older := s.forwarder(); older != nil && (joined || s.left > 0) {
 		return []event.Event{event.FastForwarded(s.intent.object, s.site.node.Name, older.name())}
 	}
-	if !joined && s.site.known && s.counted() == 0 {
+	if !joined && s.done() {
 		return []event.Event{event.NodeDrained(s.site.node, s.intent.name())}
 	}
 	return nil
