@@ -45,7 +45,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newSandbox(streams))
+	root.AddCommand(newLock(streams), newUnlock(streams), newSandbox(streams))
 	return root
 }
 

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// connection is how the user reaches the cluster: the flags of kubectl, by their
+// names and with their meaning. They come from client-go: cli-runtime would make
+// the plugin nearly twice as large for the same.
+type connection struct {
+	kubeconfig string
+	overrides  clientcmd.ConfigOverrides
+	flags      *pflag.FlagSet
+}
+
+// shownFlags are those that help lists. The others are for scripts.
+var shownFlags = []string{"as", "context", "kubeconfig", "namespace"}
+
+// repeatedFlags go into the commands that we propose. None of them is a secret.
+var repeatedFlags = []string{"as", "cluster", "context", "kubeconfig", "user"}
+
+func (c *connection) addFlags(cmd *cobra.Command) {
+	c.flags = cmd.Flags()
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	clientcmd.BindOverrideFlags(&c.overrides, all, names)
+	all.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests.")
+	all.VisitAll(func(flag *pflag.Flag) { flag.Hidden = !slices.Contains(shownFlags, flag.Name) })
+	c.flags.AddFlagSet(all)
+}
+
+// open returns the clients of the cluster, its clock and the namespace that is meant.
+func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now *clock, namespace string, err error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
+	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("no cluster is named; set KUBECONFIG or use --kubeconfig or --server")
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if namespace, _, err = loader.Namespace(); err != nil {
+		return nil, nil, "", err
+	}
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
+	now = &clock{}
+	config.Wrap(now.wrap)
+	clients, err = kubernetes.NewForConfig(config)
+	return clients, now, namespace, err
+}
+
+// again returns the user's flags for a command about the same cluster and, unless
+// it is empty, this namespace.
+func (c *connection) again(namespace string) (text string) {
+	if namespace != "" {
+		text = " -n " + shellWord(namespace)
+	}
+	c.flags.Visit(func(flag *pflag.Flag) {
+		if slices.Contains(repeatedFlags, flag.Name) {
+			text += " --" + flag.Name + " " + shellWord(flag.Value.String())
+		}
+	})
+	return text
+}
+
+// shellWord quotes what a shell would take apart.
+func shellWord(text string) string {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+,=", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// clock is that of the API server, by its answers. Who is right about when a lock
+// ends is no question of the clock of the machine that asks.
+type clock struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (c *clock) wrap(next http.RoundTripper) http.RoundTripper { return dated{next, c} }
+
+// now is when the API server has last answered.
+func (c *clock) now() (time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last.IsZero() {
+		return time.Time{}, errors.New("the answers of the API server do not say what time it is: a proxy on the way must not take their Date away")
+	}
+	return c.last, nil
+}
+
+// dated notes the dates of answers.
+type dated struct {
+	http.RoundTripper
+	*clock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d dated) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := d.RoundTripper.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		d.mu.Lock()
+		d.last = date
+		d.mu.Unlock()
+	}
+	return answer, nil
+}
