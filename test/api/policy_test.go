@@ -28,6 +28,9 @@ import (
 
 const registers = v1alpha1.EvacuatorAnnotationPrefix
 
+// ofPolicy begins the warnings of our policies.
+var ofPolicy = regexp.MustCompile(`^.* with binding 'ebbtide-[a-z-]+': `)
+
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // warnings are what the API server said to one client beside its answers.
@@ -40,12 +43,8 @@ type warnings struct {
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, message, found := strings.Cut(text, "with binding 'ebbtide-evacuators': ")
-	if !found {
-		_, message, found = strings.Cut(text, "with binding 'ebbtide-surge': ")
-	}
-	if found {
-		w.text = append(w.text, message)
+	if named := ofPolicy.FindString(text); named != "" {
+		w.text = append(w.text, text[len(named):])
 	}
 }
 
@@ -66,13 +65,7 @@ func warned(t *testing.T) (client.Client, *warnings) {
 
 func warnedBy(t *testing.T, server *cluster.Cluster) (client.Client, *warnings) {
 	t.Helper()
-	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
-		for _, o := range admission(t, kind) {
-			if err := server.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
-				t.Fatal(err)
-			}
-		}
-	}
+	installPolicies(t, server)
 	heard := &warnings{}
 	config := rest.CopyConfig(server.Config)
 	config.WarningHandler = heard
@@ -84,6 +77,7 @@ func warnedBy(t *testing.T, server *cluster.Cluster) (client.Client, *warnings) 
 	for _, document := range []string{
 		annotated("first", map[string]string{registers + "a.example.com": "first"}),
 		deployment("first", "first", nil),
+		locked("first", "first"),
 	} {
 		cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
 			err := try(t, c, document)
@@ -91,6 +85,18 @@ func warnedBy(t *testing.T, server *cluster.Cluster) (client.Client, *warnings) 
 		})
 	}
 	return c, heard
+}
+
+// installPolicies installs our policies and no webhook.
+func installPolicies(t *testing.T, server *cluster.Cluster) {
+	t.Helper()
+	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		for _, o := range admission(t, kind) {
+			if err := server.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // annotated is a pod with these annotations.

@@ -117,28 +117,23 @@ func compilePolicy(t *testing.T, policy *admissionregistrationv1.ValidatingAdmis
 			problems = append(problems, expression+": "+result.Error.Error())
 		}
 	}
-	options := plugincel.OptionalVariableDeclarations{}
+	// Every expression may ask the authorizer, but those of messages.
+	options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
 	for _, variable := range policy.Spec.Variables {
 		named := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
 		check(variable.Name, compiler.CompileAndStoreVariable(named, options, environment.NewExpressions))
 	}
-	for _, expression := range expressions(policy) {
-		check(expression.GetExpression(), compiler.CompileCELExpression(expression, options, environment.NewExpressions))
-	}
-	return problems
-}
-
-// expressions are what a policy evaluates besides its variables.
-func expressions(policy *admissionregistrationv1.ValidatingAdmissionPolicy) (all []plugincel.ExpressionAccessor) {
 	for _, condition := range policy.Spec.MatchConditions {
-		all = append(all, (*matchconditions.MatchCondition)(&condition))
+		expression := (*matchconditions.MatchCondition)(&condition)
+		check(condition.Expression, compiler.CompileCELExpression(expression, options, environment.NewExpressions))
 	}
 	for _, validation := range policy.Spec.Validations {
-		all = append(all,
-			&validating.ValidationCondition{Expression: validation.Expression},
-			&validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression})
+		expression := &validating.ValidationCondition{Expression: validation.Expression}
+		check(validation.Expression, compiler.CompileCELExpression(expression, options, environment.NewExpressions))
+		message := &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression}
+		check(validation.MessageExpression, compiler.CompileCELExpression(message, plugincel.OptionalVariableDeclarations{}, environment.NewExpressions))
 	}
-	return all
+	return problems
 }
 
 // structural reads the schema of a CRD the way the API server does.

@@ -19,6 +19,7 @@ spec:
   reason: everything
   stage: Cordon
   drainDepth: DaemonSet
+  inPlace: {expectedDowntimeSeconds: 600, lockTimeoutSeconds: 60, onLockTimeout: Wait}
   nodeSelector:
     nodeSelectorTerms:
     - matchExpressions: [{key: pool, operator: In, values: [a]}]

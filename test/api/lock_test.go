@@ -1,0 +1,209 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// locked is a PodDisruptionBudget with this lock.
+func locked(name, lock string) string {
+	return fmt.Sprintf(`
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: %s
+  namespace: default
+  annotations: {%s: %q}
+spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}`, name, v1alpha1.LockAnnotation, lock)
+}
+
+// unreadable is the warning of a lock that nobody can read.
+func unreadable(name, fault string) []string {
+	return []string{"annotation ebbtide.dev/lock cannot be read: " + fault + ". Nobody knows whose lock it is, so it holds for 10 minutes after each " +
+		`change of the PodDisruptionBudget and then no more; let "kubectl ebbtide lock pdb/` + name + ` -n default" write it, or remove it`}
+}
+
+const (
+	noTime      = `its expiresAt is not a time such as "2027-01-31T15:04:05Z"`
+	noOtherTime = `its acquiredAt or renewedAt is not a time such as "2027-01-31T15:04:05Z"`
+)
+
+// ahead is a time from now as it is written.
+func ahead(in time.Duration) string { return time.Now().Add(in).UTC().Format(time.RFC3339) }
+
+// written is a lock as we write it.
+func written(begun, ends time.Duration) string {
+	renewed := metav1.NewTime(time.Now().Add(begun))
+	return budget.Lock{
+		Holder: budget.Holder("reboot", "node-1"), Reason: `new {"kernel"}`,
+		AcquiredAt: metav1.NewTime(time.Now().Add(begun - time.Hour)), RenewedAt: &renewed, ExpiresAt: metav1.NewTime(time.Now().Add(ends)),
+	}.Write()
+}
+
+// Locks and the fault of which their writer is told.
+var writtenLocks = map[string]struct{ lock, fault string }{
+	"as-we-write-it":      {written(0, time.Hour), ""},
+	"4-hours":             {written(0, 4*time.Hour), ""},
+	"only-what-is-needed": {`{"holder":"jane","expiresAt":"` + ahead(time.Hour) + `"}`, ""},
+	"by-hand":             {"\n { \"expiresAt\" :\n\"" + ahead(time.Hour) + "\", \"holder\": \" jane\" } \n", ""},
+	"in-capitals":         {`{"HOLDER":"jane","ExpiresAt":"` + ahead(time.Hour) + `"}`, ""},
+	"another-zone":        {`{"holder":"jane","expiresAt":"` + time.Now().Add(time.Hour).In(time.FixedZone("", 5*3600+1800)).Format(time.RFC3339Nano) + `"}`, ""},
+	"no-renewal":          {`{"holder":"jane","renewedAt":null,"acquiredAt": null,"expiresAt":"` + ahead(time.Hour) + `"}`, ""},
+	"empty":               {``, "it is not a JSON object"},
+	"a-word":              {`locked`, "it is not a JSON object"},
+	"true":                {`true`, "it is not a JSON object"},
+	"a-list":              {`[{"holder":"jane","expiresAt":"` + ahead(time.Hour) + `"}]`, "it is not a JSON object"},
+	"cut-off":             {`{"holder":"jane","expiresAt":"` + ahead(time.Hour) + `"`, "it is not a JSON object"},
+	"yaml":                {"holder: jane\nexpiresAt: " + ahead(time.Hour), "it is not a JSON object"},
+	"an-empty-object":     {`{}`, "it names no holder"},
+	"no-holder":           {`{"expiresAt":"` + ahead(time.Hour) + `"}`, "it names no holder"},
+	"a-blank-holder":      {`{"holder":" ","expiresAt":"` + ahead(time.Hour) + `"}`, "it names no holder"},
+	"a-number":            {`{"holder":7,"expiresAt":"` + ahead(time.Hour) + `"}`, "it names no holder"},
+	"no-end":              {`{"holder":"jane"}`, noTime},
+	"an-end-of-null":      {`{"holder":"jane","expiresAt":null}`, noTime},
+	"a-date":              {`{"holder":"jane","expiresAt":"2099-01-01"}`, noTime},
+	"seconds":             {`{"holder":"jane","expiresAt":4070908800}`, noTime},
+	"a-time-without-zone": {`{"holder":"jane","expiresAt":"2099-01-01T00:00:00"}`, noTime},
+	"begun-at-noon":       {`{"holder":"jane","acquiredAt":"noon","expiresAt":"` + ahead(time.Hour) + `"}`, noOtherTime},
+	"renewed-at-noon":     {`{"holder":"jane","acquiredAt":"` + ahead(0) + `","renewedAt":"noon","expiresAt":"` + ahead(time.Hour) + `"}`, noOtherTime},
+}
+
+// Whoever writes a lock that nobody can read is told at once, and never of one
+// that can be read.
+func TestAnUnreadableLockIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	for name, test := range writtenLocks {
+		t.Run(name, func(t *testing.T) {
+			name := "lock-" + name
+			var want []string
+			if test.fault != "" {
+				want = unreadable(name, test.fault)
+			}
+			create(t, c, locked(name, test.lock))
+			if diff := cmp.Diff(want, heard.take()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			pdb := &policyv1.PodDisruptionBudget{}
+			if err := c.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: name}, pdb); err != nil {
+				t.Fatal(err)
+			}
+			if hold, inForce := budget.LockOf(pdb, time.Now(), 0); !inForce || (hold.Unreadable != nil) != (test.fault != "") {
+				t.Errorf("in force: %v, %+v; warned of %q", inForce, hold, test.fault)
+			}
+		})
+	}
+}
+
+// A lock that does not hold for as long as it says is told, too.
+func TestALockOfTheWrongLengthIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	const never = "annotation ebbtide.dev/lock holds nobody up: the lock ended at "
+	const long = "a lock ends 4 hours after it was acquired or renewed, unless the manager runs with another --longest-lock"
+	for name, test := range map[string]struct{ lock, want string }{
+		"last-year":       {`{"holder":"jane","expiresAt":"2025-01-01T00:00:00Z"}`, never + "2025-01-01T00:00:00Z"},
+		"a-minute-ago":    {written(-time.Hour, -time.Minute), never},
+		"5-hours":         {written(0, 5*time.Hour), long},
+		"years-ahead":     {`{"holder":"jane","expiresAt":"2099-01-01T00:00:00Z"}`, "does not hold until 2099-01-01T00:00:00Z, its expiresAt: " + long},
+		"centuries-ahead": {`{"holder":"jane","expiresAt":"9999-12-31T23:59:59Z"}`, long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := try(t, c, locked("length-"+name, test.lock)); err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if got := heard.take(); len(got) != 1 || !strings.Contains(got[0], test.want) {
+				t.Errorf("warnings %q, want one that says %q", got, test.want)
+			}
+		})
+	}
+}
+
+// Garbage of any size is taken as it is.
+func TestAVeryLongLockIsTaken(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	for lock, fault := range map[string]string{
+		strings.Repeat("x", 200_000):                          "it is not a JSON object",
+		"{" + strings.Repeat(`"holder" `, 20_000) + "}":       "it names no holder",
+		`{"holder":"` + strings.Repeat("jane", 50_000) + `"}`: noTime,
+	} {
+		if err := try(t, c, locked("very-long", lock)); err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		if diff := cmp.Diff(unreadable("very-long", fault), heard.take()); diff != "" {
+			t.Errorf("warnings (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Only who writes the lock is told, and no other change of the budget.
+func TestOtherChangesOfALockedBudgetAreNotWarnedOf(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	o := create(t, c, locked("changed-lock", "garbage"))
+	heard.take()
+	for _, step := range []struct {
+		change string
+		want   []string
+	}{
+		{"metadata: {labels: {a: b}}", nil},
+		{"spec: {minAvailable: 2}", nil},
+		{"status: {disruptionsAllowed: 1}", nil},
+		{"metadata: {annotations: {ebbtide.dev/lock: other garbage}}", unreadable("changed-lock", "it is not a JSON object")},
+		{"metadata: {annotations: {ebbtide.dev/lock: null}}", nil},
+		{"metadata: {annotations: {ebbtide.dev/lock: again}}", unreadable("changed-lock", "it is not a JSON object")},
+	} {
+		if err := patch(t, c, o, step.change); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, heard.take()); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", step.change, diff)
+		}
+	}
+}
+
+// A lock is a change of the budget: whoever may not change it may not lock it.
+func TestALockNeedsTheRightToChangeTheBudget(t *testing.T) {
+	t.Parallel()
+	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	o := create(t, server.Client, locked("not-mine", written(0, time.Hour)))
+	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{"policy"}, Resources: []string{resource}, Verbs: verbs}
+	}
+	name, user := server.User(t, rule("poddisruptionbudgets", "get", "list", "watch"))
+	const lock = "metadata: {annotations: {ebbtide.dev/lock: mine}}"
+	want := `poddisruptionbudgets.policy "not-mine" is forbidden: User "` + name +
+		`" cannot patch resource "poddisruptionbudgets" in API group "policy" in the namespace "default"`
+	if err := patch(t, user, o, lock); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	pdb := &policyv1.PodDisruptionBudget{}
+	if err := user.Get(t.Context(), client.ObjectKeyFromObject(o), pdb); err != nil {
+		t.Fatal(err)
+	}
+	pdb.Annotations[v1alpha1.LockAnnotation] = "mine"
+	if err := user.Update(t.Context(), pdb); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot update resource "poddisruptionbudgets"`) {
+		t.Errorf("error %v, want that the user cannot update it", err)
+	}
+	if err := server.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), pdb); err != nil {
+		t.Fatal(err)
+	}
+	if hold, inForce := budget.LockOf(pdb, time.Now(), 0); !inForce || hold.Holder != budget.Holder("reboot", "node-1") {
+		t.Errorf("the lock is now %+v", hold)
+	}
+}
