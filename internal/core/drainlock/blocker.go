@@ -1,6 +1,8 @@
 package drainlock
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,9 +26,40 @@ type Facts struct {
 }
 
 // Blockers returns one blocker for each budget that is needed and cannot be
-// locked now, in the order of namespace and name.
-func Blockers(f Facts) []v1alpha1.Blocker { return nil }
+// locked now, in the order of namespace and name. It holds back the pods that stay
+// under it, since the node waits for locks.
+func Blockers(f Facts) []v1alpha1.Blocker {
+	if f.Record == nil {
+		return nil
+	}
+	v := newView(f)
+	missing := unconfirmed(f.Record)
+	var blockers []v1alpha1.Blocker
+	for _, b := range v.needs {
+		o, found := v.obstacle(b)
+		if _, waits := slices.BinarySearchFunc(missing, b, compare); !found || !waits {
+			continue
+		}
+		blockers = append(blockers, v1alpha1.Blocker{
+			Type: o.kind, Object: "PodDisruptionBudget/" + b.Namespace + "/" + b.Name, Pods: int32(len(v.there(b))),
+			Since: f.Record.Status.WaitingSince.DeepCopy(), Message: o.message, Suggestion: o.suggestion,
+		})
+	}
+	return blockers
+}
 
 // Waiting says in a few words which locks a node waits for; empty if it has all,
 // or if there is no record.
-func Waiting(f Facts) string { return "" }
+func Waiting(f Facts) string {
+	if f.Record == nil || Held(f.Record) {
+		return ""
+	}
+	switch missing := unconfirmed(f.Record); len(missing) {
+	case 0:
+		return "Waiting for the locks of the PodDisruptionBudgets to be looked at again."
+	case 1:
+		return fmt.Sprintf("Waiting for the lock of %s.", named(missing[0]))
+	default:
+		return fmt.Sprintf("Waiting for the locks of %d PodDisruptionBudgets.", len(missing))
+	}
+}

@@ -34,11 +34,7 @@ func locker(b *policyv1.PodDisruptionBudget) string {
 // NeedsLive reports whether budgets are to be read from the API server and then
 // the pods of the node, because a lock waits to be confirmed.
 func NeedsLive(r *v1alpha1.DrainRecord, now time.Time) bool {
-	return slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
-		return lock.ConfirmedTime == nil && settled(lock, now)
+	return !r.Spec.Complete && slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
+		return lock.ConfirmedTime == nil && !now.Before(lock.AcquiredTime.Add(Settle))
 	})
-}
-
-func settled(lock v1alpha1.RecordedLock, now time.Time) bool {
-	return !now.Before(lock.AcquiredTime.Add(Settle))
 }

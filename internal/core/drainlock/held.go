@@ -11,18 +11,17 @@ func Held(r *v1alpha1.DrainRecord) bool {
 	if r.Status.ObservedGeneration != r.Generation {
 		return false
 	}
-	for _, needed := range r.Spec.Budgets {
-		if !confirmed(r, needed) {
-			return false
-		}
-	}
-	return true
+	return len(unconfirmed(r)) == 0
 }
 
-func confirmed(r *v1alpha1.DrainRecord, budget v1alpha1.BudgetReference) bool {
-	return slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
-		return lock.BudgetReference == budget && lock.ConfirmedTime != nil
-	})
+// unconfirmed are the budgets that the record needs and has no confirmed lock of,
+// in order.
+func unconfirmed(r *v1alpha1.DrainRecord) []v1alpha1.BudgetReference {
+	confirmed := map[v1alpha1.BudgetReference]bool{}
+	for _, lock := range r.Status.Locks {
+		confirmed[lock.BudgetReference] = lock.ConfirmedTime != nil
+	}
+	return slices.DeleteFunc(inOrder(r.Spec.Budgets), func(b v1alpha1.BudgetReference) bool { return confirmed[b] })
 }
 
 // GivenUp reports whether the record has given up to lock the budget, so that its

@@ -1,11 +1,13 @@
 package drainlock
 
 import (
+	"fmt"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
@@ -24,8 +26,36 @@ type Keeping struct {
 }
 
 // Keep decides what becomes of the lock of a budget. Of is the record of the node
-// that its holder names, nil if there is none or the lock is not a drain's.
-// Longest is how long a lock may hold; see budget.LockOf.
+// that its holder names, nil if there is none or the lock is not a drain's: what
+// that record has locked is its own affair. Longest is how long a lock may hold;
+// see budget.LockOf.
 func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Time, longest time.Duration) Keeping {
-	return Keeping{}
+	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
+		return Keeping{}
+	}
+	hold, locked := budget.LockOf(b, now, longest)
+	_, node, drain := budget.HolderOf(hold.Holder)
+	switch {
+	case drain && of != nil && of.Name == node:
+		return Keeping{}
+	case !locked:
+		return Keeping{Remove: true, Events: []event.Event{event.LockEnded(b, ended(b, hold))}}
+	case drain:
+		return Keeping{Remove: true, Stray: true, Events: []event.Event{event.StrayLockRemoved(b, fmt.Sprintf(
+			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(referenceTo(b)), short(node), sentence(hold.Describe(b))))}}
+	case hold.Unreadable != nil:
+		return Keeping{RequeueAfter: hold.Ends.Sub(now), Events: []event.Event{event.LockUnreadable(b, fmt.Sprintf(
+			"%s If nobody needs it, remove it: kubectl -n %s annotate poddisruptionbudget %s %s-",
+			sentence(hold.Describe(b)), b.Namespace, b.Name, v1alpha1.LockAnnotation))}}
+	default:
+		return Keeping{RequeueAfter: hold.Ends.Sub(now)}
+	}
+}
+
+func ended(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
+	if hold.Unreadable != nil {
+		return fmt.Sprintf("The lock of %s, which nobody can read, was removed %s after the budget was last changed.", named(referenceTo(b)), budget.UnreadableLock)
+	}
+	return fmt.Sprintf("The lock of %s by %s has ended at %s and was removed.",
+		named(referenceTo(b)), short(hold.Holder), hold.Ends.UTC().Format(time.RFC3339))
 }

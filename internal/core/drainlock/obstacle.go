@@ -1,0 +1,135 @@
+package drainlock
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+)
+
+// obstacle is why a budget cannot be locked now.
+type obstacle struct {
+	v1alpha1.BudgetReference
+	kind                v1alpha1.BlockerType
+	message, suggestion string
+	// ends is when it ends by itself; zero if nobody knows.
+	ends time.Time
+}
+
+// obstacle returns what is in the way of the lock of a budget that exists, if
+// anything is. A pod that is not ready costs the budget nothing, but as with the
+// eviction API it may only go while the budget has all the healthy pods it wants,
+// or does not care: it may get ready again before the node goes.
+func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
+	one := v.budgets[b]
+	o.BudgetReference = b
+	if one.locked && !one.own {
+		o.kind, o.ends = v1alpha1.BlockerPDBLocked, one.hold.Ends
+		o.message, o.suggestion = sentence(one.hold.Describe(one.PodDisruptionBudget)), unlock(one)
+		return o, true
+	}
+	o.kind = v1alpha1.BlockerPDBExhausted
+	needed, dormant := v.cost(b)
+	allowed, known := budget.Allowed(one.PodDisruptionBudget)
+	status := one.Status
+	switch {
+	case !known:
+		o.message = fmt.Sprintf("What %s allows is unknown: its status is older than its spec.", named(b))
+		o.suggestion = fmt.Sprintf("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", b.Namespace, b.Name)
+	case allowed < needed:
+		v.explain(&o, needed, allowed)
+	case dormant && needed == 0 && status.CurrentHealthy < status.DesiredHealthy && !careless(one.PodDisruptionBudget):
+		o.message = fmt.Sprintf("%s needs %s and has %d, and those that stay are not ready.", named(b), amount(status.DesiredHealthy, "healthy pod"), status.CurrentHealthy)
+		o.suggestion = seePods(one.PodDisruptionBudget)
+	default:
+		return obstacle{}, false
+	}
+	return o, true
+}
+
+// explain says why a budget does not allow what is needed, and whether it ever will.
+func (v *view) explain(o *obstacle, needed, allowed int32) {
+	b := v.budgets[o.BudgetReference].PodDisruptionBudget
+	why, never := budget.Never(b)
+	most := b.Status.ExpectedPods - b.Status.DesiredHealthy
+	switch {
+	case never:
+		o.message = fmt.Sprintf("%s can never allow a disruption: %s.", named(o.BudgetReference), why)
+	case b.Status.ExpectedPods > 0 && most < needed:
+		never = true
+		o.message = fmt.Sprintf("%s can never allow the %s that the pods that stay need: %d of its %d pods have to be healthy.",
+			named(o.BudgetReference), amount(needed, "disruption"), b.Status.DesiredHealthy, b.Status.ExpectedPods)
+	default:
+		o.message = fmt.Sprintf("%s has to allow %s for the pods that stay, and allows %d.", named(o.BudgetReference), amount(needed, "disruption"), allowed)
+		o.suggestion = seePods(b)
+	}
+	if never {
+		o.kind, o.suggestion = v1alpha1.BlockerPDBUnsatisfiable, loosen(b, needed)
+	}
+}
+
+// careless budgets let pods go that are not ready, whatever else they need.
+func careless(b *policyv1.PodDisruptionBudget) bool {
+	return b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
+}
+
+// unlock says how somebody else's lock goes.
+func unlock(one sight) string {
+	remove := fmt.Sprintf("kubectl -n %s annotate poddisruptionbudget %s %s-", one.Namespace, one.Name, v1alpha1.LockAnnotation)
+	maintenance, node, drain := budget.HolderOf(one.hold.Holder)
+	switch {
+	case drain:
+		return fmt.Sprintf("It ends when node %s is back. See how far that is: kubectl describe nodemaintenance %s", node, maintenance)
+	case one.hold.Unreadable != nil:
+		return "If nobody needs it, remove it: " + remove
+	default:
+		return fmt.Sprintf("Ask %s to end it, or remove it: %s", short(one.hold.Holder), remove)
+	}
+}
+
+// seePods says how to find out which pods of a budget are not ready.
+func seePods(b *policyv1.PodDisruptionBudget) string {
+	see := fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods", b.Namespace)
+	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+		see += fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s))
+	}
+	return see
+}
+
+// loosen is the smallest change of a budget that lets the pods stay.
+func loosen(b *policyv1.PodDisruptionBudget, needed int32) string {
+	patch, what := fmt.Sprintf(`{"spec":{"minAvailable":null,"maxUnavailable":%d}}`, needed), "Let "+amount(needed, "pod")+" be unavailable"
+	if b.Status.ExpectedPods == 0 {
+		patch, what = `{"spec":{"minAvailable":0,"maxUnavailable":null}}`, "Give the pods a controller, or count pods"
+	}
+	return fmt.Sprintf("%s: kubectl -n %s patch poddisruptionbudget %s --type=merge -p '%s'", what, b.Namespace, b.Name, patch)
+}
+
+func named(b v1alpha1.BudgetReference) string {
+	return fmt.Sprintf("PodDisruptionBudget %s/%s", b.Namespace, b.Name)
+}
+
+func amount(n int32, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// longestText is how much of somebody else's words is repeated.
+const longestText = 800
+
+// short cuts what others wrote, which may be as long as all annotations together.
+func short(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestText], "") + "…"
+}
+
+func sentence(text string) string { return strings.TrimRight(short(text), ". ") + "." }

@@ -1,0 +1,192 @@
+package drainlock
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// defaultLockTimeout is that of v1alpha1.InPlace.
+const defaultLockTimeout = 300 * time.Second
+
+// look brings the recorded locks to what the budgets bear. A lock that is needed
+// and not there was lost; one that is there and not recorded was taken just before
+// somebody died; one that is not needed any more is remembered until it is gone.
+func (p *pass) look() {
+	recorded := map[v1alpha1.BudgetReference]v1alpha1.RecordedLock{}
+	for _, lock := range p.status.Locks {
+		if _, twice := recorded[lock.BudgetReference]; !twice {
+			recorded[lock.BudgetReference] = lock
+		}
+	}
+	needed := map[v1alpha1.BudgetReference]bool{}
+	for _, b := range p.needs {
+		needed[b] = true
+		lock, known := recorded[b]
+		switch one := p.budgets[b]; {
+		case one.ours() && !known:
+			recorded[b] = v1alpha1.RecordedLock{BudgetReference: b, AcquiredTime: stampAfter(p.Now)}
+		case one.ours() && lock.AcquiredTime.After(stampAfter(p.Now).Time):
+			lock.AcquiredTime = stampAfter(p.Now)
+			recorded[b] = lock
+		case !one.ours() && known:
+			p.lose(b, one)
+			delete(recorded, b)
+		}
+	}
+	p.status.Locks = nil
+	for b, lock := range recorded {
+		if needed[b] || p.budgets[b].own {
+			p.status.Locks = append(p.status.Locks, lock)
+		}
+	}
+	slices.SortFunc(p.status.Locks, func(a, b v1alpha1.RecordedLock) int { return compare(a.BudgetReference, b.BudgetReference) })
+	p.oppose()
+}
+
+func (p *pass) lose(b v1alpha1.BudgetReference, one sight) {
+	why := "its annotation was removed"
+	switch {
+	case one.locked:
+		why = short(one.hold.Describe(one.PodDisruptionBudget))
+	case one.own:
+		why = "it had ended before it was renewed"
+	}
+	p.emit(event.LockLost(p.Record, fmt.Sprintf("The lock of %s for the pods that stay on node %s was lost, and is taken again as soon as it can be had: %s.",
+		named(b), p.Record.Name, why)))
+}
+
+func (p *pass) emit(events []event.Event) { p.decision.Events = append(p.decision.Events, events...) }
+
+// oppose finds what is in the way.
+func (p *pass) oppose() {
+	p.obstacles = nil
+	for _, b := range p.needs {
+		if o, found := p.obstacle(b); found && !p.confirmed(b) {
+			p.obstacles = append(p.obstacles, o)
+		}
+	}
+}
+
+// lock returns what will be recorded of the lock of a budget.
+func (p *pass) lock(b v1alpha1.BudgetReference) *v1alpha1.RecordedLock {
+	i, found := slices.BinarySearchFunc(p.status.Locks, b, func(lock v1alpha1.RecordedLock, b v1alpha1.BudgetReference) int {
+		return compare(lock.BudgetReference, b)
+	})
+	if !found {
+		return nil
+	}
+	return &p.status.Locks[i]
+}
+
+func (p *pass) confirmed(b v1alpha1.BudgetReference) bool {
+	lock := p.lock(b)
+	return lock != nil && lock.ConfirmedTime != nil
+}
+
+// deadline is when the node stops to wait for its locks; false if it never does,
+// or has not begun.
+func (p *pass) deadline() (at time.Time, ends bool) {
+	since := p.status.WaitingSince
+	if p.action() == v1alpha1.LockTimeoutWait || since == nil {
+		return time.Time{}, false
+	}
+	return since.Add(p.timeout()), true
+}
+
+func (p *pass) timeout() time.Duration {
+	if seconds := p.Record.Spec.InPlace.LockTimeoutSeconds; seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	return defaultLockTimeout
+}
+
+func (p *pass) action() v1alpha1.LockTimeoutAction {
+	switch action := p.Record.Spec.InPlace.OnLockTimeout; action {
+	case "", v1alpha1.LockTimeoutEvict:
+		return v1alpha1.LockTimeoutEvict
+	case v1alpha1.LockTimeoutDelete:
+		return action
+	default:
+		return v1alpha1.LockTimeoutWait
+	}
+}
+
+// giveUp stops to wait for the budgets that could not be locked in time. The
+// others are locked.
+func (p *pass) giveUp() {
+	deadline, ends := p.deadline()
+	if len(p.obstacles) == 0 || !ends || p.Now.Before(deadline) {
+		return
+	}
+	become := "are drained as if they had no label " + v1alpha1.OnUpgradeLabel
+	if p.action() == v1alpha1.LockTimeoutDelete {
+		become = "are deleted past it"
+	}
+	for _, o := range p.obstacles {
+		p.status.GivenUp = append(p.status.GivenUp, v1alpha1.GivenUpBudget{
+			BudgetReference: o.BudgetReference, Action: p.action(), Time: stamp(p.Now), Message: o.message,
+			Pods: slices.Clone(p.staying[o.BudgetReference]),
+		})
+		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",
+			named(o.BudgetReference), p.timeout(), p.Record.Name, become, o.message)))
+		p.needs = slices.DeleteFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return b == o.BudgetReference })
+	}
+	p.obstacles = nil
+}
+
+// yield forgets what was taken and not confirmed if not everything can be had, so
+// that others can have it.
+func (p *pass) yield() {
+	if len(p.obstacles) == 0 {
+		return
+	}
+	p.status.Locks = slices.DeleteFunc(p.status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.ConfirmedTime == nil })
+}
+
+// confirm promises that the node may go, for all locks at once: a promise for some
+// of them would keep them while the node waits for others.
+func (p *pass) confirm() {
+	if len(p.obstacles) > 0 || !p.Live || p.Now.Before(p.settledAt()) || p.busy() || p.missing() {
+		return
+	}
+	for _, b := range p.needs {
+		if lock := p.lock(b); lock.ConfirmedTime == nil {
+			at := stamp(p.Now)
+			lock.ConfirmedTime = &at
+		}
+	}
+}
+
+// missing is true while a lock is to be taken.
+func (p *pass) missing() bool {
+	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.budgets[b].ours() })
+}
+
+// unconfirmed is true while a lock is to be taken or confirmed.
+func (p *pass) unconfirmed() bool {
+	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.confirmed(b) })
+}
+
+// settledAt is when no eviction can land any more that was admitted before a lock.
+func (p *pass) settledAt() (at time.Time) {
+	for _, b := range p.needs {
+		lock := p.lock(b)
+		if lock != nil && lock.ConfirmedTime == nil && lock.AcquiredTime.Add(Settle).After(at) {
+			at = lock.AcquiredTime.Add(Settle)
+		}
+	}
+	return at
+}
+
+// busy is true while an eviction of our own is under way that began before a lock.
+func (p *pass) busy() bool {
+	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool {
+		return !p.confirmed(b) && p.Busy[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]
+	})
+}
