@@ -67,7 +67,11 @@ func (p *pass) emit(events []event.Event) { p.decision.Events = append(p.decisio
 func (p *pass) oppose() {
 	p.obstacles = nil
 	for _, b := range p.needs {
-		if o, found := p.obstacle(b); found && !p.confirmed(b) {
+		o, found := p.obstacle(b)
+		if !found {
+			o, found = p.refusal(b)
+		}
+		if found && !p.confirmed(b) {
 			p.obstacles = append(p.obstacles, o)
 		}
 	}

@@ -28,6 +28,9 @@ type Snapshot struct {
 	Live bool
 	// Busy are budgets for whose pods evictions of our own are under way.
 	Busy map[types.NamespacedName]bool
+	// Refused is why writes to budgets and deletions of pods failed lately, by the UID
+	// of the object. Nothing is done to it now.
+	Refused map[types.UID]string
 	// Mutex is v1alpha1.DrainLockMutex; nil if there is none.
 	Mutex *coordinationv1.Lease
 	// MutexRecord is the record of the node that holds the mutex; nil if there is

@@ -39,7 +39,7 @@ func (p *pass) kept(b v1alpha1.BudgetReference) bool {
 // has handed the node over to another one.
 func renew(p *pass) (Step, bool) {
 	for _, b := range p.needs {
-		if one := p.budgets[b]; p.kept(b) && (one.hold.Holder != p.holder() || !p.Now.Before(p.renewAt(one))) {
+		if one := p.budgets[b]; p.kept(b) && !p.refused(one.UID) && (one.hold.Holder != p.holder() || !p.Now.Before(p.renewAt(one))) {
 			return p.write(b), true
 		}
 	}
@@ -86,7 +86,7 @@ func (p *pass) write(b v1alpha1.BudgetReference) Step {
 func unlockOne(p *pass) (Step, bool) {
 	for _, b := range slices.SortedFunc(maps.Keys(p.budgets), compare) {
 		one := p.budgets[b]
-		if !one.own || !p.removable(b) {
+		if !one.own || p.refused(one.UID) || !p.removable(b) {
 			continue
 		}
 		step := Step{Kind: RemoveLock, Budget: one.PodDisruptionBudget}
@@ -149,7 +149,7 @@ func deletePod(p *pass) (Step, bool) {
 		}
 		for _, one := range given.Pods {
 			pod := p.pods[one.UID]
-			if pod == nil || pod.DeletionTimestamp != nil || podclass.Terminal(pod) {
+			if pod == nil || pod.DeletionTimestamp != nil || podclass.Terminal(pod) || p.refused(pod.UID) {
 				continue
 			}
 			message := fmt.Sprintf("Pod %s/%s on node %s was deleted past %s, as NodeMaintenance %s asks with onLockTimeout Delete: %s",
