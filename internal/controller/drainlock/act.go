@@ -37,8 +37,38 @@ func (n *nodes) record(ctx context.Context, seen *core.Snapshot, decision core.D
 	return nil
 }
 
-// act makes the one write of a step.
+// act makes the one write of a step. What fails of a budget or a pod is noted with
+// it, and the next decision leaves it alone.
 func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) error {
+	object := objectOf(step)
+	err := n.take(ctx, seen, step)
+	switch {
+	case object == nil:
+		return err
+	case err == nil:
+		n.refusals.drop(seen.Record.Name, object.GetUID())
+		return nil
+	case kube.IsStale(err) || ctx.Err() != nil:
+		return err
+	}
+	log.FromContext(ctx).Info("A step with the locks of a node is refused", "step", step.Kind,
+		"object", client.ObjectKeyFromObject(object), "because", err.Error())
+	n.refusals.add(seen.Record.Name, object.GetUID(), err.Error(), n.clock.Now())
+	return nil
+}
+
+// objectOf is the budget or the pod that a step writes to; nil if it does to neither.
+func objectOf(step core.Step) client.Object {
+	switch {
+	case step.Budget != nil:
+		return step.Budget
+	case step.Pod != nil:
+		return step.Pod
+	}
+	return nil
+}
+
+func (n *nodes) take(ctx context.Context, seen *core.Snapshot, step core.Step) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var err error
@@ -57,7 +87,7 @@ func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) er
 		err = fmt.Errorf("step %q is unknown", step.Kind)
 	}
 	if err != nil {
-		return fmt.Errorf("%s for node %s: %w", step.Kind, seen.Record.Name, err)
+		return err
 	}
 	logger := log.FromContext(ctx).WithValues("step", step.Kind)
 	if step.Budget != nil {
@@ -79,7 +109,7 @@ func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.S
 	mutex.Namespace, mutex.Name = n.namespace, v1alpha1.DrainLockMutex
 	mutex.ResourceVersion, mutex.Spec = step.Mutex.ResourceVersion, step.Mutex.Spec
 	if mutex.ResourceVersion != "" {
-		return n.client.Update(ctx, mutex)
+		return wrap("write the mutex", n.client.Update(ctx, mutex))
 	}
 	err := n.client.Create(ctx, mutex)
 	switch {
@@ -89,7 +119,7 @@ func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.S
 		// It is no old state that the namespace is missing.
 		return fmt.Errorf("create Lease %s/%s: %s", n.namespace, mutex.Name, err.Error())
 	}
-	return err
+	return wrap("create the mutex", err)
 }
 
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=patch
@@ -105,10 +135,7 @@ func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisrupt
 		}
 		changed.Annotations[v1alpha1.LockAnnotation] = lock
 	}
-	if err := c.Patch(ctx, changed, kube.Change(budget)); err != nil {
-		return fmt.Errorf("PodDisruptionBudget %s: %w", client.ObjectKeyFromObject(budget), err)
-	}
-	return nil
+	return c.Patch(ctx, changed, kube.Change(budget))
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
@@ -129,7 +156,7 @@ func (n *nodes) deletePod(ctx context.Context, step core.Step) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete pod %s past its budgets: %w", key, err)
+		return err
 	}
 	log.FromContext(ctx).Info("Deleted a pod past its budgets, as the maintenance asks", "pod", key)
 	n.emit(step.Events...)
@@ -140,5 +167,6 @@ func (n *nodes) deletePod(ctx context.Context, step core.Step) error {
 
 // finish deletes the record that was decided on.
 func (n *nodes) finish(ctx context.Context, record *v1alpha1.DrainRecord) error {
-	return n.client.Delete(ctx, record, client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion})
+	precondition := client.Preconditions{UID: &record.UID, ResourceVersion: &record.ResourceVersion}
+	return wrap("delete the drain record", n.client.Delete(ctx, record, precondition))
 }

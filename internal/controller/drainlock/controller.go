@@ -3,10 +3,10 @@
 // nobody stands for any more.
 //
 // There are two controllers, of nodes by their DrainRecords and of budgets. A node
-// is decided anew after every write, until nothing is left to be done. A write that
-// fails is tried again with pauses and holds up no other node, except those that
-// need the mutex while its node has it. Nothing in memory is needed to go on after
-// a restart.
+// is decided anew after every write, until nothing is left to be done. A budget or
+// a pod to which a write fails is left alone for a while, and no other waits for it;
+// a write that hangs holds up the nodes that need the mutex while its node has it.
+// Nothing in memory is needed to go on after a restart.
 package drainlock
 
 import (
@@ -45,7 +45,7 @@ type Options struct {
 
 // Traffic knows which evictions of this manager are under way.
 type Traffic interface {
-	// Busy returns the budgets for whose pods they are.
+	// Busy returns the budgets for whose pods they are; the map is the caller's.
 	Busy() map[types.NamespacedName]bool
 }
 
@@ -76,7 +76,8 @@ type nodes struct {
 	traffic   Traffic
 	metrics   *metrics
 	// pauses grow while writes are decided on old state.
-	pauses workqueue.TypedRateLimiter[reconcile.Request]
+	pauses   workqueue.TypedRateLimiter[reconcile.Request]
+	refusals *refusals
 }
 
 // Add registers both controllers with a manager whose client reads from a cache
@@ -92,7 +93,7 @@ func Add(mgr manager.Manager, options Options) error {
 	n := &nodes{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, clock: clock.RealClock{},
 		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
-		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(),
+		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(),
 	}
 	if err := add(mgr, "drainlock", options.Workers, n, n.sources(mgr.GetCache())); err != nil {
 		return err
@@ -126,6 +127,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		}
 		if seen == nil {
 			n.pauses.Forget(request)
+			n.refusals.forget(request.Name)
 			n.metrics.gone(request.Name)
 			return reconcile.Result{}, nil
 		}
@@ -133,7 +135,8 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		if decision.Status == nil && decision.Step.Kind == "" {
 			n.pauses.Forget(request)
 			n.metrics.has(request.Name, len(seen.Record.Status.Locks))
-			return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
+			_, again := n.refusals.of(request.Name, seen.Now)
+			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again)}, nil
 		}
 		if err := n.record(ctx, seen, decision); err != nil {
 			return again(ctx, n.pauses, request, err)

@@ -84,12 +84,12 @@ func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudge
 	return keeping, nil
 }
 
-// recordOf reads the record of the node for which a drain has locked the budget;
-// nil if there is none.
+// recordOf reads the record of the node for which a drain has locked the budget,
+// whether the lock still holds or not; nil if there is none.
 func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (*v1alpha1.DrainRecord, error) {
-	hold, inForce := budget.LockOf(locked, k.clock.Now(), k.longest)
+	hold, _ := budget.LockOf(locked, k.clock.Now(), k.longest)
 	_, node, ofDrain := budget.HolderOf(hold.Holder)
-	if !inForce || !ofDrain {
+	if !ofDrain {
 		return nil, nil
 	}
 	return recordOf(ctx, reader, node, client.DisableReadYourWritesConsistency)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -31,8 +32,11 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 	if err != nil || record == nil {
 		return nil, err
 	}
-	// An eviction that ends while we read has been seen under way, or its effect.
-	seen := &core.Snapshot{Now: n.clock.Now(), Record: record, Longest: n.longest, Busy: n.traffic.Busy()}
+	seen := &core.Snapshot{Now: n.clock.Now(), Record: record, Longest: n.longest}
+	seen.Refused, _ = n.refusals.of(name, seen.Now)
+	if err := n.observeTraffic(ctx, seen); err != nil {
+		return nil, err
+	}
 	if err := n.observeMutex(ctx, seen); err != nil {
 		return nil, err
 	}
@@ -40,6 +44,32 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 		return seen, observePlace(ctx, seen, n.client, n.live)
 	}
 	return seen, observePlace(ctx, seen, n.client, n.client)
+}
+
+// observeTraffic finds out for which budgets evictions of our own may be under way.
+// Whoever evicts goes by the cache, so that it has to show our lock before Traffic
+// is asked. What ends after that is seen in the budget, which is read later.
+func (n *nodes) observeTraffic(ctx context.Context, seen *core.Snapshot) error {
+	var unseen []client.ObjectKey
+	for _, lock := range seen.Record.Status.Locks {
+		if lock.ConfirmedTime != nil {
+			continue
+		}
+		key := client.ObjectKey(lock.BudgetReference)
+		cached := &policyv1.PodDisruptionBudget{}
+		if err := n.client.Get(ctx, key, cached, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get budget %s: %w", key, err)
+		}
+		hold, locked := budget.LockOf(cached, seen.Now, n.longest)
+		if _, node, _ := budget.HolderOf(hold.Holder); !locked || node != seen.Record.Name {
+			unseen = append(unseen, key)
+		}
+	}
+	seen.Busy = n.traffic.Busy()
+	for _, key := range unseen {
+		seen.Busy[key] = true
+	}
+	return nil
 }
 
 func (n *nodes) observeMutex(ctx context.Context, seen *core.Snapshot) error {
@@ -66,10 +96,10 @@ func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader clien
 		return err
 	}
 	for _, key := range keys {
-		budget := &policyv1.PodDisruptionBudget{}
-		switch err := reader.Get(ctx, key, budget); {
+		one := &policyv1.PodDisruptionBudget{}
+		switch err := reader.Get(ctx, key, one); {
 		case err == nil:
-			seen.Budgets = append(seen.Budgets, budget)
+			seen.Budgets = append(seen.Budgets, one)
 		case client.IgnoreNotFound(err) != nil:
 			return fmt.Errorf("get budget %s: %w", key, err)
 		}

@@ -178,7 +178,7 @@ func (k *keeper) ofBudget(_ context.Context, old, now *policyv1.PodDisruptionBud
 	return []types.NamespacedName{client.ObjectKeyFromObject(object)}
 }
 
-// ofRecord names the budgets that are locked for a node whose record is gone.
+// ofRecord names the budgets that bear a lock of a node whose record is gone.
 func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []types.NamespacedName {
 	if now != nil {
 		return nil
@@ -189,8 +189,8 @@ func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) [
 	}
 	var keys []types.NamespacedName
 	for i := range list.Items {
-		hold, locked := budget.LockOf(&list.Items[i], k.clock.Now(), k.longest)
-		if _, node, ofDrain := budget.HolderOf(hold.Holder); locked && ofDrain && node == old.Name {
+		hold, _ := budget.LockOf(&list.Items[i], k.clock.Now(), k.longest)
+		if _, node, ofDrain := budget.HolderOf(hold.Holder); ofDrain && node == old.Name {
 			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}

@@ -1,10 +1,12 @@
 package drainlock
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +35,7 @@ type world struct {
 
 type traffic map[types.NamespacedName]bool
 
-func (t traffic) Busy() map[types.NamespacedName]bool { return t }
+func (t traffic) Busy() map[types.NamespacedName]bool { return maps.Clone(t) }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
@@ -54,7 +56,7 @@ func (w *world) must(err error) {
 func (w *world) nodes() *nodes {
 	return &nodes{
 		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, clock: w.clock, namespace: namespace,
-		traffic: w.busy, metrics: newMetrics(w.registry), pauses: newPauses(),
+		traffic: w.busy, metrics: newMetrics(w.registry), pauses: newPauses(), refusals: newRefusals(),
 	}
 }
 
@@ -141,4 +143,9 @@ func held(record *v1alpha1.DrainRecord) *v1alpha1.DrainRecord {
 		})
 	}
 	return record
+}
+
+// aMutex is what names the mutex.
+func aMutex() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.DrainLockMutex}}
 }
