@@ -108,6 +108,6 @@ func (o *unlockOptions) instead(hold budget.Hold, holder string, now time.Time) 
 	if hold.Unreadable != nil {
 		return fmt.Sprintf("It ends in %s, unless the budget is changed. Remove it now with\n  %s", left(hold, now), force)
 	}
-	return fmt.Sprintf("It is not yours, who are %s, and ends in %s unless it is renewed. Take it from its holder with\n  %s",
+	return fmt.Sprintf("You are %s, so it is not yours. It ends in %s, unless it is renewed. Take it from its holder with\n  %s",
 		holder, left(hold, now), force)
 }

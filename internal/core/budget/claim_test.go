@@ -1,6 +1,7 @@
 package budget_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ type claiming struct {
 
 func (c claiming) test(t *testing.T) {
 	t.Parallel()
-	if err := c.claim.Check(); err != nil {
+	if err := errors.Join(budget.CheckHolder(c.claim.Holder), c.claim.Check()); err != nil {
 		t.Fatalf("Check: %v", err)
 	}
 	got, refused := "", ""
@@ -199,7 +200,7 @@ func TestClaimCheck(t *testing.T) {
 			claim := budget.Claim{Holder: "user/anna", Reason: "compaction", For: time.Hour, Now: noon}
 			tt.edit(&claim)
 			got := ""
-			if err := claim.Check(); err != nil {
+			if err := errors.Join(budget.CheckHolder(claim.Holder), claim.Check()); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
