@@ -104,3 +104,34 @@ func BenchmarkSelect(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDecideInPlace is a pass over nodes that all wait for locks: on each stay
+// ten pods, under one budget of 20 in their namespace.
+func BenchmarkDecideInPlace(b *testing.B) {
+	w := newWorld(nil)
+	w.runners.DaemonSets = true
+	for n := range benchNodes {
+		name := fmt.Sprintf("node-%04d", n)
+		w.node(name).Labels = map[string]string{"pool": "all", "kubernetes.io/hostname": name}
+		w.run(name, 10, 1000, stays, label("app", fmt.Sprint(n%20)))
+		w.run(name, 20, 2000000000, ofDaemonSet)
+	}
+	for n := range 20 {
+		w.budget(fmt.Sprint(n))
+	}
+	m := inPlace(w.maintenance("all", v1alpha1.StageDrain, nil), 300)
+	m.Spec.NodeSelector, m.Spec.DrainDepth = labelledNodes("pool", "all"), v1alpha1.PodTypeDefault
+	for range 3 {
+		w.pass()
+	}
+	if len(w.records) != benchNodes {
+		b.Fatalf("%d nodes wait for locks", len(w.records))
+	}
+	snapshot := w.snapshot()
+	b.ReportAllocs()
+	for b.Loop() {
+		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 1 {
+			b.Fatal("a maintenance is missing")
+		}
+	}
+}

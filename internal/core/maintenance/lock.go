@@ -38,15 +38,15 @@ func (p *pass) decideLock(s *site) {
 		p.endLock(s)
 		return
 	}
-	staying := s.stayers()
-	if !s.known || len(staying) == 0 && s.record == nil {
+	staying, torn := p.stayers(s)
+	if !s.known || len(staying) == 0 && !torn && s.record == nil {
 		s.lock.held = s.known
 		return
 	}
 	spec, budgets := p.needs(s, owner, staying)
 	s.lock.needed, s.lock.held = len(spec.Budgets), len(spec.Budgets) == 0
 	switch {
-	case s.fromBefore():
+	case s.stale():
 		s.completeRecord()
 	case s.recordInForce():
 		s.lock.taken = taken(s.record, spec)
@@ -55,20 +55,27 @@ func (p *pass) decideLock(s *site) {
 	case !s.lock.held && s.readyToLock():
 		s.writeRecord(spec)
 	}
+	s.lock.held = s.lock.held && !torn
 	if !s.lock.held {
 		p.explainLock(s, spec, budgets)
 	}
 }
 
-// stayers are the pods that stay on the site.
-func (s *site) stayers() []*corev1.Pod {
-	var staying []*corev1.Pod
+// stayers are the pods that stay on the site. Torn is true if there is another one
+// under a budget, which an intent would leave there and somebody else removes: until
+// it is gone the node must not go, and nothing is locked for it.
+func (p *pass) stayers(s *site) (staying []*corev1.Pod, torn bool) {
 	for n := range s.pods {
-		if pod := &s.pods[n]; s.stay(pod) {
+		pod := &s.pods[n]
+		switch {
+		case !s.kept(pod):
+		case s.wanted(pod):
+			torn = torn || len(p.applying(pod.pod)) > 0
+		default:
 			staying = append(staying, pod.pod)
 		}
 	}
-	return staying
+	return staying, torn
 }
 
 // leavers are the pods that somebody waits for and that have to be evicted yet: a
@@ -87,7 +94,7 @@ func (s *site) leavers() []*corev1.Pod {
 // stay. What leaves before the locks are taken leaves nothing out.
 func (p *pass) needs(s *site, owner *intent, staying []*corev1.Pod) (v1alpha1.DrainRecordSpec, []*policyv1.PodDisruptionBudget) {
 	need := drainlock.Need{Maintenance: owner.object, Staying: staying, Budgets: p.budgetsOf(staying)}
-	if s.recordInForce() && !s.fromBefore() {
+	if s.recordInForce() {
 		need.Record, need.Leaving = s.record, s.leavers()
 	}
 	return drainlock.Needs(need), need.Budgets
@@ -138,15 +145,18 @@ func taken(record *v1alpha1.DrainRecord, spec v1alpha1.DrainRecordSpec) int {
 
 // explainLock says what the site waits for before its budgets are locked.
 func (p *pass) explainLock(s *site, spec v1alpha1.DrainRecordSpec, budgets []*policyv1.PodDisruptionBudget) {
-	then := "; then " + count(len(spec.Budgets), "budget") + " will be locked."
+	then := "."
+	if len(spec.Budgets) > 0 {
+		then = "; then " + count(len(spec.Budgets), "budget") + " will be locked."
+	}
 	switch waited := s.waited(); {
 	case len(waited) > 0:
 		s.lock.waiting = "Waiting for the pods that leave for " + strings.Join(intentNames(waited), ", ") + then
 	case !s.node.Spec.Unschedulable:
 		s.lock.waiting = "Waiting for the node to be cordoned" + then
 	case s.frozen:
-		s.lock.waiting = "Waiting for the maintenance of the node whose spec is invalid" + then
-	case s.fromBefore(), s.record != nil && s.record.DeletionTimestamp != nil:
+		s.lock.waiting = "Waiting for a maintenance of the node whose spec is invalid" + then
+	case s.stale():
 		s.lock.waiting = "Waiting for the DrainRecord of an earlier drain to go" + then
 	default:
 		facts := drainlock.Facts{
@@ -195,13 +205,16 @@ func (s *site) writeRecord(spec v1alpha1.DrainRecordSpec) {
 
 // recordInForce returns true if the record is that of the drain that goes on.
 func (s *site) recordInForce() bool {
-	return s.record != nil && !s.record.Spec.Complete && s.record.DeletionTimestamp == nil
+	return s.record != nil && !s.record.Spec.Complete && !s.stale()
 }
 
-// fromBefore returns true if the record is about an older node of this name. It has
-// to go: what it has given up and what it waits for is no matter of this node.
-func (s *site) fromBefore() bool {
-	return s.record != nil && s.node.CreationTimestamp.After(s.record.CreationTimestamp.Time)
+// stale returns true if the record has to go before there is another one: it is on
+// its way out, or what it has given up and waits for is no matter of this drain,
+// because it is about an older node of this name or a maintenance that is over.
+func (s *site) stale() bool {
+	return s.record != nil && (s.record.DeletionTimestamp != nil ||
+		s.node.CreationTimestamp.After(s.record.CreationTimestamp.Time) ||
+		s.record.Spec.Complete && len(s.record.Status.GivenUp) > 0)
 }
 
 // readyToLock returns true if no pod is left on the cordoned site that anybody

@@ -63,10 +63,9 @@ func (p *pass) stayingOf(s *site, one *subject) *staying {
 	return &staying{endurance: endurance, taint: taint}
 }
 
-// givenUp returns true if the site has given up to lock a budget of the pod. What
-// was given up for a maintenance that is over counts no more.
+// givenUp returns true if the site has given up to lock a budget of the pod.
 func (p *pass) givenUp(s *site, pod *corev1.Pod) bool {
-	if s.record == nil || s.record.Spec.Complete || len(s.record.Status.GivenUp) == 0 {
+	if !s.recordInForce() || len(s.record.Status.GivenUp) == 0 {
 		return false
 	}
 	for _, b := range p.applying(pod) {
@@ -87,11 +86,9 @@ func (s *site) wanted(pod *subject) bool {
 	return slices.ContainsFunc(s.drains, func(one *share) bool { return pod.countedBy(one.intent) })
 }
 
-// stay returns true if an intent leaves the pod on the site and no other waits for
-// it.
-func (s *site) stay(pod *subject) bool {
-	return pod.staying != nil && !s.wanted(pod) &&
-		slices.ContainsFunc(s.drains, func(one *share) bool { return one.intent.keeps(pod) })
+// kept returns true if some intent would leave the pod on the site.
+func (s *site) kept(pod *subject) bool {
+	return pod.staying != nil && slices.ContainsFunc(s.drains, func(one *share) bool { return one.intent.keeps(pod) })
 }
 
 // tellStaying says of a pod that is asked to leave why it may not stay.

@@ -2,12 +2,14 @@ package maintenance_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,6 +33,8 @@ type world struct {
 	runners      maintenance.Runners
 	rules        []*v1alpha1.MachineDrainRule
 	namespaces   map[string]map[string]string
+	records      map[string]*v1alpha1.DrainRecord
+	budgets      []*policyv1.PodDisruptionBudget
 	born         int
 }
 
@@ -39,6 +43,7 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		t: t, now: dawn.Add(time.Hour),
 		pods:        map[string][]*corev1.Pod{},
 		evacuations: map[types.UID]*v1alpha1.Evacuation{},
+		records:     map[string]*v1alpha1.DrainRecord{},
 		namespaces:  map[string]map[string]string{"default": {"team": "web"}},
 	}
 	for _, name := range nodes {
@@ -151,6 +156,12 @@ func (w *world) leave(node string, priority int32) {
 func (w *world) snapshot() maintenance.Snapshot {
 	selected := maintenance.Select(w.maintenances, w.nodes)
 	pods := map[string][]*corev1.Pod{}
+	for name := range w.records {
+		pods[name] = w.pods[name]
+		if at := slices.IndexFunc(w.nodes, func(n *corev1.Node) bool { return n.Name == name }); at >= 0 && !slices.Contains(selected, w.nodes[at]) {
+			selected = append(selected, w.nodes[at])
+		}
+	}
 	for _, node := range selected {
 		if read, known := w.pods[node.Name]; known {
 			pods[node.Name] = read
@@ -159,6 +170,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 	return maintenance.Snapshot{
 		Now: w.now, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
 		Evacuations: w.evacuations, Runners: w.runners,
+		Records: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}
 }
@@ -190,6 +202,10 @@ func (w *world) record(d *maintenance.MaintenanceDecision) {
 }
 
 func (w *world) act(d *maintenance.NodeDecision) {
+	w.writeRecord(d)
+	if d.Node.UID == "" {
+		return
+	}
 	node := w.find(d.Node.Name)
 	if d.Cordon != nil {
 		hold(node, d.Cordon)

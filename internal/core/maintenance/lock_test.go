@@ -1,0 +1,337 @@
+package maintenance_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// rebooting is a node whose database stays for maintenance m, with its record.
+func rebooting(t *testing.T, with ...func(*corev1.Pod)) (*world, *v1alpha1.NodeMaintenance, *corev1.Pod) {
+	w := newWorld(t, "one")
+	m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
+	m.Spec.Reason = "kernel 7.2"
+	w.budget("db")
+	pod := w.run("one", 1, 0, append(with, stays, label("app", "db"))...)[0]
+	w.pass()
+	w.expectRecord("in the beginning", "one", "m 300s: pod-0001(db) lock db")
+	return w, m, pod
+}
+
+// The record is written late: when nothing else is left on the cordoned node.
+func TestWhenTheRecordIsWritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "one")
+	m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
+	w.budget("db")
+	w.budget("web")
+	w.run("one", 1, 0, stays, label("app", "db"))
+	w.run("one", 1, 0, stays)
+	web := w.run("one", 1, 0, label("app", "web"))[0]
+
+	w.expectRecord("the node is not cordoned yet", "one", "no record")
+	w.expectRecord("a pod has to leave first", "one", "no record")
+	web.DeletionTimestamp = metaTime(w.now)
+	w.expectRecord("it is terminating", "one", "no record")
+	w.remove(web.UID)
+	w.find("one").Spec.Unschedulable = false
+	w.expectRecord("somebody uncordons the node", "one", "no record")
+	w.expectRecord("nothing but pods that stay is left", "one", "m 300s: pod-0001(db) pod-0002() lock db")
+	if d := w.pass(); len(d.Nodes) > 0 {
+		t.Errorf("the next pass does %+v, want nothing", d.Nodes)
+	}
+	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("the maintenance is Drained without the lock")
+	}
+}
+
+func TestNothingIsRecordedIfNothingIsToBeLocked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "one")
+	m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
+	w.budget("web")
+	w.run("one", 1, 0, stays, label("app", "db"))
+	w.pass()
+	w.expectRecord("no budget protects it", "one", "no record")
+	if got := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained).Message; got !=
+		"1 of 1 node drained, 0 pods left: 0 pending evacuation, 0 evacuating; 1 pod retained." {
+		t.Errorf("Drained says %q", got)
+	}
+	if nodeCondition(w.find("one"), v1alpha1.NodeDrained).Status != corev1.ConditionTrue {
+		t.Error("the node is not Drained")
+	}
+}
+
+// The record says what is needed now.
+func TestTheRecordIsKeptUpToDate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		happens func(w *world, m *v1alpha1.NodeMaintenance, pod *corev1.Pod)
+		want    string
+	}{
+		"nothing":         {func(*world, *v1alpha1.NodeMaintenance, *corev1.Pod) {}, "m 300s: pod-0001(db) lock db"},
+		"the pod is gone": {func(w *world, _ *v1alpha1.NodeMaintenance, pod *corev1.Pod) { w.remove(pod.UID) }, "m 300s:  lock "},
+		"the pod has finished": {func(_ *world, _ *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
+			pod.Status.Phase = corev1.PodFailed
+		}, "m 300s:  lock "},
+		"the pod is terminating": {func(_ *world, _ *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
+			pod.DeletionTimestamp = metaTime(dawn)
+		}, "m 300s:  lock "},
+		"another pod comes that stays": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+			w.run("one", 1, 0, stays, label("app", "web"))
+			w.budget("web")
+		}, "m 300s: pod-0001(db) pod-0002(web) lock db web"},
+		"a pod of the budget comes that has to leave": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+			w.run("one", 1, 0, label("app", "db"))
+		}, "m 300s: pod-0001(db) lock "},
+		"one of them is terminating and needs no eviction": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+			w.run("one", 1, 0, stays, label("app", "db"), terminating)
+		}, "m 300s: pod-0001(db) lock db"},
+		"a second budget protects it": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+			w.budget("all").Spec.Selector = &metav1.LabelSelector{}
+		}, "m 300s: pod-0001(all db) lock all db"},
+		"the budget is gone": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) { w.budgets = nil }, "m 300s: pod-0001() lock "},
+		"the downtime gets shorter": {func(_ *world, m *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+			inPlace(m, 60)
+		}, "m 60s: pod-0001(db) lock db"},
+		"the downtime gets too long": {func(_ *world, m *v1alpha1.NodeMaintenance, _ *corev1.Pod) { inPlace(m, 600) }, "m 600s:  lock "},
+		"a younger maintenance is in place, too": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+			inPlace(w.maintenance("younger", drain, nil, "one"), 60)
+		}, "m 300s: pod-0001(db) lock db"},
+		"the budget is given up": {func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) { w.giveUp("one", "db") }, "m 300s:  lock "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, m, pod := rebooting(t)
+			test.happens(w, m, pod)
+			w.pass()
+			if got := needed(w.records["one"]); got != test.want {
+				t.Errorf("the record is %q, want %q", got, test.want)
+			}
+			if spec := w.records["one"].Spec; spec.Reason != "kernel 7.2" || spec.MaintenanceRef.UID != m.UID {
+				t.Errorf("the record is for %+v because of %q, want m because of the kernel", spec.MaintenanceRef, spec.Reason)
+			}
+		})
+	}
+}
+
+// The locks are needed until nobody has pods stay on the node any more.
+func TestWhenTheRecordIsComplete(t *testing.T) {
+	t.Parallel()
+	const lives, over = "m 300s: pod-0001(db) lock db", "m 300s: pod-0001(db) lock db complete"
+	for name, test := range map[string]struct {
+		happens func(w *world, m *v1alpha1.NodeMaintenance)
+		want    string
+	}{
+		"it goes on":         {func(*world, *v1alpha1.NodeMaintenance) {}, lives},
+		"it is completed":    {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.Stage = v1alpha1.StageComplete }, over},
+		"it is deleted":      {func(w *world, m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = metaTime(w.now) }, over},
+		"it leaves the node": {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.NodeSelector = named("two") }, over},
+		"it is gone at once": {func(w *world, _ *v1alpha1.NodeMaintenance) { w.maintenances = nil }, over},
+		"nobody comes back":  {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.InPlace = nil }, over},
+		"the node is gone":   {func(w *world, _ *v1alpha1.NodeMaintenance) { w.nodes = nil }, over},
+		"the node is another one": {func(w *world, _ *v1alpha1.NodeMaintenance) {
+			w.find("one").CreationTimestamp.Time = w.now.Add(time.Second)
+		}, over},
+		"the node is the same":    {func(w *world, _ *v1alpha1.NodeMaintenance) { w.find("one").CreationTimestamp.Time = w.now }, lives},
+		"its pods are not known":  {func(w *world, _ *v1alpha1.NodeMaintenance) { w.pods = nil }, lives},
+		"its spec has become odd": {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.DrainDepth = "Deep" }, lives},
+		"its downtime has, too":   {func(_ *world, m *v1alpha1.NodeMaintenance) { inPlace(m, 0) }, lives},
+		"an ordinary one comes": {func(w *world, _ *v1alpha1.NodeMaintenance) {
+			w.maintenance("n", drain, nil, "one").Spec.DrainDepth = ""
+		}, "m 300s:  lock "},
+		"another one is not there": {func(w *world, m *v1alpha1.NodeMaintenance) {
+			inPlace(w.maintenance("n", v1alpha1.StageCordon, nil, "one"), 60)
+			m.Spec.Stage = v1alpha1.StageComplete
+		}, over},
+		"its pods are not known any more, and it is over": {func(w *world, m *v1alpha1.NodeMaintenance) {
+			m.Spec.Stage, w.pods = v1alpha1.StageComplete, nil
+		}, lives},
+		"another one goes on": {func(w *world, m *v1alpha1.NodeMaintenance) {
+			inPlace(w.maintenance("n", drain, nil, "one"), 60)
+			m.Spec.Stage = v1alpha1.StageComplete
+		}, "n 60s: pod-0001(db) lock db"},
+		"one that is not understood holds the node": {func(w *world, m *v1alpha1.NodeMaintenance) {
+			w.maintenance("n", drain, nil, "one")
+			w.pass()
+			w.maintenances[1].Spec.DrainDepth = "Deep"
+			m.Spec.Stage = v1alpha1.StageComplete
+		}, "m 300s:  lock "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, m, _ := rebooting(t)
+			test.happens(w, m)
+			for range 2 {
+				w.passKnowing(w.pods != nil)
+			}
+			if got := needed(w.records["one"]); got != test.want {
+				t.Errorf("the record is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// passKnowing is a pass that may have read no pods.
+func (w *world) passKnowing(pods bool) {
+	snapshot := w.snapshot()
+	if !pods {
+		snapshot.Pods = nil
+	}
+	decision := maintenance.Decide(snapshot)
+	for i := range decision.Maintenances {
+		w.record(&decision.Maintenances[i])
+	}
+	for i := range decision.Nodes {
+		w.act(&decision.Nodes[i])
+	}
+}
+
+// A maintenance is not let go of before its record says that it is over.
+func TestAMaintenanceEndsAfterItsRecord(t *testing.T) {
+	t.Parallel()
+	w, m, _ := rebooting(t)
+	m.Spec.Stage = v1alpha1.StageComplete
+	w.find("one").Annotations = nil // The node was given back already.
+	w.find("one").Spec.Unschedulable = false
+	w.pass()
+	complete := w.records["one"]
+	for range 3 {
+		d := w.pass()
+		if over := w.records["one"].Spec.Complete; d.Maintenances[0].DropFinalizer && !over {
+			t.Fatal("the finalizer is dropped before the record is complete")
+		}
+	}
+	if !complete.Spec.Complete || len(m.Finalizers) > 0 {
+		t.Errorf("the record is %q and the finalizers are %v, want it complete and none", needed(complete), m.Finalizers)
+	}
+
+	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+	w.records["one"].Spec.Complete = false
+	if d := maintenance.Decide(w.snapshot()); d.Maintenances[0].DropFinalizer || d.Nodes[0].Record == nil {
+		t.Errorf("decided %+v, want the record completed first", d)
+	}
+}
+
+// Who comes while the pods of the maintenance before are not ready yet takes its
+// record over, as soon as it needs one.
+func TestARecordIsTakenOver(t *testing.T) {
+	t.Parallel()
+	w, m, _ := rebooting(t)
+	w.take("one", "db")
+	m.Spec.Stage = v1alpha1.StageComplete
+	w.expectRecord("it is over", "one", "m 300s: pod-0001(db) lock db complete")
+	next := inPlace(w.maintenance("next", drain, nil, "one"), 60)
+	web := w.run("one", 1, 0)[0]
+	w.pass()
+	w.expectRecord("another pod has to leave first", "one", "m 300s: pod-0001(db) lock db complete")
+	w.remove(web.UID)
+	w.expectRecord("the next one needs it", "one", "next 60s: pod-0001(db) lock db")
+	w.pass()
+	if isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("the next one is Drained before somebody has looked at its locks")
+	}
+	w.observe("one", func(*v1alpha1.DrainRecordStatus) {})
+	w.pass()
+	if !isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Errorf("the next one is %+v, want it Drained", next.Status)
+	}
+}
+
+// What a maintenance has given up is nothing to the next one.
+func TestARecordThatHasGivenUpIsNotTakenOver(t *testing.T) {
+	t.Parallel()
+	w, m, _ := rebooting(t)
+	w.budget("web")
+	w.run("one", 1, 0, stays, label("app", "web"))
+	w.expectRecord("two are needed", "one", "m 300s: pod-0001(db) pod-0002(web) lock db web")
+	w.giveUp("one", "db")
+	w.expectRecord("one is given up", "one", "m 300s: pod-0002(web) lock web")
+	m.Spec.Stage = v1alpha1.StageComplete
+	w.pass()
+	next := inPlace(w.maintenance("next", drain, nil, "one"), 60)
+	w.pass()
+	w.expectRecord("the old one has to go first", "one", "m 300s: pod-0002(web) lock web complete")
+	if got, want := retainedLine(next), "one 0+0 Waiting for the DrainRecord of an earlier drain to go; then 2 budgets will be locked. 2 retained"; got != want {
+		t.Errorf("the next one is %q, want %q", got, want)
+	}
+	delete(w.records, "one")
+	w.expectRecord("then there is a new one", "one", "next 60s: pod-0001(db) pod-0002(web) lock db web")
+}
+
+// A node that is made anew under the same name has nothing of the old one.
+func TestTheRecordOfAnOlderNodeHasToGo(t *testing.T) {
+	t.Parallel()
+	w, m, _ := rebooting(t)
+	w.take("one", "db")
+	w.pass()
+	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Fatalf("the maintenance is %+v, want it Drained", m.Status)
+	}
+	node := w.find("one")
+	node.Annotations, node.Spec.Unschedulable, node.CreationTimestamp.Time = nil, false, w.now.Add(time.Hour)
+	w.now = w.now.Add(2 * time.Hour)
+	w.pods["one"] = nil
+	w.run("one", 1, 0, stays, label("app", "db"))
+	w.pass()
+	w.expectRecord("the locks of the old one go", "one", "m 300s: pod-0001(db) lock db complete")
+	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("the maintenance is Drained by the locks of the old node")
+	}
+	delete(w.records, "one")
+	w.expectRecord("then it has its own", "one", "m 300s: pod-0002(db) lock db")
+}
+
+// Pods of a budget that is given up are ordinary from then on.
+func TestPodsOfABudgetThatIsGivenUpLeave(t *testing.T) {
+	t.Parallel()
+	w, m, pod := rebooting(t)
+	w.budget("web")
+	web := w.run("one", 1, 0, stays, label("app", "web"))[0]
+	w.pass()
+	w.giveUp("one", "db")
+	w.expectAsked("the pod of the budget leaves", []*corev1.Pod{pod})
+	w.take("one", "web")
+	w.pass()
+	if got, want := retainedLine(m), "one 0+1 Evacuating 1 retained"; got != want {
+		t.Errorf("the node is %q, want %q", got, want)
+	}
+	w.remove(pod.UID)
+	w.take("one")
+	again := w.run("one", 1, 0, stays, label("app", "db"))
+	w.expectAsked("and so does the next one", again)
+	w.remove(again[0].UID)
+	w.expectRecord("the other one stays", "one", "m 300s: pod-0002(web) lock web")
+	if diff := cmp.Diff([]string{web.Name}, w.remains("one")); diff != "" {
+		t.Errorf("pods that are left (-want +got):\n%s", diff)
+	}
+	w.observe("one", func(*v1alpha1.DrainRecordStatus) {})
+	w.pass()
+	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Errorf("the maintenance is %+v, want it Drained", m.Status)
+	}
+}
+
+// A record that is on its way out takes no change, and its name is taken.
+func TestARecordThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w, m, _ := rebooting(t)
+	w.take("one", "db")
+	w.records["one"].DeletionTimestamp = metaTime(w.now)
+	m.Spec.Reason = "another"
+	if d := w.pass(); slices.ContainsFunc(d.Nodes, func(n maintenance.NodeDecision) bool { return n.Record != nil }) {
+		t.Error("the record is written")
+	}
+	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || !strings.Contains(lines(m)[0], "DrainRecord of an earlier drain") {
+		t.Errorf("the node is %q, want it to wait for the record to go", lines(m))
+	}
+}
