@@ -39,13 +39,18 @@ const (
 type QueueOptions struct {
 	// Evictor evicts in the cluster that Reader reads.
 	Evictor Evictor
-	// Reader reads pods and disruption budgets; it should read from a cache.
+	// Reader reads pods and disruption budgets; it must read from a cache.
 	Reader client.Reader
 	// Clock defaults to the real one.
 	Clock clock.WithTickerAndDelayedExecution
 	// Workers is how many pods are evicted at the same time, and up to four times as
 	// many while requests take long. Defaults to 16.
 	Workers int
+	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
+	// its default.
+	LongestLock time.Duration
+	// Traffic is told of the evictions; it may be nil.
+	Traffic *Traffic
 	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
 	Results *prometheus.CounterVec
 	// News is called when a status of the owner would say something else of his
@@ -87,6 +92,7 @@ func NewQueue(options QueueOptions) *Queue {
 	}
 	q.room = NewRoom(RoomOptions{
 		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock,
+		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Jitter: rand.Float64, LongestPause: longestPause, Results: options.Results, Wake: q.wake,
 	})
 	return q
@@ -171,8 +177,8 @@ func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int6
 	add(tickets, changed)
 }
 
-// Answers returns the API server's last refusals of the owner's pods that have
-// not been evicted since. Answers that say nothing about the pod are left out
+// Answers returns the last refusals of the owner's pods, by the API server or a
+// locked budget, that have not been evicted since. Answers that say nothing about the pod are left out
 // unless they persist.
 func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Outcome {
 	q.mu.Lock()

@@ -1,6 +1,7 @@
 package eviction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -34,12 +35,18 @@ func NewResults() *prometheus.CounterVec {
 	}, []string{"result"})
 }
 
-// RoomOptions is what a Room works with. All of it is required.
+// RoomOptions is what a Room works with. All of it is required, unless it says
+// otherwise.
 type RoomOptions struct {
 	Evictor Evictor
-	// Reader lists disruption budgets; it should read from a cache.
+	// Reader lists disruption budgets; it must read from a cache.
 	Reader client.Reader
 	Clock  clock.WithDelayedExecution
+	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
+	// its default.
+	LongestLock time.Duration
+	// Traffic is told of the evictions; it may be nil.
+	Traffic *Traffic
 	// Jitter is a random number from 0 to 1.
 	Jitter func() float64
 	// LongestPause is how long a pod rests at the most that something other than a
@@ -60,14 +67,18 @@ type RoomOptions struct {
 // many as the watched budget has last said that it allows. A refusal uses that
 // credit up, unless the budget opened while the refusal was under way, so that
 // no opening is ever lost. A pod that was never refused tries without credit,
-// so that it can say what refuses it. All of it is in memory: after a restart
-// everything is simply tried again.
+// so that it can say what refuses it. Pods under a budget that is locked wait
+// outside of all lines, and the API server is not asked for them: they go on when
+// the lock goes or ends. All of it is in memory: after a restart everything is
+// simply tried again.
 type Room struct {
 	options RoomOptions
 
 	mu     sync.Mutex
 	guests map[types.NamespacedName]*guest
 	lines  map[types.NamespacedName]*line
+	// lockChanges counts the changes of locks that the room was told of.
+	lockChanges int
 }
 
 // NewRoom returns an empty Room.
@@ -81,38 +92,59 @@ func NewRoom(options RoomOptions) *Room {
 
 // Answer is what became of a call of Evict.
 type Answer struct {
-	// Outcome is the API server's answer; nil if it was not asked, because it was
-	// not the pod's turn.
+	// Outcome is the API server's answer, or that of a lock; nil if nobody was asked,
+	// because it was not the pod's turn.
 	Outcome *evacuation.Outcome
 	// Again is when to call again, unless the pod is woken before; 0 if it will be.
 	Again time.Duration
 }
 
-// Evict asks the API server once to evict the pod, if it is its turn.
+// Evict asks the API server once to evict the pod, if it is its turn and none of
+// its budgets is locked.
 //
 // Errors: the budgets cannot be read, or the context ended before the answer.
 // The turn is then to be given back with Yield.
 func (r *Room) Evict(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, grace *int64) (Answer, error) {
-	protector, err := r.budget(ctx, pod)
+	now := r.options.Clock.Now()
+	if wait := r.rests(key, now); wait > 0 {
+		return Answer{Again: wait}, nil
+	}
+	seen, err := r.look(ctx, key, pod)
+	defer seen.try.end()
 	if err != nil {
 		return Answer{}, err
 	}
-	mayTry, wait, next := r.enter(visit{key: key, born: pod.CreationTimestamp.Time, budget: protector}, r.options.Clock.Now())
+	if seen.lock.locked() {
+		answer, next := r.bar(seen, now)
+		r.options.Wake(next...)
+		return answer, nil
+	}
+	mayTry, wait, next := r.enter(seen.visit, now)
 	r.options.Wake(next...)
 	if !mayTry {
 		return Answer{Again: wait}, nil
 	}
-	slow := r.options.Clock.AfterFunc(slowTry, func() { r.options.Wake(r.slow(key)...) })
+	outcome, err := r.ask(ctx, seen, pod, grace)
+	if err != nil {
+		return Answer{}, err
+	}
+	now = r.options.Clock.Now()
+	r.options.Wake(r.leave(key, outcome, now)...)
+	return Answer{Outcome: &outcome, Again: r.wait(key, now)}, nil
+}
+
+// ask asks the API server.
+func (r *Room) ask(ctx context.Context, seen sighting, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
+	slow := r.options.Clock.AfterFunc(slowTry, func() { r.options.Wake(r.slow(seen.visit.key)...) })
 	answer := r.options.Evictor.Evict(ctx, pod, grace)
 	slow.Stop()
+	seen.try.answered(answer, r.options.Clock)
 	if err := ctx.Err(); err != nil {
-		return Answer{}, fmt.Errorf("evict pod %s: %w", pod.Name, err)
+		return evacuation.Outcome{}, fmt.Errorf("evict pod %s: %w", pod.Name, err)
 	}
 	outcome := evacuation.Classify(answer)
 	r.options.Results.WithLabelValues(string(outcome.Result)).Inc()
-	now := r.options.Clock.Now()
-	r.options.Wake(r.leave(key, outcome, now)...)
-	return Answer{Outcome: &outcome, Again: r.wait(key, now)}, nil
+	return outcome, nil
 }
 
 // Yield gives a turn to the next pod if it was not used, for instance because a
@@ -127,15 +159,22 @@ func (r *Room) Forget(key types.NamespacedName) { r.options.Wake(r.forget(key)..
 // BudgetChanged tells the room of a disruption budget that came (old is nil),
 // went (now is nil) or changed.
 func (r *Room) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
+	key := client.ObjectKeyFromObject(cmp.Or(now, old))
+	var woken []types.NamespacedName
 	switch {
-	case now == nil:
-		r.options.Wake(r.scatter(client.ObjectKeyFromObject(old))...)
-	case old != nil && !sameSubjects(&old.Spec, &now.Spec):
-		r.options.Wake(r.scatter(client.ObjectKeyFromObject(now))...)
+	case now == nil, old != nil && !sameSubjects(&old.Spec, &now.Spec):
+		woken = append(r.scatter(key), r.unbar(key, barrier{})...)
 	default:
 		if allowed, known := budget.Allowed(now); known {
-			r.options.Wake(r.moved(client.ObjectKeyFromObject(now), allowed)...)
+			woken = r.moved(key, allowed)
 		}
+		if lockChanged(old, now) {
+			lock := r.barrierOf([]*policyv1.PodDisruptionBudget{now}, r.options.Clock.Now())
+			woken = append(woken, r.unbar(key, lock)...)
+		}
+	}
+	if len(woken) > 0 {
+		r.options.Wake(woken...)
 	}
 }
 
@@ -145,21 +184,53 @@ func sameSubjects(a, b *policyv1.PodDisruptionBudgetSpec) bool {
 		equality.Semantic.DeepEqual(a.UnhealthyPodEvictionPolicy, b.UnhealthyPodEvictionPolicy)
 }
 
-// budget finds the budget that protects the pod. A pod under several is refused
-// whatever they allow, so that none of them is worth waiting for.
-func (r *Room) budget(ctx context.Context, pod *corev1.Pod) (types.NamespacedName, error) {
+// sighting is what a look at the budgets of a pod has shown.
+type sighting struct {
+	visit visit
+	// lock is the one that keeps the pod from being evicted; zero if none does.
+	lock barrier
+	// changes are those that the room was told of before the look.
+	changes int
+	// try is known to Traffic since before the look.
+	try *try
+}
+
+// look finds the budgets of the pod and whether one of them is locked.
+func (r *Room) look(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (sighting, error) {
+	seen := sighting{visit: visit{key: key, born: pod.CreationTimestamp.Time}, changes: r.unlocks()}
+	var err error
+	seen.try, err = r.options.Traffic.begin(func() ([]types.NamespacedName, error) {
+		budgets, err := r.budgets(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		names := make([]types.NamespacedName, len(budgets))
+		for i, b := range budgets {
+			names[i] = client.ObjectKeyFromObject(b)
+		}
+		// A pod under several is refused whatever they allow, so that none of them is
+		// worth waiting for.
+		if len(names) == 1 {
+			seen.visit.budget = names[0]
+		}
+		seen.lock = r.barrierOf(budgets, r.options.Clock.Now())
+		return names, nil
+	})
+	return seen, err
+}
+
+// budgets finds the budgets that protect the pod, by name.
+func (r *Room) budgets(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
-	// The list is only read, and it is read for every try of every pod.
-	if err := r.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return types.NamespacedName{}, fmt.Errorf("list pod disruption budgets: %w", err)
+	// The list is only read, and it is read for every try of every pod. It does not
+	// wait for locks that we write meanwhile: Traffic knows of those who do not see them.
+	err := r.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil, fmt.Errorf("list pod disruption budgets: %w", err)
 	}
 	budgets := make([]*policyv1.PodDisruptionBudget, len(list.Items))
 	for i := range list.Items {
 		budgets[i] = &list.Items[i]
 	}
-	applying := budget.Applying(pod, budgets)
-	if len(applying) != 1 {
-		return types.NamespacedName{}, nil
-	}
-	return client.ObjectKeyFromObject(applying[0]), nil
+	return budget.Applying(pod, budgets), nil
 }

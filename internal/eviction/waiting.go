@@ -2,7 +2,6 @@ package eviction
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +29,8 @@ const (
 	parked
 	// resting: for some time to pass.
 	resting
+	// barred: for the end of a lock.
+	barred
 )
 
 // guest is one pod.
@@ -37,7 +38,7 @@ type guest struct {
 	key      types.NamespacedName
 	born     time.Time
 	standing standing
-	// notBefore is when a parked or resting guest is tried again anyway.
+	// notBefore is when a parked, resting or barred guest is tried again anyway.
 	notBefore time.Time
 	// failures is how often in a row it was refused for other reasons than its budget.
 	failures int
@@ -45,6 +46,8 @@ type guest struct {
 	budget types.NamespacedName
 	// openings are those of the line when the turn began.
 	openings int
+	// told is the lock that the refusal tells of, if it tells of one.
+	told barrier
 	// refusal is what has to be reported, since when, and when it last was.
 	refusal           evacuation.Refusal
 	refused, reported time.Time
@@ -67,13 +70,9 @@ type visit struct {
 func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := r.guests[v.key]
-	if g == nil {
-		g = &guest{key: v.key, born: v.born}
-		r.guests[v.key] = g
-	}
-	if (g.standing == parked || g.standing == resting) && now.Before(g.notBefore) {
-		return false, g.notBefore.Sub(now), nil
+	g := r.guest(v)
+	if wait := g.rests(now); wait > 0 {
+		return false, wait, nil
 	}
 	if left := g.budget; left != v.budget {
 		r.refund(g)
@@ -94,6 +93,34 @@ func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, n
 	}
 	g.openings = l.openings
 	return true, 0, next
+}
+
+// guest finds the visitor, who may be new.
+func (r *Room) guest(v visit) *guest {
+	g := r.guests[v.key]
+	if g == nil {
+		g = &guest{key: v.key, born: v.born}
+		r.guests[v.key] = g
+	}
+	return g
+}
+
+// rests returns for how long the guest need not even look; 0 if it may.
+func (g *guest) rests(now time.Time) time.Duration {
+	if g.standing != parked && g.standing != resting {
+		return 0
+	}
+	return max(g.notBefore.Sub(now), 0)
+}
+
+// rests returns for how long the pod need not even look; 0 if it may.
+func (r *Room) rests(key types.NamespacedName, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.guests[key]; g != nil {
+		return g.rests(now)
+	}
+	return 0
 }
 
 // hasTurn reports whether a pod has its turn, for which others of its budget wait.
@@ -216,12 +243,7 @@ func (r *Room) scatter(budget types.NamespacedName) []types.NamespacedName {
 			waiting = append(waiting, g)
 		}
 	}
-	slices.SortFunc(waiting, (*guest).compare)
-	woken := make([]types.NamespacedName, len(waiting))
-	for i, g := range waiting {
-		woken[i] = g.key
-	}
-	return woken
+	return oldestFirst(waiting)
 }
 
 // settle notes what became of a try.

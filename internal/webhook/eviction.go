@@ -24,20 +24,22 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// evictionGate has those who call the eviction API wait for the evacuators of a
-// pod: kubectl drain, autoscalers, Cluster API. They try again on 429 and give up
-// on anything else.
+// evictionGate has those who call the eviction API wait while a budget of the pod is
+// locked, and for the evacuators of a pod: kubectl drain, autoscalers, Cluster API.
+// They try again on 429 and give up on anything else.
 type evictionGate struct {
 	pods registry
 	// cached reads, direct writes past the cache.
 	cached  client.Reader
 	direct  client.Client
 	callers *callers
-	now     func() time.Time
+	// longestLock is how long a lock may hold; see budget.LockOf.
+	longestLock time.Duration
+	now         func() time.Time
 }
 
-func newEvictionGate(pods registry, cached client.Reader, direct client.Client) evictionGate {
-	return evictionGate{pods: pods, cached: cached, direct: direct, callers: newCallers(), now: time.Now}
+func newEvictionGate(pods registry, cached client.Reader, direct client.Client, longestLock time.Duration) evictionGate {
+	return evictionGate{pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: longestLock, now: time.Now}
 }
 
 // Handle lets a call through, or asks the pod's evacuators in the name of its
@@ -50,7 +52,7 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 	}
 	call, err := g.observe(ctx, request, eviction)
 	if err != nil {
-		return wait(fmt.Sprintf("the evacuators of pod %s could not be found, try again: %v", request.Name, err))
+		return wait(fmt.Sprintf("the budgets and evacuators of pod %s could not be found, try again: %v", request.Name, err))
 	}
 	verdict := evacuation.Admit(call)
 	if !dryRun(request, eviction) {
@@ -79,6 +81,7 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 
 func (g evictionGate) observe(ctx context.Context, request admission.Request, eviction *policyv1.Eviction) (evacuation.Call, error) {
 	key := podKey{NamespacedName: types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, only: preconditions(eviction)}
@@ -88,11 +91,14 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 	}
 	call := evacuation.Call{
 		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
-		Only:     key.only,
+		Only:     key.only, LongestLock: g.longestLock,
 	}
 	call.Meant = g.callers.meant(callerOf(request), call.Now)
 	if found.pod == nil {
 		return call, nil
+	}
+	if call.Budgets, err = g.budgets(ctx, request.Namespace); err != nil {
+		return evacuation.Call{}, err
 	}
 	e := &v1alpha1.Evacuation{}
 	err = g.cached.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: evacuation.Name(found.pod)}, e, client.DisableReadYourWritesConsistency)
@@ -103,6 +109,16 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		return evacuation.Call{}, fmt.Errorf("get the evacuation: %w", err)
 	}
 	return call, nil
+}
+
+// budgets are those of the namespace. They are only read.
+func (g evictionGate) budgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
+	list := &policyv1.PodDisruptionBudgetList{}
+	err := g.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil, fmt.Errorf("list the disruption budgets: %w", err)
+	}
+	return kube.Pointers(list.Items), nil
 }
 
 func callerOf(request admission.Request) caller {

@@ -291,7 +291,7 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 		"the server has much to do":      {write: apierrors.NewTooManyRequestsError("slow down"), words: "slow down"},
 		"the server fails":               {write: apierrors.NewInternalError(errors.New("etcd is gone")), words: "etcd is gone"},
 		"the server does not answer":     {write: context.DeadlineExceeded, words: "deadline exceeded"},
-		"nothing is known about the pod": {read: errors.New("no cache"), words: "the evacuators of pod web could not be found, try again: get pod web: no cache"},
+		"nothing is known about the pod": {read: errors.New("no cache"), words: "the budgets and evacuators of pod web could not be found, try again: get pod web: no cache"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -340,7 +340,7 @@ func answerWith(t *testing.T, write, read error, existing ...client.Object) admi
 		}
 		return write
 	}
-	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager)
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, 0)
 	return gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})

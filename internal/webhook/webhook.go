@@ -33,6 +33,9 @@ type Options struct {
 	Address string
 	// Namespace is where our Service and the Secret of its certificate are.
 	Namespace string
+	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
+	// budget.LongestLock.
+	LongestLock time.Duration
 }
 
 // Add has the manager serve the webhooks, and makes its readiness wait until the
@@ -80,7 +83,7 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/validate/clusters":          clusterValidator{reviews},
 		"/validate/machines":          machineValidator{reviews},
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
-		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client),
+		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client, options.LongestLock),
 	}
 }
 

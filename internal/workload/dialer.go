@@ -18,7 +18,7 @@ import (
 type dialer struct {
 	manager  manager.Manager
 	registry *Registry
-	workers  int
+	options  Options
 	// results counts the evictions of all clusters.
 	results *prometheus.CounterVec
 }
@@ -40,10 +40,14 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 
 // equip gives a session its evictions, and has it read all that Machines need.
 func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, c cache.Cache, evictor *kube.Evictor) error {
-	s.connection.Evictions = eviction.NewQueue(eviction.QueueOptions{
-		Evictor: evictor.ForMachines(), Reader: s.connection.Client, Clock: d.registry.clock, Workers: d.workers,
-		Results: d.results, News: d.registry.tellNews,
-	})
+	options := eviction.QueueOptions{
+		Evictor: evictor.ForMachines(), Reader: s.connection.Client, Clock: d.registry.clock, Workers: d.options.Workers,
+		LongestLock: d.options.LongestLock, Results: d.results, News: d.registry.tellNews,
+	}
+	if cluster == Local {
+		options.Traffic = d.options.Traffic
+	}
+	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {
 		gvk, err := apiutil.GVKForObject(object, d.manager.GetScheme())

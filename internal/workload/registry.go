@@ -67,6 +67,12 @@ type State struct {
 type Options struct {
 	// Workers is how many pods of one cluster are evicted at the same time.
 	Workers int
+	// LongestLock is how long a lock of a disruption budget may hold in any cluster.
+	// Defaults to budget.LongestLock.
+	LongestLock time.Duration
+	// Traffic is told of the evictions in the cluster that Ebbtide runs in; it may be
+	// nil.
+	Traffic *eviction.Traffic
 }
 
 // Registry keeps the connections of the manager that leads.
@@ -106,7 +112,7 @@ func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 		clusters: map[types.NamespacedName]*member{}, launch: func(*link) {},
 	}
 	d := &dialer{
-		manager: mgr, registry: r, workers: options.Workers,
+		manager: mgr, registry: r, options: options,
 		results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 	}
 	r.local, r.remote = d.local, d.remote

@@ -36,6 +36,11 @@ type Options struct {
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
 	Surge surge.Mode
+	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
+	// budget.LongestLock.
+	LongestLock time.Duration
+	// Traffic is told of the evictions; it may be nil.
+	Traffic *eviction.Traffic
 }
 
 const (
@@ -78,6 +83,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	r.room = eviction.NewRoom(eviction.RoomOptions{
 		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64, LongestPause: longestPause,
+		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },
 	})

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -23,6 +25,10 @@ type Call struct {
 	// Meant is the pod of that name that the caller has been waiting for until
 	// now; empty if he has not.
 	Meant types.UID
+	// Budgets are the PodDisruptionBudgets of the namespace.
+	Budgets []*policyv1.PodDisruptionBudget
+	// LongestLock is how long a lock of a budget may hold; see budget.LockOf.
+	LongestLock time.Duration
 }
 
 // CallerPatience is for how long after a call of the eviction API by name the next
@@ -65,9 +71,10 @@ type Verdict struct {
 // to wait for what he could not ask for.
 func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
 
-// Admit decides about a call of the eviction API. While an evacuator can still
-// move the pod, the caller has to wait and the pod's evacuators are asked in his
-// name.
+// Admit decides about a call of the eviction API. While a budget of the pod is
+// locked, the caller has to wait and nobody is asked to move the pod. While an
+// evacuator can still move it, he has to wait, too, and the pod's evacuators are
+// asked in his name.
 func Admit(c Call) Verdict {
 	if leavesAnyway(c) {
 		return Verdict{Admitted: true}
@@ -75,6 +82,10 @@ func Admit(c Call) Verdict {
 	if c.Meant != "" && c.Meant != c.Pod.UID && c.Only == (PodVersion{}) {
 		return Verdict{Gone: true, Message: fmt.Sprintf("pod %s with UID %s is gone; the pod of this name on node %s has come after it",
 			c.Pod.Name, c.Meant, c.Pod.Spec.NodeName)}
+	}
+	if b, hold := budget.FirstLocked(budget.Applying(c.Pod, c.Budgets), c.Now, c.LongestLock); b != nil {
+		// A caller who has asked before goes on asking.
+		return Verdict{Message: hold.Describe(b) + "; try again when it is free", Attempt: c.dueAttempt()}
 	}
 	s := joined(c)
 	d := Decide(s)

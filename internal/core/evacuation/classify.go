@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
 // Result is what became of a request to evict.
@@ -32,9 +33,11 @@ const (
 	Contended Result = "contended"
 	// Refused means anything else, such as a webhook or several budgets.
 	Refused Result = "refused"
+	// Locked means that a PodDisruptionBudget is locked, so that nobody was asked.
+	Locked Result = "locked"
 )
 
-// Outcome is the API server's answer to a request to evict.
+// Outcome is the API server's answer to a request to evict, or why it is not asked.
 type Outcome struct {
 	// Result is the kind of the answer.
 	Result Result
@@ -42,7 +45,7 @@ type Outcome struct {
 	Type v1alpha1.BlockerType
 	// Budget is the name of the PodDisruptionBudget that refused, if it was named.
 	Budget string
-	// Message is the refusal in the API server's words.
+	// Message is the refusal in the API server's words, or those of a lock.
 	Message string
 	// RetryAfter is how long the API server asks to wait; 0 if it does not say.
 	RetryAfter time.Duration
@@ -66,6 +69,12 @@ const (
 )
 
 var budgetName = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
+
+// Barred is the refusal of an eviction for which the API server is not asked,
+// because a budget of the pod is locked.
+func Barred(b *policyv1.PodDisruptionBudget, hold budget.Hold) Outcome {
+	return Outcome{Result: Locked, Type: v1alpha1.BlockerPDBLocked, Budget: b.Name, Message: hold.Describe(b)}
+}
 
 // Classify reads the API server's answer to a request to evict. A status of
 // code 0 that is no success means that there was no answer at all.

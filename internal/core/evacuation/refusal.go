@@ -18,8 +18,8 @@ const ReportInterval = 30 * time.Second
 // maxMessage is what the API allows for messages, less room for an ellipsis.
 const maxMessage = 32_000
 
-// Refusal is what the API server answered to an eviction, and how often since
-// it was last written.
+// Refusal is what was answered to an eviction, and how often since it was last
+// written.
 type Refusal struct {
 	Outcome
 	// Times is how many refusals the counter lacks.

@@ -21,7 +21,7 @@ func (d *drain) message() string {
 	r := NewReport("Drain not completed yet:", namedPods)
 	r.Names("Pods with deletionTimestamp that still exist", names(d.Terminating))
 	r.Groups("Pods with eviction failed", byReason(d.Refused, func(pod *corev1.Pod) string {
-		return impersonal(answer(d.Answers[pod.UID]), pod)
+		return reason(d.Answers[pod.UID], pod)
 	}))
 	r.Names("Pods with eviction requested", names(d.unanswered()))
 	r.Names("Pods that are waited for to complete by themselves", names(d.Completing))
@@ -42,6 +42,15 @@ func answer(outcome evacuation.Outcome) string {
 		return violates + " " + outcome.Message
 	}
 	return outcome.Message
+}
+
+// reason is the same for pods that are refused for the same reason. The time at
+// which a lock ends is the same for all of its pods, and worth to be told.
+func reason(outcome evacuation.Outcome, pod *corev1.Pod) string {
+	if outcome.Result == evacuation.Locked {
+		return outcome.Message
+	}
+	return impersonal(answer(outcome), pod)
 }
 
 // unanswered are those to be evicted that have not been refused.
