@@ -335,7 +335,7 @@ func answerWith(t *testing.T, write, read error, existing ...client.Object) admi
 	pod.Annotations = registered("mover.example.com", "20")
 	api := fault.NewServer(t, append(existing, pod)...)
 	api.Refuse = func(request string) error {
-		if strings.HasPrefix(request, "get ") {
+		if strings.HasPrefix(request, "get ") || strings.HasPrefix(request, "list ") {
 			return read
 		}
 		return write
