@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -70,7 +69,7 @@ func (p *play) step() (changed bool, due time.Duration) {
 		}
 	}
 	for _, record := range p.records() {
-		note(p.alive.Reconcile(p.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: record.Name}}))
+		note(p.alive.Reconcile(p.t.Context(), requestOf(record.Name)))
 	}
 	for _, b := range p.budgets() {
 		note(p.budget.Reconcile(p.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&b)}))
@@ -149,10 +148,16 @@ func (p *play) setReady(node string, ready bool) {
 		}
 		pod.Status.Conditions[0].Status = status
 		p.must(p.api.Status().Update(p.t.Context(), pod))
-		b, _ := read(p.world, aBudget(pod.Labels["app"], 0))
-		b.Status.DisruptionsAllowed = allowed
-		p.must(p.api.Status().Update(p.t.Context(), b))
+		p.allow(pod.Labels["app"], allowed)
 	}
+}
+
+// allow changes what a budget allows.
+func (p *play) allow(name string, disruptions int32) {
+	p.t.Helper()
+	b, _ := read(p.world, aBudget(name, 0))
+	b.Status.DisruptionsAllowed = disruptions
+	p.must(p.api.Status().Update(p.t.Context(), b))
 }
 
 // state is everything that may be left behind.
