@@ -1,0 +1,169 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// terminal is where people use kubectl and our plugin.
+type terminal struct {
+	kubectl   string
+	env       []string
+	namespace string
+	cluster   *cluster.Cluster
+}
+
+// newTerminal builds the plugin, and creates budget web.
+func newTerminal(t *testing.T, spec cluster.Spec) terminal {
+	t.Helper()
+	c := cluster.Start(t, spec)
+	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", dir, "ebbtide.dev/ebbtide/cmd/kubectl-ebbtide")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the plugin: %v\n%s", err, text)
+	}
+	ns := c.Namespace(t)
+	if err := c.Client.Create(t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return terminal{
+		kubectl: binaries.Path("kubectl"),
+		env: append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"),
+			"PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH")),
+		namespace: ns, cluster: c,
+	}
+}
+
+// printed is what a person sees of a command, with times and this namespace left out.
+type printed struct {
+	Code int
+	Text string
+}
+
+var rfc3339 = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+func (m terminal) run(t *testing.T, args ...string) printed {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), m.kubectl, append(args, "-n", m.namespace)...)
+	command.Env = m.env
+	text, err := command.CombinedOutput()
+	if err != nil && command.ProcessState == nil {
+		t.Fatal(err)
+	}
+	shown := strings.ReplaceAll(rfc3339.ReplaceAllString(string(text), "TIME"), m.namespace, "NS")
+	return printed{command.ProcessState.ExitCode(), shown}
+}
+
+// The owners of an application lock its budget by hand: one at a time, and only who
+// may change it.
+func TestOwnersLockTheirBudget(t *testing.T) {
+	t.Parallel()
+	m := newTerminal(t, cluster.Spec{})
+	owner := rbacv1.PolicyRule{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "patch"}}
+	reader := owner
+	reader.Verbs = []string{"get"}
+	anna, _ := m.cluster.User(t, owner)
+	bert, _ := m.cluster.User(t, owner)
+	carl, _ := m.cluster.User(t, reader)
+	locked := func(words string) string {
+		return "PodDisruptionBudget NS/web is locked by user/" + anna + " until TIME: moving shards" + words + "\n"
+	}
+	held := printed{0, locked("") + "That is 60m from now. Lock again to renew it, or end it with\n  kubectl ebbtide unlock pdb/web -n NS --as " + anna + "\n"}
+	lock := []string{"ebbtide", "lock", "pdb/web", "--reason", "moving shards", "--as", anna}
+
+	for _, step := range []struct {
+		name string
+		args []string
+		want printed
+	}{
+		{"carl may only look", []string{"ebbtide", "lock", "pdb/web", "--as", carl}, printed{1, "error: a lock is an annotation of its budget, and you may not patch budgets in namespace NS. " +
+			"Ask whoever runs it for the verb patch on poddisruptionbudgets.policy there. The API server says:\n" +
+			`  poddisruptionbudgets.policy "web" is forbidden: User "` + carl + `" cannot patch resource "poddisruptionbudgets" in API group "policy" in the namespace "NS"` + "\n"}},
+		{"anna asks what would be", append(lock, "--dry-run=server"), printed{0, locked(" (server dry run)")}},
+		{"anna locks", lock, held},
+		{"kubectl shows it", []string{"annotate", "pdb", "web", "--list"}, printed{
+			0,
+			`ebbtide.dev/lock={"holder":"user/` + anna + `","reason":"moving shards","acquiredAt":"TIME","expiresAt":"TIME"}` + "\n",
+		}},
+		{"bert comes too late", []string{"ebbtide", "lock", "pdb", "web", "--as", bert}, printed{1, "error: " + locked("") +
+			"It ends in 60m, unless it is renewed. Lock it then, or take it from its holder with\n  kubectl ebbtide unlock pdb/web -n NS --as " + bert + " --force\n"}},
+		{"bert cannot unlock it", []string{"ebbtide", "unlock", "pdb/web", "--as", bert}, printed{1, "error: " + locked("") +
+			"You are user/" + bert + ", so it is not yours. It ends in 60m, unless it is renewed. Take it from its holder with\n" +
+			"  kubectl ebbtide unlock pdb/web -n NS --as " + bert + " --force\n"}},
+		{"anna renews", []string{"ebbtide", "lock", "pdb/web", "--as", anna}, held},
+		{"anna unlocks", []string{"ebbtide", "unlock", "pdb/web", "--as", anna}, printed{0, "PodDisruptionBudget NS/web is unlocked\n"}},
+		{"nothing is left", []string{"annotate", "pdb", "web", "--list"}, printed{0, ""}},
+		{"anna unlocks again", []string{"ebbtide", "unlock", "pdb/web", "--as", anna}, printed{0, "PodDisruptionBudget NS/web is not locked\n"}},
+	} {
+		got := m.run(t, step.args...)
+		// What was 60 minutes is a little less a moment later.
+		got.Text = strings.ReplaceAll(got.Text, "59m", "60m")
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Fatalf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// Of many who lock a budget at once, one gets it, and all others are told who.
+func TestOneOfManyOwnersGetsTheLock(t *testing.T) {
+	t.Parallel()
+	m := newTerminal(t, cluster.Spec{})
+	const owners = 6
+	var all sync.WaitGroup
+	got := make([]printed, owners)
+	for i := range owners {
+		all.Go(func() { got[i] = m.run(t, "ebbtide", "lock", "pdb/web", "--holder", fmt.Sprintf("owner-%d", i)) })
+	}
+	all.Wait()
+
+	b := &policyv1.PodDisruptionBudget{}
+	if err := m.cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: m.namespace, Name: "web"}, b); err != nil {
+		t.Fatal(err)
+	}
+	created := b.CreationTimestamp.Time
+	hold, locked := budget.LockOf(b, created, 0)
+	if !locked || hold.Unreadable != nil {
+		t.Fatalf("the budget bears %q, want a lock", b.Annotations[v1alpha1.LockAnnotation])
+	}
+	for i, p := range got {
+		wins := hold.Holder == fmt.Sprintf("owner-%d", i)
+		if wins != (p.Code == 0) || !strings.Contains(p.Text, "PodDisruptionBudget NS/web is locked by "+hold.Holder+" until TIME") {
+			t.Errorf("%s has the lock, and owner-%d was told with exit code %d: %s", hold.Holder, i, p.Code, p.Text)
+		}
+	}
+}
+
+// Where Ebbtide is not installed, a lock is only an annotation, and says so.
+func TestALockWithoutEbbtideIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	m := newTerminal(t, cluster.Spec{Workload: true})
+	want := printed{0, "warning: Ebbtide is not installed in this cluster (nobody serves ebbtide.dev), and the lock protects nothing until it is\n" +
+		"poddisruptionbudget.policy/web\n"}
+	if diff := cmp.Diff(want, m.run(t, "ebbtide", "lock", "pdb/web", "-o", "name")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
