@@ -16,10 +16,12 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/controller/cluster"
 	"ebbtide.dev/ebbtide/internal/controller/daemonset"
+	"ebbtide.dev/ebbtide/internal/controller/drainlock"
 	"ebbtide.dev/ebbtide/internal/controller/evacuation"
 	"ebbtide.dev/ebbtide/internal/controller/machine"
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/controller/surge"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/internal/workload"
@@ -65,10 +67,20 @@ func run(ctx context.Context, f flags) error {
 
 // add has the manager run everything that Ebbtide is made of.
 func add(mgr manager.Manager, f flags) error {
-	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge}); err != nil {
+	traffic := eviction.NewTraffic()
+	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
+		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock,
+	}); err != nil {
 		return err
 	}
-	if err := evacuation.Add(mgr, evacuation.Options{Workers: f.evacuationWorkers, Surge: f.surge}); err != nil {
+	if err := drainlock.Add(mgr, drainlock.Options{
+		Namespace: f.namespace, Workers: f.nodeWorkers, LongestLock: f.longestLock, Traffic: traffic,
+	}); err != nil {
+		return err
+	}
+	if err := evacuation.Add(mgr, evacuation.Options{
+		Workers: f.evacuationWorkers, Surge: f.surge, LongestLock: f.longestLock, Traffic: traffic,
+	}); err != nil {
 		return err
 	}
 	if err := daemonset.Add(mgr); err != nil {
@@ -77,18 +89,18 @@ func add(mgr manager.Manager, f flags) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
 		return err
 	}
-	if err := addMachines(mgr, f); err != nil {
+	if err := addMachines(mgr, f, traffic); err != nil {
 		return err
 	}
 	if !f.webhooks {
 		return nil
 	}
-	return webhook.Add(mgr, webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge})
+	return webhook.Add(mgr, webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock})
 }
 
 // addMachines has it run what looks after Machines and their Clusters.
-func addMachines(mgr manager.Manager, f flags) error {
-	registry, err := workload.NewRegistry(mgr, workload.Options{Workers: f.evacuationWorkers})
+func addMachines(mgr manager.Manager, f flags, traffic *eviction.Traffic) error {
+	registry, err := workload.NewRegistry(mgr, workload.Options{Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic})
 	if err != nil {
 		return err
 	}
