@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -24,6 +25,9 @@ import (
 
 // reviewsAtOnce is how many nodes are reviewed at the same time.
 const reviewsAtOnce = 32
+
+// othersWithin is how long a request waits to hear of other NodeMaintenances.
+const othersWithin = time.Second
 
 // maintenanceDefaulter writes the default entries into the drain plan of a new
 // NodeMaintenance, so that its reader sees what will happen.
@@ -72,7 +76,7 @@ type maintenanceValidator struct {
 }
 
 // Handle refuses a change by somebody who may not delete every node that is
-// selected before or after it, and warns of a selector that takes too much.
+// selected before or after it, and warns of what its author may not have meant.
 func (v maintenanceValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
 	change, err := v.observe(ctx, request)
 	if err != nil {
@@ -100,7 +104,25 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 	for i := range nodes.Items {
 		change.Nodes = append(change.Nodes, &nodes.Items[i])
 	}
+	if change.Drains() {
+		change.Others, change.OthersUnknown = v.others(ctx)
+	}
 	return change, nil
+}
+
+// others reads all NodeMaintenances. They are for warnings only, so nobody waits
+// for them for long.
+func (v maintenanceValidator) others(ctx context.Context) (all []*v1alpha1.NodeMaintenance, err error) {
+	ctx, cancel := context.WithTimeout(ctx, othersWithin)
+	defer cancel()
+	list := &v1alpha1.NodeMaintenanceList{}
+	if err := v.reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		return nil, fmt.Errorf("list NodeMaintenances: %w", err)
+	}
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all, nil
 }
 
 // refusal asks for the whole cluster first, because most who maintain nodes may

@@ -6,14 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
-
-// controlPlaneLabel is on the nodes of the control plane.
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 // maxNamed is how many nodes a refusal names.
 const maxNamed = 3
@@ -24,6 +20,10 @@ type MaintenanceChange struct {
 	Old, New *v1alpha1.NodeMaintenance
 	// Nodes are all nodes of the cluster.
 	Nodes []*corev1.Node
+	// Others are all NodeMaintenances, this one may be among them. They are needed
+	// only if the change Drains; OthersUnknown is why they could not be read.
+	Others        []*v1alpha1.NodeMaintenance
+	OthersUnknown error
 }
 
 // Affected are the names of the nodes that the NodeMaintenance selects before or
@@ -51,43 +51,6 @@ func (c MaintenanceChange) Affected() ([]string, error) {
 // Ends returns true if the change takes no node from now on.
 func (c MaintenanceChange) Ends() bool {
 	return c.New == nil || c.New.DeletionTimestamp != nil || c.New.Spec.Stage == v1alpha1.StageComplete
-}
-
-// Warnings are what the author of the change should know about the nodes that it
-// selects. There are none unless the change is about nodes and asks for something.
-func (c MaintenanceChange) Warnings() []string {
-	if c.Ends() || !c.movesNodes() {
-		return nil
-	}
-	matching, err := maintenance.Matching(c.New.Spec.NodeSelector, c.Nodes)
-	if err != nil {
-		return nil
-	}
-	selected, all := controlPlanes(matching), controlPlanes(c.Nodes)
-	switch {
-	case len(matching) == 0:
-		return []string{"spec.nodeSelector matches no node now; nodes that it matches later are taken into maintenance as they come"}
-	case len(matching) == len(c.Nodes):
-		return []string{fmt.Sprintf("spec.nodeSelector matches every node of the cluster (%d); while they are drained no node is left for their pods", len(c.Nodes))}
-	case all > 0 && selected == all:
-		return []string{fmt.Sprintf("spec.nodeSelector matches every control-plane node (%d); drain them one after the other to keep the control plane available", all)}
-	}
-	return nil
-}
-
-// movesNodes returns true if the change selects nodes or asks more of them.
-func (c MaintenanceChange) movesNodes() bool {
-	return c.Old == nil || c.Old.Spec.Stage != c.New.Spec.Stage ||
-		!equality.Semantic.DeepEqual(c.Old.Spec.NodeSelector, c.New.Spec.NodeSelector)
-}
-
-func controlPlanes(nodes []*corev1.Node) (count int) {
-	for _, node := range nodes {
-		if _, labelled := node.Labels[controlPlaneLabel]; labelled {
-			count++
-		}
-	}
-	return count
 }
 
 // NodeRights is what became known of the right of a user, who may not delete

@@ -78,47 +78,6 @@ func TestASelectorThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestWarnings(t *testing.T) {
-	const (
-		all  = "spec.nodeSelector matches every node of the cluster (5); while they are drained no node is left for their pods"
-		cps  = "spec.nodeSelector matches every control-plane node (2); drain them one after the other to keep the control plane available"
-		none = "spec.nodeSelector matches no node now; nodes that it matches later are taken into maintenance as they come"
-	)
-	leaving := everything("Drain")
-	leaving.DeletionTimestamp = &metav1.Time{}
-	relabelled := everything("Drain")
-	relabelled.Labels = map[string]string{"team": "infra"}
-	for name, tt := range map[string]struct {
-		old, new *v1alpha1.NodeMaintenance
-		nodes    []*corev1.Node
-		want     []string
-	}{
-		"one rack":                    {nil, of("Drain", "rack", "1"), fleet(), nil},
-		"all nodes":                   {nil, everything("Drain"), fleet(), []string{all}},
-		"all nodes, only announced":   {nil, everything("Idle"), fleet(), []string{all}},
-		"all of the control plane":    {nil, of("Drain", corev1.LabelHostname, "cp-1", "cp-2", "w-1"), fleet(), []string{cps}},
-		"half of the control plane":   {nil, of("Drain", corev1.LabelHostname, "cp-1", "w-1"), fleet(), nil},
-		"no node":                     {nil, of("Drain", "rack", "9"), fleet(), []string{none}},
-		"no node in an empty cluster": {nil, everything("Drain"), nil, []string{none}},
-		"a cluster without control plane": {nil, of("Drain", "rack", "2"), fleet()[:1:1], []string{
-			"spec.nodeSelector matches every node of the cluster (1); while they are drained no node is left for their pods",
-		}},
-		"the next stage":          {everything("Cordon"), everything("Drain"), fleet(), []string{all}},
-		"another selector":        {of("Drain", "rack", "1"), everything("Drain"), fleet(), []string{all}},
-		"neither stage nor nodes": {everything("Drain"), relabelled, fleet(), nil},
-		"completed":               {everything("Drain"), everything("Complete"), fleet(), nil},
-		"deleted":                 {everything("Drain"), nil, fleet(), nil},
-		"changed on its way out":  {everything("Cordon"), leaving, fleet(), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: tt.nodes}.Warnings()
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestNodeRights(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rights validate.NodeRights

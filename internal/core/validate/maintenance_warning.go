@@ -1,0 +1,178 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	// controlPlaneLabel is on the nodes of the control plane.
+	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+	// usualToleration is for how many seconds a pod tolerates a node that is away
+	// if it does not say so itself: the API server adds that to it.
+	usualToleration = 300
+)
+
+// Warnings are what the author of the change should know about the nodes that it
+// selects and about the pods that stay on them. There are none unless the change
+// is about these and asks for something.
+func (c MaintenanceChange) Warnings() []string {
+	if c.Ends() || !c.movesNodes() && !c.changesInPlace() {
+		return nil
+	}
+	// A selector that cannot be understood is refused elsewhere.
+	matching, err := maintenance.Matching(c.New.Spec.NodeSelector, c.Nodes)
+	var warnings []string
+	if err == nil && c.movesNodes() {
+		warnings = c.ofNodes(matching)
+	}
+	return slices.Concat(warnings, c.ofInPlace(), c.ofOthers(matching))
+}
+
+// movesNodes returns true if the change selects nodes or asks more of them.
+func (c MaintenanceChange) movesNodes() bool {
+	return c.Old == nil || c.Old.Spec.Stage != c.New.Spec.Stage ||
+		!equality.Semantic.DeepEqual(c.Old.Spec.NodeSelector, c.New.Spec.NodeSelector)
+}
+
+// changesInPlace returns true if the change says otherwise which pods stay.
+func (c MaintenanceChange) changesInPlace() bool {
+	return c.Old == nil || !equality.Semantic.DeepEqual(c.Old.Spec.InPlace, c.New.Spec.InPlace)
+}
+
+// Drains returns true if the NodeMaintenance drains nodes after the change.
+func (c MaintenanceChange) Drains() bool { return !c.Ends() && c.New.Spec.Stage == v1alpha1.StageDrain }
+
+// ofNodes warns of a selector that takes too much or nothing.
+func (c MaintenanceChange) ofNodes(matching []*corev1.Node) []string {
+	selected, all := controlPlanes(matching), controlPlanes(c.Nodes)
+	switch {
+	case len(matching) == 0:
+		return []string{"spec.nodeSelector matches no node now; nodes that it matches later are taken into maintenance as they come"}
+	case len(matching) == len(c.Nodes):
+		return []string{fmt.Sprintf("spec.nodeSelector matches every node of the cluster (%d); while they are drained no node is left for their pods", len(c.Nodes))}
+	case all > 0 && selected == all:
+		return []string{fmt.Sprintf("spec.nodeSelector matches every control-plane node (%d); drain them one after the other to keep the control plane available", all)}
+	}
+	return nil
+}
+
+func controlPlanes(nodes []*corev1.Node) (count int) {
+	for _, node := range nodes {
+		if _, labelled := node.Labels[controlPlaneLabel]; labelled {
+			count++
+		}
+	}
+	return count
+}
+
+// ofInPlace warns of what becomes of pods although, or because, they ask to stay.
+func (c MaintenanceChange) ofInPlace() (warnings []string) {
+	inPlace := c.New.Spec.InPlace
+	if inPlace == nil {
+		return nil
+	}
+	if inPlace.ExpectedDowntimeSeconds > usualToleration {
+		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedDowntimeSeconds is %d, and pods tolerate a node that is away for %d seconds "+
+			"unless they say otherwise: those without longer tolerations of %s and %s are drained, whatever their label %s",
+			inPlace.ExpectedDowntimeSeconds, usualToleration, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, v1alpha1.OnUpgradeLabel))
+	}
+	if inPlace.OnLockTimeout == v1alpha1.LockTimeoutDelete {
+		warnings = append(warnings, fmt.Sprintf("spec.inPlace.onLockTimeout is Delete: pods that would stay are deleted past their PodDisruptionBudget "+
+			"if it cannot be locked within %d seconds (lockTimeoutSeconds)", inPlace.LockTimeoutSeconds))
+	}
+	if entries := c.staying(); len(entries) > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: with spec.inPlace pods labelled %s=%s stay; the plan orders only those of them that cannot",
+			strings.Join(entries, ", "), v1alpha1.OnUpgradeLabel, v1alpha1.OnUpgradeStay))
+	}
+	return warnings
+}
+
+// staying are the entries of the drain plan that select pods for asking to stay.
+// Whoever wrote them may have numbered them otherwise, before the default entries
+// came among them.
+func (c MaintenanceChange) staying() (entries []string) {
+	for i := range c.New.Spec.DrainPlan {
+		if entry := &c.New.Spec.DrainPlan[i]; selectsStaying(entry.PodSelector) {
+			entries = append(entries, fmt.Sprintf("spec.drainPlan[%d].podSelector (podType %s, podPriority %d)", i, entry.PodType, entry.PodPriority))
+		}
+	}
+	return entries
+}
+
+// selectsStaying returns true if the selector demands the label of pods that stay.
+func selectsStaying(selector *metav1.LabelSelector) bool {
+	if selector == nil {
+		return false
+	}
+	stay := func(value string) bool { return strings.EqualFold(value, v1alpha1.OnUpgradeStay) }
+	if value, demanded := selector.MatchLabels[v1alpha1.OnUpgradeLabel]; demanded {
+		return stay(value)
+	}
+	return slices.ContainsFunc(selector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+		return r.Key == v1alpha1.OnUpgradeLabel && (r.Operator == metav1.LabelSelectorOpExists ||
+			r.Operator == metav1.LabelSelectorOpIn && slices.ContainsFunc(r.Values, stay))
+	})
+}
+
+// ofOthers warns of other NodeMaintenances that drain some of the same nodes and
+// see it otherwise which pods stay.
+func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string) {
+	if !c.Drains() {
+		return nil
+	}
+	if c.OthersUnknown != nil {
+		return []string{fmt.Sprintf("could not look for other NodeMaintenances that drain the same nodes: %v", c.OthersUnknown)}
+	}
+	for _, other := range c.Others {
+		if other.Name == c.New.Name || !(MaintenanceChange{New: other}).Drains() {
+			continue
+		}
+		// One that cannot be understood drains nothing.
+		shared, err := maintenance.Matching(other.Spec.NodeSelector, matching)
+		if says := together(c.New.Spec.InPlace != nil, other.Spec.InPlace != nil); err == nil && len(shared) > 0 && says != "" {
+			warnings = append(warnings, fmt.Sprintf("NodeMaintenance %s also drains %s%s", other.Name, nodesNamed(shared), says))
+		}
+	}
+	if more := len(warnings) - maxNamed; more > 0 {
+		warnings = append(warnings[:maxNamed], fmt.Sprintf("%d more NodeMaintenances also drain some of these nodes", more))
+	}
+	return warnings
+}
+
+// together is what becomes of pods that ask to stay, under two NodeMaintenances
+// that are in place or not.
+func together(this, other bool) string {
+	switch {
+	case this && other:
+		return " in place: pods stay there only if they tolerate the longer expectedDowntimeSeconds of the two"
+	case this:
+		return ", not in place: no pod stays there"
+	case other:
+		return " in place: pods that stay there for it leave now"
+	}
+	return ""
+}
+
+func nodesNamed(nodes []*corev1.Node) string {
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	slices.Sort(names)
+	switch more := len(names) - maxNamed; {
+	case len(names) == 1:
+		return "node " + names[0]
+	case more > 0:
+		return fmt.Sprintf("nodes %s and %d more", strings.Join(names[:maxNamed], ", "), more)
+	}
+	return "nodes " + strings.Join(names, ", ")
+}
