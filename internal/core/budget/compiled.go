@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Compiled are the budgets of one namespace with their selectors read, for asking
-// about many pods. It is not changed.
+// Compiled are budgets with their selectors read, for asking about many pods. It is
+// not changed.
 type Compiled struct {
 	budgets   []*policyv1.PodDisruptionBudget
 	selectors []labels.Selector
 }
 
-// Compile reads the selectors of the budgets of a namespace. One that is invalid
-// is left out: it matches no pod.
+// Compile reads the selectors of budgets. One that is invalid is left out: it
+// matches no pod.
 func Compile(budgets []*policyv1.PodDisruptionBudget) Compiled {
 	var c Compiled
 	for _, b := range slices.SortedFunc(slices.Values(budgets), func(a, b *policyv1.PodDisruptionBudget) int {
@@ -31,11 +31,11 @@ func Compile(budgets []*policyv1.PodDisruptionBudget) Compiled {
 	return c
 }
 
-// Applying is Applying for a pod of the namespace.
+// Applying returns the budgets that protect the pod, as Applying does.
 func (c Compiled) Applying(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var applying []*policyv1.PodDisruptionBudget
 	for n, selector := range c.selectors {
-		if selector.Matches(labels.Set(pod.Labels)) {
+		if c.budgets[n].Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
 			applying = append(applying, c.budgets[n])
 		}
 	}

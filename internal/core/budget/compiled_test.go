@@ -28,6 +28,9 @@ func TestCompiledBudgetsAreTheSame(t *testing.T) {
 			Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"db"},
 		}}}),
 	}
+	elsewhere := of("all", &metav1.LabelSelector{})
+	elsewhere.Namespace = "other"
+	budgets = append(budgets, elsewhere)
 	compiled := budget.Compile(budgets)
 	for _, app := range []string{"", "web", "db"} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app}}

@@ -20,15 +20,17 @@ type Need struct {
 	Record *v1alpha1.DrainRecord
 	// Staying are the pods that stay.
 	Staying []*corev1.Pod
-	// Leaving are the pods that have to leave and are still on the node. No budget
-	// of theirs is locked, so that they can be evicted.
+	// Leaving are the pods that have to leave and are still on the node.
 	Leaving []*corev1.Pod
 	// Budgets are those of the namespaces of these pods.
 	Budgets []*policyv1.PodDisruptionBudget
 }
 
-// Needs returns the spec of the record of the node: what is not complete. Its
-// budgets are empty if there is nothing to lock.
+// Needs returns the spec of the record of the node while its maintenance goes on.
+// Its budgets are empty if there is nothing to lock. While pods have to leave none
+// is added to those that were confirmed, as a node that waits for an eviction must
+// not have others wait for it; and none of these is in it, so that they can be
+// evicted.
 func Needs(n Need) v1alpha1.DrainRecordSpec {
 	spec := v1alpha1.DrainRecordSpec{
 		MaintenanceRef: v1alpha1.MaintenanceReference{Name: n.Maintenance.Name, UID: n.Maintenance.UID},
@@ -37,17 +39,13 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	if n.Maintenance.Spec.InPlace != nil {
 		spec.InPlace = *n.Maintenance.Spec.InPlace
 	}
-	var leftOut []v1alpha1.BudgetReference
-	for _, pod := range n.Leaving {
-		for _, b := range budget.Applying(pod, n.Budgets) {
-			leftOut = append(leftOut, referenceTo(b))
-		}
-	}
+	budgets := budget.Compile(n.Budgets)
+	leftOut := n.leftOut(budgets)
 	for _, pod := range n.Staying {
 		stays := v1alpha1.StayingPod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-		for _, b := range budget.Applying(pod, n.Budgets) {
+		for _, b := range budgets.Applying(pod) {
 			stays.Budgets = append(stays.Budgets, b.Name)
-			if !slices.Contains(leftOut, referenceTo(b)) && !GivenUp(n.Record, referenceTo(b)) {
+			if !leftOut(referenceTo(b)) {
 				spec.Budgets = append(spec.Budgets, referenceTo(b))
 			}
 		}
@@ -58,6 +56,19 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	})
 	spec.Budgets = inOrder(spec.Budgets)
 	return spec
+}
+
+// leftOut tells which budgets are not locked, or not now.
+func (n Need) leftOut(budgets budget.Compiled) func(v1alpha1.BudgetReference) bool {
+	var ofLeaving []v1alpha1.BudgetReference
+	for _, pod := range n.Leaving {
+		for _, b := range budgets.Applying(pod) {
+			ofLeaving = append(ofLeaving, referenceTo(b))
+		}
+	}
+	return func(b v1alpha1.BudgetReference) bool {
+		return GivenUp(n.Record, b) || slices.Contains(ofLeaving, b) || len(n.Leaving) > 0 && !confirmed(n.Record, b)
+	}
 }
 
 // inOrder returns the budgets in the order in which locks are taken, each once.
