@@ -178,7 +178,7 @@ func TestARecordThatDeletesNeedsTheVerb(t *testing.T) {
 func TestTheManagerNeedsNoVerb(t *testing.T) {
 	t.Parallel()
 	server, _, _ := mayNotBypass(t)
-	manager := theManager(t, server)
+	manager := theManager(t, server, ofEbbtide("nodemaintenances", "get"), rest.NoWarnings{})
 	m := create(t, server.Client, maintenance("by-the-manager", deletes("Drain")))
 	for _, change := range []string{
 		"metadata: {finalizers: [" + v1alpha1.MaintenanceCompletionFinalizer + "]}",
@@ -201,11 +201,11 @@ func TestTheManagerNeedsNoVerb(t *testing.T) {
 	}
 }
 
-// theManager returns the client of the manager's user, with the rights that any
-// user of such records has.
-func theManager(t *testing.T, server *cluster.Cluster) client.Client {
+// theManager returns the client of the manager's user, with this right beside
+// those that any user of such records has, and who hears what it is warned of.
+func theManager(t *testing.T, server *cluster.Cluster, right rbacv1.PolicyRule, heard rest.WarningHandler) client.Client {
 	t.Helper()
-	name, _ := server.User(t, ofEbbtide("nodemaintenances", "patch"),
+	name, _ := server.User(t, right, ofEbbtide("nodemaintenances", "patch"),
 		ofEbbtide("drainrecords", "create", "patch", "delete"), ofEbbtide("drainrecords/status", "patch"))
 	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}}
 	binding.Name = name + "-manager"
@@ -221,6 +221,7 @@ func theManager(t *testing.T, server *cluster.Cluster) client.Client {
 		}
 	})
 	config := rest.CopyConfig(server.Config)
+	config.WarningHandler = heard
 	config.Impersonate.UserName = "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount
 	manager, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})
 	if err != nil {

@@ -34,7 +34,8 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: db}}}`, name, v1alpha1.Loc
 // unreadable is the warning of a lock that nobody can read.
 func unreadable(name, fault string) []string {
 	return []string{"annotation ebbtide.dev/lock cannot be read: " + fault + ". Nobody knows whose lock it is, so it holds for 10 minutes after each " +
-		`change of the PodDisruptionBudget and then no more; let "kubectl ebbtide lock pdb/` + name + ` -n default" write it, or remove it`}
+		`change of the PodDisruptionBudget; "kubectl ebbtide unlock pdb/` + name + ` -n default --force" removes it, and "kubectl ebbtide lock pdb/` +
+		name + ` -n default" writes one that can be read`}
 }
 
 const (
@@ -49,7 +50,7 @@ func ahead(in time.Duration) string { return time.Now().Add(in).UTC().Format(tim
 func written(begun, ends time.Duration) string {
 	renewed := metav1.NewTime(time.Now().Add(begun))
 	return budget.Lock{
-		Holder: budget.Holder("reboot", "node-1"), Reason: `new {"kernel"}`,
+		Holder: "team/db", Reason: `new {"kernel"}`,
 		AcquiredAt: metav1.NewTime(time.Now().Add(begun - time.Hour)), RenewedAt: &renewed, ExpiresAt: metav1.NewTime(time.Now().Add(ends)),
 	}.Write()
 }
@@ -133,6 +134,33 @@ func TestALockOfTheWrongLengthIsWarnedOf(t *testing.T) {
 	}
 }
 
+// The names of drains are for drains: a lock that none has taken is removed.
+func TestALockInTheNameOfADrainIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	c, heard := warned(t)
+	lock := strings.Replace(written(0, time.Hour), "team/db", budget.Holder("reboot", "node-1"), 1)
+	o := create(t, c, locked("drain-lock", lock))
+	want := []string{"the holder in annotation ebbtide.dev/lock begins with nodemaintenance/, which is for drains; " +
+		"a lock that no drain has taken is removed, so choose another name"}
+	if diff := cmp.Diff(want, heard.take()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	manager := theManager(t, cluster.Start(t, cluster.Spec{OnlyAPIServer: true}), onBudgets("patch"), heard)
+	heard.take()
+	renewed := fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", strings.Replace(lock, "reboot", "other", 1))
+	if err := patch(t, manager, o, renewed); err != nil {
+		t.Fatal(err)
+	}
+	if got := heard.take(); got != nil {
+		t.Errorf("the manager is warned of its own lock: %q", got)
+	}
+}
+
+// onBudgets is a right to PodDisruptionBudgets.
+func onBudgets(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{policyv1.GroupName}, Resources: []string{"poddisruptionbudgets"}, Verbs: verbs}
+}
+
 // Garbage of any size is taken as it is.
 func TestAVeryLongLockIsTaken(t *testing.T) {
 	t.Parallel()
@@ -182,10 +210,7 @@ func TestALockNeedsTheRightToChangeTheBudget(t *testing.T) {
 	t.Parallel()
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	o := create(t, server.Client, locked("not-mine", written(0, time.Hour)))
-	rule := func(resource string, verbs ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{"policy"}, Resources: []string{resource}, Verbs: verbs}
-	}
-	name, user := server.User(t, rule("poddisruptionbudgets", "get", "list", "watch"))
+	name, user := server.User(t, onBudgets("get", "list", "watch"))
 	const lock = "metadata: {annotations: {ebbtide.dev/lock: mine}}"
 	want := `poddisruptionbudgets.policy "not-mine" is forbidden: User "` + name +
 		`" cannot patch resource "poddisruptionbudgets" in API group "policy" in the namespace "default"`
@@ -203,7 +228,7 @@ func TestALockNeedsTheRightToChangeTheBudget(t *testing.T) {
 	if err := server.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), pdb); err != nil {
 		t.Fatal(err)
 	}
-	if hold, inForce := budget.LockOf(pdb, time.Now(), 0); !inForce || hold.Holder != budget.Holder("reboot", "node-1") {
+	if hold, inForce := budget.LockOf(pdb, time.Now(), 0); !inForce || hold.Holder != "team/db" {
 		t.Errorf("the lock is now %+v", hold)
 	}
 }

@@ -130,6 +130,9 @@ func compilePolicy(t *testing.T, policy *admissionregistrationv1.ValidatingAdmis
 	for _, validation := range policy.Spec.Validations {
 		expression := &validating.ValidationCondition{Expression: validation.Expression}
 		check(validation.Expression, compiler.CompileCELExpression(expression, options, environment.NewExpressions))
+		if validation.MessageExpression == "" {
+			continue
+		}
 		message := &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression}
 		check(validation.MessageExpression, compiler.CompileCELExpression(message, plugincel.OptionalVariableDeclarations{}, environment.NewExpressions))
 	}
