@@ -18,15 +18,17 @@ const Settle = 2 * time.Second
 // is needed, recorded as locked, or bears a lock of the node, in force or not.
 func Concerns(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
 	this := referenceTo(b)
-	return slices.Contains(r.Spec.Budgets, this) ||
-		slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.BudgetReference == this }) ||
-		locker(b) == r.Name
+	if slices.Contains(r.Spec.Budgets, this) ||
+		slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.BudgetReference == this }) {
+		return true
+	}
+	hold, _ := budget.LockOf(b, time.Time{}, 0)
+	return locker(hold) == r.Name
 }
 
-// locker is the node whose drain has put its lock on the budget, whether it is
-// still in force or not; empty for the lock of anybody else.
-func locker(b *policyv1.PodDisruptionBudget) string {
-	hold, _ := budget.LockOf(b, time.Time{}, 0)
+// locker is the node whose drain has taken a lock, whether it is still in force or
+// not; empty for the lock of anybody else.
+func locker(hold budget.Hold) string {
 	_, node, _ := budget.HolderOf(hold.Holder)
 	return node
 }

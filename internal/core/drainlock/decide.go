@@ -17,6 +17,7 @@ func Decide(s Snapshot) Decision {
 	p := newPass(s)
 	p.look()
 	p.giveUp()
+	p.doubt()
 	p.yield()
 	p.confirm()
 	p.tell()
@@ -34,6 +35,8 @@ type pass struct {
 	*view
 	// obstacles are in the way of locks that are needed and were not confirmed.
 	obstacles []obstacle
+	// outdated is true while the spec still asks for budgets that were given up.
+	outdated bool
 	// status is as it is to be.
 	status   v1alpha1.DrainRecordStatus
 	decision Decision

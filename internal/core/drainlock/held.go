@@ -24,6 +24,14 @@ func unconfirmed(r *v1alpha1.DrainRecord) []v1alpha1.BudgetReference {
 	return slices.DeleteFunc(inOrder(r.Spec.Budgets), func(b v1alpha1.BudgetReference) bool { return confirmed[b] })
 }
 
+// confirmed reports whether the node was promised that it may go as far as the
+// budget is concerned.
+func confirmed(r *v1alpha1.DrainRecord, budget v1alpha1.BudgetReference) bool {
+	return r != nil && slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
+		return lock.BudgetReference == budget && lock.ConfirmedTime != nil
+	})
+}
+
 // GivenUp reports whether the record has given up to lock the budget, so that its
 // pods do not stay. A record that does not exist has given up nothing.
 func GivenUp(r *v1alpha1.DrainRecord, budget v1alpha1.BudgetReference) bool {

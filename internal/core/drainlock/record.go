@@ -122,7 +122,7 @@ func (p *pass) action() v1alpha1.LockTimeoutAction {
 }
 
 // giveUp stops to wait for the budgets that could not be locked in time. The
-// others are locked.
+// others are locked when it is known what becomes of their pods.
 func (p *pass) giveUp() {
 	deadline, ends := p.deadline()
 	if len(p.obstacles) == 0 || !ends || p.Now.Before(deadline) {
@@ -139,8 +139,23 @@ func (p *pass) giveUp() {
 		})
 		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",
 			named(o.BudgetReference), p.timeout(), p.Record.Name, become, o.message)))
-		p.needs = slices.DeleteFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return b == o.BudgetReference })
 	}
+}
+
+// doubt keeps no more than what was promised while the spec does not know yet that
+// a budget was given up: if its pods have to leave, the node must not hold locks
+// meanwhile. Two nodes that did would each wait to evict pods under a lock of the
+// other.
+func (p *pass) doubt() {
+	given := func(b v1alpha1.BudgetReference) bool {
+		return slices.ContainsFunc(p.status.GivenUp, func(one v1alpha1.GivenUpBudget) bool { return one.BudgetReference == b })
+	}
+	p.outdated = !p.Record.Spec.Complete && slices.ContainsFunc(p.Record.Spec.Budgets, given)
+	if !p.outdated {
+		return
+	}
+	p.needs = slices.DeleteFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.confirmed(b) })
+	p.status.Locks = slices.DeleteFunc(p.status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.ConfirmedTime == nil })
 	p.obstacles = nil
 }
 

@@ -27,6 +27,8 @@ func (p *pass) tell() {
 	case p.Record.Spec.Complete:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonReleasing, p.tellRelease())
 		p.tellReleased()
+	case p.outdated:
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up, and spec does not say yet what is needed without it.")
 	case len(p.obstacles) > 0:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonWaitingForBudget, p.tellObstacles())
 	case p.missing():

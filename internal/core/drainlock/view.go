@@ -58,8 +58,9 @@ func newView(f Facts) *view {
 		}
 	}
 	for _, b := range f.Budgets {
-		one := sight{PodDisruptionBudget: b, own: locker(b) == f.Record.Name}
+		one := sight{PodDisruptionBudget: b}
 		one.hold, one.locked = budget.LockOf(b, f.Now, f.Longest)
+		one.own = locker(one.hold) == f.Record.Name
 		v.budgets[referenceTo(b)] = one
 	}
 	if !f.Record.Spec.Complete {
