@@ -10,9 +10,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
-// stateful3 is an application of three replicas that keep their data on their
+// replicas is how many pods an application has whose pods stay.
+const replicas = 3
+
+// staying is an application of three replicas that keep their data on their
 // nodes: no two share one, and each stays on it.
-const stateful3 = `
+const staying = `
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: %[1]s}
@@ -40,7 +43,7 @@ spec:
 func (w *world) replicated(apps ...string) {
 	w.t.Helper()
 	for _, app := range apps {
-		w.cluster.Apply(w.t, w.ns, fmt.Sprintf(stateful3, app))
+		w.cluster.Apply(w.t, w.ns, fmt.Sprintf(staying, app))
 		w.budget(app, 1)
 	}
 	for _, app := range apps {
@@ -111,6 +114,6 @@ func (w *world) podsOn(node string) []*corev1.Pod {
 func (w *world) awaitAllowed(budget string, disruptions int32) {
 	w.t.Helper()
 	await(w, fmt.Sprintf("%d disruptions allowed", disruptions), &policyv1.PodDisruptionBudget{}, budget, func(b *policyv1.PodDisruptionBudget) bool {
-		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == 3 && b.Status.DisruptionsAllowed == disruptions
+		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == replicas && b.Status.DisruptionsAllowed == disruptions
 	})
 }

@@ -1,0 +1,215 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// What a drain in place has begun goes on in a cluster in which Ebbtide does badly.
+// These take turns, for one manager is enough.
+func TestLocksOutliveTheManager(t *testing.T) {
+	t.Parallel()
+	t.Run("whose webhooks cannot be called", noWebhookAnswers)
+	t.Run("that is killed behind every write", killedBehindEveryWrite)
+}
+
+// Without its webhooks anybody can evict, but Ebbtide's own drains heed the locks of
+// each other.
+func noWebhookAnswers(t *testing.T) {
+	w := newWorldIn(t, cluster.Spec{Tapped: true})
+	nodes := w.nodes("one", "two", "three")
+	w.replicated(myApp)
+	w.nodes("spare")
+	w.pods(nodes[1], pod{name: "held", held: true})
+	w.setLock(myApp, ownerLock(metav1.Now().AddDate(0, 0, 1)))
+	outages := w.watchOutages(myApp)
+	w.maintainInPlace("upgrade-one", minutes, nodes[0])
+	w.maintainInPlace("upgrade-three", minutes, nodes[2])
+	w.maintain("drain", v1alpha1.StageDrain, nodes[1:2], selecting(entry(0), "name", "held"))
+	w.awaitWaits("upgrade-one", nodes[0], "is locked by dba")
+	w.awaitWaits("upgrade-three", nodes[2], "is locked by dba")
+
+	w.cluster.WebhookPort(t)
+	w.eventually("nobody to ask about evictions", func() (bool, any) {
+		err := w.evict(w.replica(myApp, nodes[1]), metav1.DryRunAll)
+		return err == nil, fmt.Sprint(err)
+	})
+	w.setLock(myApp, "")
+	first, second := w.awaitFirst(rolling{"upgrade-one", nodes[0]}, rolling{"upgrade-three", nodes[2]})
+	holder := w.holder(first.maintenance, first.node)
+	w.awaitLock(holder, myApp)
+	w.release("held")
+
+	w.awaitWaits("drain", nodes[1], "is locked by "+holder)
+	w.awaitWaits(second.maintenance, second.node, "is locked by "+holder)
+	w.goDown(first.node)
+	w.assertStaysLocked(holder, myApp)
+	w.manager.Kill(t)
+	w.manager.Start(t)
+	w.boot(first.node)
+	w.recover(first.node)
+	w.setStage(first.maintenance, v1alpha1.StageComplete)
+	w.awaitDrained(second.maintenance)
+	w.setStage(second.maintenance, v1alpha1.StageComplete)
+	w.awaitDrained("drain")
+	w.setStage("drain", v1alpha1.StageComplete)
+	w.awaitNothingLocked(nodes...)
+	w.awaitAllowed(myApp, 1)
+	outages.assertOneAtATime()
+}
+
+// drill is the drain in place of one node. The manager may be killed behind one of
+// its writes.
+type drill struct {
+	*world
+	node    string
+	budgets []string
+	// killAt is the number of that write, from 1.
+	killAt int
+
+	mu     sync.Mutex
+	writes []string
+	// mutex is true while the node holds it.
+	mutex bool
+}
+
+// drill creates a node with two pods that stay.
+func (w *world) drill(short string, killAt int) *drill {
+	w.t.Helper()
+	d := &drill{world: w, node: w.nodes(short)[0], killAt: killAt}
+	d.budgets = []string{d.node + "-data", d.node + "-log"}
+	w.guarded(d.node, d.budgets...)
+	w.cluster.Witness(w.t, d.see)
+	return d
+}
+
+// see counts the writes of the protocol for this node.
+func (d *drill) see(write cluster.Write) (kill bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.mine(write) {
+		return false
+	}
+	d.writes = append(d.writes, strings.ReplaceAll(strings.ReplaceAll(write.String(), d.node, "NODE"), d.ns, "NAMESPACE"))
+	return len(d.writes) == d.killAt
+}
+
+// mine is true for a write about the record or a budget of the node, and for one by
+// which the node takes the mutex or gives it.
+func (d *drill) mine(write cluster.Write) bool {
+	names := strings.Contains(write.Path, d.node) || strings.Contains(write.Body, d.node)
+	switch what := write.String(); {
+	case strings.Contains(what, "/leases"):
+		mine := names || d.mutex
+		d.mutex = names
+		return mine
+	case strings.Contains(what, "drainrecords"), strings.Contains(what, "/poddisruptionbudgets/"):
+		return names
+	}
+	return false
+}
+
+// written are the writes so far.
+func (d *drill) written() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.writes)
+}
+
+// killedBehindEveryWrite drains a node in peace to see what is written. Then it
+// drains as many at once, and kills the manager behind each of these writes of
+// another node. All come to the same end.
+func killedBehindEveryWrite(t *testing.T) {
+	w := newWorldIn(t, cluster.Spec{Tapped: true})
+	calm := w.drill("calm", 0)
+	w.play(calm)
+	writes := calm.written()
+	t.Logf("the writes of a drain in place with two budgets:\n%s", strings.Join(writes, "\n"))
+
+	var drills []*drill
+	for i := range writes {
+		drills = append(drills, w.drill(fmt.Sprintf("kill%02d", i+1), i+1))
+	}
+	w.play(drills...)
+	for i, d := range drills {
+		written := d.written()
+		if len(written) < d.killAt {
+			t.Errorf("the manager was not killed behind write %d, %s: there were only %q", d.killAt, writes[i], written)
+		}
+	}
+}
+
+// play drains all nodes, takes them down and up again, and wants everything to be
+// as before.
+func (w *world) play(drills ...*drill) {
+	w.t.Helper()
+	before := w.fingerprint()
+	for _, d := range drills {
+		w.maintainInPlace(d.node, minutes, d.node)
+	}
+	for _, d := range drills {
+		w.awaitDrained(d.node)
+		d.assertLocked()
+	}
+	for _, d := range drills {
+		w.mark(corev1.ConditionFalse, w.podsOn(d.node)...)
+		w.setStage(d.node, v1alpha1.StageComplete)
+	}
+	for _, d := range drills {
+		await(w, "complete", &v1alpha1.DrainRecord{}, d.node, func(r *v1alpha1.DrainRecord) bool { return r.Spec.Complete })
+		d.assertLocked()
+		w.recover(d.node)
+	}
+	for _, d := range drills {
+		w.awaitNothingLocked(d.node)
+	}
+	w.eventually("everything as before", func() (bool, any) {
+		diff := cmp.Diff(before, w.fingerprint())
+		return diff == "", diff
+	})
+}
+
+// assertLocked wants the node to have all locks now.
+func (d *drill) assertLocked() {
+	d.t.Helper()
+	for _, name := range d.budgets {
+		if had := d.lockedBy(name); had != d.holder(d.node, d.node) {
+			d.t.Errorf("budget %s is locked by %q, want %q; written so far:\n%s",
+				name, had, d.holder(d.node, d.node), strings.Join(d.written(), "\n"))
+		}
+	}
+}
+
+// fingerprint is what a drain in place leaves as it was, one line for each object:
+// the same pods on the same nodes.
+func (w *world) fingerprint() []string {
+	w.t.Helper()
+	pods, budgets, nodes := &corev1.PodList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.NodeList{}
+	w.must("list pods", w.client.List(w.ctx, pods, client.InNamespace(w.ns)))
+	w.must("list budgets", w.client.List(w.ctx, budgets, client.InNamespace(w.ns)))
+	w.must("list nodes", w.client.List(w.ctx, nodes, client.MatchingLabels{cluster.PoolLabel: w.cluster.Pool()}))
+	var lines []string
+	for _, p := range pods.Items {
+		lines = append(lines, fmt.Sprintf("pod %s %s on %s, available %t, annotations %v", p.Name, p.UID, p.Spec.NodeName, available(&p), p.Annotations))
+	}
+	for _, b := range budgets.Items {
+		lines = append(lines, fmt.Sprintf("budget %s, annotations %v", b.Name, b.Annotations))
+	}
+	for _, n := range nodes.Items {
+		lines = append(lines, fmt.Sprintf("node %s, unschedulable %t, taints %v, annotations %v", n.Name, n.Spec.Unschedulable, n.Spec.Taints, n.Annotations))
+	}
+	slices.Sort(lines)
+	return lines
+}

@@ -1,0 +1,196 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// soon is how long after a lock has gone a drain may take to go on: it is woken.
+const soon = 5 * time.Second
+
+// drainers are all who evict: a person with kubectl, a maintenance, and one of a
+// node that comes back. Each has a pod with a budget of its own.
+type drainers struct {
+	*world
+	nodes   []string
+	kubectl *cluster.Kubectl
+}
+
+// guardedPods are the pods of kubectl, of the maintenance, and the one that stays.
+var guardedPods = []string{"of-kubectl", "of-drain", "stays"}
+
+// drainLocked has all of them drain while their budgets bear this lock.
+func (w *world) drainLocked(lock string) *drainers {
+	w.t.Helper()
+	d := &drainers{world: w, nodes: w.nodes("one", "two", "three")}
+	for i, name := range guardedPods {
+		w.guarded(d.nodes[i], name)
+	}
+	for _, name := range guardedPods {
+		w.setLock(name, lock)
+	}
+	w.maintain("drain", v1alpha1.StageDrain, d.nodes[1:2])
+	w.maintainInPlace("upgrade", minutes, d.nodes[2])
+	d.kubectl = w.drain(d.nodes[0], "60s")
+	return d
+}
+
+// assertStopped wants all of them to say the same about the lock.
+func (d *drainers) assertStopped(words string) {
+	d.t.Helper()
+	lockOf := func(name string) string { return "PodDisruptionBudget " + d.ns + "/" + name + " is locked by " + words }
+	d.awaitSaid(d.kubectl, lockOf(guardedPods[0]))
+	d.awaitWaits("drain", d.nodes[1], lockOf(guardedPods[1]))
+	d.awaitWaits("upgrade", d.nodes[2], lockOf(guardedPods[2]))
+	d.awaitPods("all pods left alone", readyPods(len(guardedPods)))
+}
+
+// assertGoOn wants all of them to end, those who are woken soon.
+func (d *drainers) assertGoOn(since time.Time) {
+	d.t.Helper()
+	d.awaitGone(guardedPods[1])
+	d.awaitLock(d.holder("upgrade", d.nodes[2]), guardedPods[2])
+	took := time.Since(since)
+	d.t.Logf("drains went on %s after the lock was gone", took.Round(10*time.Millisecond))
+	if took < 0 || took > soon {
+		d.t.Errorf("the drains went on %s after the lock was gone, want at most %s", took, soon)
+	}
+	if output, err := d.kubectl.Wait(); err != nil {
+		d.t.Errorf("kubectl drain: %v\n%s", err, output)
+	}
+	d.awaitDrained("drain")
+	d.awaitDrained("upgrade")
+	d.awaitPod(guardedPods[2], "left alone", available)
+	d.setStage("upgrade", v1alpha1.StageComplete)
+	d.awaitNothingLocked(d.nodes[2])
+}
+
+// An application owner locks a budget. Nobody evicts its pods or takes its node
+// down until the owner is ready, and then everybody goes on at once.
+func TestTheLockOfAnOwnerStopsEveryDrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.drainLocked(ownerLock(time.Now().Add(time.Hour)))
+	d.assertStopped("dba until ")
+	w.awaitWaits("upgrade", d.nodes[2], ": rebalancing")
+
+	for _, name := range guardedPods {
+		w.setLock(name, "")
+	}
+
+	d.assertGoOn(time.Now())
+}
+
+// The owner has forgotten the lock. It ends when it says, and is removed.
+func TestALockEndsByItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ends := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	d := w.drainLocked(ownerLock(ends))
+	d.assertStopped("dba until " + ends.UTC().Format(time.RFC3339))
+
+	d.assertGoOn(ends)
+
+	w.awaitLock("", guardedPods...)
+}
+
+// Nobody knows whose a lock is that cannot be read. Everybody waits for a person,
+// who hears of it.
+func TestAnUnreadableLockStopsEveryDrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := w.drainLocked("do not touch!")
+	d.assertStopped("an unknown holder until ")
+	for _, name := range guardedPods {
+		w.awaitWarning("PodDisruptionBudget", name, "LockUnreadable", v1alpha1.LockAnnotation)
+	}
+
+	for _, name := range guardedPods {
+		w.setLock(name, "")
+	}
+
+	d.assertGoOn(time.Now())
+}
+
+// The lock of a drain that nobody remembers, as after its record was deleted, holds
+// nobody up.
+func TestTheLockOfADeadMaintenanceIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one", "two")
+	w.guarded(nodes[0], "evicted")
+	w.guarded(nodes[1], "stays")
+	for _, name := range []string{"evicted", "stays"} {
+		w.setLock(name, w.lockOf("ghost", nodes[0]))
+		w.awaitWarning("PodDisruptionBudget", name, "StrayLockRemoved", w.holder("ghost", nodes[0]))
+	}
+	w.awaitLock("", "evicted", "stays")
+
+	w.maintain("drain", v1alpha1.StageDrain, nodes[:1])
+	w.maintainInPlace("upgrade", minutes, nodes[1])
+
+	w.awaitDrained("drain")
+	w.awaitDrained("upgrade")
+	w.awaitLock(w.holder("upgrade", nodes[1]), "stays")
+}
+
+// A record is there without its maintenance, as after somebody has removed the
+// finalizers of that. It ends, and its locks with it.
+func TestTheRecordOfADeadMaintenanceEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.guarded(node, "stays")
+	stays := &corev1.Pod{}
+	w.get(stays, "stays")
+	w.setLock("stays", w.lockOf("ghost", node))
+	w.create(&v1alpha1.DrainRecord{
+		ObjectMeta: metav1.ObjectMeta{Name: node},
+		Spec: v1alpha1.DrainRecordSpec{
+			MaintenanceRef: v1alpha1.MaintenanceReference{Name: w.name("ghost"), UID: "ghost"},
+			InPlace:        minutes,
+			Pods:           []v1alpha1.StayingPod{{Namespace: w.ns, Name: "stays", UID: stays.UID, Budgets: []string{"stays"}}},
+			Budgets:        []v1alpha1.BudgetReference{{Namespace: w.ns, Name: "stays"}},
+		},
+	})
+
+	w.awaitNothingLocked(node)
+}
+
+// A maintenance that is deleted while its node is down gives the node back at once,
+// and the locks when the pods are ready.
+func TestAMaintenanceIsDeletedWhileItsNodeIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one", "two", "three")
+	w.replicated(myApp)
+	outages := w.watchOutages(myApp)
+	w.maintainInPlace("upgrade", minutes, nodes[0])
+	w.awaitDrained("upgrade")
+	w.goDown(nodes[0])
+	w.awaitAllowed(myApp, 0)
+
+	w.deleteMaintenance("upgrade")
+
+	w.awaitMaintenanceGone("upgrade")
+	w.awaitRecord(nodes[0], "False", v1alpha1.ReasonReleasing)
+	w.assertStaysLocked(w.holder("upgrade", nodes[0]), myApp)
+	w.boot(nodes[0])
+	w.recover(nodes[0])
+	w.awaitNothingLocked(nodes...)
+	outages.assertOneAtATime()
+}
+
+// lockOf is the lock that a drain in place takes.
+func (w *world) lockOf(maintenance, node string) string {
+	w.t.Helper()
+	lock := budget.Lock{Holder: w.holder(maintenance, node), AcquiredAt: metav1.Now(), ExpiresAt: metav1.NewTime(time.Now().Add(time.Hour))}
+	return lock.Write()
+}

@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// impatient is a maintenance that has given up to wait for a lock after this time.
+func impatient(action v1alpha1.LockTimeoutAction, seconds int32) v1alpha1.InPlace {
+	return v1alpha1.InPlace{ExpectedDowntimeSeconds: 120, LockTimeoutSeconds: seconds, OnLockTimeout: action}
+}
+
+// cannotLock begins a maintenance in place of a node with two pods. The owner has
+// locked the budget of one, and nobody that of the other.
+func (w *world) cannotLock(inPlace v1alpha1.InPlace) (node string) {
+	w.t.Helper()
+	node = w.nodes("one")[0]
+	w.guarded(node, "free", "locked")
+	w.setLock("locked", ownerLock(time.Now().Add(time.Hour)))
+	w.maintainInPlace("upgrade", inPlace, node)
+	return node
+}
+
+// After the time is up a pod is drained as if it did not stay, which its owner's
+// lock still has to allow. The other one stays.
+func TestLockTimeoutEvicts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.cannotLock(impatient(v1alpha1.LockTimeoutEvict, 2))
+
+	w.awaitWarning("NodeMaintenance", w.name("upgrade"), "LockTimedOut", w.ns+"/locked is locked by dba until ")
+	w.awaitGivenUp(node, "locked", v1alpha1.LockTimeoutEvict)
+	w.awaitEvacuation("locked")
+	w.awaitWaits("upgrade", node, "is locked by dba until ")
+	w.awaitPod("locked", "left alone while its budget is locked", available)
+	w.setLock("locked", "")
+
+	w.awaitGone("locked")
+	w.awaitDrained("upgrade")
+	w.awaitPod("free", "left alone", available)
+	w.awaitLock(w.holder("upgrade", node), "free")
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(node)
+}
+
+// After the time is up the maintenance still waits, says for whom, and holds nobody
+// up meanwhile.
+func TestLockTimeoutWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begin := time.Now()
+	node := w.cannotLock(impatient(v1alpha1.LockTimeoutWait, 1))
+
+	w.awaitWaits("upgrade", node, "is locked by dba until ")
+	w.awaitRecord(node, "False", v1alpha1.ReasonWaitingForBudget)
+	w.eventually("much more time than the maintenance has", func() (bool, any) { return time.Since(begin) > 5*time.Second, begin })
+	w.assertStaysLocked("dba", "locked")
+	w.assertStaysLocked("", "free")
+	w.awaitWaits("upgrade", node, "is locked by dba until ")
+	w.setLock("locked", "")
+
+	w.awaitDrained("upgrade")
+	w.awaitLock(w.holder("upgrade", node), "free", "locked")
+	w.awaitPods("both pods left alone", readyPods(2))
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(node)
+}
+
+// After the time is up a pod is deleted whatever its budget says, and that is told.
+func TestLockTimeoutDeletes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.cannotLock(impatient(v1alpha1.LockTimeoutDelete, 2))
+
+	w.awaitGone("locked")
+	w.awaitWarning("Pod", "locked", "PodDeletedPastBudget", w.ns+"/locked")
+	w.awaitWarning("NodeMaintenance", w.name("upgrade"), "PodDeletedPastBudget", w.ns+"/locked")
+	w.awaitLock("dba", "locked")
+	w.awaitDrained("upgrade")
+	w.awaitPod("free", "left alone", available)
+	w.setLock("locked", "")
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(node)
+}
+
+// awaitGivenUp waits until the record of a node says that a budget is given up.
+func (w *world) awaitGivenUp(node, budget string, action v1alpha1.LockTimeoutAction) {
+	w.t.Helper()
+	await(w, "budget "+budget+" given up", &v1alpha1.DrainRecord{}, node, func(r *v1alpha1.DrainRecord) bool {
+		return len(r.Status.GivenUp) == 1 && r.Status.GivenUp[0].Name == budget && r.Status.GivenUp[0].Action == action
+	})
+}
+
+// Who may drain nodes may not delete pods past their budgets, unless somebody has
+// given that right.
+func TestOnlyWhoMayDeletesPastBudgets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	drains := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"delete"}},
+		{APIGroups: []string{v1alpha1.SchemeGroupVersion.Group}, Resources: []string{"nodemaintenances"}, Verbs: []string{"create", "delete"}},
+	}
+	bypasses := rbacv1.PolicyRule{
+		APIGroups: drains[1].APIGroups, Resources: drains[1].Resources, Verbs: []string{v1alpha1.BypassBudgetsVerb},
+	}
+	asks := func(user client.Client) error {
+		planned := w.planned("upgrade", v1alpha1.StageIdle, named([]string{node}), nil)
+		planned.Spec.InPlace = new(impatient(v1alpha1.LockTimeoutDelete, 1))
+		return w.admitted(func() error { return user.Create(w.ctx, planned, client.DryRunAll) })
+	}
+
+	name, user := w.cluster.User(t, drains...)
+	words := fmt.Sprintf("user %q does not have the verb %q on nodemaintenances", name, v1alpha1.BypassBudgetsVerb)
+	if err := asks(user); !apierrors.IsForbidden(err) || !contains(err.Error(), words) {
+		t.Errorf("onLockTimeout Delete: %v, want it to be forbidden with the words %s", err, words)
+	}
+
+	_, user = w.cluster.User(t, append(drains, bypasses)...)
+	if err := asks(user); err != nil {
+		t.Errorf("onLockTimeout Delete by somebody who may: %v", err)
+	}
+}
