@@ -66,17 +66,20 @@ func (w *world) controllers(everything bool) {
 			w.count1(b)
 		}
 	}
+	pods := map[string]int{}
+	for _, pod := range w.pods.now {
+		pods[pod.Labels["app"]]++
+	}
 	for _, app := range w.apps {
-		pods := 0
-		for _, pod := range w.pods.now {
-			if pod.Labels["app"] == app {
-				pods++
-			}
-		}
-		for range w.replicas[app] - pods {
+		for range w.replicas[app] - pods[app] {
 			w.newPod(app, spare, false)
 		}
 	}
+	w.recover(everything)
+}
+
+// recover has pods get ready on nodes that are not away.
+func (w *world) recover(everything bool) {
 	for _, uid := range slices.Sorted(maps.Keys(w.pods.now)) {
 		pod := w.pods.now[uid]
 		if !isReady(pod) && !w.isAway(pod.Spec.NodeName) && (everything || w.chance(4)) {
@@ -149,45 +152,45 @@ func (w *world) tick(d time.Duration) {
 
 // maintain is what the NodeMaintenance controller and its administrators do.
 func (w *world) maintain(m *machine) {
-	switch {
-	case m.maintenance == nil:
+	if m.maintenance == nil {
 		if !w.calm && w.chance(6) {
 			w.start(m)
 		}
 		return
-	case !m.over && m.drained && m.back && w.chance(3):
-		w.say("complete %s", m.name)
-		m.over = true
-	case !m.over && !m.drained && !w.calm && w.chance(60):
-		w.say("cancelled %s", m.name)
-		m.over = true
 	}
+	w.administer(m)
 	record := w.records.seen()[m.name]
 	if m.over {
 		w.end(m, record)
 		return
 	}
 	need := w.need(m, record)
+	for _, pod := range need.Leaving {
+		w.evict(pod, true)
+	}
 	spec := drainlock.Needs(need)
 	switch {
-	case len(need.Leaving) > 0:
-		for _, pod := range need.Leaving {
-			w.evict(pod, true)
-		}
-		if record == nil {
-			return
-		}
+	case record == nil && len(need.Leaving) > 0:
 	case record == nil && len(spec.Budgets) == 0:
 		m.drained, m.back = true, true
-		return
-	}
-	if record == nil || !record.Spec.Complete && !equality.Semantic.DeepEqual(record.Spec, spec) {
+	case record == nil || !record.Spec.Complete && !equality.Semantic.DeepEqual(record.Spec, spec):
 		w.writeSpec(m.name, record, spec)
-		return
-	}
-	if !m.drained && !record.Spec.Complete && len(need.Leaving) == 0 && drainlock.Held(record) {
+	case !m.drained && !record.Spec.Complete && len(need.Leaving) == 0 && drainlock.Held(record):
 		w.say("drained %s", m.name)
 		m.drained, m.since = true, w.now
+	}
+}
+
+// administer completes the maintenance of a node that is back, or gives it up.
+func (w *world) administer(m *machine) {
+	switch {
+	case m.over:
+	case m.drained && m.back && w.chance(3):
+		w.say("complete %s", m.name)
+		m.over = true
+	case !m.drained && !w.calm && w.chance(60):
+		w.say("cancelled %s", m.name)
+		m.over = true
 	}
 }
 

@@ -282,27 +282,28 @@ func (w *world) live() string {
 // TestSimulation lives random lives of clusters whose nodes come back.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	for name, rough := range map[string]bool{"whatever people do": false, "whatever happens": true} {
+	happens := []string{
+		"TakeMutex", "GiveMutex", "WriteLock", "RemoveLock", "Finish", "drained", "down", "complete", "cancelled", "evicted",
+		"LocksHeld", "LocksReleased", "LockTimedOut", "LockEnded",
+	}
+	for name, test := range map[string]struct {
+		rough bool
+		wants []string
+	}{
+		"whatever people do": {wants: happens},
+		"whatever happens":   {rough: true, wants: append([]string{"DeletePod", "LockLost", "StrayLockRemoved"}, happens...)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			count := map[string]int{}
 			for seed := range uint64(seeds) {
-				w := newSimWorld(seed, rough, sound)
+				w := newSimWorld(seed, test.rough, sound)
+				w.count = count
 				if fault := w.live(); fault != "" {
 					t.Fatalf("seed %d: %s", seed, fault)
 				}
-				for what, n := range w.count {
-					count[what] += n
-				}
 			}
-			wanted := []string{
-				"TakeMutex", "GiveMutex", "WriteLock", "RemoveLock", "Finish", "drained", "down", "complete", "evicted",
-				"LocksHeld", "LocksReleased", "LockTimedOut", "LockEnded",
-			}
-			if rough {
-				wanted = append(wanted, "DeletePod", "LockLost", "StrayLockRemoved")
-			}
-			for _, what := range wanted {
+			for _, what := range test.wants {
 				if count[what] == 0 {
 					t.Errorf("%s never happened", what)
 				}

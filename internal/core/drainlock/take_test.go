@@ -1,0 +1,221 @@
+package drainlock_test
+
+import (
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+)
+
+const (
+	toBeLocked = "False/Locking: To be locked: shop/db, shop/web."
+	settling   = "False/Settling: Locked: shop/db, shop/web. Evictions that began before are waited for."
+	allHeld    = "True/Held: Locked: shop/db, shop/web."
+	lostDB     = "NodeMaintenance Warning LockLost: The lock of PodDisruptionBudget shop/db for the pods that stay on node node-1 was lost, and is taken again as soon as it can be had: "
+)
+
+// TestTake is how locks are taken: the mutex, one after the other, and the look.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	mine := mutexOf("kernel/node-1", 0)
+	run(t, map[string]story{
+		"the mutex comes first": {does: `TakeMutex "kernel/node-1"`, says: toBeLocked},
+		"the mutex is free if nobody holds it": {
+			seen: mutexOf("", -5).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex is another's, until it ends": {
+			seen: mutexOf("disk/node-2", -20).and(busyNode), again: 40 * time.Second,
+			says: toBeLocked + " Node node-2 takes its locks first.",
+		},
+		"the mutex ends after a minute": {
+			seen: mutexOf("disk/node-2", -60).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex of a node without a record is free": {
+			seen: mutexOf("disk/node-2", 0).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex of a node whose maintenance is over is free": {
+			seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Complete = true }),
+			does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex of a node that needs nothing is free": {
+			seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Budgets = nil }),
+			does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex of years to come is free": {
+			seen: mutexOf("disk/node-2", 1e8).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex of a faster clock is not": {
+			seen: mutexOf("disk/node-2", 100).and(busyNode), again: 160 * time.Second, says: toBeLocked + " Node node-2 takes its locks first.",
+		},
+		"the mutex that nobody can read is free": {
+			seen: mutexOf("disk", 0).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex is taken again when it is old": {
+			seen: mine.and(after(31)), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+		},
+		"the mutex is ours whatever the maintenance": {
+			seen: mutexOf("disk/node-1", 0).and(), does: "WriteLock db", says: toBeLocked,
+		},
+		"the first lock":                      {seen: mine.and(), does: "WriteLock db", says: toBeLocked},
+		"the second lock":                     {seen: mine.and(taken("db", 0)), does: "WriteLock web", locks: "db", says: toBeLocked, again: 10 * time.Minute},
+		"a lock by hand is no reason to skip": {seen: mine.and(taken("web", 0)), does: "WriteLock db", locks: "web", says: toBeLocked, again: 10 * time.Minute},
+		"whatever the order of the record": {
+			seen: mine.and(recordIs(func(r *v1alpha1.DrainRecord) {
+				r.Spec.Budgets = []v1alpha1.BudgetReference{named("web"), named("db"), named("web")}
+			})), does: "WriteLock db", says: toBeLocked,
+		},
+		"a budget that does not exist is not needed": {
+			seen: mine.and(func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }), does: "WriteLock web", says: "False/Locking: To be locked: shop/web.",
+		},
+		"an ended lock of another is written over": {
+			seen: mine.and(lockedBy("alice", "db", -100, -1)), does: "WriteLock db", says: toBeLocked,
+		},
+		"all taken: the mutex is given": {
+			seen: mine.and(both), does: `GiveMutex ""`, locks: "db web", says: settling, again: 2 * time.Second,
+		},
+		"all taken: evictions are waited for":  {seen: change(both).and(after(1)), locks: "db web", says: settling, again: time.Second},
+		"a cache confirms nothing":             {seen: change(both).and(after(2)), locks: "db web", says: settling, again: 1198*time.Second - 600*time.Second},
+		"a look at the API server confirms":    {seen: change(both).and(after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent}},
+		"a look that comes too early does not": {seen: change(both).and(after(1.5), live), locks: "db web", says: settling, again: time.Second / 2},
+		"an eviction of our own is waited for": {
+			seen: change(both).and(after(3), live, func(s *drainlock.Snapshot) {
+				s.Busy = map[types.NamespacedName]bool{{Namespace: "shop", Name: "web"}: true}
+			}), locks: "db web", says: settling, again: 2 * time.Second,
+		},
+		"an eviction that landed after the lock": {
+			seen: change(both).and(after(3), live, exhausted("web")), does: "RemoveLock db",
+			says:  "False/WaitingForBudget: PodDisruptionBudget shop/web has to allow 1 disruption for the pods that stay, and allows 0.",
+			again: 297 * time.Second,
+		},
+		"a lock taken just before somebody died": {
+			seen:  change(both).and(after(9.3), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] }), live),
+			locks: "db web", says: settling, again: 2700 * time.Millisecond,
+		},
+		"a time that is still to come counts from now": {
+			seen:  change(both).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks[0].AcquiredTime = stamped(1e8) })),
+			locks: "db web", says: settling, again: 2 * time.Second,
+		},
+		"locks that are recorded twice": {
+			seen: change(both).and(noted("db", 1), noted("nothing", 1), after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent},
+		},
+		"nothing is needed": {
+			seen: change(nothing).and(), says: "True/Held: No PodDisruptionBudget is to be locked.",
+		},
+		"nothing is needed, and the mutex is given": {
+			seen: mine.and(nothing), does: `GiveMutex ""`, says: "True/Held: No PodDisruptionBudget is to be locked.",
+		},
+	})
+}
+
+const heldEvent = "NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/db, shop/web."
+
+func nothing(s *drainlock.Snapshot) { s.Record.Spec.Budgets, s.Record.Spec.Pods = nil, nil }
+
+// TestKept is what becomes of locks that are there.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	run(t, map[string]story{
+		"held": {seen: change(held).and(after(100)), locks: "db! web!", says: allHeld, again: 500 * time.Second, tells: []string{heldEvent}},
+		"renewed at half of the time": {
+			seen: change(held).and(after(600)), does: "WriteLock db", locks: "db! web!", says: allHeld, tells: []string{heldEvent},
+		},
+		"a new maintenance takes over": {
+			seen: change(held).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.MaintenanceRef.Name = "disk" })),
+			does: "WriteLock db", locks: "db! web!", says: allHeld, tells: []string{heldEvent}, again: 10 * time.Minute,
+		},
+		"confirmed locks stay while a new one cannot be had": {
+			seen: change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) {
+				r.Status.Locks = r.Status.Locks[:1]
+				since := stamped(90)
+				r.Status.WaitingSince = &since
+			}), lockedBy("alice", "web", 50, 160)),
+			locks: "db!", again: time.Minute,
+			says: "False/WaitingForBudget: PodDisruptionBudget shop/web is locked by alice until 2026-11-21T08:02:40Z.",
+		},
+		"the annotation was removed": {
+			seen: change(held).and(after(100), annotation("db", "")), does: `TakeMutex "kernel/node-1"`, locks: "web!", says: toBeLocked,
+			tells: []string{lostDB + "its annotation was removed."}, again: 500 * time.Second,
+		},
+		"the lock has ended": {
+			seen: change(held).and(after(1300), taken("web", 1000)), does: `TakeMutex "kernel/node-1"`, locks: "web!", says: toBeLocked,
+			tells: []string{lostDB + "it had ended before it was renewed."}, again: 300 * time.Second,
+		},
+		"somebody else has it now": {
+			seen: change(held).and(after(100), lockedBy("alice", "db", 50, 160)), locks: "web!", again: time.Minute,
+			says:  "False/WaitingForBudget: PodDisruptionBudget shop/db is locked by alice until 2026-11-21T08:02:40Z.",
+			tells: []string{lostDB + "PodDisruptionBudget shop/db is locked by alice until 2026-11-21T08:02:40Z."},
+		},
+		"a lost lock is had again although its pods are down": {
+			seen: change(held).and(after(100), annotation("db", ""), exhausted("db"), unready("db-0")), does: `TakeMutex "kernel/node-1"`,
+			locks: "web!", says: toBeLocked, tells: []string{lostDB + "its annotation was removed."}, again: 500 * time.Second,
+		},
+		"the budget was deleted": {
+			seen:  change(held).and(after(100), func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }),
+			locks: "web!", says: "True/Held: Locked: shop/web.", again: 500 * time.Second,
+			tells: []string{"NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/web."},
+		},
+		"a lock that is not needed any more goes, even a confirmed one": {
+			seen: change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = r.Spec.Budgets[1:] })),
+			does: "RemoveLock db", locks: "db! web!", says: "True/Held: Locked: shop/web.", again: 500 * time.Second,
+			tells: []string{"NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/web."},
+		},
+		"and so does one that nobody has recorded": {
+			seen: change(nothing).and(taken("db", 0)), does: "RemoveLock db", says: "True/Held: No PodDisruptionBudget is to be locked.",
+		},
+	})
+}
+
+func annotation(name, text string) change {
+	return budgetIs(name, func(b *policyv1.PodDisruptionBudget) {
+		b.Annotations = nil
+		if text != "" {
+			b.Annotations = map[string]string{v1alpha1.LockAnnotation: text}
+		}
+	})
+}
+
+// TestRelease is what happens after the maintenance.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	const over = "False/Releasing: The maintenance is over, and the locks are given free."
+	released := []string{"NodeMaintenance Normal LocksReleased: The maintenance of node node-1 is over, and no PodDisruptionBudget is locked for it any more."}
+	run(t, map[string]story{
+		"pods are ready": {seen: change(held).and(complete, after(100)), does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second},
+		"one is not": {
+			seen: change(held).and(complete, after(100), unready("db-0")), does: "RemoveLock web", locks: "db! web!", again: 1100 * time.Second,
+			says: "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0.",
+		},
+		"none is": {
+			seen: change(held).and(complete, after(700), unready("db-0"), unready("web-0")), locks: "db! web!", again: 500 * time.Second,
+			says: "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.",
+		},
+		"one is gone": {seen: change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second},
+		"another has its name": {
+			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })),
+			does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second,
+		},
+		"one is terminal": {
+			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
+			does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second,
+		},
+		"time is over for one that never gets ready": {
+			seen: change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), does: "RemoveLock db", locks: "db! web!",
+			says:  "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.",
+			tells: []string{"NodeMaintenance Warning LockRanOut: The lock of PodDisruptionBudget shop/db has ended before every pod that stayed on node node-1 was ready again, such as shop/db-0."},
+		},
+		"no lock is left":        {seen: change(complete).and(noted("db", 0)), does: "Finish", says: over, tells: released},
+		"there never was a lock": {seen: change(complete).and(), does: "Finish", says: over},
+		"the mutex goes before the record": {
+			seen: change(complete).and(mutexOf("kernel/node-1", 0)), does: `GiveMutex ""`, says: over,
+		},
+		"a record on its way out is not deleted again": {
+			seen: change(complete).and(recordIs(func(r *v1alpha1.DrainRecord) { now := stamped(0); r.DeletionTimestamp = &now })), says: over,
+		},
+	})
+}
