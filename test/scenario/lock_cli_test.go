@@ -78,6 +78,32 @@ func (m terminal) run(t *testing.T, args ...string) printed {
 	return printed{command.ProcessState.ExitCode(), shown}
 }
 
+// What the README has an owner type locks his budget and unlocks it.
+func TestTheReadmesLock(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newTerminal(t, cluster.Spec{})
+	var said []printed
+	for _, line := range regexp.MustCompile(`(?m)^kubectl (ebbtide (?:un)?lock .*)$`).FindAllSubmatch(readme, -1) {
+		words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(string(line[1]), -1)
+		for i := range words {
+			words[i] = strings.Trim(words[i], `"`)
+		}
+		said = append(said, m.run(t, words...))
+	}
+	want := []printed{
+		{0, "PodDisruptionBudget NS/web is locked by user/admin until TIME: moving shards\n" +
+			"That is 120m from now. Lock again to renew it, or end it with\n  kubectl ebbtide unlock pdb/web -n NS\n"},
+		{0, "PodDisruptionBudget NS/web is unlocked\n"},
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("the commands of README.md (-want +got):\n%s", diff)
+	}
+}
+
 // The owners of an application lock its budget by hand: one at a time, and only who
 // may change it.
 func TestOwnersLockTheirBudget(t *testing.T) {
