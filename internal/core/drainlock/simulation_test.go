@@ -273,8 +273,8 @@ func (w *world) live() string {
 	if w.fault == "" {
 		w.rest()
 	}
-	if w.fault == "" && nodeOf(w.mutex.now[v1alpha1.DrainLockMutex]) != "" {
-		w.count["abandoned"]++ // Free, because the node has no record.
+	if node := nodeOf(w.mutex.now[v1alpha1.DrainLockMutex]); w.fault == "" && !w.rough && node != "" {
+		w.fail("%s still has the mutex", node)
 	}
 	return w.fault
 }

@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
@@ -23,94 +22,102 @@ const (
 // TestTake is how locks are taken: the mutex, one after the other, and the look.
 func TestTake(t *testing.T) {
 	t.Parallel()
-	mine := mutexOf("kernel/node-1", 0)
-	run(t, map[string]story{
-		"the mutex comes first": {does: `TakeMutex "kernel/node-1"`, says: toBeLocked},
-		"the mutex is free if nobody holds it": {
-			seen: mutexOf("", -5).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex is another's, until it ends": {
-			seen: mutexOf("disk/node-2", -20).and(busyNode), again: 40 * time.Second,
-			says: toBeLocked + " Node node-2 takes its locks first.",
-		},
-		"the mutex ends after a minute": {
-			seen: mutexOf("disk/node-2", -60).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex of a node without a record is free": {
-			seen: mutexOf("disk/node-2", 0).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex of a node whose maintenance is over is free": {
-			seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Complete = true }),
-			does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex of a node that needs nothing is free": {
-			seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Budgets = nil }),
-			does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex of years to come is free": {
-			seen: mutexOf("disk/node-2", 1e8).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex of a faster clock is not": {
-			seen: mutexOf("disk/node-2", 100).and(busyNode), again: 160 * time.Second, says: toBeLocked + " Node node-2 takes its locks first.",
-		},
-		"the mutex that nobody can read is free": {
-			seen: mutexOf("disk", 0).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex is taken again when it is old": {
-			seen: mine.and(after(31)), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
-		},
-		"the mutex is ours whatever the maintenance": {
-			seen: mutexOf("disk/node-1", 0).and(), does: "WriteLock db", says: toBeLocked,
-		},
-		"the first lock":                      {seen: mine.and(), does: "WriteLock db", says: toBeLocked},
-		"the second lock":                     {seen: mine.and(taken("db", 0)), does: "WriteLock web", locks: "db", says: toBeLocked, again: 10 * time.Minute},
-		"a lock by hand is no reason to skip": {seen: mine.and(taken("web", 0)), does: "WriteLock db", locks: "web", says: toBeLocked, again: 10 * time.Minute},
-		"whatever the order of the record": {
-			seen: mine.and(recordIs(func(r *v1alpha1.DrainRecord) {
-				r.Spec.Budgets = []v1alpha1.BudgetReference{named("web"), named("db"), named("web")}
-			})), does: "WriteLock db", says: toBeLocked,
-		},
-		"a budget that does not exist is not needed": {
-			seen: mine.and(func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }), does: "WriteLock web", says: "False/Locking: To be locked: shop/web.",
-		},
-		"an ended lock of another is written over": {
-			seen: mine.and(lockedBy("alice", "db", -100, -1)), does: "WriteLock db", says: toBeLocked,
-		},
-		"all taken: the mutex is given": {
-			seen: mine.and(both), does: `GiveMutex ""`, locks: "db web", says: settling, again: 2 * time.Second,
-		},
-		"all taken: evictions are waited for":  {seen: change(both).and(after(1)), locks: "db web", says: settling, again: time.Second},
-		"a cache confirms nothing":             {seen: change(both).and(after(2)), locks: "db web", says: settling, again: 1198*time.Second - 600*time.Second},
-		"a look at the API server confirms":    {seen: change(both).and(after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent}},
-		"a look that comes too early does not": {seen: change(both).and(after(1.5), live), locks: "db web", says: settling, again: time.Second / 2},
-		"an eviction of our own is waited for": {
-			seen: change(both).and(after(3), live, func(s *drainlock.Snapshot) {
-				s.Busy = map[types.NamespacedName]bool{{Namespace: "shop", Name: "web"}: true}
-			}), locks: "db web", says: settling, again: 2 * time.Second,
-		},
-		"an eviction that landed after the lock": {
-			seen: change(both).and(after(3), live, exhausted("web")), does: "RemoveLock db",
-			says:  "False/WaitingForBudget: PodDisruptionBudget shop/web has to allow 1 disruption for the pods that stay, and allows 0.",
-			again: 297 * time.Second,
-		},
-		"a lock taken just before somebody died": {
-			seen:  change(both).and(after(9.3), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] }), live),
-			locks: "db web", says: settling, again: 2700 * time.Millisecond,
-		},
-		"a time that is still to come counts from now": {
-			seen:  change(both).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks[0].AcquiredTime = stamped(1e8) })),
-			locks: "db web", says: settling, again: 2 * time.Second,
-		},
-		"locks that are recorded twice": {
-			seen: change(both).and(noted("db", 1), noted("nothing", 1), after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent},
-		},
-		"nothing is needed": {
-			seen: change(nothing).and(), says: "True/Held: No PodDisruptionBudget is to be locked.",
-		},
-		"nothing is needed, and the mutex is given": {
-			seen: mine.and(nothing), does: `GiveMutex ""`, says: "True/Held: No PodDisruptionBudget is to be locked.",
-		},
-	})
+	run(t, taking)
+	run(t, looking)
+}
+
+var mine = mutexOf("kernel/node-1", 0)
+
+var taking = map[string]story{
+	"the mutex comes first": {does: `TakeMutex "kernel/node-1"`, says: toBeLocked},
+	"the mutex is free if nobody holds it": {
+		seen: mutexOf("", -5).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex is another's, until it ends": {
+		seen: mutexOf("disk/node-2", -20).and(busyNode), again: 40 * time.Second,
+		says: toBeLocked + " Node node-2 takes its locks first.",
+	},
+	"the mutex ends after a minute": {
+		seen: mutexOf("disk/node-2", -60).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex of a node without a record is free": {
+		seen: mutexOf("disk/node-2", 0).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex of a node whose maintenance is over is free": {
+		seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Complete = true }),
+		does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex of a node that needs nothing is free": {
+		seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Budgets = nil }),
+		does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex of years to come is free": {
+		seen: mutexOf("disk/node-2", 1e8).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex of a faster clock is not": {
+		seen: mutexOf("disk/node-2", 100).and(busyNode), again: 160 * time.Second, says: toBeLocked + " Node node-2 takes its locks first.",
+	},
+	"the mutex that nobody can read is free": {
+		seen: mutexOf("disk", 0).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex is taken again when it is old": {
+		seen: mine.and(after(31)), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
+	},
+	"the mutex is ours whatever the maintenance": {
+		seen: mutexOf("disk/node-1", 0).and(), does: "WriteLock db", says: toBeLocked,
+	},
+	"the first lock":                      {seen: mine.and(), does: "WriteLock db", says: toBeLocked},
+	"the second lock":                     {seen: mine.and(taken("db", 0)), does: "WriteLock web", locks: "db", says: toBeLocked, again: 10 * time.Minute},
+	"a lock by hand is no reason to skip": {seen: mine.and(taken("web", 0)), does: "WriteLock db", locks: "web", says: toBeLocked, again: 10 * time.Minute},
+	"whatever the order of the record": {
+		seen: mine.and(recordIs(func(r *v1alpha1.DrainRecord) {
+			r.Spec.Budgets = []v1alpha1.BudgetReference{named("web"), named("db"), named("web")}
+		})), does: "WriteLock db", says: toBeLocked,
+	},
+	"a budget that does not exist is not needed": {
+		seen: mine.and(func(s *drainlock.Snapshot) { s.Budgets = s.Budgets[1:] }), does: "WriteLock web", says: "False/Locking: To be locked: shop/web.",
+	},
+	"an ended lock of another is written over": {
+		seen: mine.and(lockedBy("alice", "db", -100, -1)), does: "WriteLock db", says: toBeLocked,
+	},
+}
+
+// looking is what follows when all locks are taken.
+var looking = map[string]story{
+	"all taken: the mutex is given": {
+		seen: mine.and(both), does: `GiveMutex ""`, locks: "db web", says: settling, again: 2 * time.Second,
+	},
+	"all taken: evictions are waited for":  {seen: change(both).and(after(1)), locks: "db web", says: settling, again: time.Second},
+	"a cache confirms nothing":             {seen: change(both).and(after(2)), locks: "db web", says: settling, again: 1198*time.Second - 600*time.Second},
+	"a look at the API server confirms":    {seen: change(both).and(after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent}},
+	"a look that comes too early does not": {seen: change(both).and(after(1.5), live), locks: "db web", says: settling, again: time.Second / 2},
+	"an eviction of our own is waited for": {
+		seen: change(both).and(after(3), live, func(s *drainlock.Snapshot) {
+			s.Busy = map[types.NamespacedName]bool{{Namespace: "shop", Name: "web"}: true}
+		}), locks: "db web", says: settling, again: 2 * time.Second,
+	},
+	"an eviction that landed after the lock": {
+		seen: change(both).and(after(3), live, exhausted("web")), does: "RemoveLock db",
+		says:  "False/WaitingForBudget: PodDisruptionBudget shop/web has to allow 1 disruption for the pods that stay, and allows 0.",
+		again: 297 * time.Second,
+	},
+	"a lock taken just before somebody died": {
+		seen:  change(both).and(after(9.3), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] }), live),
+		locks: "db web", says: settling, again: 2700 * time.Millisecond,
+	},
+	"a time that is still to come counts from now": {
+		seen:  change(both).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks[0].AcquiredTime = stamped(1e8) })),
+		locks: "db web", says: settling, again: 2 * time.Second,
+	},
+	"locks that are recorded twice": {
+		seen: change(both).and(noted("db", 1), noted("nothing", 1), after(2), live), locks: "db! web!", says: allHeld, again: 598 * time.Second, tells: []string{heldEvent},
+	},
+	"nothing is needed": {
+		seen: change(nothing).and(), says: "True/Held: No PodDisruptionBudget is to be locked.",
+	},
+	"nothing is needed, and the mutex is given": {
+		seen: mine.and(nothing), does: `GiveMutex ""`, says: "True/Held: No PodDisruptionBudget is to be locked.",
+	},
 }
 
 const heldEvent = "NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/db, shop/web."

@@ -44,31 +44,36 @@ func run(t *testing.T, stories map[string]story) {
 	for name, s := range stories {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen := snapshot(s.seen...)
-			before := seen.Record.DeepCopy()
-			d := drainlock.Decide(seen)
-			got := story{does: does(d.Step), again: d.RequeueAfter, tells: append(told(d.Events), told(d.Step.Events)...)}
-			after := seen.Record.Status
-			if d.Status != nil {
-				after = *d.Status
-			}
-			got.locks = locks(after)
-			if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionLocked); c != nil {
-				got.says = fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
-			}
-			s.seen = nil
-			if diff := cmp.Diff(s, got, cmp.AllowUnexported(story{})); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, seen.Record); diff != "" {
-				t.Errorf("the record that was observed has changed:\n%s", diff)
-			}
-			seen.Record = seen.Record.DeepCopy()
-			seen.Record.Status = after
-			if again := drainlock.Decide(seen); again.Status != nil || does(again.Step) != got.does {
-				t.Errorf("it is not at rest: %s %v", does(again.Step), cmp.Diff(after, again.Status))
-			}
+			s.check(t)
 		})
+	}
+}
+
+func (s story) check(t *testing.T) {
+	t.Helper()
+	seen := snapshot(s.seen...)
+	before := seen.Record.DeepCopy()
+	d := drainlock.Decide(seen)
+	got := story{does: does(d.Step), again: d.RequeueAfter, tells: append(told(d.Events), told(d.Step.Events)...)}
+	after := seen.Record.Status
+	if d.Status != nil {
+		after = *d.Status
+	}
+	got.locks = locks(after)
+	if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionLocked); c != nil {
+		got.says = fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
+	}
+	s.seen = nil
+	if diff := cmp.Diff(s, got, cmp.AllowUnexported(story{})); diff != "" {
+		t.Errorf("decision (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, seen.Record); diff != "" {
+		t.Errorf("the record that was observed has changed:\n%s", diff)
+	}
+	seen.Record = seen.Record.DeepCopy()
+	seen.Record.Status = after
+	if again := drainlock.Decide(seen); again.Status != nil || does(again.Step) != got.does {
+		t.Errorf("it is not at rest: %s %v", does(again.Step), cmp.Diff(after, again.Status))
 	}
 }
 
@@ -150,7 +155,7 @@ func snapshot(changes ...change) drainlock.Snapshot {
 // newBudget allows one of three pods to be down.
 func newBudget(name string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1, CreationTimestamp: stamped(-3600)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: stamped(-3600)},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}},
 	}
 	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3, CurrentHealthy: 3, DesiredHealthy: 2, DisruptionsAllowed: 1}
