@@ -26,6 +26,7 @@ import (
 
 const (
 	exhausted = "The disruption budget web needs 3 healthy pods and has 3 currently"
+	several   = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 	denial    = `admission webhook "guard.example.com" denied the request: not on a Friday`
 )
 
@@ -41,18 +42,22 @@ type request struct {
 	grace string
 }
 
-// world is a cluster with pods and at most one budget, and a Queue that evicts
-// from it. Its time passes only when everybody waits.
+// world is a cluster with pods and a budget or two, and a Queue that evicts from it.
+// Its time passes only when everybody waits.
 type world struct {
 	t     *testing.T
 	queue *Queue
 	begin time.Time
 	// results are the counted answers.
 	results *prometheus.CounterVec
+	traffic *Traffic
 
 	mu     sync.Mutex
 	pods   map[types.NamespacedName]*corev1.Pod
 	budget *policyv1.PodDisruptionBudget
+	// second is another budget; looks is how often budgets were read.
+	second *policyv1.PodDisruptionBudget
+	looks  int
 	// unreadable is the name of a pod that cannot be read.
 	unreadable string
 	// answers are what the API server says of a pod, by name; absent evicts.
@@ -83,11 +88,11 @@ func inWorld(t *testing.T, workers int, story func(*world)) {
 func newWorld(t *testing.T, workers int) *world {
 	t.Helper()
 	w := &world{
-		t: t, begin: time.Now(), results: NewResults(),
+		t: t, begin: time.Now(), results: NewResults(), traffic: NewTraffic(),
 		pods:    map[types.NamespacedName]*corev1.Pod{},
 		answers: map[string]metav1.Status{}, hanging: map[string]bool{},
 	}
-	w.queue = NewQueue(QueueOptions{Evictor: w, Reader: w, Workers: workers, Results: w.results, News: w.hear})
+	w.queue = NewQueue(QueueOptions{Evictor: w, Reader: w, Workers: workers, Results: w.results, Traffic: w.traffic, News: w.hear})
 	return w
 }
 
@@ -158,15 +163,23 @@ func (w *world) allow(disruptions int32) {
 	var old, now *policyv1.PodDisruptionBudget
 	w.change(func() {
 		old = w.budget
-		now = &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1},
-			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-			Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: disruptions},
+		now = budgetNamed("web", disruptions)
+		if old != nil {
+			now.Annotations = old.Annotations
 		}
 		w.budget = now
 	})
 	w.queue.BudgetChanged(old, now)
 	synctest.Wait()
+}
+
+// budgetNamed is a budget of the application web.
+func budgetNamed(name string, allowed int32) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: allowed},
+	}
 }
 
 // Get is the cache of pods.
@@ -188,8 +201,12 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, object client.Objec
 func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.budget != nil {
-		list.(*policyv1.PodDisruptionBudgetList).Items = []policyv1.PodDisruptionBudget{*w.budget}
+	w.looks++
+	budgets := list.(*policyv1.PodDisruptionBudgetList)
+	for _, b := range []*policyv1.PodDisruptionBudget{w.budget, w.second} {
+		if b != nil {
+			budgets.Items = append(budgets.Items, *b)
+		}
 	}
 	return nil
 }
@@ -210,6 +227,9 @@ func (w *world) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1
 		return answer
 	}
 	protected := w.budget != nil && pod.Labels["app"] == "web"
+	if protected && w.second != nil && w.second.Spec.Selector.MatchLabels["app"] == "web" {
+		return answered(500, several)
+	}
 	if protected && w.budget.Status.DisruptionsAllowed == 0 {
 		return answered(429, "Cannot evict pod as it would violate the pod's disruption budget.",
 			metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: exhausted})
