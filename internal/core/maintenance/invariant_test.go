@@ -23,9 +23,11 @@ func (s *simulation) check(decision maintenance.Decision) {
 	s.t.Helper()
 	for _, d := range decision.Maintenances {
 		s.checkDrained(d)
+		s.checkLocked(d)
 		s.checkGrowth(d)
 		s.checkWaiting(d, decision)
 	}
+	s.checkRecords(decision)
 	for _, d := range decision.Nodes {
 		s.checkEvacuated(d)
 		s.checkTurns(d, decision)
@@ -59,7 +61,7 @@ func (s *simulation) matched(m *v1alpha1.NodeMaintenance) []string {
 
 // waitsFor returns true if a maintenance waits for a pod of one of its nodes.
 func (s *simulation) waitsFor(m *v1alpha1.NodeMaintenance, node string, pod *corev1.Pod) bool {
-	if !reachesDownTo(m, pod) {
+	if !reachesDownTo(m, pod) || s.leaves(m, node, pod) {
 		return false
 	}
 	skipped := s.treatment(node, pod).Behavior == v1alpha1.DrainBehaviorSkip

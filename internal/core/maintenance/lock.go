@@ -43,21 +43,26 @@ func (p *pass) decideLock(s *site) {
 		s.lock.held = s.known
 		return
 	}
-	spec, budgets := p.needs(s, owner, staying)
-	s.lock.needed, s.lock.held = len(spec.Budgets), len(spec.Budgets) == 0
+	need := p.need(s, owner, staying)
+	spec := drainlock.Needs(need)
+	s.lock.needed = len(spec.Budgets)
+	s.lock.held = s.lock.needed == 0 && !torn
 	switch {
 	case s.stale():
 		s.completeRecord()
 	case s.recordInForce():
 		s.lock.taken = taken(s.record, spec)
-		s.lock.held = s.lock.held || drainlock.Held(s.with(spec))
-		s.writeRecord(spec)
-	case !s.lock.held && s.readyToLock():
+		s.lock.held = s.lock.held || !torn && drainlock.Held(s.with(spec))
+		if need.Leaving = s.leavers(); len(need.Leaving) > 0 {
+			s.writeRecord(drainlock.Needs(need))
+		} else {
+			s.writeRecord(spec)
+		}
+	case s.lock.needed > 0 && s.readyToLock():
 		s.writeRecord(spec)
 	}
-	s.lock.held = s.lock.held && !torn
 	if !s.lock.held {
-		p.explainLock(s, spec, budgets)
+		p.explainLock(s, spec, need.Budgets)
 	}
 }
 
@@ -90,14 +95,13 @@ func (s *site) leavers() []*corev1.Pod {
 	return leaving
 }
 
-// needs is what the record of the site has to say, and the budgets of the pods that
-// stay. What leaves before the locks are taken leaves nothing out.
-func (p *pass) needs(s *site, owner *intent, staying []*corev1.Pod) (v1alpha1.DrainRecordSpec, []*policyv1.PodDisruptionBudget) {
+// need is what the pods that stay need when nobody else has to leave any more.
+func (p *pass) need(s *site, owner *intent, staying []*corev1.Pod) drainlock.Need {
 	need := drainlock.Need{Maintenance: owner.object, Staying: staying, Budgets: p.budgetsOf(staying)}
 	if s.recordInForce() {
-		need.Record, need.Leaving = s.record, s.leavers()
+		need.Record = s.record
 	}
-	return drainlock.Needs(need), need.Budgets
+	return need
 }
 
 // budgetsOf are the budgets that protect some of the pods.

@@ -255,12 +255,12 @@ func TestARecordThatHasGivenUpIsNotTakenOver(t *testing.T) {
 	w.run("one", 1, 0, stays, label("app", "web"))
 	w.expectRecord("two are needed", "one", "m 300s: pod-0001(db) pod-0002(web) lock db web")
 	w.giveUp("one", "db")
-	w.expectRecord("one is given up", "one", "m 300s: pod-0002(web) lock web")
+	w.expectRecord("one is given up, and its pod has to leave first", "one", "m 300s: pod-0002(web) lock ")
 	m.Spec.Stage = v1alpha1.StageComplete
 	w.pass()
 	next := inPlace(w.maintenance("next", drain, nil, "one"), 60)
 	w.pass()
-	w.expectRecord("the old one has to go first", "one", "m 300s: pod-0002(web) lock web complete")
+	w.expectRecord("the old one has to go first", "one", "m 300s: pod-0002(web) lock  complete")
 	if got, want := retainedLine(next), "one 0+0 Waiting for the DrainRecord of an earlier drain to go; then 2 budgets will be locked. 2 retained"; got != want {
 		t.Errorf("the next one is %q, want %q", got, want)
 	}

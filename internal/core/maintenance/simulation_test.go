@@ -66,6 +66,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	for range 2 + s.random.IntN(4) {
 		s.join()
 	}
+	s.budgetAll()
 	for range 5 * len(s.nodes) {
 		s.bear()
 	}
@@ -93,6 +94,7 @@ func (s *simulation) bear() {
 	case 2:
 		pod.Labels[v1alpha1.DrainLabel] = pick(s, []string{"skip", "wait-completed", "nonsense"})
 	}
+	s.settleDown(pod)
 }
 
 func (s *simulation) plan() []v1alpha1.DrainPlanEntry {
@@ -127,6 +129,7 @@ func (s *simulation) happen() {
 			s.born++
 			m := s.maintenance(fmt.Sprintf("m-%d", s.born), pick(s, stages[:3]), s.plan(), s.someNodes()...)
 			m.CreationTimestamp = metav1.NewTime(s.now.Truncate(time.Minute))
+			s.bringBack(m)
 			m.Spec.DrainDepth = pick(s, []v1alpha1.PodType{"", v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet, v1alpha1.PodTypeStatic})
 		}
 	case 1, 2:
@@ -151,6 +154,7 @@ func (s *simulation) happen() {
 	default:
 		s.finish(50)
 	}
+	s.changeStays()
 	if len(s.maintenances) > 0 && s.chance(3) {
 		s.delete(pick(s, s.maintenances))
 	}
@@ -305,6 +309,7 @@ func (s *simulation) drainAll() {
 	for range patience {
 		decision := s.step(false)
 		s.finish(50)
+		s.lockSome(100)
 		if s.allDrained(decision) {
 			return
 		}
@@ -328,6 +333,10 @@ func (s *simulation) completeAll() {
 	}
 	for range 10 {
 		s.step(false)
+		s.lockSome(100)
+	}
+	if len(s.records) > 0 {
+		s.t.Errorf("%d records are left", len(s.records))
 	}
 	if len(s.maintenances) > 0 {
 		s.t.Errorf("%d maintenances are left, the first is %s", len(s.maintenances), s.maintenances[0].Name)
