@@ -18,7 +18,7 @@ func TestStripBudgetKeepsWhenALockedOneWasWritten(t *testing.T) {
 	fields := []metav1.ManagedFieldsEntry{
 		{
 			Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "policy/v1", Time: &written,
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{}}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{}}`),
 		},
 		{Manager: "kube-controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Time: &written, Subresource: "status"},
 	}

@@ -36,7 +36,11 @@ type world struct {
 
 type traffic map[types.NamespacedName]bool
 
-func (t traffic) Busy() map[types.NamespacedName]bool { return maps.Clone(t) }
+func (t traffic) Busy() map[types.NamespacedName]bool {
+	busy := map[types.NamespacedName]bool{}
+	maps.Copy(busy, t)
+	return busy
+}
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
