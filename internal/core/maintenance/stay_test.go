@@ -25,7 +25,17 @@ type outcome struct {
 	says []string
 }
 
-func TestWhichPodsStay(t *testing.T) {
+// stayCase is a pod, and the maintenance of its node; one without a downtime is not
+// in place.
+type stayCase struct {
+	with     []func(*corev1.Pod)
+	downtime int32
+	depth    v1alpha1.PodType
+	runners  maintenance.Runners
+	want     outcome
+}
+
+func stayCases() map[string]stayCase {
 	type with = []func(*corev1.Pod)
 	var (
 		kept     = outcome{counts: [3]int32{0, 0, 1}, locks: true}
@@ -45,13 +55,7 @@ func TestWhichPodsStay(t *testing.T) {
 	forever := func(pod *corev1.Pod) {
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
-	for name, test := range map[string]struct {
-		with     with
-		downtime int32
-		depth    v1alpha1.PodType
-		runners  maintenance.Runners
-		want     outcome
-	}{
+	return map[string]stayCase{
 		"a pod that asks to stay":        {with: with{stays}, downtime: 300, want: kept},
 		"it asks in capitals":            {with: with{stays, label(v1alpha1.OnUpgradeLabel, "Stay")}, downtime: 300, want: kept},
 		"it endures more":                {with: with{stays, endures(301)}, downtime: 300, want: kept},
@@ -74,7 +78,11 @@ func TestWhichPodsStay(t *testing.T) {
 		"of a DaemonSet below the depth":         {with: with{stays, ofDaemonSet}, downtime: 300, depth: v1alpha1.PodTypeDefault, runners: maintenance.Runners{DaemonSets: true}, want: kept},
 		"static, and nobody could remove it":     {with: with{stays, static}, downtime: 300, want: kept},
 		"static, and too short":                  {with: with{stays, static, endures(1)}, downtime: 300, want: retained},
-	} {
+	}
+}
+
+func TestWhichPodsStay(t *testing.T) {
+	for name, test := range stayCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "one")
@@ -86,7 +94,7 @@ func TestWhichPodsStay(t *testing.T) {
 			}
 			w.budget("db")
 			w.budget("odd")
-			w.run("one", 1, 0, slices.Concat(with{label("app", "db")}, test.with)...)
+			w.run("one", 1, 0, slices.Concat([]func(*corev1.Pod){label("app", "db")}, test.with)...)
 			var got outcome
 			for range 3 {
 				got.says = append(got.says, w.warnings()...)
