@@ -34,7 +34,8 @@ func (c *Cluster) StartManager(t testing.TB) *Manager {
 // Start starts the manager unless it runs.
 func (m *Manager) Start(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	// A test that killed it may start it again in a cleanup.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
 	defer cancel()
 	if err := m.start(ctx); err != nil {
 		t.Fatal(err)
