@@ -30,7 +30,9 @@ func refused(f Facts) (v1alpha1.Blocker, bool) {
 	}
 	b := explain(f, answer.Message, v1alpha1.BlockerType(answer.Reason))
 	b.Pods = 1
-	b.Since = answer.LastTransitionTime.DeepCopy()
+	if b.Since == nil {
+		b.Since = answer.LastTransitionTime.DeepCopy()
+	}
 	return b, true
 }
 
@@ -40,6 +42,8 @@ func explain(f Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker
 		return refusedByBudget(f, answer)
 	case v1alpha1.BlockerMultiplePDBs:
 		return refusedForBudgets(f, answer)
+	case v1alpha1.BlockerPDBLocked:
+		return refusedByLock(f, answer)
 	case v1alpha1.BlockerWebhookDenied:
 		return refusedByWebhook(f, answer)
 	case v1alpha1.BlockerNamespaceTerminating:

@@ -10,6 +10,7 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -155,11 +156,15 @@ const holderPrefix = "nodemaintenance/"
 // Holder is who locks a budget for the pods that stay on a node.
 func Holder(maintenance, node string) string { return holderPrefix + maintenance + "/" + node }
 
-// HolderOf is the reverse of Holder; ok is false for the lock of anybody else.
+// HolderOf is the reverse of Holder; ok is false for the lock of anybody else. Both
+// names can be those of objects, whatever somebody has written.
 func HolderOf(holder string) (maintenance, node string, ok bool) {
 	rest, drain := strings.CutPrefix(holder, holderPrefix)
-	if !drain {
+	maintenance, node, two := strings.Cut(rest, "/")
+	if !drain || !two || !isName(maintenance) || !isName(node) {
 		return "", "", false
 	}
-	return strings.Cut(rest, "/")
+	return maintenance, node, true
 }
+
+func isName(text string) bool { return len(validation.IsDNS1123Subdomain(text)) == 0 }

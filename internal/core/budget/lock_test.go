@@ -207,12 +207,17 @@ func TestHolderOf(t *testing.T) {
 	}
 	for holder, want := range map[string]answer{
 		budget.Holder("kernel", "node-1"):     {"kernel", "node-1", true},
-		"nodemaintenance/kernel":              {"kernel", "", false},
-		"nodemaintenance/":                    {"", "", false},
+		"nodemaintenance/kernel":              {},
+		"nodemaintenance/":                    {},
+		"nodemaintenance//node-1":             {},
+		"nodemaintenance/kernel/":             {},
+		"nodemaintenance/a; reboot/node-1":    {},
+		"nodemaintenance/kernel/$(reboot)":    {},
+		"nodemaintenance/k.8s/node-1.example": {"k.8s", "node-1.example", true},
 		"dba@example.com":                     {},
 		"":                                    {},
 		"NodeMaintenance/kernel/node-1":       {},
-		"nodemaintenance/kernel/node-1/other": {"kernel", "node-1/other", true},
+		"nodemaintenance/kernel/node-1/other": {},
 	} {
 		var got answer
 		got.Maintenance, got.Node, got.Drain = budget.HolderOf(holder)

@@ -1,0 +1,54 @@
+package blocker
+
+import (
+	"fmt"
+	"regexp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+)
+
+// lockedInMessage finds the budget in the words of budget.Hold.
+var lockedInMessage = regexp.MustCompile(`^PodDisruptionBudget \S+/(\S+) is locked by `)
+
+// refusedByLock explains an eviction that nobody has tried, because a budget is
+// locked. The lock itself may be gone by now, or be that of another holder.
+func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
+	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBLocked, Message: answer}
+	named := lockedInMessage.FindStringSubmatch(answer)
+	if named == nil {
+		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
+		return b
+	}
+	name := named[1]
+	b.Object = "PodDisruptionBudget/" + f.Pod.Namespace + "/" + name
+	for _, one := range budget.Applying(f.Pod, f.Budgets) {
+		// How long locks may hold is for those who honour them: this one was in force.
+		hold, _ := budget.LockOf(one, f.Now, 0)
+		if one.Name != name || hold.Holder == "" {
+			continue
+		}
+		if since := hold.AcquiredAt; !since.IsZero() && !since.After(f.Now) {
+			b.Since = &metav1.Time{Time: since.Time}
+		}
+		b.Suggestion = unlock(f.Pod.Namespace, name, hold)
+		return b
+	}
+	b.Suggestion = fmt.Sprintf("See whether it is still locked: kubectl -n %s get poddisruptionbudget %s -o yaml", f.Pod.Namespace, name)
+	return b
+}
+
+// unlock says how a lock goes.
+func unlock(namespace, name string, hold budget.Hold) string {
+	maintenance, node, drain := budget.HolderOf(hold.Holder)
+	switch {
+	case drain:
+		return fmt.Sprintf("It goes when node %s is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance %s", node, maintenance)
+	case hold.Unreadable != nil:
+		return fmt.Sprintf("It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n %s annotate poddisruptionbudget %s %s-",
+			namespace, name, v1alpha1.LockAnnotation)
+	}
+	return fmt.Sprintf("It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/%s -n %s --force", name, namespace)
+}
