@@ -130,6 +130,21 @@ func (w *world) checkTaken(s drainlock.Snapshot, seen *policyv1.PodDisruptionBud
 	}
 }
 
+// checkReleased: after the maintenance a lock stays until its pods are ready or
+// gone, or until it ends.
+func (w *world) checkReleased(s drainlock.Snapshot, b *policyv1.PodDisruptionBudget) {
+	_, locked := budget.LockOf(b, s.Now, 0)
+	if w.rough || !locked || !s.Record.Spec.Complete {
+		return
+	}
+	for _, stayed := range s.Record.Spec.Pods {
+		pod := w.pods.now[stayed.UID]
+		if pod != nil && !isReady(pod) && slices.Contains(stayed.Budgets, b.Name) {
+			w.fail("%s gives %s free before %s is ready", s.Record.Name, b.Name, pod.Name)
+		}
+	}
+}
+
 // checkDecision is what holds of every decision, whatever it is about.
 func (w *world) checkDecision(s drainlock.Snapshot, d drainlock.Decision) {
 	status := s.Record.Status
