@@ -1,0 +1,84 @@
+package drainlock
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// Of two nodes that have seen the same only the first gets what both want, the
+// mutex or a lock, and the other one decides again.
+func TestWhoComesSecondDecidesAgain(t *testing.T) {
+	t.Parallel()
+	lease := func(holder string) core.Step {
+		return core.Step{Kind: core.TakeMutex, Mutex: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}}
+	}
+	lock := func(holder string) core.Step { return core.Step{Kind: core.WriteLock, Lock: holder} }
+	free := aMutex()
+	free.Labels = map[string]string{"team": "nodes"}
+	for name, test := range map[string]struct {
+		stored client.Object
+		step   func(holder string) core.Step
+		// want is whose it is in the end.
+		want string
+	}{
+		"the mutex that there is not": {step: lease, want: "upgrade/one"},
+		"the mutex that is free":      {stored: free, step: lease, want: "upgrade/one"},
+		"a lock":                      {stored: aBudget("web", 1), step: lock, want: "upgrade/one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			if test.stored != nil {
+				w.must(w.api.Create(t.Context(), test.stored.DeepCopyObject().(client.Object)))
+			}
+			one, two := w.step(aRecord("one"), test.step("upgrade/one")), w.step(aRecord("two"), test.step("upgrade/two"))
+			w.must(one())
+			if err := two(); !kube.IsStale(err) {
+				t.Errorf("who comes second is answered %v, want that it was decided on old state", err)
+			}
+			mutex, locked := w.holders()
+			if got := mutex + locked; got != test.want {
+				t.Errorf("it is held by %q, want %q", got, test.want)
+			}
+			if stored, there := read(w, free); test.stored == free && there {
+				if diff := cmp.Diff(free.Labels, stored.Labels); diff != "" {
+					t.Errorf("what others wrote on the mutex (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// step prepares a step on what is stored now.
+func (w *world) step(record *v1alpha1.DrainRecord, step core.Step) func() error {
+	w.t.Helper()
+	seen := &core.Snapshot{Record: record}
+	if mutex, there := read(w, aMutex()); there {
+		seen.Mutex = mutex
+	}
+	if step.Mutex != nil && seen.Mutex != nil {
+		step.Mutex.ResourceVersion = seen.Mutex.ResourceVersion
+	}
+	if b, there := read(w, aBudget("web", 1)); there {
+		step.Budget = b
+	}
+	return func() error { return w.nodes().act(w.t.Context(), seen, step) }
+}
+
+// holders are who has the mutex and the lock of budget web.
+func (w *world) holders() (mutex, lock string) {
+	w.t.Helper()
+	if stored, there := read(w, aMutex()); there && stored.Spec.HolderIdentity != nil {
+		mutex = *stored.Spec.HolderIdentity
+	}
+	stored, _ := read(w, &policyv1.PodDisruptionBudget{ObjectMeta: aBudget("web", 1).ObjectMeta})
+	return mutex, stored.Annotations[v1alpha1.LockAnnotation]
+}
