@@ -50,9 +50,18 @@ func told(name, holder string, ends time.Time) string {
 
 func (w *world) wantRequests(t *testing.T, want ...request) {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if diff := cmp.Diff(want, w.requests, cmp.AllowUnexported(request{})); diff != "" {
 		t.Errorf("requests to evict (-want +got):\n%s", diff)
 	}
+}
+
+// looked is how often budgets were read.
+func (w *world) looked() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.looks
 }
 
 func TestPodsOfALockedBudgetGoAtOnceWhenItIsUnlocked(t *testing.T) {
@@ -127,18 +136,18 @@ func TestALockThatIsRenewedWakesNobodyAndIsToldWhenWhatWasToldIsOver(t *testing.
 		w.pass(ReportAfter)
 		expect(t, "news", w.heard(), "blue")
 		for minute := 1; minute < 10; minute++ {
-			looks := w.looks
+			before := w.looked()
 			w.lock(&w.budget, lockedBy("dba", w.after(time.Duration(10+minute)*time.Minute)))
-			if w.looks != looks {
-				t.Errorf("the budgets are read %d times for a renewal, want never", w.looks-looks)
+			if looks := w.looked() - before; looks != 0 {
+				t.Errorf("the budgets are read %d times for a renewal, want never", looks)
 			}
 			w.pass(time.Minute - ReportAfter)
 		}
 		expect(t, "refused", w.refused(blue), "uid-a: "+told("web", "dba", w.after(10*time.Minute)),
 			"uid-b: "+told("web", "dba", w.after(10*time.Minute)), "uid-c: "+told("web", "dba", w.after(10*time.Minute)))
 		expect(t, "news of renewals", w.heard())
-		if most := 3 * (2*9 + 1); w.looks > most {
-			t.Errorf("the budgets are read %d times in nine minutes, want at most %d", w.looks, most)
+		if looks, most := w.looked(), 3*(2*9+1); looks > most {
+			t.Errorf("the budgets are read %d times in nine minutes, want at most %d", looks, most)
 		}
 		w.pass(time.Minute + 10*time.Second)
 		expect(t, "news of an end that was wrong", w.heard(), "blue")
