@@ -6,7 +6,9 @@
 // the pods that it waits for: those down to its own drainDepth that are neither
 // done nor retained. A site evacuates the pods that its target covers and some
 // intent counts; so intents of different depths share a node, each is drained
-// when its own pods are gone, and a finished one holds nobody back.
+// when its own pods are gone, and a finished one holds nobody back. An intent in
+// place leaves pods on its sites and is drained when, besides, their budgets are
+// locked; no plan waits for locks.
 //
 // Invariants: a target never shrinks, also over restarts; a node is restored
 // once, by its last holder; nothing unknown (pods that were not read, a ledger
