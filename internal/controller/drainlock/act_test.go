@@ -24,21 +24,18 @@ func TestWhoComesSecondDecidesAgain(t *testing.T) {
 	free := aMutex()
 	free.Labels = map[string]string{"team": "nodes"}
 	for name, test := range map[string]struct {
-		stored client.Object
+		stored []client.Object
 		step   func(holder string) core.Step
 		// want is whose it is in the end.
 		want string
 	}{
 		"the mutex that there is not": {step: lease, want: "upgrade/one"},
-		"the mutex that is free":      {stored: free, step: lease, want: "upgrade/one"},
-		"a lock":                      {stored: aBudget("web", 1), step: lock, want: "upgrade/one"},
+		"the mutex that is free":      {stored: []client.Object{free}, step: lease, want: "upgrade/one"},
+		"a lock":                      {stored: []client.Object{aBudget("web", 1)}, step: lock, want: "upgrade/one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			if test.stored != nil {
-				w.must(w.api.Create(t.Context(), test.stored.DeepCopyObject().(client.Object)))
-			}
+			w := newWorld(t, test.stored...)
 			one, two := w.step(aRecord("one"), test.step("upgrade/one")), w.step(aRecord("two"), test.step("upgrade/two"))
 			w.must(one())
 			if err := two(); !kube.IsStale(err) {
@@ -48,9 +45,10 @@ func TestWhoComesSecondDecidesAgain(t *testing.T) {
 			if got := mutex + locked; got != test.want {
 				t.Errorf("it is held by %q, want %q", got, test.want)
 			}
-			if stored, there := read(w, free); test.stored == free && there {
-				if diff := cmp.Diff(free.Labels, stored.Labels); diff != "" {
-					t.Errorf("what others wrote on the mutex (-want +got):\n%s", diff)
+			for _, object := range test.stored {
+				stored, _ := read(w, object)
+				if diff := cmp.Diff(object.GetLabels(), stored.GetLabels()); diff != "" {
+					t.Errorf("labels, which are not ours (-want +got):\n%s", diff)
 				}
 			}
 		})
