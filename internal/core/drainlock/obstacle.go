@@ -30,7 +30,7 @@ func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	o.BudgetReference = b
 	if one.locked && !one.own {
 		o.kind, o.ends = v1alpha1.BlockerPDBLocked, one.hold.Ends
-		o.message, o.suggestion = sentence(one.hold.Describe(one.PodDisruptionBudget)), unlock(one)
+		o.message, o.suggestion = sentence(one.hold.Describe(one.PodDisruptionBudget)), v.unlock(one)
 		return o, true
 	}
 	o.kind = v1alpha1.BlockerPDBExhausted
@@ -79,10 +79,12 @@ func careless(b *policyv1.PodDisruptionBudget) bool {
 }
 
 // unlock says how somebody else's lock goes.
-func unlock(one sight) string {
+func (v *view) unlock(one sight) string {
 	remove := fmt.Sprintf("kubectl -n %s annotate poddisruptionbudget %s %s-", one.Namespace, one.Name, v1alpha1.LockAnnotation)
 	maintenance, node, drain := budget.HolderOf(one.hold.Holder)
 	switch {
+	case drain && maintenance == v.record.Spec.MaintenanceRef.Name:
+		return fmt.Sprintf("Node %s is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance %s", node, maintenance)
 	case drain:
 		return fmt.Sprintf("It ends when node %s is back. See how far that is: kubectl describe nodemaintenance %s", node, maintenance)
 	case one.hold.Unreadable != nil:

@@ -132,6 +132,11 @@ var blocked = map[string]struct {
 		message: strings.ReplaceAll(byAlice, "alice", "nodemaintenance/disk/node-2"),
 		suggest: "It ends when node node-2 is back. See how far that is: kubectl describe nodemaintenance disk",
 	},
+	"a lock of another node of the same maintenance": {
+		seen: lockedBy("nodemaintenance/kernel/node-2", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked,
+		message: strings.ReplaceAll(byAlice, "alice", "nodemaintenance/kernel/node-2"),
+		suggest: "Node node-2 is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance kernel",
+	},
 	"a lock that nobody can read": {
 		seen: annotated("db", "{}").and(), kind: v1alpha1.BlockerPDBLocked,
 		message: "PodDisruptionBudget shop/db is locked by an unknown holder until 2026-11-21T08:10:00Z: annotation ebbtide.dev/lock names no holder.",

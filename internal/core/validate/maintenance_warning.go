@@ -34,7 +34,7 @@ func (c MaintenanceChange) Warnings() []string {
 	if err == nil && c.movesNodes() {
 		warnings = c.ofNodes(matching)
 	}
-	return slices.Concat(warnings, c.ofInPlace(), c.ofOthers(matching))
+	return slices.Concat(warnings, c.ofInPlace(matching), c.ofOthers(matching))
 }
 
 // movesNodes returns true if the change selects nodes or asks more of them.
@@ -75,10 +75,14 @@ func controlPlanes(nodes []*corev1.Node) (count int) {
 }
 
 // ofInPlace warns of what becomes of pods although, or because, they ask to stay.
-func (c MaintenanceChange) ofInPlace() (warnings []string) {
+func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string) {
 	inPlace := c.New.Spec.InPlace
 	if inPlace == nil {
 		return nil
+	}
+	if len(matching) > 1 {
+		warnings = append(warnings, fmt.Sprintf("spec.inPlace with %d nodes: those whose pods stay under one PodDisruptionBudget wait for each other, "+
+			"and a node keeps its locks as long as it is selected; make one NodeMaintenance for each node, or take each out of spec.nodeSelector when it is back", len(matching)))
 	}
 	if inPlace.ExpectedDowntimeSeconds > usualToleration {
 		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedDowntimeSeconds is %d, and pods tolerate a node that is away for %d seconds "+

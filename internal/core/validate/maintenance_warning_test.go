@@ -122,6 +122,43 @@ func TestWarningsOfPodsThatStay(t *testing.T) {
 		"the same plan, in place now":     {ordinary, planned(labelled("stay")), []string{plan0 + stay}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			got := besidesSeveral(validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.Warnings())
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// besidesSeveral leaves out the warning that is about the number of nodes alone.
+func besidesSeveral(warnings []string) (others []string) {
+	for _, w := range warnings {
+		if !strings.HasPrefix(w, "spec.inPlace with ") {
+			others = append(others, w)
+		}
+	}
+	return others
+}
+
+// Nodes of one maintenance in place can wait for each other until a person lets go
+// of one: he is told when he asks for it.
+func TestWarningsOfSeveralNodesInPlace(t *testing.T) {
+	const several = "spec.inPlace with 2 nodes: those whose pods stay under one PodDisruptionBudget wait for each other, " +
+		"and a node keeps its locks as long as it is selected; make one NodeMaintenance for each node, or take each out of spec.nodeSelector when it is back"
+	one := of("Drain", corev1.LabelHostname, "w-1")
+	two := of("Drain", "rack", "1")
+	for name, tt := range map[string]struct {
+		old, new *v1alpha1.NodeMaintenance
+		want     []string
+	}{
+		"one node":             {nil, inPlace(one.DeepCopy(), 60, "Wait"), nil},
+		"two nodes":            {nil, inPlace(two.DeepCopy(), 60, "Wait"), []string{several}},
+		"a second one":         {inPlace(one.DeepCopy(), 60, "Wait"), inPlace(two.DeepCopy(), 60, "Wait"), []string{several}},
+		"they are as before":   {inPlace(two.DeepCopy(), 60, "Wait"), inPlace(two.DeepCopy(), 60, "Wait"), nil},
+		"two nodes for good":   {nil, two.DeepCopy(), nil},
+		"in place from now on": {two.DeepCopy(), inPlace(two.DeepCopy(), 60, "Wait"), []string{several}},
+	} {
+		t.Run(name, func(t *testing.T) {
 			got := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.Warnings()
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
@@ -176,7 +213,7 @@ func TestWarningsOfMaintenancesThatShareNodes(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := validate.MaintenanceChange{New: tt.new, Nodes: fleet(), Others: tt.others}.Warnings()
+			got := besidesSeveral(validate.MaintenanceChange{New: tt.new, Nodes: fleet(), Others: tt.others}.Warnings())
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
