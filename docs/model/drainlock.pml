@@ -1,0 +1,426 @@
+/*
+ * The protocol by which the drains of nodes lock the disruption budgets of the
+ * pods that stay (docs/design/0008-locks.md). README.md says what is modelled,
+ * what is left out, and what each BREAK_ leaves undone.
+ *
+ * A drain d is its node, a budget b its application: one pod of b stays on d if
+ * d needs b. Sets of budgets are bits. Every budget allows one pod to be down.
+ */
+#ifndef ND
+#define ND 2            /* drains, 2 or 3 */
+#endif
+#ifndef NB
+#define NB 2            /* budgets, 2 or 3 */
+#endif
+#ifndef TROUBLE
+#define TROUBLE 2       /* how often something goes wrong; see trouble */
+#endif
+#ifndef NEEDS0
+#define NEEDS0 3        /* the budgets that node 0 needs, as bits */
+#endif
+#ifndef NEEDS1
+#define NEEDS1 3
+#endif
+#ifndef NEEDS2
+#define NEEDS2 3
+#endif
+#ifndef LATE0
+#define LATE0 0         /* those of them that begin to protect its pods only later */
+#endif
+#ifndef LATE1
+#define LATE1 0
+#endif
+#ifdef LIMIT_WRITE
+#define NM (ND + 1)     /* and one more for node 0: its writes may land at any time */
+#else
+#define NM ND
+#endif
+
+#define BIT(b) (1 << (b))
+#define LOWEST(s)  ((s) & 1 -> 0 : ((s) & 2 -> 1 : 2))
+#define HIGHEST(s) ((s) & 4 -> 2 : ((s) & 2 -> 1 : 0))
+#define OWNER 9         /* the owner of an application, who holds a lock */
+#define OWNS(d) ((d) + 1)
+#define FOREIGN 9       /* an eviction by others, of a pod that is on none of the nodes */
+
+/* ---- What is in the API. Everything that a decision goes by is here. ---- */
+byte lock[NB];          /* the annotation: 0 nobody, OWNS(d), OWNER */
+byte mutex;             /* the Lease: 0 nobody, OWNS(d) */
+bit  late_mutex;        /* its time is over */
+mtype = { open, complete, gone };
+mtype record[ND] = open;
+byte sure[ND];          /* status.locks whose confirmedTime is set */
+byte given[ND];         /* status.givenUp */
+bit  evicts[ND];        /* spec.inPlace.onLockTimeout: Evict; else Wait */
+byte unborn[ND];        /* budgets that do not protect the pods of the node yet */
+byte on[ND];            /* pods on the node */
+byte seen[ND];          /* those that the API shows as ready */
+byte away[NB];          /* pods that were evicted and are not replaced yet */
+
+/* ---- The world ---- */
+mtype = { up, told, down, back };
+mtype node[ND] = up;    /* told: who asked for the maintenance has read Drained=True */
+byte ready[ND];         /* pods on the node that are ready indeed */
+byte flight[NB];        /* an admitted eviction that has not landed: FOREIGN, or OWNS(d) by us */
+byte trouble = TROUBLE; /* crashes, owners' locks, evictions, ends of the mutex's time, ... still to come */
+
+#ifdef ENDLESS
+#define COST 0
+#else
+#define COST 1
+#endif
+#define HOLDS(what, name) \
+	if :: what -> skip :: else -> printf(name); assert(false) fi
+#define CRASH printf("node %d: crashes before a write\n", d); trouble = trouble - COST
+
+/* ---- Reconciliations: changed is what others wrote since one has read it. ---- */
+bit  busy[NM];
+byte changed[NM];
+#define MUTEX     BIT(NB)
+#define RECORD(d) BIT(NB + 1 + (d))
+#define NODE(m)   ((m) == ND -> 0 : (m))
+#define NOBODY    99
+
+#define STALE(what) (changed[m] & (what))
+#ifdef BREAK_VERSION
+#define OLD(b) 0
+#else
+#define OLD(b) STALE(BIT(b))
+#endif
+
+#define TELL(k, what, by) changed[k] = changed[k] | (busy[k] && (k) != (by) -> (what) : 0)
+#if NM == 2
+#define WROTE(what, by) TELL(0, what, by); TELL(1, what, by)
+#else
+#define WROTE(what, by) TELL(0, what, by); TELL(1, what, by); TELL(2, what, by)
+#endif
+
+#if NB == 2
+#define EACH(P, d) (P(d,0) | P(d,1) << 1)
+#define FORALL(P) (P(0) && P(1))
+#else
+#define EACH(P, d) (P(d,0) | P(d,1) << 1 | P(d,2) << 2)
+#define FORALL(P) (P(0) && P(1) && P(2))
+#endif
+#if ND == 2
+#define SUM(P, b) (P(0,b) + P(1,b))
+#define FORDRAINS(P) (P(0) && P(1))
+#else
+#define SUM(P, b) (P(0,b) + P(1,b) + P(2,b))
+#define FORDRAINS(P) (P(0) && P(1) && P(2))
+#endif
+
+/* Pods of b that are down: indeed, and as the status of the budget has it. */
+#define DEAD(d, b) ((on[d] & ~ready[d]) >> (b) & 1)
+#define OUT(d, b)  ((on[d] & ~seen[d]) >> (b) & 1)
+#define REALLYDOWN(b) (away[b] + SUM(DEAD, b))
+#define SHOWNDOWN(b)  (away[b] + SUM(OUT, b))
+#define WITHINBUDGET(b) (REALLYDOWN(b) <= 1)
+
+#define MINE1(d, b)   (lock[b] == OWNS(d))
+#define OTHERS1(d, b) (lock[b] != 0 && lock[b] != OWNS(d))
+#define FULL1(d, b)   (SHOWNDOWN(b) > 0)
+#define FLIGHT1(d, b) (flight[b] != 0)
+#define MINE(d)   EACH(MINE1, d)
+#define OTHERS(d) EACH(OTHERS1, d)
+#define FULL(d)   EACH(FULL1, d)
+#define FLIGHT(d) EACH(FLIGHT1, d)
+
+/* spec.budgets, and pods that have to leave after all because of a lock timeout. */
+#define NEED(d)    (on[d] & ~given[d] & ~unborn[d])
+#define LEAVING(d) (on[d] & given[d])
+
+/* Confirmed locks that are still there. They stay, as the node may be on its way.
+ * RETURN_SURE gives them back while it is not, so that others can go on. */
+#ifdef RETURN_SURE
+#define KEPT(d) (sure[d] & MINE(d) & (LEAVING(d) && node[d] == up -> 0 : 255))
+#define BACK(d) (KEPT(d) && node[d] == up)
+#else
+#define KEPT(d) (sure[d] & MINE(d))
+#define BACK(d) 0
+#endif
+
+#define MISSING(d) (NEED(d) & ~MINE(d))
+#define UNSURE(d)  (NEED(d) & ~KEPT(d))
+/* A budget that cannot be had: somebody else's, or it does not allow a ready pod to go. */
+#define OBSTACLES(d) (UNSURE(d) & (OTHERS(d) | (FULL(d) & seen[d])))
+#ifdef BREAK_HOLD
+#define STOPPED(d) (OBSTACLES(d) != 0)
+#else
+#define STOPPED(d) (OBSTACLES(d) != 0 || LEAVING(d) != 0)
+#endif
+
+/* Locks to be given free. */
+#ifdef BREAK_RELEASE
+#define OVER(d) MINE(d)
+#else
+#ifdef LIMIT_REPORT
+#define OVER(d) (MINE(d) & (~on[d] | seen[d]))
+#else
+/* The kubelet has reported since the node is back. */
+#define OVER(d) (seen[d] == ready[d] -> MINE(d) & (~on[d] | seen[d]) : 0)
+#endif
+#endif
+#ifdef BREAK_GIVEBACK
+#define SPARE(d) 0
+#else
+#define SPARE(d) (MINE(d) & ~(KEPT(d) & NEED(d)) & (STOPPED(d) -> 255 : ~NEED(d)))
+#endif
+#define RELEASE(d) (record[d] == complete -> OVER(d) : (record[d] == open -> SPARE(d) : 0))
+
+#ifdef BREAK_BACKWARDS
+#define LAST(s) LOWEST(s)
+#else
+#define LAST(s) HIGHEST(s)
+#endif
+
+#define HASMUTEX(d) (mutex == OWNS(d))
+#define MUTEXFREE   (mutex == 0 || late_mutex || record[mutex-1] != open)
+#define WANTS(d)    (record[d] == open && RELEASE(d) == 0 && !STOPPED(d) && MISSING(d) != 0)
+#ifdef BREAK_ORDER
+#define FIRST(d) ((d) & 1 -> HIGHEST(MISSING(d)) : LOWEST(MISSING(d)))
+#else
+#define FIRST(d) LOWEST(MISSING(d))
+#endif
+#ifdef BREAK_MUTEX
+#define MAYTAKE(d)  0
+#define MAYWRITE(d) (record[d] == open && MISSING(d) != 0 && lock[FIRST(d)] == 0)
+#else
+#define MAYTAKE(d)  (WANTS(d) && MUTEXFREE)
+#define MAYWRITE(d) (WANTS(d) && HASMUTEX(d) && !late_mutex)
+#endif
+
+/* A lock is sure if everything that was admitted before it has landed, and its
+ * budget still allows what is needed. */
+#ifdef BREAK_CONFIRM
+#define CERTAIN(d) 1
+#else
+#define CERTAIN(d) ((FLIGHT(d) & UNSURE(d)) == 0 && !STOPPED(d))
+#endif
+#define CONFIRMS(d) (record[d] == open && RELEASE(d) == 0 && !HASMUTEX(d) \
+	&& MISSING(d) == 0 && UNSURE(d) != 0 && CERTAIN(d))
+/* The lock timeout: Evict gives up what cannot be had. */
+#define TIMESOUT(d) (record[d] == open && OBSTACLES(d) != 0 && (evicts[d] || BACK(d)))
+#define DRAINED(d)  (record[d] == open && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
+
+#define FINISHED(d) (record[d] == gone)
+#define FREE(b)     (lock[b] == 0 && away[b] == 0 && flight[b] == 0)
+#if NM == 2
+#define IDLE (!busy[0] && !busy[1])
+#else
+#define IDLE (!busy[0] && !busy[1] && !busy[2])
+#endif
+#define ENDED (IDLE && FORDRAINS(FINISHED) && FORALL(FREE) && (mutex == 0 || record[mutex-1] == gone))
+
+mtype = { nothing, takeMutex, giveMutex, writeLock, removeLock, finish };
+
+#define DECIDE(what, budget, keeps, gives) \
+	step = what; b = budget; nsure = keeps; ngiven = gives; busy[m] = 1
+#define AGAIN \
+	step = nothing; b = 0; nsure = 0; ngiven = 0; busy[m] = 0; changed[m] = 0; goto again
+
+/* Reconciliations of one node, one after the other: read and decide, write the
+ * status, write one more thing. Each may crash before each write. Then nothing
+ * is remembered. */
+proctype reconcile(byte m) {
+	byte b, nsure, ngiven;
+	byte d = NODE(m);
+	mtype step = nothing;
+again:
+	if
+	:: atomic { RELEASE(d) != 0 -> DECIDE(removeLock, LAST(RELEASE(d)), KEPT(d) & ~RELEASE(d), 0) }
+	:: atomic { record[d] != gone && RELEASE(d) == 0 && HASMUTEX(d) && !WANTS(d) -> DECIDE(giveMutex, 0, KEPT(d), 0) }
+	:: atomic { MAYTAKE(d) -> DECIDE(takeMutex, 0, KEPT(d), 0) }
+	:: atomic { MAYWRITE(d) -> DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
+	:: atomic { CONFIRMS(d) -> DECIDE(nothing, 0, NEED(d), 0) }
+	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> OBSTACLES(d) : 0)) }
+	:: atomic { record[d] == complete && MINE(d) == 0 && !HASMUTEX(d) -> DECIDE(finish, 0, sure[d], 0) }
+	:: atomic { ENDED -> goto over }
+	fi;
+
+	/* The status, if it is another one. */
+	if
+	:: atomic { (nsure != sure[d] || ngiven != 0) && !STALE(RECORD(d)) ->
+		printf("node %d: status: confirmed %d, given up %d (budgets as bits)\n", d, nsure, given[d] | ngiven);
+		sure[d] = nsure; given[d] = given[d] | ngiven; WROTE(RECORD(d), m) }
+	:: atomic { (nsure != sure[d] || ngiven != 0) && STALE(RECORD(d)) -> AGAIN }
+	:: atomic { (nsure != sure[d] || ngiven != 0) && trouble > 0 -> CRASH; AGAIN }
+	:: nsure == sure[d] && ngiven == 0
+	fi;
+
+	/* The step. */
+	if
+	:: atomic { step == nothing -> AGAIN }
+	:: atomic { trouble > 0 && step != nothing -> CRASH; AGAIN }
+	:: atomic { step == takeMutex ->
+		if
+		:: STALE(MUTEX) -> skip
+		:: else ->
+			printf("node %d: takes the mutex\n", d);
+			HOLDS(MUTEXFREE || HASMUTEX(d), "BROKEN: the mutex has at most one holder\n");
+			mutex = OWNS(d); late_mutex = 0; WROTE(MUTEX, m)
+		fi; AGAIN }
+	:: atomic { step == giveMutex ->
+		if
+		:: STALE(MUTEX) -> skip
+		:: else ->
+			printf("node %d: gives the mutex\n", d);
+			HOLDS(HASMUTEX(d), "BROKEN: the mutex has at most one holder\n");
+			mutex = 0; late_mutex = 0; WROTE(MUTEX, m)
+		fi; AGAIN }
+	:: atomic { step == writeLock ->
+		if
+		:: OLD(b) -> skip
+		:: else ->
+			printf("node %d: locks budget %d\n", d, b);
+			HOLDS(lock[b] == 0 || lock[b] == OWNS(d), "BROKEN: a lock has one holder\n");
+#if !defined(BREAK_MUTEX) && !defined(LIMIT_WRITE) && LATE0 + LATE1 == 0
+			HOLDS(record[d] != open || lock[b] != 0 || (MISSING(d) & (BIT(b) - 1)) == 0 && (MINE(d) & ~sure[d]) < BIT(b), "BROKEN: locks are taken in order\n");
+#endif
+			lock[b] = OWNS(d); WROTE(BIT(b), m)
+		fi; AGAIN }
+	:: atomic { step == removeLock ->
+		if
+		:: OLD(b) -> skip
+		:: else ->
+			printf("node %d: frees budget %d\n", d, b);
+			HOLDS(lock[b] == OWNS(d), "BROKEN: a lock has one holder\n");
+			lock[b] = 0; WROTE(BIT(b), m)
+		fi; AGAIN }
+	:: atomic { step == finish ->
+		if
+		:: STALE(RECORD(d)) -> skip
+		:: else ->
+			printf("node %d: deletes the record\n", d);
+			record[d] = gone; sure[d] = 0; given[d] = 0; WROTE(RECORD(d), m)
+		fi; AGAIN }
+	fi;
+over:	busy[m] = 0
+}
+
+#define FREES(b) lock[b] = 0; WROTE(BIT(b), NOBODY)
+
+/* Node d, its pods, and who asked for the maintenance. */
+inline lives(d) {
+	if
+	:: node[d] == up && unborn[d] == 0 && DRAINED(d) -> printf("node %d: is Drained\n", d); node[d] = told
+	:: node[d] == told ->
+		printf("node %d: goes down with pods %d\n", d, on[d]);
+		HOLDS((NEED(d) & ~MINE(d)) == 0, "BROKEN: who is Drained has every lock\n");
+		node[d] = down; ready[d] = 0;
+		HOLDS(FORALL(WITHINBUDGET), "BROKEN: no budget has more pods down than it allows\n")
+	:: node[d] == down -> printf("node %d: is back\n", d); node[d] = back
+	:: node[d] == back && ready[d] != on[d] ->
+		printf("node %d: pod of budget %d is ready again\n", d, LOWEST(on[d] & ~ready[d]));
+		ready[d] = ready[d] | BIT(LOWEST(on[d] & ~ready[d]))
+	:: seen[d] != ready[d] -> printf("node %d: the kubelet reports pods %d ready\n", d, ready[d]); seen[d] = ready[d]
+	:: node[d] == back && record[d] == open ->
+		printf("node %d: the maintenance is complete\n", d);
+		record[d] = complete; WROTE(RECORD(d), NOBODY)
+	:: unborn[d] != 0 && node[d] == up -> printf("node %d: needs budgets %d as well\n", d, unborn[d]); unborn[d] = 0; WROTE(RECORD(d), NOBODY)
+	fi
+}
+
+/* Budget b and those who evict, own, or wait for replacements. */
+inline happens(b) {
+	if
+	:: trouble > 0 && lock[b] == 0 && flight[b] == 0 && SHOWNDOWN(b) == 0 ->
+		printf("budget %d: an eviction by others is admitted\n", b); trouble = trouble - COST; flight[b] = FOREIGN
+	:: flight[b] != 0 ->
+		if
+		:: SHOWNDOWN(b) == 0 ->
+			printf("budget %d: an eviction lands (of node %d; %d: of others)\n", b, flight[b] - 1, FOREIGN - 1);
+			away[b]++;
+			if
+			:: flight[b] == FOREIGN -> skip
+			:: else ->
+				on[flight[b]-1] = on[flight[b]-1] & ~BIT(b); ready[flight[b]-1] = ready[flight[b]-1] & ~BIT(b);
+				seen[flight[b]-1] = seen[flight[b]-1] & ~BIT(b);
+				WROTE(RECORD(flight[b]-1), NOBODY)	/* spec.pods */
+			fi;
+			HOLDS(WITHINBUDGET(b), "BROKEN: no budget has more pods down than it allows\n")
+		:: else -> printf("budget %d: an eviction is refused\n", b)
+		fi; flight[b] = 0
+	:: away[b] != 0 -> printf("budget %d: a replacement is ready\n", b); away[b]--
+	:: trouble > 0 && lock[b] == 0 -> printf("budget %d: its owner locks it\n", b); trouble = trouble - COST; lock[b] = OWNER; WROTE(BIT(b), NOBODY)
+	:: lock[b] == OWNER -> printf("budget %d: its owner frees it, or the lock ends\n", b); FREES(b)
+	fi
+}
+
+/* Our own evictor, and the keeper, who removes locks without a record. */
+inline works(d, b) {
+	if
+	:: (LEAVING(d) & BIT(b)) && record[d] == open && node[d] == up && lock[b] == 0 && flight[b] == 0 && SHOWNDOWN(b) == 0 ->
+		printf("node %d: evicts its pod of budget %d\n", d, b); flight[b] = OWNS(d)
+	:: lock[b] == OWNS(d) && record[d] == gone -> printf("budget %d: the keeper frees it\n", b); FREES(b)
+	:: trouble > 0 && lock[b] == OWNS(d) && record[d] == complete && seen[d] == ready[d] ->
+		printf("budget %d: the lock of node %d ends\n", b, d); trouble = trouble - COST; FREES(b)
+	fi
+}
+
+inline goeswrong(d) {
+	if
+	:: trouble > 0 && node[d] == up && record[d] == open ->
+		printf("node %d: the maintenance is called off\n", d);
+		trouble = trouble - COST; record[d] = complete; WROTE(RECORD(d), NOBODY)
+	:: trouble > 0 && node[d] == up && record[d] == open ->
+		printf("node %d: somebody deletes the record\n", d);
+		trouble = trouble - COST; record[d] = gone; sure[d] = 0; given[d] = 0; WROTE(RECORD(d), NOBODY)
+	fi
+}
+
+proctype world() {
+	do
+	:: atomic { lives(0) }
+	:: atomic { lives(1) }
+	:: atomic { goeswrong(0) }
+	:: atomic { goeswrong(1) }
+	:: atomic { happens(0) }
+	:: atomic { happens(1) }
+	:: atomic { works(0, 0) }
+	:: atomic { works(0, 1) }
+	:: atomic { works(1, 0) }
+	:: atomic { works(1, 1) }
+#if ND == 3
+	:: atomic { lives(2) }
+	:: atomic { goeswrong(2) }
+	:: atomic { works(2, 0) }
+	:: atomic { works(2, 1) }
+#endif
+#if NB == 3
+	:: atomic { happens(2) }
+	:: atomic { works(0, 2) }
+	:: atomic { works(1, 2) }
+#endif
+#if ND == 3 && NB == 3
+	:: atomic { works(2, 2) }
+#endif
+	:: atomic { trouble > 0 && mutex != 0 && !late_mutex ->
+		printf("the time of the mutex is over\n"); trouble = trouble - COST; late_mutex = 1 }
+	:: atomic { trouble > 0 && COST == 1 -> trouble-- }	/* nothing has to go wrong */
+	:: ENDED -> break
+	od
+}
+
+inline begins(d, needs, late) {
+	on[d] = needs; ready[d] = needs; seen[d] = needs; unborn[d] = late;
+	if :: evicts[d] = 1 :: evicts[d] = 0 fi;
+	run reconcile(d)
+}
+
+init {
+	atomic {
+		begins(0, NEEDS0, LATE0);
+		begins(1, NEEDS1, LATE1);
+#if ND == 3
+		begins(2, NEEDS2, 0);
+#endif
+#ifdef LIMIT_WRITE
+		run reconcile(ND);
+#endif
+		run world()
+	}
+}
+
+/* Under weak fairness: every drain ends, and leaves nothing locked. */
+ltl ends { <> ENDED }
