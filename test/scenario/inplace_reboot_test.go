@@ -42,7 +42,7 @@ func TestTwoDrainsInPlaceEnd(t *testing.T) {
 	w.awaitNothingLocked(nodes...)
 	outages.assertOneAtATime()
 	one, two := w.holder(first.maintenance, first.node), w.holder(second.maintenance, second.node)
-	locks.assertHolders(map[string][]string{myApp: {one, two}, yourApp: {one, two}})
+	locks.assertHolders(map[string][]string{myApp: {one, "", two, ""}, yourApp: {one, "", two, ""}})
 }
 
 // rolling is a node that is upgraded in place.
@@ -76,6 +76,7 @@ func (w *world) rebootInPlace(r rolling) {
 	w.goDown(r.node)
 	w.awaitAllowed(myApp, 0)
 	w.awaitAllowed(yourApp, 0)
+	w.assertStaysLocked(holder, myApp, yourApp)
 	w.boot(r.node)
 	w.setStage(r.maintenance, v1alpha1.StageComplete)
 	w.awaitRecord(r.node, "False", v1alpha1.ReasonReleasing)

@@ -17,12 +17,11 @@ const replicas = 3
 // nodes: no two share one, and each stays on it.
 const staying = `
 apiVersion: apps/v1
-kind: StatefulSet
+kind: %[2]s
 metadata: {name: %[1]s}
 spec:
   replicas: 3
-  podManagementPolicy: Parallel
-  serviceName: %[1]s
+  %[3]s
   selector: {matchLabels: {name: %[1]s}}
   template:
     metadata:
@@ -42,8 +41,14 @@ spec:
 // until all their pods are ready and counted.
 func (w *world) replicated(apps ...string) {
 	w.t.Helper()
+	w.replicatedAs("StatefulSet", "podManagementPolicy: Parallel", apps...)
+}
+
+// replicatedAs is replicated for another kind, with a line of its own.
+func (w *world) replicatedAs(kind, line string, apps ...string) {
+	w.t.Helper()
 	for _, app := range apps {
-		w.cluster.Apply(w.t, w.ns, fmt.Sprintf(staying, app))
+		w.cluster.Apply(w.t, w.ns, fmt.Sprintf(staying, app, kind, line))
 		w.budget(app, 1)
 	}
 	for _, app := range apps {
@@ -116,4 +121,15 @@ func (w *world) awaitAllowed(budget string, disruptions int32) {
 	await(w, fmt.Sprintf("%d disruptions allowed", disruptions), &policyv1.PodDisruptionBudget{}, budget, func(b *policyv1.PodDisruptionBudget) bool {
 		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == replicas && b.Status.DisruptionsAllowed == disruptions
 	})
+}
+
+// enduring are the tolerations of a pod that waits so long for its node.
+func enduring(seconds int64) []corev1.Toleration {
+	var all []corev1.Toleration
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		all = append(all, corev1.Toleration{
+			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
+		})
+	}
+	return all
 }
