@@ -116,5 +116,5 @@ func lockChanged(old, now *policyv1.PodDisruptionBudget) bool {
 	}
 	before, had := old.Annotations[v1alpha1.LockAnnotation]
 	after, has := now.Annotations[v1alpha1.LockAnnotation]
-	return had != has || before != after || old.UID != now.UID
+	return had != has || before != after
 }

@@ -162,6 +162,19 @@ func TestABudgetIsBusyFromTheLookToTheAnswer(t *testing.T) {
 	expectBusy(t, "of nobody", nil)
 }
 
+// Evictions for Evacuations and for Machines have a Room each.
+func TestABudgetIsBusyUntilTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	s, other := newShop(), newShop()
+	other.room.options.Traffic = s.traffic
+	s.onRequest = func() {
+		other.evict(t, "b")
+		expectBusy(t, "when one of two evictions is over", s.traffic, web)
+	}
+	s.evict(t, "a")
+	expectBusy(t, "when both are over", s.traffic)
+}
+
 // Nobody knows what becomes of a request that has no answer.
 func TestARequestWithoutAnAnswerIsUnderWayForAWhile(t *testing.T) {
 	t.Parallel()
