@@ -2,7 +2,6 @@ package drainlock
 
 import (
 	"context"
-	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -120,9 +119,7 @@ type podState struct {
 func stateOf(pod *corev1.Pod) podState {
 	return podState{
 		uid: pod.UID, node: pod.Spec.NodeName, terminating: pod.DeletionTimestamp != nil, terminal: podclass.Terminal(pod),
-		ready: slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		}),
+		ready: podclass.Ready(pod),
 	}
 }
 

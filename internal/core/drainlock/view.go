@@ -85,7 +85,7 @@ func (v *view) there(b v1alpha1.BudgetReference) []*corev1.Pod {
 
 // unready returns those of them that are not ready.
 func (v *view) unready(b v1alpha1.BudgetReference) []*corev1.Pod {
-	return slices.DeleteFunc(v.there(b), ready)
+	return slices.DeleteFunc(v.there(b), podclass.Ready)
 }
 
 // cost is what a budget has to allow for the node to go: its pods that are ready
@@ -94,17 +94,11 @@ func (v *view) cost(b v1alpha1.BudgetReference) (needed int32, dormant bool) {
 	for _, pod := range v.there(b) {
 		switch {
 		case pod.DeletionTimestamp != nil:
-		case ready(pod):
+		case podclass.Ready(pod):
 			needed++
 		default:
 			dormant = true
 		}
 	}
 	return needed, dormant
-}
-
-func ready(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

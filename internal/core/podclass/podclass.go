@@ -7,6 +7,7 @@
 package podclass
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,13 @@ func Priority(pod *corev1.Pod) int32 {
 // never counted.
 func Terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// Ready returns true if a pod says that it serves, whatever else becomes of it.
+func Ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // Owner returns the controller of a pod, nil if it has none. The result belongs
