@@ -1,0 +1,189 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/fault"
+)
+
+// lockedFor is a budget of all pods of a namespace that somebody has locked.
+func lockedFor(namespace string, d time.Duration) *policyv1.PodDisruptionBudget {
+	now := time.Now().Truncate(time.Second)
+	lock := budget.Lock{
+		Holder: "dba@example.com", Reason: "defragmentation",
+		AcquiredAt: metav1.Time{Time: now}, ExpiresAt: metav1.Time{Time: now.Add(d)},
+	}
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "all", Annotations: map[string]string{v1alpha1.LockAnnotation: lock.Write()},
+		},
+		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+}
+
+// knownToBeLocked waits until the cache of the webhooks has the lock.
+func knownToBeLocked(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) {
+	t.Helper()
+	dry := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	cluster.Eventually(t, "the lock to be known", 30*time.Second, func(context.Context) (string, bool) {
+		err := evictWith(t, c.Client, pod, dry)
+		return errorText(err), strings.Contains(errorText(err), "is locked by")
+	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "admitted"
+	}
+	return err.Error()
+}
+
+func TestWhoEvictsAPodWaitsWhileItsBudgetIsLocked(t *testing.T) {
+	c := newAPI(t)
+	namespace := c.Namespace(t)
+	moved, bare := newPod(t, c, namespace, "web", registered("mover.example.com", "20")), newPod(t, c, namespace, "bare", nil)
+	locked := lockedFor(namespace, time.Hour)
+	must(t, c.Client.Create(t.Context(), locked))
+	knownToBeLocked(t, c, bare)
+	hold, _ := budget.LockOf(locked, time.Now(), 0)
+	words := "PodDisruptionBudget " + namespace + "/all is locked by dba@example.com until " +
+		hold.ExpiresAt.UTC().Format(time.RFC3339) + ": defragmentation; try again when it is free"
+	for _, pod := range []*corev1.Pod{moved, bare} {
+		wantToWait(t, evict(t, c, pod), words)
+		wantToWait(t, evictWith(t, c.Client, pod, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}), words)
+		wantLeftAlone(t, c, pod)
+		if e := evacuationOf(t, c, pod); e != nil {
+			t.Errorf("the evacuators of a pod are asked under a lock: %+v", e)
+		}
+	}
+	err := evictWith(t, c.Client, bare, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("beef"))}})
+	wantWords(t, err, "the UID in the precondition (beef) does not match the UID in record")
+
+	must(t, c.Client.Delete(t.Context(), locked))
+	eventuallyEvicted(t, c, bare)
+	wantToWait(t, evict(t, c, moved), "evacuation in progress: mover.example.com is asked to move pod web")
+}
+
+// A pod that goes anyway goes.
+func TestALockDoesNotKeepWhatIsOver(t *testing.T) {
+	c := newAPI(t)
+	namespace := c.Namespace(t)
+	going, done, probe := podNamed(namespace, "going"), newPod(t, c, namespace, "done", nil), newPod(t, c, namespace, "probe", nil)
+	going.Finalizers = []string{"example.com/keep"}
+	must(t, c.Client.Create(t.Context(), going))
+	must(t, c.Client.Delete(t.Context(), going))
+	done.Status.Phase = corev1.PodSucceeded
+	must(t, c.Client.Status().Update(t.Context(), done))
+	must(t, c.Client.Create(t.Context(), lockedFor(namespace, time.Hour)))
+	knownToBeLocked(t, c, probe)
+
+	cluster.Eventually(t, "the eviction of a pod that has finished", 30*time.Second, func(context.Context) (string, bool) {
+		err := evict(t, c, done)
+		return errorText(err), err == nil
+	})
+	wantEvicted(t, c, done)
+	if err := evict(t, c, going); err != nil && strings.Contains(err.Error(), "is locked by") {
+		t.Errorf("error %v for a pod that terminates", err)
+	}
+	must(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(going), going))
+	going.Finalizers = nil
+	must(t, c.Client.Update(t.Context(), going))
+}
+
+// What evicts for a Machine asks like anybody else; what evicts for an Evacuation
+// looks at locks itself.
+func TestTheManagerIsAskedAboutLocksOnlyForMachines(t *testing.T) {
+	c := newAPI(t)
+	namespace := c.Namespace(t)
+	pod := newPod(t, c, namespace, "web", nil)
+	must(t, c.Client.Create(t.Context(), lockedFor(namespace, time.Hour)))
+	knownToBeLocked(t, c, pod)
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+		Groups:   []string{"system:masters"},
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	must(t, err)
+	evictor, err := kube.NewEvictor(config, httpClient)
+	must(t, err)
+	outcome := evacuation.Classify(evictor.ForMachines().Evict(t.Context(), pod, nil))
+	if outcome.Result != evacuation.Postponed || !strings.Contains(outcome.Message, "is locked by dba@example.com") {
+		t.Errorf("an eviction for a Machine is answered %+v, want it postponed by the lock", outcome)
+	}
+	wantLeftAlone(t, c, pod)
+	if outcome := evacuation.Classify(evictor.Evict(t.Context(), pod, nil)); strings.Contains(outcome.Message, "is locked by") {
+		t.Errorf("an eviction for an Evacuation is answered %+v", outcome)
+	}
+}
+
+// lockedGate answers calls for the pod web of a namespace with a locked budget.
+func lockedGate(t *testing.T, longest time.Duration, refuse func(request string) error) (*fault.Server, admission.Response) {
+	t.Helper()
+	pod := podNamed("shop", "web")
+	pod.Annotations = registered("mover.example.com", "20")
+	locked := lockedFor("shop", time.Hour)
+	api := fault.NewServer(t, pod, locked)
+	api.Refuse = refuse
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, longest)
+	gate.now = func() time.Time { return time.Now().Add(10 * time.Minute) }
+	return api, gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
+	}})
+}
+
+func TestALockIsAnsweredWithoutAWrite(t *testing.T) {
+	t.Parallel()
+	api, answer := lockedGate(t, 0, nil)
+	if answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || !strings.Contains(answer.Result.Message, "is locked by dba@example.com until") {
+		t.Errorf("allowed %v, answer %+v; want 429 in the words of the lock", answer.Allowed, answer.Result)
+	}
+	if len(api.Writes()) > 0 {
+		t.Errorf("writes %v, want none", api.Writes())
+	}
+}
+
+func TestALockHoldsNoLongerThanTheManagerLets(t *testing.T) {
+	t.Parallel()
+	_, answer := lockedGate(t, 5*time.Minute, nil)
+	if answer.Allowed || !strings.Contains(answer.Result.Message, "mover.example.com is asked to move pod web") {
+		t.Errorf("allowed %v, answer %+v; want the evacuators to be asked", answer.Allowed, answer.Result)
+	}
+}
+
+// Budgets that cannot be read may be locked; who evicts tries again.
+func TestBudgetsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	api, answer := lockedGate(t, 0, func(request string) error {
+		if strings.HasPrefix(request, "list PodDisruptionBudget") {
+			return errors.New("no cache")
+		}
+		return nil
+	})
+	const want = "the budgets and evacuators of pod web could not be found, try again: list the disruption budgets: no cache"
+	if answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || answer.Result.Message != want || len(api.Writes()) > 0 {
+		t.Errorf("allowed %v, answer %+v, writes %v; want 429 and %q", answer.Allowed, answer.Result, api.Writes(), want)
+	}
+}
