@@ -2,8 +2,10 @@ package kube_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,5 +78,54 @@ func TestAChangeDecidedOnOldStateIsRefused(t *testing.T) {
 
 	if err := kube.Cordon(t.Context(), c, node, kube.Hold{Ledger: "{1}"}); !apierrors.IsConflict(err) {
 		t.Errorf("the second write ended with %v, want a conflict", err)
+	}
+}
+
+// What the cache keeps of managed fields is no part of a change, whether a lock
+// comes or goes.
+func TestAChangeOfALockIsNothingElse(t *testing.T) {
+	t.Parallel()
+	written := metav1.NewTime(time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC))
+	for name, tc := range map[string]struct {
+		before, after map[string]string
+		want          string
+	}{
+		"it comes": {
+			map[string]string{"team": "shop"}, map[string]string{"team": "shop", v1alpha1.LockAnnotation: "mine"},
+			`{"metadata":{"annotations":{"ebbtide.dev/lock":"mine"},"resourceVersion":"12"}}`,
+		},
+		"it comes as the first annotation": {
+			nil, map[string]string{v1alpha1.LockAnnotation: "mine"},
+			`{"metadata":{"annotations":{"ebbtide.dev/lock":"mine"},"resourceVersion":"12"}}`,
+		},
+		"it is another one": {
+			map[string]string{v1alpha1.LockAnnotation: "mine"}, map[string]string{v1alpha1.LockAnnotation: "yours"},
+			`{"metadata":{"annotations":{"ebbtide.dev/lock":"yours"},"resourceVersion":"12"}}`,
+		},
+		"it goes": {
+			map[string]string{"team": "shop", v1alpha1.LockAnnotation: "mine"}, map[string]string{"team": "shop"},
+			`{"metadata":{"annotations":{"ebbtide.dev/lock":null},"resourceVersion":"12"}}`,
+		},
+		"it goes as the last annotation": {
+			map[string]string{v1alpha1.LockAnnotation: "mine"}, nil,
+			`{"metadata":{"annotations":{"ebbtide.dev/lock":null},"resourceVersion":"12"}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cached := kube.StripBudget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web", ResourceVersion: "12", Annotations: tc.before,
+				ManagedFields: []metav1.ManagedFieldsEntry{
+					{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, Time: &written, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)},
+				},
+			}})
+			changed := cached.DeepCopy()
+			changed.Annotations = tc.after
+			got, err := kube.Change(cached).Data(changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "patch", tc.want, string(got))
+		})
 	}
 }

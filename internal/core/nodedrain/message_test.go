@@ -106,6 +106,22 @@ func TestMessage(t *testing.T) {
 * Pods with eviction failed:
   * admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod <name> (asked for at <time>); try again until the pod is gone: ns/web-7d4b9c-x2x4q, ns/web-7d4b9c-x2x4q-2`,
 		},
+		"a lock ends at a time, the same for all": {
+			func() Snapshot {
+				a, b := pod("a"), pod("b")
+				s := snapshot(a, b)
+				for _, p := range []*corev1.Pod{a, b} {
+					s.Answers[p.UID] = evacuation.Outcome{
+						Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web",
+						Message: "PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation",
+					}
+				}
+				return s
+			}(),
+			`Drain not completed yet:
+* Pods with eviction failed:
+  * PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation: ns/a, ns/b`,
+		},
 	}.check(t)
 }
 
