@@ -55,8 +55,6 @@ func Waiting(f Facts) string {
 		return ""
 	}
 	switch missing := unconfirmed(f.Record); len(missing) {
-	case 0:
-		return "Waiting for the locks of the PodDisruptionBudgets to be looked at again."
 	case 1:
 		return fmt.Sprintf("Waiting for the lock of %s.", named(missing[0]))
 	default:

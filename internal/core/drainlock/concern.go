@@ -37,6 +37,6 @@ func locker(hold budget.Hold) string {
 // the pods of the node, because a lock waits to be confirmed.
 func NeedsLive(r *v1alpha1.DrainRecord, now time.Time) bool {
 	return !r.Spec.Complete && slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
-		return lock.ConfirmedTime == nil && !now.Before(lock.AcquiredTime.Add(Settle))
+		return lock.ConfirmedTime == nil && !now.Before(lock.AcquiredTime.Add(Settle)) && slices.Contains(r.Spec.Budgets, lock.BudgetReference)
 	})
 }

@@ -7,11 +7,16 @@ import (
 )
 
 // Held reports whether every budget that the record needs is locked and confirmed.
-func Held(r *v1alpha1.DrainRecord) bool {
-	if r.Status.ObservedGeneration != r.Generation {
-		return false
-	}
-	return len(unconfirmed(r)) == 0
+func Held(r *v1alpha1.DrainRecord) bool { return Holds(r, r.Spec.Budgets) }
+
+// Holds reports whether every one of these budgets is locked and confirmed, and
+// remains so. A record that asks for other pods than the status knows of does not
+// matter: what was confirmed and is asked for is never given back, and what is not
+// asked for is not confirmed any more before it is.
+func Holds(r *v1alpha1.DrainRecord, budgets []v1alpha1.BudgetReference) bool {
+	return !slices.ContainsFunc(budgets, func(b v1alpha1.BudgetReference) bool {
+		return !confirmed(r, b) || !slices.Contains(r.Spec.Budgets, b)
+	})
 }
 
 // unconfirmed are the budgets that the record needs and has no confirmed lock of,

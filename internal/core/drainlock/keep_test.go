@@ -104,6 +104,7 @@ func TestNeedsLive(t *testing.T) {
 		"just taken":    {seen: change(both).and(after(1.9))},
 		"settled":       {seen: change(both).and(after(2)), want: true},
 		"confirmed":     {seen: change(held).and(after(10))},
+		"not needed":    {seen: change(both).and(after(10), nothing)},
 		"over":          {seen: change(both).and(after(10), complete)},
 	}
 	for name, test := range tests {

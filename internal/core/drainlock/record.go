@@ -16,7 +16,8 @@ const defaultLockTimeout = 300 * time.Second
 
 // look brings the recorded locks to what the budgets bear. A lock that is needed
 // and not there was lost; one that is there and not recorded was taken just before
-// somebody died; one that is not needed any more is remembered until it is gone.
+// somebody died; one that is not needed any more is remembered until it is gone, and
+// is no promise from now on: whoever needs it again has it confirmed again.
 func (p *pass) look() {
 	recorded := map[v1alpha1.BudgetReference]v1alpha1.RecordedLock{}
 	for _, lock := range p.status.Locks {
@@ -41,6 +42,9 @@ func (p *pass) look() {
 	}
 	p.status.Locks = nil
 	for b, lock := range recorded {
+		if !needed[b] {
+			lock.ConfirmedTime = nil
+		}
 		if needed[b] || p.budgets[b].own {
 			p.status.Locks = append(p.status.Locks, lock)
 		}

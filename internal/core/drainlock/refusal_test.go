@@ -41,7 +41,7 @@ func TestWhatCannotBeWrittenHoldsUpNothingElse(t *testing.T) {
 			seen: refused("db").and(held, after(600)), does: "WriteLock web", locks: "db! web!", says: allHeld, tells: []string{heldEvent},
 		},
 		"the other lock is given free": {
-			seen: refused("db").and(held, complete), does: "RemoveLock web", locks: "db! web!",
+			seen: refused("db").and(held, complete), does: "RemoveLock web", locks: "db web",
 			says: "False/Releasing: The maintenance is over, and the locks are given free.", again: 20 * time.Minute,
 		},
 		"the other pod is deleted": {

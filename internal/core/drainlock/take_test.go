@@ -169,7 +169,7 @@ func TestKept(t *testing.T) {
 		},
 		"a lock that is not needed any more goes, even a confirmed one": {
 			seen: change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = r.Spec.Budgets[1:] })),
-			does: "RemoveLock db", locks: "db! web!", says: "True/Held: Locked: shop/web.", again: 500 * time.Second,
+			does: "RemoveLock db", locks: "db web!", says: "True/Held: Locked: shop/web.", again: 500 * time.Second,
 			tells: []string{"NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/web."},
 		},
 		"and so does one that nobody has recorded": {
@@ -193,26 +193,26 @@ func TestRelease(t *testing.T) {
 	const over = "False/Releasing: The maintenance is over, and the locks are given free."
 	released := []string{"NodeMaintenance Normal LocksReleased: The maintenance of node node-1 is over, and no PodDisruptionBudget is locked for it any more."}
 	run(t, map[string]story{
-		"pods are ready": {seen: change(held).and(complete, after(100)), does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second},
+		"pods are ready": {seen: change(held).and(complete, after(100)), does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second},
 		"one is not": {
-			seen: change(held).and(complete, after(100), unready("db-0")), does: "RemoveLock web", locks: "db! web!", again: 1100 * time.Second,
+			seen: change(held).and(complete, after(100), unready("db-0")), does: "RemoveLock web", locks: "db web", again: 1100 * time.Second,
 			says: "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0.",
 		},
 		"none is": {
-			seen: change(held).and(complete, after(700), unready("db-0"), unready("web-0")), locks: "db! web!", again: 500 * time.Second,
+			seen: change(held).and(complete, after(700), unready("db-0"), unready("web-0")), locks: "db web", again: 500 * time.Second,
 			says: "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.",
 		},
-		"one is gone": {seen: change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second},
+		"one is gone": {seen: change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second},
 		"another has its name": {
 			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })),
-			does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second,
+			does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second,
 		},
 		"one is terminal": {
 			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
-			does: "RemoveLock db", locks: "db! web!", says: over, again: 1100 * time.Second,
+			does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second,
 		},
 		"time is over for one that never gets ready": {
-			seen: change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), does: "RemoveLock db", locks: "db! web!",
+			seen: change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), does: "RemoveLock db", locks: "db web",
 			says:  "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.",
 			tells: []string{"NodeMaintenance Warning LockRanOut: The lock of PodDisruptionBudget shop/db has ended before every pod that stayed on node node-1 was ready again, such as shop/db-0."},
 		},

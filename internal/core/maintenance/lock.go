@@ -52,7 +52,7 @@ func (p *pass) decideLock(s *site) {
 		s.completeRecord()
 	case s.recordInForce():
 		s.lock.taken = taken(s.record, spec)
-		s.lock.held = s.lock.held || !torn && drainlock.Held(s.with(spec))
+		s.lock.held = s.lock.held || !torn && drainlock.Holds(s.record, spec.Budgets)
 		if need.Leaving = s.leavers(); len(need.Leaving) > 0 {
 			s.writeRecord(drainlock.Needs(need))
 		} else {

@@ -90,9 +90,19 @@ func (w *world) observe(node string, change func(*v1alpha1.DrainRecordStatus)) {
 	w.records[node] = record
 }
 
-// take has the locks of budgets taken and confirmed.
+// doubt is how a record is observed whose locks are not needed any more.
+func (w *world) doubt(node string) {
+	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {
+		for i := range status.Locks {
+			status.Locks[i].ConfirmedTime = nil
+		}
+	})
+}
+
+// take has the locks of budgets taken and confirmed, besides those that are.
 func (w *world) take(node string, budgets ...string) {
 	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {
+		status.Locks = slices.DeleteFunc(status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.ConfirmedTime == nil })
 		for _, name := range budgets {
 			status.Locks = append(status.Locks, v1alpha1.RecordedLock{
 				BudgetReference: reference(name), AcquiredTime: metav1.NewTime(w.now), ConfirmedTime: metaTime(w.now),
