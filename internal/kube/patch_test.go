@@ -91,23 +91,28 @@ func TestAChangeOfALockIsNothingElse(t *testing.T) {
 		want          string
 	}{
 		"it comes": {
-			map[string]string{"team": "shop"}, map[string]string{"team": "shop", v1alpha1.LockAnnotation: "mine"},
+			map[string]string{"team": "shop"},
+			map[string]string{"team": "shop", v1alpha1.LockAnnotation: "mine"},
 			`{"metadata":{"annotations":{"ebbtide.dev/lock":"mine"},"resourceVersion":"12"}}`,
 		},
 		"it comes as the first annotation": {
-			nil, map[string]string{v1alpha1.LockAnnotation: "mine"},
+			nil,
+			map[string]string{v1alpha1.LockAnnotation: "mine"},
 			`{"metadata":{"annotations":{"ebbtide.dev/lock":"mine"},"resourceVersion":"12"}}`,
 		},
 		"it is another one": {
-			map[string]string{v1alpha1.LockAnnotation: "mine"}, map[string]string{v1alpha1.LockAnnotation: "yours"},
+			map[string]string{v1alpha1.LockAnnotation: "mine"},
+			map[string]string{v1alpha1.LockAnnotation: "yours"},
 			`{"metadata":{"annotations":{"ebbtide.dev/lock":"yours"},"resourceVersion":"12"}}`,
 		},
 		"it goes": {
-			map[string]string{"team": "shop", v1alpha1.LockAnnotation: "mine"}, map[string]string{"team": "shop"},
+			map[string]string{"team": "shop", v1alpha1.LockAnnotation: "mine"},
+			map[string]string{"team": "shop"},
 			`{"metadata":{"annotations":{"ebbtide.dev/lock":null},"resourceVersion":"12"}}`,
 		},
 		"it goes as the last annotation": {
-			map[string]string{v1alpha1.LockAnnotation: "mine"}, nil,
+			map[string]string{v1alpha1.LockAnnotation: "mine"},
+			nil,
 			`{"metadata":{"annotations":{"ebbtide.dev/lock":null},"resourceVersion":"12"}}`,
 		},
 	} {

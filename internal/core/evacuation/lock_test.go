@@ -51,10 +51,12 @@ func TestACallUnderALockedBudgetWaits(t *testing.T) {
 		"the request of others stays theirs": {evacuation.Call{Snapshot: of(webPod(), active("mover.example.com", at(0)), finalizers(ours))}, []*policyv1.PodDisruptionBudget{locked}, waits},
 		"his own request goes on": {
 			evacuation.Call{Snapshot: of(webPod(), active("mover.example.com", at(0)), called(-time.Minute))},
-			[]*policyv1.PodDisruptionBudget{locked}, evacuation.Verdict{Message: lockedOut, Attempt: nowText},
+			[]*policyv1.PodDisruptionBudget{locked},
+			evacuation.Verdict{Message: lockedOut, Attempt: nowText},
 		},
 		"his pod is gone": {
-			evacuation.Call{Snapshot: of(barePod(), noEvacuation), Meant: "earlier"}, []*policyv1.PodDisruptionBudget{locked},
+			evacuation.Call{Snapshot: of(barePod(), noEvacuation), Meant: "earlier"},
+			[]*policyv1.PodDisruptionBudget{locked},
 			evacuation.Verdict{Gone: true, Message: "pod web-0 with UID earlier is gone; the pod of this name on node node-one has come after it"},
 		},
 		"no pod":               {evacuation.Call{Snapshot: of(barePod(), noPod)}, []*policyv1.PodDisruptionBudget{locked}, admitted},

@@ -106,7 +106,13 @@ func TestMessage(t *testing.T) {
 * Pods with eviction failed:
   * admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod <name> (asked for at <time>); try again until the pod is gone: ns/web-7d4b9c-x2x4q, ns/web-7d4b9c-x2x4q-2`,
 		},
-		"a lock ends at a time, the same for all": {
+	}.check(t)
+}
+
+// The end of a lock is the same for all of its pods.
+func TestALockIsToldWithItsEnd(t *testing.T) {
+	messages{
+		"one lock and two pods": {
 			func() Snapshot {
 				a, b := pod("a"), pod("b")
 				s := snapshot(a, b)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
@@ -31,6 +32,10 @@ func TestRefusals(t *testing.T) {
 		"more than one budget never passes by itself": {
 			several,
 			outline{Evict: []string{"a"}, Refused: []string{"a"}, Failed: true},
+		},
+		"a locked budget is unlocked some day": {
+			evacuation.Outcome{Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Message: "locked"},
+			outline{Evict: []string{"a"}, Refused: []string{"a"}},
 		},
 		"the API server has too much to do": {
 			throttled,
