@@ -188,21 +188,27 @@ func (p *pass) endLock(s *site) {
 	}
 }
 
+// completeRecord has the locks go when their pods are ready again. Nobody waits for
+// those that have to leave now: a lock would keep the ones that never get ready.
 func (s *site) completeRecord() {
 	over := s.record.Spec
 	over.Complete = true
+	for _, leaving := range s.leavers() {
+		over.Pods = slices.DeleteFunc(slices.Clone(over.Pods), func(pod v1alpha1.StayingPod) bool { return pod.UID == leaving.UID })
+	}
 	s.writeRecord(over)
 }
 
 // writeRecord has the record say what it does not say yet. One that is on its way
-// out takes no change, and its name is taken until it is gone. While an intent that
+// out takes no change but that it is complete, as somebody's finalizer may hold it
+// for ever, and its name is taken until it is gone. While an intent that
 // cannot be understood holds the site, what it needs is unknown.
 func (s *site) writeRecord(spec v1alpha1.DrainRecordSpec) {
 	switch {
 	case s.frozen:
 	case s.record == nil:
 		s.lock.change = &RecordChange{Spec: spec}
-	case s.record.DeletionTimestamp == nil && !sameNeeds(s.record.Spec, spec):
+	case (spec.Complete || s.record.DeletionTimestamp == nil) && !sameNeeds(s.record.Spec, spec):
 		s.lock.change = &RecordChange{Old: s.record, Spec: spec}
 	}
 }

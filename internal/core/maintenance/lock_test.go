@@ -137,7 +137,7 @@ func TestWhenTheRecordIsComplete(t *testing.T) {
 		"it is deleted":      {func(w *world, m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = metaTime(w.now) }, over},
 		"it leaves the node": {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.NodeSelector = named("two") }, over},
 		"it is gone at once": {func(w *world, _ *v1alpha1.NodeMaintenance) { w.maintenances = nil }, over},
-		"nobody comes back":  {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.InPlace = nil }, over},
+		"its pods leave now": {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.InPlace = nil }, "m 300s:  lock db complete"},
 		"the node is gone":   {func(w *world, _ *v1alpha1.NodeMaintenance) { w.nodes = nil }, over},
 		"the node is another one": {func(w *world, _ *v1alpha1.NodeMaintenance) {
 			w.find("one").CreationTimestamp.Time = w.now.Add(time.Second)
@@ -146,6 +146,12 @@ func TestWhenTheRecordIsComplete(t *testing.T) {
 		"its pods are not known":  {func(w *world, _ *v1alpha1.NodeMaintenance) { w.pods = nil }, lives},
 		"its spec has become odd": {func(_ *world, m *v1alpha1.NodeMaintenance) { m.Spec.DrainDepth = "Deep" }, lives},
 		"its downtime has, too":   {func(_ *world, m *v1alpha1.NodeMaintenance) { inPlace(m, 0) }, lives},
+		"an ordinary one comes when it is over": {func(w *world, m *v1alpha1.NodeMaintenance) {
+			w.take("one", "db")
+			m.Spec.Stage = v1alpha1.StageComplete
+			w.pass()
+			w.maintenance("n", drain, nil, "one")
+		}, "m 300s:  lock db complete"},
 		"an ordinary one comes": {func(w *world, _ *v1alpha1.NodeMaintenance) {
 			w.maintenance("n", drain, nil, "one").Spec.DrainDepth = ""
 		}, "m 300s:  lock "},
@@ -323,15 +329,16 @@ func TestPodsOfABudgetThatIsGivenUpLeave(t *testing.T) {
 	}
 }
 
-// A record that is on its way out takes no change, and its name is taken.
+// A record that is on its way out takes no change but its end, and its name is taken.
 func TestARecordThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	w, m, _ := rebooting(t)
 	w.take("one", "db")
 	w.records["one"].DeletionTimestamp = metaTime(w.now)
 	m.Spec.Reason = "another"
+	w.expectRecord("its locks must not be renewed as long as somebody holds it", "one", "m 300s: pod-0001(db) lock db complete")
 	if d := w.pass(); slices.ContainsFunc(d.Nodes, func(n maintenance.NodeDecision) bool { return n.Record != nil }) {
-		t.Error("the record is written")
+		t.Error("the record is written again")
 	}
 	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || !strings.Contains(lines(m)[0], "DrainRecord of an earlier drain") {
 		t.Errorf("the node is %q, want it to wait for the record to go", lines(m))

@@ -20,7 +20,7 @@ func TestADrainedNodeStaysSoWhileItsRecordChanges(t *testing.T) {
 			w.run("one", 1, 0, stays, label("app", "db"))
 		},
 		"the budget goes": func(w *world, _ *v1alpha1.NodeMaintenance, _ *corev1.Pod) { w.budgets = nil },
-		"it is handed over": func(w *world, m *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
+		"it is handed over": func(_ *world, m *v1alpha1.NodeMaintenance, _ *corev1.Pod) {
 			m.Spec.Stage = v1alpha1.StageComplete
 		},
 	} {
