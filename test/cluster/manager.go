@@ -71,13 +71,15 @@ func (m *Manager) Kill(t testing.TB) {
 	m.running.Kill()
 }
 
-// crash kills the manager if it runs.
-func (m *Manager) crash() {
+// crash kills the manager, and returns false if it does not run.
+func (m *Manager) crash() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.alive() {
-		m.running.Kill()
+	if !m.alive() {
+		return false
 	}
+	m.running.Kill()
+	return true
 }
 
 // Tail returns the last n lines of the log of the manager that ran last.

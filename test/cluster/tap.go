@@ -50,6 +50,7 @@ type tap struct {
 	mu        sync.Mutex
 	next      int
 	witnesses map[int]Witness
+	kills     int
 	err       error // why the manager could not be started again
 }
 
@@ -74,6 +75,15 @@ func (c *Cluster) Witness(t testing.TB, witness Witness) {
 			t.Errorf("start the manager again: %v", p.err)
 		}
 	})
+}
+
+// Kills is how often witnesses have had a manager killed that ran; one that another
+// witness has just killed does not.
+func (c *Cluster) Kills() int {
+	p := c.plane.tap
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kills
 }
 
 // newTap returns a way for the manager to the API server.
@@ -140,8 +150,12 @@ func (t *tap) answered(response *http.Response) error {
 	if !t.show(Write{Method: request.Method, Path: request.URL.Path, Body: body}) {
 		return nil
 	}
-	t.plane.manager.crash()
-	t.restarts.Go(t.restart)
+	if t.plane.manager.crash() {
+		t.mu.Lock()
+		t.kills++
+		t.mu.Unlock()
+		t.restarts.Go(t.restart)
+	}
 	return fmt.Errorf("%s %s: the manager is dead", request.Method, request.URL.Path)
 }
 

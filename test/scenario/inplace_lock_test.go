@@ -92,7 +92,7 @@ func TestTheLockOfAnOwnerStopsEveryDrain(t *testing.T) {
 func TestALockEndsByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ends := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	ends := time.Now().Add(10 * time.Second).Truncate(time.Second)
 	d := w.drainLocked(ownerLock(ends))
 	d.assertStopped("dba until " + ends.UTC().Format(time.RFC3339))
 

@@ -3,6 +3,7 @@ package scenario
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,9 +23,10 @@ func TestEvictionsRaceWithLocks(t *testing.T) {
 	// two minutes. Those of a Deployment have names of their own.
 	w.replicatedAs("Deployment", "minReadySeconds: 0", myApp, yourApp)
 	outages := w.watchOutages(myApp, yourApp)
-	stop := w.hammer(nodes[2], myApp, yourApp)
+	hammer := w.hammer(nodes[2], myApp, yourApp)
 
-	for _, r := range []rolling{{"upgrade-one", nodes[0]}, {"upgrade-two", nodes[1]}} {
+	for i, r := range []rolling{{"upgrade-one", nodes[0]}, {"upgrade-two", nodes[1]}} {
+		w.eventually("some evictions", func() (bool, any) { return hammer.evicted.Load() >= int32(2*i+2), hammer.evicted.Load() })
 		w.maintainInPlace(r.maintenance, minutes, r.node)
 		w.awaitDrained(r.maintenance)
 		w.goDown(r.node)
@@ -33,52 +35,52 @@ func TestEvictionsRaceWithLocks(t *testing.T) {
 		w.setStage(r.maintenance, v1alpha1.StageComplete)
 		w.recover(r.node)
 	}
-	if evicted := stop(); evicted < 4 {
-		t.Errorf("only %d evictions took place beside the drains", evicted)
-	}
+	hammer.stop()
 
 	w.awaitNothingLocked(nodes...)
 	outages.assertOneAtATime()
 }
 
-// hammer evicts the replicas of applications on a node, again as soon as they are
-// back, until it is told to stop. It returns how often.
-func (w *world) hammer(node string, apps ...string) (stop func() (evicted int)) {
+// hammer evicts the replicas of applications, again as soon as they are back.
+type hammer struct {
+	evicted atomic.Int32
+	stop    func()
+}
+
+// hammer evicts on a node until it is stopped.
+func (w *world) hammer(node string, apps ...string) *hammer {
 	w.t.Helper()
+	h, end := &hammer{}, make(chan struct{})
 	var running sync.WaitGroup
-	end := make(chan struct{})
-	counts := make(chan int, len(apps))
 	for _, app := range apps {
 		running.Go(func() {
-			evicted := 0
-			defer func() { counts <- evicted }()
 			for {
 				select {
 				case <-end:
 					return
-				case <-time.After(time.Duration(rand.IntN(200)) * time.Millisecond):
-				}
-				replica := w.replica(app, node)
-				if replica == nil || !available(replica) {
-					continue
-				}
-				switch err := w.evict(replica); {
-				case err == nil:
-					evicted++
-				case !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err):
-					w.t.Errorf("evict %s: %v", replica.Name, err)
+				case <-time.After(time.Duration(rand.IntN(400)) * time.Millisecond):
+					h.strike(w, app, node)
 				}
 			}
 		})
 	}
-	stop = sync.OnceValue(func() (evicted int) {
+	h.stop = sync.OnceFunc(func() {
 		close(end)
 		running.Wait()
-		for range apps {
-			evicted += <-counts
-		}
-		return evicted
 	})
-	w.t.Cleanup(func() { stop() })
-	return stop
+	w.t.Cleanup(h.stop)
+	return h
+}
+
+func (h *hammer) strike(w *world, app, node string) {
+	replica := w.replica(app, node)
+	if replica == nil || !available(replica) {
+		return
+	}
+	switch err := w.evict(replica); {
+	case err == nil:
+		h.evicted.Add(1)
+	case !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err):
+		w.t.Errorf("evict %s: %v", replica.Name, err)
+	}
 }
