@@ -2,6 +2,7 @@ package drainlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -124,7 +125,8 @@ func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.S
 
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=patch
 
-// writeLock sets the lock of a budget, or removes it if there is none to set.
+// writeLock sets the lock of a budget, or removes it if there is none to set. What
+// does not last is an error: written again at once, it would be so for ever.
 func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisruptionBudget, lock string) error {
 	changed := budget.DeepCopy()
 	if lock == "" {
@@ -135,7 +137,13 @@ func writeLock(ctx context.Context, c client.Client, budget *policyv1.PodDisrupt
 		}
 		changed.Annotations[v1alpha1.LockAnnotation] = lock
 	}
-	return c.Patch(ctx, changed, kube.Change(budget))
+	if err := c.Patch(ctx, changed, kube.Change(budget)); err != nil {
+		return err
+	}
+	if changed.Annotations[v1alpha1.LockAnnotation] != lock {
+		return errors.New("the API server took the change, but something else in the cluster changes annotation " + v1alpha1.LockAnnotation)
+	}
+	return nil
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
