@@ -40,13 +40,8 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 
 // equip gives a session its evictions, and has it read all that Machines need.
 func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, c cache.Cache, evictor *kube.Evictor) error {
-	options := eviction.QueueOptions{
-		Evictor: evictor.ForMachines(), Reader: s.connection.Client, Clock: d.registry.clock, Workers: d.options.Workers,
-		LongestLock: d.options.LongestLock, Results: d.results, News: d.registry.tellNews,
-	}
-	if cluster == Local {
-		options.Traffic = d.options.Traffic
-	}
+	options := d.evictions(cluster)
+	options.Evictor, options.Reader = evictor.ForMachines(), s.connection.Client
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {
@@ -64,4 +59,17 @@ func (d *dialer) equip(ctx context.Context, s *session, cluster types.Namespaced
 	release, err := follow(ctx, c, cluster, watches)
 	s.release = release
 	return err
+}
+
+// evictions are the options for those of a cluster. Drains lock budgets of the
+// cluster that Ebbtide runs in only, so that nobody asks for the traffic of others.
+func (d *dialer) evictions(cluster types.NamespacedName) eviction.QueueOptions {
+	options := eviction.QueueOptions{
+		Clock: d.registry.clock, Workers: d.options.Workers, LongestLock: d.options.LongestLock,
+		Results: d.results, News: d.registry.tellNews,
+	}
+	if cluster == Local {
+		options.Traffic = d.options.Traffic
+	}
+	return options
 }
