@@ -46,17 +46,17 @@ func (b barrier) holds(later barrier, now time.Time) bool {
 	return b.budget == later.budget && b.words == later.words && now.Before(b.ends)
 }
 
-// unlocks returns how many changes of locks the room was told of.
-func (r *Room) unlocks() int {
+// changes returns how many changes of locks the room was told of.
+func (r *Room) changes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lockChanges
 }
 
-// bar has a visitor wait for the end of a lock, outside of any line. Told are the
-// changes that the room knew of before the look that has found the lock: if there
-// are others now, nobody knows whether it is still there. It returns who may try in
-// the line that the visitor leaves.
+// bar has a visitor wait for the end of a lock, outside of any line. If the room was
+// told of a change since before the look that has found the lock, nobody knows
+// whether it is still there, and the visitor has to look again. It returns who may
+// try in the line that he leaves.
 func (r *Room) bar(seen sighting, now time.Time) (answer Answer, next []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

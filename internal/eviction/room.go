@@ -197,7 +197,7 @@ type sighting struct {
 
 // look finds the budgets of the pod and whether one of them is locked.
 func (r *Room) look(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (sighting, error) {
-	seen := sighting{visit: visit{key: key, born: pod.CreationTimestamp.Time}, changes: r.unlocks()}
+	seen := sighting{visit: visit{key: key, born: pod.CreationTimestamp.Time}, changes: r.changes()}
 	var err error
 	seen.try, err = r.options.Traffic.begin(func() ([]types.NamespacedName, error) {
 		budgets, err := r.budgets(ctx, pod)
