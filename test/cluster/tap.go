@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -104,6 +105,8 @@ func newTap(p *plane) (*tap, error) {
 		// Whoever asked has been killed, or the API server ends.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}))
+	// A manager that is killed ends its connections anyhow.
+	t.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.server.EnableHTTP2 = true
 	t.server.StartTLS()
 	return t, t.writeKubeconfig()
