@@ -33,6 +33,7 @@ func (n *nodes) record(ctx context.Context, seen *core.Snapshot, decision core.D
 		return fmt.Errorf("write the status of the drain record: %w", err)
 	}
 	n.metrics.wrote(seen.Record, written, seen.Now)
+	n.spoken.wrote(written.Name, seen.Now)
 	seen.Record = written
 	n.emit(decision.Events...)
 	return nil

@@ -78,6 +78,7 @@ type nodes struct {
 	// pauses grow while writes are decided on old state.
 	pauses   workqueue.TypedRateLimiter[reconcile.Request]
 	refusals *refusals
+	spoken   words
 }
 
 // Add registers both controllers with a manager whose client reads from a cache
@@ -128,15 +129,17 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		if seen == nil {
 			n.pauses.Forget(request)
 			n.refusals.forget(request.Name)
+			n.spoken.forget(request.Name)
 			n.metrics.gone(request.Name)
 			return reconcile.Result{}, nil
 		}
 		decision := core.Decide(*seen)
+		postponed := n.spoken.postpone(seen, &decision)
 		if decision.Status == nil && decision.Step.Kind == "" {
 			n.pauses.Forget(request)
 			n.metrics.has(request.Name, len(seen.Record.Status.Locks))
 			_, again := n.refusals.of(request.Name, seen.Now)
-			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again)}, nil
+			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, postponed)}, nil
 		}
 		if err := n.record(ctx, seen, decision); err != nil {
 			return again(ctx, n.pauses, request, err)

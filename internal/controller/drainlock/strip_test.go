@@ -43,22 +43,10 @@ func TestALockThatDoesNotLastIsNotWrittenAgainAtOnce(t *testing.T) {
 			w := newWorld(t, test.stored...)
 			n, writes := w.nodes(), 0
 			n.client = interceptor.NewClient(w.api.Manager, interceptor.Funcs{
-				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 					writes++
-					stored, _ := read(w, aBudget("web", 1))
-					mutated := object.DeepCopyObject().(client.Object)
-					annotations := mutated.GetAnnotations()
-					if annotations == nil {
-						annotations = map[string]string{"": ""}
-					}
-					test.mutate(annotations)
-					mutated.SetAnnotations(annotations)
-					if err := c.Update(ctx, mutated); err != nil {
-						return err
-					}
-					object.SetAnnotations(mutated.GetAnnotations())
-					object.SetResourceVersion(stored.ResourceVersion)
-					return nil
+					test.mutate(annotationsOf(object))
+					return c.Update(ctx, object)
 				},
 			})
 			result, err := n.Reconcile(t.Context(), requestOf("one"))
@@ -66,10 +54,21 @@ func TestALockThatDoesNotLastIsNotWrittenAgainAtOnce(t *testing.T) {
 			if writes != 1 || result.RequeueAfter != firstPause {
 				t.Errorf("the budget is written %d times and looked at again in %s, want once and %s", writes, result.RequeueAfter, firstPause)
 			}
+			w.clock.Step(firstPause)
+			_, err = n.Reconcile(t.Context(), requestOf("one"))
+			w.must(err)
 			record, _ := read(w, aRecord("one"))
 			if got := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked).Message; got != test.want {
 				t.Errorf("condition says %q, want %q", got, test.want)
 			}
 		})
 	}
+}
+
+// annotationsOf are those of an object, to be changed.
+func annotationsOf(object client.Object) map[string]string {
+	if object.GetAnnotations() == nil {
+		object.SetAnnotations(map[string]string{})
+	}
+	return object.GetAnnotations()
 }
