@@ -53,14 +53,15 @@ func parseFlags() flags {
 	return f
 }
 
-// parseLongestLock refuses what would leave every lock without force.
+// parseLongestLock refuses what would leave every lock without force, or have those of
+// drains end before they are confirmed or renewed.
 func parseLongestLock(text string) (time.Duration, error) {
 	longest, err := time.ParseDuration(text)
 	if err != nil {
 		return 0, err
 	}
-	if longest <= 0 {
-		return 0, errors.New("must be positive, such as 4h: a lock that holds for no time protects nothing")
+	if longest < time.Minute {
+		return 0, errors.New("must be at least 1m, such as 4h: shorter locks end before drains can confirm or renew them")
 	}
 	return longest, nil
 }

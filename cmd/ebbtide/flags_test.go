@@ -7,15 +7,17 @@ import (
 
 func TestLongestLock(t *testing.T) {
 	t.Parallel()
-	const positive = "must be positive, such as 4h: a lock that holds for no time protects nothing"
+	const short = "must be at least 1m, such as 4h: shorter locks end before drains can confirm or renew them"
 	for text, test := range map[string]struct {
 		want  time.Duration
 		fault string
 	}{
 		"4h":   {want: 4 * time.Hour},
+		"1m":   {want: time.Minute},
+		"59s":  {fault: short},
 		"90s":  {want: 90 * time.Second},
-		"0":    {fault: positive},
-		"-1h":  {fault: positive},
+		"0":    {fault: short},
+		"-1h":  {fault: short},
 		"soon": {fault: `time: invalid duration "soon"`},
 		"4":    {fault: `time: missing unit in duration "4"`},
 	} {
