@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -33,22 +34,22 @@ func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
 		if since := hold.AcquiredAt; !since.IsZero() && !since.After(f.Now) {
 			b.Since = &metav1.Time{Time: since.Time}
 		}
-		b.Suggestion = unlock(f.Pod.Namespace, name, hold)
+		b.Suggestion = Unlock(one, hold)
 		return b
 	}
 	b.Suggestion = fmt.Sprintf("See whether it is still locked: kubectl -n %s get poddisruptionbudget %s -o yaml", f.Pod.Namespace, name)
 	return b
 }
 
-// unlock says how a lock goes.
-func unlock(namespace, name string, hold budget.Hold) string {
+// Unlock says how the lock of a budget goes, with the command that helps.
+func Unlock(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	maintenance, node, drain := budget.HolderOf(hold.Holder)
 	switch {
 	case drain:
 		return fmt.Sprintf("It goes when node %s is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance %s", node, maintenance)
 	case hold.Unreadable != nil:
 		return fmt.Sprintf("It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n %s annotate poddisruptionbudget %s %s-",
-			namespace, name, v1alpha1.LockAnnotation)
+			b.Namespace, b.Name, v1alpha1.LockAnnotation)
 	}
-	return fmt.Sprintf("It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/%s -n %s --force", name, namespace)
+	return fmt.Sprintf("It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/%s -n %s --force", b.Name, b.Namespace)
 }

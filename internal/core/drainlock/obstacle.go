@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
@@ -80,18 +81,10 @@ func careless(b *policyv1.PodDisruptionBudget) bool {
 
 // unlock says how somebody else's lock goes.
 func (v *view) unlock(one sight) string {
-	remove := fmt.Sprintf("kubectl -n %s annotate poddisruptionbudget %s %s-", one.Namespace, one.Name, v1alpha1.LockAnnotation)
-	maintenance, node, drain := budget.HolderOf(one.hold.Holder)
-	switch {
-	case drain && maintenance == v.record.Spec.MaintenanceRef.Name:
+	if maintenance, node, drain := budget.HolderOf(one.hold.Holder); drain && maintenance == v.record.Spec.MaintenanceRef.Name {
 		return fmt.Sprintf("Node %s is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance %s", node, maintenance)
-	case drain:
-		return fmt.Sprintf("It ends when node %s is back. See how far that is: kubectl describe nodemaintenance %s", node, maintenance)
-	case one.hold.Unreadable != nil:
-		return "If nobody needs it, remove it: " + remove
-	default:
-		return fmt.Sprintf("Ask %s to end it, or remove it: %s", short(one.hold.Holder), remove)
 	}
+	return blocker.Unlock(one.PodDisruptionBudget, one.hold)
 }
 
 // seePods says how to find out which pods of a budget are not ready.

@@ -125,12 +125,12 @@ var blocked = map[string]struct {
 	"nothing if the lock has ended":            {seen: lockedBy("alice", "db", -60, 0).and()},
 	"a lock of its owner": {
 		seen: lockedBy("alice", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked, message: byAlice,
-		suggest: "Ask alice to end it, or remove it: kubectl -n shop annotate poddisruptionbudget db ebbtide.dev/lock-",
+		suggest: "It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/db -n shop --force",
 	},
 	"a lock of another node": {
 		seen: lockedBy("nodemaintenance/disk/node-2", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked,
 		message: strings.ReplaceAll(byAlice, "alice", "nodemaintenance/disk/node-2"),
-		suggest: "It ends when node node-2 is back. See how far that is: kubectl describe nodemaintenance disk",
+		suggest: "It goes when node node-2 is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance disk",
 	},
 	"a lock of another node of the same maintenance": {
 		seen: lockedBy("nodemaintenance/kernel/node-2", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked,
@@ -140,7 +140,7 @@ var blocked = map[string]struct {
 	"a lock that nobody can read": {
 		seen: annotated("db", "{}").and(), kind: v1alpha1.BlockerPDBLocked,
 		message: "PodDisruptionBudget shop/db is locked by an unknown holder until 2026-11-21T08:10:00Z: annotation ebbtide.dev/lock names no holder.",
-		suggest: "If nobody needs it, remove it: kubectl -n shop annotate poddisruptionbudget db ebbtide.dev/lock-",
+		suggest: "It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n shop annotate poddisruptionbudget db ebbtide.dev/lock-",
 	},
 	"it allows too little": {
 		seen: exhausted("db").and(), kind: v1alpha1.BlockerPDBExhausted, message: needsOne,
