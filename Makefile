@@ -19,7 +19,7 @@ GENERATED      := api charts/ebbtide $(PROVIDER)
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset model
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset proof-locks model
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ proof-surge: controlplane ## Watch Services through random drains (DRAINS=200 SE
 
 proof-daemonset: controlplane ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
 	cd test/scenario && go test -v -count=1 -timeout 15m -parallel 2 -run 'DaemonSet' -prove
+
+proof-locks: controlplane ## Kill the manager behind every write of drains in place, those of their status and cordon too
+	cd test/scenario && go test -v -count=1 -timeout 15m -run 'TestLocksOutliveTheManager' -prove
 
 model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
 	@docs/model/check.sh

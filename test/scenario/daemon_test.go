@@ -22,9 +22,9 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// prove asks for the claims about DaemonSets at full length and speed, on a
+// prove asks for the claims about DaemonSets and locks at full length and speed, on a
 // machine that does nothing else.
-var prove = flag.Bool("prove", false, "look for a minute for pods of DaemonSets that must not come, and want them back within five seconds")
+var prove = flag.Bool("prove", false, "make the claims about DaemonSets and locks at full length: a minute without pods that must not come, a manager killed behind every write")
 
 // lookFor is how long a scenario looks for pods that must not come.
 func lookFor() time.Duration {
