@@ -6,6 +6,13 @@
  * A drain d is its node, a budget b its application: one pod of b stays on d if
  * d needs b. Sets of budgets are bits. Every budget allows one pod to be down.
  */
+#ifdef RING             /* three drains and budgets; each drain shares one with each other */
+#define ND 3
+#define NB 3
+#define NEEDS0 3
+#define NEEDS1 6
+#define NEEDS2 5
+#endif
 #ifndef ND
 #define ND 2            /* drains, 2 or 3 */
 #endif
@@ -184,7 +191,7 @@ byte changed[NM];
 #endif
 #ifdef BREAK_MUTEX
 #define MAYTAKE(d)  0
-#define MAYWRITE(d) (record[d] == open && MISSING(d) != 0 && lock[FIRST(d)] == 0)
+#define MAYWRITE(d) (WANTS(d))
 #else
 #define MAYTAKE(d)  (WANTS(d) && MUTEXFREE)
 #define MAYWRITE(d) (WANTS(d) && HASMUTEX(d) && !late_mutex)
@@ -404,7 +411,9 @@ proctype world() {
 
 inline begins(d, needs, late) {
 	on[d] = needs; ready[d] = needs; seen[d] = needs; unborn[d] = late;
+#ifndef ALL_WAIT
 	if :: evicts[d] = 1 :: evicts[d] = 0 fi;
+#endif
 	run reconcile(d)
 }
 
