@@ -29,6 +29,9 @@ const (
 	ReasonHeld = "Held"
 	// ReasonWaitingForBudget: a budget cannot be locked now; the message says why.
 	ReasonWaitingForBudget = "WaitingForBudget"
+	// ReasonBudgetRefused: a budget cannot be written, so that it cannot be locked;
+	// the message says why.
+	ReasonBudgetRefused = "BudgetRefused"
 	// ReasonLocking: the locks are being taken, one after the other.
 	ReasonLocking = "Locking"
 	// ReasonSettling: the locks are taken; evictions that began before them are

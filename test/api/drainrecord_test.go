@@ -31,6 +31,7 @@ func TestDrainRecordIsRefused(t *testing.T) {
 		want     refusal
 	}{
 		"no maintenance":   {strings.Replace(record("bad", ""), "maintenanceRef: {name: reboot}", "", 1), refusal{"spec.maintenanceRef": "Required value"}},
+		"no object's name": {strings.Replace(record("bad", ""), "name: reboot", `name: "a/b"`, 1), refusal{"spec.maintenanceRef.name": "should match '^[a-z0-9]"}},
 		"nobody":           {strings.Replace(record("bad", ""), "name: reboot", `name: ""`, 1), refusal{"spec.maintenanceRef.name": "should be at least 1 chars long"}},
 		"no settings":      {strings.Replace(record("bad", ""), "inPlace: {expectedDowntimeSeconds: 600}", "", 1), refusal{"spec.inPlace": "Required value"}},
 		"a long reason":    {record("bad", "reason: "+strings.Repeat("r", 1025)), refusal{"spec.reason": "may not be more than 1024"}},

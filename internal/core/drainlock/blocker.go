@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -27,7 +28,8 @@ type Facts struct {
 
 // Blockers returns one blocker for each budget that is needed and cannot be
 // locked now, in the order of namespace and name. It holds back the pods that stay
-// under it, since the node waits for locks.
+// under it, since the node waits for locks. What keeps us from writing a budget is
+// only known to who tries: of that the record tells.
 func Blockers(f Facts) []v1alpha1.Blocker {
 	if f.Record == nil {
 		return nil
@@ -43,6 +45,14 @@ func Blockers(f Facts) []v1alpha1.Blocker {
 		blockers = append(blockers, v1alpha1.Blocker{
 			Type: o.kind, Object: "PodDisruptionBudget/" + b.Namespace + "/" + b.Name, Pods: int32(len(v.there(b))),
 			Since: f.Record.Status.WaitingSince.DeepCopy(), Message: o.message, Suggestion: o.suggestion,
+		})
+	}
+	told := meta.FindStatusCondition(f.Record.Status.Conditions, v1alpha1.ConditionLocked)
+	if len(blockers) == 0 && len(missing) > 0 && told != nil && told.Reason == v1alpha1.ReasonBudgetRefused {
+		blockers = append(blockers, v1alpha1.Blocker{
+			Type: v1alpha1.BlockerPDBLocked, Object: "DrainRecord/" + f.Record.Name, Pods: int32(len(f.Record.Spec.Pods)),
+			Since: f.Record.Status.WaitingSince.DeepCopy(), Message: told.Message,
+			Suggestion: "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord " + f.Record.Name,
 		})
 	}
 	return blockers

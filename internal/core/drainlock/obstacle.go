@@ -18,6 +18,8 @@ type obstacle struct {
 	v1alpha1.BudgetReference
 	kind                v1alpha1.BlockerType
 	message, suggestion string
+	// refused is true if the budget cannot be written.
+	refused bool
 	// ends is when it ends by itself; zero if nobody knows.
 	ends time.Time
 }

@@ -77,6 +77,14 @@ var waits = map[string]story{
 		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })),
 		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,
 	},
+	"nor one that somebody has made an ordinary one": {
+		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { delete(p.Labels, v1alpha1.OnUpgradeLabel) })),
+		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,
+	},
+	"nor one that is to be skipped by now": {
+		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { p.Labels[v1alpha1.DrainLabel] = "skip" })),
+		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,
+	},
 	"nor one that is terminating": {
 		seen:  givenUp.and(exhausted("web"), podIs("db-0", func(p *corev1.Pod) { now := stamped(0); p.DeletionTimestamp = &now })),
 		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,

@@ -23,7 +23,7 @@ func (p *pass) refusal(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 		return obstacle{}, false
 	}
 	return obstacle{
-		BudgetReference: b, kind: v1alpha1.BlockerPDBLocked,
+		BudgetReference: b, kind: v1alpha1.BlockerPDBLocked, refused: true,
 		message: sentence(fmt.Sprintf("%s cannot be locked, because it cannot be written: %s", named(b), p.Refused[one.UID])),
 	}, true
 }

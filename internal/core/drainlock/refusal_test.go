@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -22,7 +24,7 @@ func refused(name string) change {
 // need the mutex, nor the other pods and budgets of this one.
 func TestWhatCannotBeWrittenHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
-	const waiting = `False/WaitingForBudget: PodDisruptionBudget shop/web cannot be locked, because it cannot be written: admission webhook "guard.example.com" denied the request.`
+	const waiting = `False/BudgetRefused: PodDisruptionBudget shop/web cannot be locked, because it cannot be written: admission webhook "guard.example.com" denied the request.`
 	deleting := recordIs(func(r *v1alpha1.DrainRecord) {
 		r.Spec.InPlace.OnLockTimeout, r.Spec.Budgets = v1alpha1.LockTimeoutDelete, r.Spec.Budgets[1:]
 		r.Status.GivenUp = []v1alpha1.GivenUpBudget{{
@@ -49,4 +51,21 @@ func TestWhatCannotBeWrittenHoldsUpNothingElse(t *testing.T) {
 			tells: []string{deletedOn("Pod"), deletedOn("NodeMaintenance")},
 		},
 	})
+}
+
+// Who looks at the maintenance alone is told as well.
+func TestARefusedBudgetBlocksTheMaintenance(t *testing.T) {
+	t.Parallel()
+	s := snapshot()
+	s.Record.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionLocked, Reason: v1alpha1.ReasonBudgetRefused, Message: "The guard says no."}}
+	since := stamped(0)
+	s.Record.Status.WaitingSince = &since
+	want := []v1alpha1.Blocker{{
+		Type: v1alpha1.BlockerPDBLocked, Object: "DrainRecord/node-1", Pods: 2, Since: &since, Message: "The guard says no.",
+		Suggestion: "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord node-1",
+	}}
+	got := drainlock.Blockers(drainlock.Facts{Now: s.Now, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("blockers (-want +got):\n%s", diff)
+	}
 }

@@ -153,7 +153,7 @@ func (w *world) newPod(app, node string, ready bool) {
 	w.version++
 	uid := types.UID(app + "-" + strconv.Itoa(w.version))
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid, Labels: map[string]string{"app": app}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: string(uid), UID: uid, Labels: map[string]string{"app": app, v1alpha1.OnUpgradeLabel: v1alpha1.OnUpgradeStay}},
 		Spec:       corev1.PodSpec{NodeName: node},
 	}
 	setReady(pod, ready)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -149,7 +151,7 @@ func deletePod(p *pass) (Step, bool) {
 		}
 		for _, one := range given.Pods {
 			pod := p.pods[one.UID]
-			if pod == nil || pod.DeletionTimestamp != nil || podclass.Terminal(pod) || p.refused(pod.UID) {
+			if pod == nil || !deletable(pod) || p.refused(pod.UID) {
 				continue
 			}
 			message := fmt.Sprintf("Pod %s/%s on node %s was deleted past %s, as NodeMaintenance %s asks with onLockTimeout Delete: %s",
@@ -158,6 +160,14 @@ func deletePod(p *pass) (Step, bool) {
 		}
 	}
 	return Step{}, false
+}
+
+// deletable is true of a pod that still asks to stay and to nothing else: whoever
+// has relabelled it since has decided otherwise.
+func deletable(pod *corev1.Pod) bool {
+	asks, _ := podclass.OnUpgrade(pod)
+	_, relabelled := pod.Labels[v1alpha1.DrainLabel]
+	return asks && !relabelled && pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
 }
 
 // finish ends the record when nothing is left that it has to remember.

@@ -30,7 +30,7 @@ func (p *pass) tell() {
 	case p.outdated:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up, and spec does not say yet what is needed without it.")
 	case len(p.obstacles) > 0:
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonWaitingForBudget, p.tellObstacles())
+		p.set(metav1.ConditionFalse, p.waitReason(), p.tellObstacles())
 	case p.missing():
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, p.tellLocking())
 	case p.unconfirmed():
@@ -50,6 +50,14 @@ func (p *pass) tellHeld() {
 		p.emit(event.LocksHeld(p.Record, fmt.Sprintf("For the pods that stay on node %s these PodDisruptionBudgets are locked: %s.", p.Record.Name, list(p.needs))))
 	}
 	p.set(metav1.ConditionTrue, v1alpha1.ReasonHeld, message)
+}
+
+// waitReason tells budgets that cannot be written from those that cannot be had.
+func (p *pass) waitReason() string {
+	if slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return o.refused }) {
+		return v1alpha1.ReasonBudgetRefused
+	}
+	return v1alpha1.ReasonWaitingForBudget
 }
 
 func (p *pass) tellObstacles() string {

@@ -141,7 +141,7 @@ func snapshot(changes ...change) drainlock.Snapshot {
 		Budgets: []*policyv1.PodDisruptionBudget{newBudget("db"), newBudget("web")},
 	}
 	for _, name := range []string{"db", "web"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-0", UID: types.UID(name + "-0"), Labels: map[string]string{"app": name}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-0", UID: types.UID(name + "-0"), Labels: map[string]string{"app": name, v1alpha1.OnUpgradeLabel: v1alpha1.OnUpgradeStay}}}
 		setReady(pod, true)
 		s.Pods = append(s.Pods, pod)
 		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, Budgets: []string{name}})
