@@ -60,7 +60,7 @@ var waits = map[string]story{
 		tells: []string{timedOut + "are deleted past it: " + needsOne, deletedOn("Pod"), deletedOn("NodeMaintenance")},
 	},
 	"nothing is held meanwhile": {
-		seen: change(both).and(after(300), exhausted("db")), does: "RemoveLock db", locks: "-db Evict", says: rethought,
+		seen: change(both).and(after(300), exhausted("db")), does: "RemoveLock web", locks: "-db Evict", says: rethought,
 		tells: []string{timedOut + "are drained as if they had no label ebbtide.dev/on-upgrade: " + needsOne},
 	},
 	"a promise is kept all the same": {

@@ -84,9 +84,10 @@ func (p *pass) write(b v1alpha1.BudgetReference) Step {
 	return Step{Kind: WriteLock, Budget: one.PodDisruptionBudget, Lock: lock.Write()}
 }
 
-// unlockOne removes a lock of ours that has no reason any more.
+// unlockOne removes a lock of ours that has no reason any more, the last one first:
+// if it can be had again after all, none is taken below another that we still have.
 func unlockOne(p *pass) (Step, bool) {
-	for _, b := range slices.SortedFunc(maps.Keys(p.budgets), compare) {
+	for _, b := range slices.Backward(slices.SortedFunc(maps.Keys(p.budgets), compare)) {
 		one := p.budgets[b]
 		if !one.own || p.refused(one.UID) || !p.removable(b) {
 			continue

@@ -97,7 +97,7 @@ var looking = map[string]story{
 		}), locks: "db web", says: settling, again: 2 * time.Second,
 	},
 	"an eviction that landed after the lock": {
-		seen: change(both).and(after(3), live, exhausted("web")), does: "RemoveLock db",
+		seen: change(both).and(after(3), live, exhausted("web")), does: "RemoveLock web",
 		says:  "False/WaitingForBudget: PodDisruptionBudget shop/web has to allow 1 disruption for the pods that stay, and allows 0.",
 		again: 297 * time.Second,
 	},
@@ -193,7 +193,7 @@ func TestRelease(t *testing.T) {
 	const over = "False/Releasing: The maintenance is over, and the locks are given free."
 	released := []string{"NodeMaintenance Normal LocksReleased: The maintenance of node node-1 is over, and no PodDisruptionBudget is locked for it any more."}
 	run(t, map[string]story{
-		"pods are ready": {seen: change(held).and(complete, after(100)), does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second},
+		"pods are ready": {seen: change(held).and(complete, after(100)), does: "RemoveLock web", locks: "db web", says: over, again: 1100 * time.Second},
 		"one is not": {
 			seen: change(held).and(complete, after(100), unready("db-0")), does: "RemoveLock web", locks: "db web", again: 1100 * time.Second,
 			says: "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0.",
@@ -202,19 +202,19 @@ func TestRelease(t *testing.T) {
 			seen: change(held).and(complete, after(700), unready("db-0"), unready("web-0")), locks: "db web", again: 500 * time.Second,
 			says: "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.",
 		},
-		"one is gone": {seen: change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second},
+		"one is gone": {seen: change(held).and(complete, after(100), func(s *drainlock.Snapshot) { s.Pods = s.Pods[1:] }), does: "RemoveLock web", locks: "db web", says: over, again: 1100 * time.Second},
 		"another has its name": {
 			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.UID = "another" })),
-			does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second,
+			does: "RemoveLock web", locks: "db web", says: over, again: 1100 * time.Second,
 		},
 		"one is terminal": {
 			seen: change(held).and(complete, after(100), unready("db-0"), podIs("db-0", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })),
-			does: "RemoveLock db", locks: "db web", says: over, again: 1100 * time.Second,
+			does: "RemoveLock web", locks: "db web", says: over, again: 1100 * time.Second,
 		},
 		"time is over for one that never gets ready": {
-			seen: change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), does: "RemoveLock db", locks: "db web",
+			seen: change(held).and(complete, after(1200), unready("db-0"), unready("web-0")), does: "RemoveLock web", locks: "db web",
 			says:  "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.",
-			tells: []string{"NodeMaintenance Warning LockRanOut: The lock of PodDisruptionBudget shop/db has ended before every pod that stayed on node node-1 was ready again, such as shop/db-0."},
+			tells: []string{"NodeMaintenance Warning LockRanOut: The lock of PodDisruptionBudget shop/web has ended before every pod that stayed on node node-1 was ready again, such as shop/web-0."},
 		},
 		"no lock is left":        {seen: change(complete).and(noted("db", 0)), does: "Finish", says: over, tells: released},
 		"there never was a lock": {seen: change(complete).and(), does: "Finish", says: over},
