@@ -44,8 +44,8 @@ func TestABudgetThatCannotBeWrittenHoldsUpNoOtherNode(t *testing.T) {
 	record, _ := read(p.world, aRecord("one"))
 	locked := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
 	const want = "PodDisruptionBudget shop/guarded cannot be locked, because it cannot be written: the webhook of somebody else says no."
-	if locked.Reason != v1alpha1.ReasonWaitingForBudget || locked.Message != want {
-		t.Errorf("condition is %s %q, want %s %q", locked.Reason, locked.Message, v1alpha1.ReasonWaitingForBudget, want)
+	if locked.Reason != v1alpha1.ReasonBudgetRefused || locked.Message != want {
+		t.Errorf("condition is %s %q, want %s %q", locked.Reason, locked.Message, v1alpha1.ReasonBudgetRefused, want)
 	}
 	p.until("given up", func() bool {
 		record, _ = read(p.world, aRecord("one"))

@@ -182,7 +182,7 @@ func (s *simulation) checkLocked(d maintenance.MaintenanceDecision) {
 
 func (s *simulation) locked(node string, b v1alpha1.BudgetReference) bool {
 	record := s.records[node]
-	return record != nil && !record.Spec.Complete && record.Status.ObservedGeneration == record.Generation && s.confirmed(node, b)
+	return record != nil && !record.Spec.Complete && slices.Contains(record.Spec.Budgets, b) && s.confirmed(node, b)
 }
 
 func (s *simulation) confirmed(node string, b v1alpha1.BudgetReference) bool {
@@ -215,7 +215,10 @@ func (s *simulation) checkRecords(decision maintenance.Decision) {
 // cordoned node and something is to be locked.
 func (s *simulation) checkMade(d maintenance.NodeDecision) {
 	node, change := d.Node.Name, d.Record
-	if change.Old != nil && !change.Old.Spec.Complete {
+	goesOn := change.Old != nil && !change.Old.Spec.Complete
+	// One that is over may still let go of pods that have to leave.
+	staysOver := change.Old != nil && change.Spec.Complete
+	if goesOn || staysOver {
 		return
 	}
 	if change.Spec.Complete || len(change.Spec.Budgets) == 0 || !s.find(node).Spec.Unschedulable {
