@@ -3,6 +3,7 @@ package maintenance_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -199,7 +200,7 @@ func (s *simulation) kill(node string) {
 
 // finish ends evacuations and waits for completion.
 func (s *simulation) finish(percent int) {
-	for name := range s.before {
+	for _, name := range slices.Sorted(maps.Keys(s.before)) {
 		s.pods[name] = slices.DeleteFunc(s.pods[name], func(pod *corev1.Pod) bool {
 			_, evacuating := s.evacuations[pod.UID]
 			waited := s.treatment(name, pod).Behavior == v1alpha1.DrainBehaviorWaitCompleted
