@@ -282,11 +282,7 @@ func TestWhichRecordAndBudgetEventsMatter(t *testing.T) {
 	allows := changed(budget, func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed++ })
 	ordinary, away, idle := watching(t, "one"), watching(t, "one"), watching(t)
 	away.inPlace.Store(true)
-	const never = 0
-	tests := map[string]struct {
-		matters func() (time.Duration, bool)
-		want    time.Duration
-	}{
+	runRelevance(t, map[string]relevanceTest{
 		"a record comes": {want: coalesce, matters: func() (time.Duration, bool) { return recordMatters(nil, record) }},
 		"a record goes":  {want: coalesce, matters: func() (time.Duration, bool) { return recordMatters(record, nil) }},
 		"a record is noted": {want: never, matters: func() (time.Duration, bool) {
@@ -307,17 +303,5 @@ func TestWhichRecordAndBudgetEventsMatter(t *testing.T) {
 		"it allows more":                     {want: statusInterval, matters: func() (time.Duration, bool) { return away.budgetMatters(budget, allows) }},
 		"it protects others, and none stays": {want: statusInterval, matters: func() (time.Duration, bool) { return ordinary.budgetMatters(budget, other) }},
 		"it protects others, at rest":        {want: never, matters: func() (time.Duration, bool) { return idle.budgetMatters(budget, other) }},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			due, relevant := test.matters()
-			if !relevant {
-				due = never
-			}
-			if due != test.want {
-				t.Errorf("the pass is due in %s, want %s", due, test.want)
-			}
-		})
-	}
+	})
 }

@@ -142,11 +142,7 @@ func TestHowSoonEvacuationAndBudgetEventsMatter(t *testing.T) {
 	theirs := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com", nil)
 	budget := &policyv1.PodDisruptionBudget{}
 	busy, idle := watching(t, "one"), watching(t)
-	const never = 0
-	tests := map[string]struct {
-		matters func() (time.Duration, bool)
-		want    time.Duration
-	}{
+	runRelevance(t, map[string]relevanceTest{
 		"a request of ours comes":        {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(nil, ours) }},
 		"a request of another comes":     {want: never, matters: func() (time.Duration, bool) { return busy.evacuationMatters(nil, theirs) }},
 		"somebody takes our request":     {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(ours, theirs) }},
@@ -156,19 +152,7 @@ func TestHowSoonEvacuationAndBudgetEventsMatter(t *testing.T) {
 		"one of others vanishes at rest": {want: never, matters: func() (time.Duration, bool) { return idle.evacuationMatters(theirs, nil) }},
 		"a budget moves during a drain":  {want: statusInterval, matters: func() (time.Duration, bool) { return busy.budgetMatters(budget, budget) }},
 		"a budget moves at rest":         {want: never, matters: func() (time.Duration, bool) { return idle.budgetMatters(budget, budget) }},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			due, relevant := test.matters()
-			if !relevant {
-				due = never
-			}
-			if due != test.want {
-				t.Errorf("the pass is due in %s, want %s", due, test.want)
-			}
-		})
-	}
+	})
 }
 
 func TestWhichRuleAndNamespaceEventsMatter(t *testing.T) {
@@ -241,4 +225,29 @@ func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {
 		}
 		queue.ShutDown()
 	})
+}
+
+// never is when a pass is due for an event that does not matter.
+const never = 0
+
+// relevanceTest wants to know when the pass is due for an event.
+type relevanceTest struct {
+	matters func() (time.Duration, bool)
+	want    time.Duration
+}
+
+func runRelevance(t *testing.T, tests map[string]relevanceTest) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			due, relevant := test.matters()
+			if !relevant {
+				due = never
+			}
+			if due != test.want {
+				t.Errorf("the pass is due in %s, want %s", due, test.want)
+			}
+		})
+	}
 }

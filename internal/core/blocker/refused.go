@@ -77,8 +77,7 @@ func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 		b.Suggestion = loosen(guilty)
 		return b
 	}
-	b.Suggestion = fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods -l '%s'",
-		f.Pod.Namespace, metav1.FormatLabelSelector(guilty.Spec.Selector))
+	b.Suggestion = SeePods(guilty)
 	return b
 }
 
@@ -97,6 +96,15 @@ func guiltyBudget(f Facts, answer string) (name string, guilty *policyv1.PodDisr
 		}
 	}
 	return name, nil
+}
+
+// SeePods says how to find out which pods of a budget are not ready.
+func SeePods(b *policyv1.PodDisruptionBudget) string {
+	see := fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods", b.Namespace)
+	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+		see += fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s))
+	}
+	return see
 }
 
 // loosen is the smallest change that lets a budget allow one disruption.

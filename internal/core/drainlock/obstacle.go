@@ -6,7 +6,6 @@ import (
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
@@ -48,7 +47,7 @@ func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 		v.explain(&o, needed, allowed)
 	case dormant && needed == 0 && status.CurrentHealthy < status.DesiredHealthy && !careless(one.PodDisruptionBudget):
 		o.message = fmt.Sprintf("%s needs %s and has %d, and those that stay are not ready.", named(b), amount(status.DesiredHealthy, "healthy pod"), status.CurrentHealthy)
-		o.suggestion = seePods(one.PodDisruptionBudget)
+		o.suggestion = blocker.SeePods(one.PodDisruptionBudget)
 	default:
 		return obstacle{}, false
 	}
@@ -69,7 +68,7 @@ func (v *view) explain(o *obstacle, needed, allowed int32) {
 			named(o.BudgetReference), amount(needed, "disruption"), b.Status.DesiredHealthy, b.Status.ExpectedPods)
 	default:
 		o.message = fmt.Sprintf("%s has to allow %s for the pods that stay, and allows %d.", named(o.BudgetReference), amount(needed, "disruption"), allowed)
-		o.suggestion = seePods(b)
+		o.suggestion = blocker.SeePods(b)
 	}
 	if never {
 		o.kind, o.suggestion = v1alpha1.BlockerPDBUnsatisfiable, loosen(b, needed)
@@ -87,15 +86,6 @@ func (v *view) unlock(one sight) string {
 		return fmt.Sprintf("Node %s is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance %s", node, maintenance)
 	}
 	return blocker.Unlock(one.PodDisruptionBudget, one.hold)
-}
-
-// seePods says how to find out which pods of a budget are not ready.
-func seePods(b *policyv1.PodDisruptionBudget) string {
-	see := fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods", b.Namespace)
-	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-		see += fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s))
-	}
-	return see
 }
 
 // loosen is the smallest change of a budget that lets the pods stay.
