@@ -40,7 +40,7 @@ var rooms = []room{
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
-	"event", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance",
+	"event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance",
 	"evacuation", "daemonset", "surge", "nodedrain", "volume", "lifecycle", "preflight", "validate", "view",
 }
 

@@ -1,0 +1,112 @@
+// Package labelindex finds, of many selectors, the few that can match the labels
+// of an object, without trying them all.
+//
+// A selector is filed under the labels that an object must have to match it. What
+// is found is a candidate: whoever asks tries the selector itself, because no
+// other part of it was looked at. A selector that could match is never left out.
+//
+// The answers depend only on what was put and deleted, in which order. An index
+// may be read by several at a time as long as nobody changes it.
+package labelindex
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Pair is a label of an object, or a field that is looked up like one.
+type Pair struct{ Key, Value string }
+
+// always is the pair of those that no label leads to. No label has an empty key.
+var always = Pair{}
+
+// Index finds items, such as the names of budgets, by labels. The zero value is empty.
+type Index[T comparable] struct {
+	entries map[T]*entry[T]
+	filed   map[Pair]map[*entry[T]]bool
+	// last is the place of the item that came last.
+	last uint64
+}
+
+type entry[T comparable] struct {
+	item  T
+	place uint64
+	// under is where it is filed.
+	under []Pair
+}
+
+// Put files an item that matches if one of the alternatives does; without any it
+// is never found. It replaces what the item had.
+//
+// Of the conditions of an alternative the one is used that shares its labels with
+// the fewest other items, so that a label that all have in common does no harm.
+func (x *Index[T]) Put(item T, alternatives ...Term) {
+	place := x.last + 1
+	if known, replaced := x.entries[item]; replaced {
+		place = known.place
+		x.Delete(item)
+	} else {
+		x.last = place
+	}
+	if x.entries == nil {
+		x.entries, x.filed = map[T]*entry[T]{}, map[Pair]map[*entry[T]]bool{}
+	}
+	e := &entry[T]{item: item, place: place}
+	x.entries[item] = e
+	for _, term := range alternatives {
+		anchor, found := term.Anchor(func(p Pair) int { return len(x.filed[p]) })
+		if !found {
+			anchor = Condition{always}
+		}
+		for _, pair := range anchor {
+			x.file(e, pair)
+		}
+	}
+}
+
+func (x *Index[T]) file(e *entry[T], under Pair) {
+	if x.filed[under] == nil {
+		x.filed[under] = map[*entry[T]]bool{}
+	}
+	x.filed[under][e] = true
+	e.under = append(e.under, under)
+}
+
+// Delete forgets an item. One that was never put is nothing to forget.
+func (x *Index[T]) Delete(item T) {
+	e, known := x.entries[item]
+	if !known {
+		return
+	}
+	delete(x.entries, item)
+	for _, pair := range e.under {
+		delete(x.filed[pair], e)
+		if len(x.filed[pair]) == 0 {
+			delete(x.filed, pair)
+		}
+	}
+}
+
+// Candidates returns, each once, the items that can match an object with these
+// labels and other pairs, in the order in which they were first put.
+func (x *Index[T]) Candidates(labels map[string]string, others ...Pair) []T {
+	var found []*entry[T]
+	add := func(p Pair) {
+		for e := range x.filed[p] {
+			found = append(found, e)
+		}
+	}
+	add(always)
+	for key, value := range labels {
+		add(Pair{key, value})
+	}
+	for _, pair := range others {
+		add(pair)
+	}
+	slices.SortFunc(found, func(a, b *entry[T]) int { return cmp.Compare(a.place, b.place) })
+	var items []T
+	for _, e := range slices.Compact(found) {
+		items = append(items, e.item)
+	}
+	return items
+}
