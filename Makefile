@@ -16,6 +16,8 @@ GOLANGCI_LINT  := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
 PROVIDER       := internal/sandbox/provider/api
 GENERATED      := api charts/ebbtide $(PROVIDER)
+# The packages with Go benchmarks, so that nothing else is built for them.
+BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
@@ -49,9 +51,11 @@ generate: ## Generate deep copies, apply configurations, CRDs and the ClusterRol
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... paths=./cmd/... output:rbac:dir=charts/ebbtide/templates
 
-verify: generate lint ## Check that the tree is generated, tidy, formatted and linted
+# A benchmark that nobody runs breaks unseen; running each once takes seconds.
+verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once
 	go vet ./...
 	cd test/bench && go vet ./...
+	go test -run '^$$' -bench . -benchtime 1x $(BENCHMARKED)
 	go mod tidy -diff
 	cd test/bench && go mod tidy -diff
 	git diff --exit-code
@@ -79,7 +83,7 @@ model: ## Check the protocol of drain locks with Spin, and that Spin finds what 
 	@docs/model/check.sh
 
 bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; time the core
-	go test -run '^$$' -bench . -benchmem ./internal/core/...
+	go test -run '^$$' -bench . -benchmem $(BENCHMARKED)
 	cd test/bench && go run .
 
 demo: ## Drain a node of a real control plane before your eyes

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,7 +53,7 @@ func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconc
 		b.Fatalf("build the scheme: %v", err)
 	}
 	options := kube.CacheOptions()
-	options.Scheme, options.Mapper = scheme, mapper()
+	options.Scheme, options.Mapper = scheme, mapper(scheme)
 	options.NewInformer = func(_ toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		return toolscache.NewSharedIndexInformer(filled(kind, nodes, draining, podsPerNode), kind, resync, indexers)
 	}
@@ -73,7 +71,7 @@ func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconc
 	}()
 	consistent := true
 	c, err := client.New(&rest.Config{}, client.Options{
-		Scheme: scheme, Mapper: mapper(),
+		Scheme: scheme, Mapper: mapper(scheme),
 		Cache: &client.CacheOptions{Reader: reads, EnableReadYourWritesConsistency: &consistent},
 	})
 	if err != nil {
@@ -86,15 +84,18 @@ func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconc
 	return r
 }
 
-func mapper() meta.RESTMapper {
+// mapper knows every kind of a scheme, and which of those that the caches read
+// have no namespace.
+func mapper(scheme *runtime.Scheme) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	mapper.Add(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), meta.RESTScopeNamespace)
-	mapper.Add(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), meta.RESTScopeNamespace)
-	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"), meta.RESTScopeRoot)
-	mapper.Add(v1alpha1.SchemeGroupVersion.WithKind("Evacuation"), meta.RESTScopeNamespace)
+	for kind := range scheme.AllKnownTypes() {
+		switch kind.Kind {
+		case "Node", "Namespace", "PersistentVolume", "VolumeAttachment", "NodeMaintenance":
+			mapper.Add(kind, meta.RESTScopeRoot)
+		default:
+			mapper.Add(kind, meta.RESTScopeNamespace)
+		}
+	}
 	return mapper
 }
 
