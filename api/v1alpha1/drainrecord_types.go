@@ -109,14 +109,14 @@ type StayingPod struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
-	// budgets are the names of the PodDisruptionBudgets of its namespace that
+	// budgetNames are those of the PodDisruptionBudgets of its namespace that
 	// protect it, in order; at most 256.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	Budgets []string `json:"budgets,omitempty"`
+	BudgetNames []string `json:"budgetNames,omitempty"`
 }
 
 // BudgetReference names a PodDisruptionBudget.
@@ -139,9 +139,9 @@ type DrainRecordStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// waitingSince is since when locks are missing; absent while none is.
+	// waitStartTime is since when locks are missing; absent while none is.
 	// +optional
-	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
+	WaitStartTime *metav1.Time `json:"waitStartTime,omitempty"`
 
 	// locks are those that were taken, in the order of spec.budgets; at most 4,096.
 	// +optional
@@ -182,9 +182,9 @@ type GivenUpBudget struct {
 	// action is what is done about its pods: Evict or Delete.
 	// +required
 	Action LockTimeoutAction `json:"action"`
-	// time is when it was given up.
+	// givenUpTime is when it was given up.
 	// +required
-	Time metav1.Time `json:"time"`
+	GivenUpTime metav1.Time `json:"givenUpTime"`
 	// message says what was in the way. At most 32,768 characters.
 	// +required
 	// +kubebuilder:validation:MaxLength=32768

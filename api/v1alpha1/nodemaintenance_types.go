@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // NodeMaintenanceStage is what is asked of the selected nodes (KEP-4212).
@@ -47,7 +48,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=nm
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
-// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodeCount`
 // +kubebuilder:printcolumn:name="Drained",type=string,JSONPath=`.status.conditions[?(@.type=="Drained")].status`
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
@@ -198,9 +199,9 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodes is the number of nodes that the selector matches; 0 is shown too.
+	// nodeCount is how many nodes the selector matches; 0 is shown too.
 	// +optional
-	Nodes int32 `json:"nodes"`
+	NodeCount int32 `json:"nodeCount"`
 
 	// summary is the state in one short line, for people.
 	// +optional
@@ -283,18 +284,20 @@ type NodeMaintenanceNodeStatus struct {
 
 // Blocker is one reason why pods of a node do not leave, and what to do about it.
 type Blocker struct {
-	// type is the kind of reason, one of the BlockerType constants.
+	// type is the kind of reason. The set is open: expect values that are not among
+	// the BlockerType constants, and show them with their message.
 	// +required
 	Type BlockerType `json:"type"`
-	// object is what blocks, as kind/namespace/name or kind/name.
+	// object is what blocks. Absent if nobody knows, such as which budget it was
+	// that refused.
 	// +optional
-	Object string `json:"object,omitempty"`
-	// pods is how many pods it holds back on this node.
+	Object BlockerObject `json:"object,omitzero"`
+	// podCount is how many pods it holds back on this node.
 	// +required
-	Pods int32 `json:"pods"`
-	// since is when it was first seen.
+	PodCount int32 `json:"podCount"`
+	// sinceTime is when it was first seen.
 	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
+	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 	// message says what is in the way, in the API server's words where it gave any.
 	// +required
 	Message string `json:"message"`
@@ -303,7 +306,30 @@ type Blocker struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// BlockerType is the kind of reason why a pod does not leave.
+// BlockerObject identifies what blocks. Two kinds are no objects of an API and
+// have no apiVersion: an Evacuator, which is named by its class, and a Webhook, as
+// an API server names it when it refuses.
+type BlockerObject struct {
+	// apiVersion is the group and version. Absent for an Evacuator and a Webhook.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// kind of the object.
+	// +required
+	Kind string `json:"kind"`
+	// namespace of the object. Absent if its kind has none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// name of the object.
+	// +required
+	Name string `json:"name"`
+	// uid of the object, if it was seen; another one of the same name is another.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// BlockerType is the kind of reason why a pod does not leave. The set is open:
+// those that Ebbtide writes now are constants, and others may follow.
 type BlockerType string
 
 // The reasons why a pod does not leave its node.

@@ -59,7 +59,7 @@ func TestIdleToCompleteMakesNodesSchedulable(t *testing.T) {
 	node := w.nodes("one")[0]
 	w.cordon(node, true)
 	w.maintain("back", v1alpha1.StageIdle, []string{node})
-	w.awaitMaintenance("back", "observed", func(m *v1alpha1.NodeMaintenance) bool { return m.Status.Nodes == 1 })
+	w.awaitMaintenance("back", "observed", func(m *v1alpha1.NodeMaintenance) bool { return m.Status.NodeCount == 1 })
 	w.assertUnschedulable(node, true)
 
 	w.setStage("back", v1alpha1.StageComplete)

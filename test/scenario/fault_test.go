@@ -101,7 +101,7 @@ func TestNodeIsDeletedInTheMiddle(t *testing.T) {
 
 	w.awaitDrained("upgrade")
 	w.awaitMaintenance("upgrade", "one node left", func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Status.Nodes == 1 && len(m.Status.NodeStatuses) == 1
+		return m.Status.NodeCount == 1 && len(m.Status.NodeStatuses) == 1
 	})
 }
 
@@ -159,7 +159,7 @@ func TestSelectorThatMatchesNoNode(t *testing.T) {
 	shown := &unstructured.Unstructured{}
 	shown.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"))
 	w.get(shown, w.name("nobody"))
-	if nodes, found, err := unstructured.NestedInt64(shown.Object, "status", "nodes"); !found || nodes != 0 || err != nil {
+	if nodes, found, err := unstructured.NestedInt64(shown.Object, "status", "nodeCount"); !found || nodes != 0 || err != nil {
 		t.Errorf("status.nodes is %d, found %v, %v; want 0 to be shown", nodes, found, err)
 	}
 }

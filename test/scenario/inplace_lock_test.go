@@ -156,7 +156,7 @@ func TestTheRecordOfADeadMaintenanceEnds(t *testing.T) {
 		Spec: v1alpha1.DrainRecordSpec{
 			MaintenanceRef: v1alpha1.MaintenanceReference{Name: w.name("ghost"), UID: "ghost"},
 			InPlace:        minutes,
-			Pods:           []v1alpha1.StayingPod{{Namespace: w.ns, Name: "stays", UID: stays.UID, Budgets: []string{"stays"}}},
+			Pods:           []v1alpha1.StayingPod{{Namespace: w.ns, Name: "stays", UID: stays.UID, BudgetNames: []string{"stays"}}},
 			Budgets:        []v1alpha1.BudgetReference{{Namespace: w.ns, Name: "stays"}},
 		},
 	})

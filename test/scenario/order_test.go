@@ -93,7 +93,7 @@ func TestFiftyNodesAtOnce(t *testing.T) {
 
 	w.awaitDrained("fleet")
 	w.awaitMaintenance("fleet", "50/50 nodes drained in the summary", func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Status.Nodes == 50 && len(m.Status.NodeStatuses) == 50 && contains(m.Status.Summary, "50/50 nodes drained")
+		return m.Status.NodeCount == 50 && len(m.Status.NodeStatuses) == 50 && contains(m.Status.Summary, "50/50 nodes drained")
 	})
 	w.awaitPods("no pod", func(pods []corev1.Pod) bool { return len(pods) == 0 })
 	w.setStage("fleet", v1alpha1.StageComplete)

@@ -18,6 +18,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=ebbtide.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("Blocker"):
 		return &apiv1alpha1.BlockerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("BlockerObject"):
+		return &apiv1alpha1.BlockerObjectApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BudgetReference"):
 		return &apiv1alpha1.BudgetReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Cluster"):

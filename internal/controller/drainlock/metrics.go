@@ -43,7 +43,7 @@ func (m *metrics) wrote(before, after *v1alpha1.DrainRecord, now time.Time) {
 		return
 	}
 	since := before.CreationTimestamp.Time
-	if waiting := before.Status.WaitingSince; waiting != nil {
+	if waiting := before.Status.WaitStartTime; waiting != nil {
 		since = waiting.Time
 	}
 	m.wait.Observe(max(now.Sub(since), 0).Seconds())

@@ -113,7 +113,7 @@ func TestLocksAreCountedAndTheWaitForThemMeasured(t *testing.T) {
 	m.wrote(held(aRecord("one", "db", "web")), held(aRecord("one", "db", "web")), noon.Add(time.Hour))
 	wants("held as before", 2, 1, 5)
 	lost := aRecord("two", "web")
-	lost.Status.WaitingSince = &metav1.Time{Time: noon.Add(time.Hour)}
+	lost.Status.WaitStartTime = &metav1.Time{Time: noon.Add(time.Hour)}
 	m.wrote(lost, held(aRecord("two", "web")), noon.Add(time.Hour+3*time.Second))
 	wants("held again by another node", 3, 2, 8)
 	m.wrote(aRecord("three"), held(aRecord("three")), noon.Add(time.Hour))

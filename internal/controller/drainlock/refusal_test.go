@@ -140,7 +140,7 @@ func newDeletion(t *testing.T) *play {
 			pod.Finalizers = []string{"example.com/slow"}
 		}
 		pods = append(pods, pod)
-		staying := v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: recorded, Budgets: []string{"web"}}
+		staying := v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: recorded, BudgetNames: []string{"web"}}
 		record.Spec.Pods = append(record.Spec.Pods, staying)
 	}
 	p := newPlay(t, -1, record)

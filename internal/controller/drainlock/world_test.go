@@ -133,7 +133,7 @@ func aRecord(node string, apps ...string) *v1alpha1.DrainRecord {
 	}
 	for _, app := range apps {
 		pod := aPod(app, node)
-		record.Spec.Pods = append(record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, Budgets: []string{app}})
+		record.Spec.Pods = append(record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, BudgetNames: []string{app}})
 		record.Spec.Budgets = append(record.Spec.Budgets, v1alpha1.BudgetReference{Namespace: "shop", Name: app})
 	}
 	return record

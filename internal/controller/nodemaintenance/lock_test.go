@@ -102,7 +102,7 @@ func (w *world) recordState() []string {
 	for _, record := range w.records() {
 		line := "record of " + record.Name + " for " + record.Spec.MaintenanceRef.Name + ":"
 		for _, pod := range record.Spec.Pods {
-			line += fmt.Sprintf(" %s%v", pod.Name, pod.Budgets)
+			line += fmt.Sprintf(" %s%v", pod.Name, pod.BudgetNames)
 		}
 		state = append(state, fmt.Sprintf("%s locks %v, complete %t, has %d", line, record.Spec.Budgets, record.Spec.Complete, len(record.Status.Locks)))
 	}

@@ -47,7 +47,7 @@ func (m *metrics) show(decisions []maintenance.MaintenanceDecision) {
 	shown := map[string]bool{}
 	for i := range decisions {
 		decision := &decisions[i]
-		m.nodes.WithLabelValues(string(decision.Maintenance.Spec.Stage)).Add(float64(decision.Status.Nodes))
+		m.nodes.WithLabelValues(string(decision.Maintenance.Spec.Stage)).Add(float64(decision.Status.NodeCount))
 		for j := range decision.Status.NodeStatuses {
 			node := &decision.Status.NodeStatuses[j]
 			if shown[node.NodeRef.Name] {
@@ -61,7 +61,7 @@ func (m *metrics) show(decisions []maintenance.MaintenanceDecision) {
 
 func (m *metrics) showBlockers(blockers []v1alpha1.Blocker) {
 	for i := range blockers {
-		m.blockedPods.WithLabelValues(string(blockers[i].Type)).Add(float64(blockers[i].Pods))
+		m.blockedPods.WithLabelValues(string(blockers[i].Type)).Add(float64(blockers[i].PodCount))
 	}
 }
 

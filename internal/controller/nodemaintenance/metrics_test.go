@@ -21,9 +21,9 @@ func TestGaugesShowTheLastPassAndCountANodeOnce(t *testing.T) {
 	draining := aMaintenance("upgrade", "old")
 	idle := aMaintenance("later", "old")
 	idle.Spec.Stage = v1alpha1.StageIdle
-	blocked := v1alpha1.NodeMaintenanceStatus{Nodes: 2, NodeStatuses: []v1alpha1.NodeMaintenanceNodeStatus{
-		{NodeRef: v1alpha1.NodeReference{Name: "one"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, Pods: 3}}},
-		{NodeRef: v1alpha1.NodeReference{Name: "two"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, Pods: 4}}},
+	blocked := v1alpha1.NodeMaintenanceStatus{NodeCount: 2, NodeStatuses: []v1alpha1.NodeMaintenanceNodeStatus{
+		{NodeRef: v1alpha1.NodeReference{Name: "one"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, PodCount: 3}}},
+		{NodeRef: v1alpha1.NodeReference{Name: "two"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, PodCount: 4}}},
 	}}
 
 	m.show([]maintenance.MaintenanceDecision{{Maintenance: draining, Status: blocked}, {Maintenance: idle, Status: blocked}})

@@ -1,7 +1,7 @@
 // Package blocker says why a pod that has to leave its node does not, in words
 // that an administrator can act on.
 //
-// It reads facts and never decides what happens next. The since of a blocker
+// It reads facts and never decides what happens next. The time of a blocker
 // comes from the objects, never from the clock, so that it does not flap.
 package blocker
 
@@ -50,22 +50,10 @@ func Of(f Facts) (v1alpha1.Blocker, bool) {
 }
 
 // one returns the blocker of a single pod.
-func one(kind v1alpha1.BlockerType, object string, since time.Time) v1alpha1.Blocker {
-	b := v1alpha1.Blocker{Type: kind, Object: object, Pods: 1}
+func one(kind v1alpha1.BlockerType, object v1alpha1.BlockerObject, since time.Time) v1alpha1.Blocker {
+	b := v1alpha1.Blocker{Type: kind, Object: object, PodCount: 1}
 	if !since.IsZero() {
-		b.Since = &metav1.Time{Time: since}
+		b.SinceTime = &metav1.Time{Time: since}
 	}
 	return b
-}
-
-func podObject(pod *corev1.Pod) string {
-	return "Pod/" + pod.Namespace + "/" + pod.Name
-}
-
-// ownerObject names the pod's controller, or the pod if it has none.
-func ownerObject(pod *corev1.Pod) string {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return owner.Kind + "/" + pod.Namespace + "/" + owner.Name
-	}
-	return podObject(pod)
 }

@@ -17,6 +17,19 @@ import (
 
 var now = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 
+// What blocks in these tests, in the words of the references of a status.
+var (
+	pod        = v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web-0", UID: "0f1e"}
+	replicaSet = v1alpha1.BlockerObject{APIVersion: "apps/v1", Kind: "ReplicaSet", Namespace: "shop", Name: "web", UID: "2a3b"}
+	seenBudget = v1alpha1.BlockerObject{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web", UID: "4c5d"}
+	goneBudget = v1alpha1.BlockerObject{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"}
+	namespace  = v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: "shop"}
+	node       = v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Node", Name: "node-one", UID: "6e7f"}
+	rule       = v1alpha1.BlockerObject{APIVersion: "ebbtide.dev/v1alpha1", Kind: "MachineDrainRule", Namespace: "ebbtide-system", Name: "batch", UID: "8a9b"}
+	webhook    = v1alpha1.BlockerObject{Kind: "Webhook", Name: "guard.example.com"}
+	mover      = v1alpha1.BlockerObject{Kind: "Evacuator", Name: "mover.example.com"}
+)
+
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 
 // facts are those of a pod of a ReplicaSet on a healthy node, older than the drain.
@@ -28,12 +41,12 @@ func facts(changes ...func(*blocker.Facts)) blocker.Facts {
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "web-0", UID: "0f1e", CreationTimestamp: *ago(time.Hour),
 				Labels:          map[string]string{"app": "web"},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: &controller}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "2a3b", Controller: &controller}},
 			},
 			Spec: corev1.PodSpec{NodeName: "node-one"},
 		},
 		Node: &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "node-one"},
+			ObjectMeta: metav1.ObjectMeta{Name: "node-one", UID: "6e7f"},
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 		},
 		DrainStarted: now.Add(-30 * time.Minute),
@@ -59,7 +72,7 @@ func refused(kind v1alpha1.BlockerType, answer string) func(*blocker.Facts) {
 func budgetNamed(name string, change func(*policyv1.PodDisruptionBudget)) func(*blocker.Facts) {
 	return func(f *blocker.Facts) {
 		b := &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "4c5d", Generation: 1},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 			Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3},
 		}
@@ -123,12 +136,12 @@ func waited(f *blocker.Facts) {
 
 func waitedByRule(f *blocker.Facts) {
 	f.Treatment = drainrule.Treatment{
-		Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "MachineDrainRule batch", Object: "MachineDrainRule/ebbtide-system/batch",
+		Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "MachineDrainRule batch", Object: rule,
 	}
 }
 
 func unclear(f *blocker.Facts) {
-	f.Treatment = drainrule.Treatment{Cause: "MachineDrainRule batch is a riddle.", Object: "MachineDrainRule/ebbtide-system/batch"}
+	f.Treatment = drainrule.Treatment{Cause: "MachineDrainRule batch is a riddle.", Object: rule}
 }
 
 func ownerless(f *blocker.Facts) { f.Pod.OwnerReferences = nil }
@@ -167,20 +180,19 @@ func TestNothingBlocks(t *testing.T) {
 
 func TestABudgetRefuses(t *testing.T) {
 	const answer = "The disruption budget web needs 3 healthy pods and has 3 currently"
-	const object = "PodDisruptionBudget/shop/web"
 	byBudget := refused(v1alpha1.BlockerPDBExhausted, answer)
 	check(t, map[string]story{
 		"exhausted": {
 			facts(byBudget, budgetNamed("web", maxUnavailable(1))),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBExhausted, Object: object, Pods: 1, Since: ago(time.Minute), Message: answer,
+				Type: v1alpha1.BlockerPDBExhausted, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: answer,
 				Suggestion: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l 'app=web'",
 			},
 		},
 		"never satisfiable by maxUnavailable": {
 			facts(byBudget, budgetNamed("web", maxUnavailable(0))),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: object, Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "PodDisruptionBudget web can never allow a disruption: maxUnavailable is 0: no pod may ever be disrupted.",
 				Suggestion: `Let one pod be unavailable: kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
 			},
@@ -188,7 +200,7 @@ func TestABudgetRefuses(t *testing.T) {
 		"never satisfiable by minAvailable": {
 			facts(byBudget, budgetNamed("web", minAvailable(3))),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: object, Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute),
 				Message: "PodDisruptionBudget web can never allow a disruption: minAvailable 3 needs 3 available pods and there are 3 in all.",
 				Suggestion: "Run at least 4 replicas, or let one pod be unavailable: " +
 					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`,
@@ -197,7 +209,7 @@ func TestABudgetRefuses(t *testing.T) {
 		"never satisfiable because nobody is counted": {
 			facts(byBudget, budgetNamed("web", countsNobody)),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: object, Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute),
 				Message: "PodDisruptionBudget web can never allow a disruption: it counts in replicas and its pods have no controller.",
 				Suggestion: "Give the pods a controller, or count pods: " +
 					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":0,"maxUnavailable":null}}'`,
@@ -206,14 +218,14 @@ func TestABudgetRefuses(t *testing.T) {
 		"the budget is gone by now": {
 			facts(byBudget),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBExhausted, Object: object, Pods: 1, Since: ago(time.Minute), Message: answer,
+				Type: v1alpha1.BlockerPDBExhausted, Object: goneBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: answer,
 				Suggestion: "See what the budget counts: kubectl -n shop describe poddisruptionbudget web",
 			},
 		},
 		"nobody knows which budget": {
 			facts(refused(v1alpha1.BlockerPDBExhausted, "no")),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBExhausted, Pods: 1, Since: ago(time.Minute), Message: "no",
+				Type: v1alpha1.BlockerPDBExhausted, PodCount: 1, SinceTime: ago(time.Minute), Message: "no",
 				Suggestion: "See the budgets of the namespace: kubectl -n shop get poddisruptionbudgets",
 			},
 		},
@@ -226,7 +238,7 @@ func TestSeveralBudgetsRefuse(t *testing.T) {
 			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget."),
 				budgetNamed("web", maxUnavailable(1)), budgetNamed("all", maxUnavailable(1))),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerMultiplePDBs, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerMultiplePDBs, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "This pod has more than one PodDisruptionBudget. They are all, web.",
 				Suggestion: "Keep one and narrow or delete the rest, such as: kubectl -n shop delete poddisruptionbudget web",
 			},
@@ -234,7 +246,7 @@ func TestSeveralBudgetsRefuse(t *testing.T) {
 		"gone by now": {
 			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget.")),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerMultiplePDBs, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerMultiplePDBs, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "This pod has more than one PodDisruptionBudget.",
 				Suggestion: "Let only one budget select the pod: kubectl -n shop get poddisruptionbudgets",
 			},
@@ -248,7 +260,7 @@ func TestSomethingElseRefuses(t *testing.T) {
 		"a webhook": {
 			facts(refused(v1alpha1.BlockerWebhookDenied, denial)),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerWebhookDenied, Object: "Webhook/guard.example.com", Pods: 1, Since: ago(time.Minute), Message: denial,
+				Type: v1alpha1.BlockerWebhookDenied, Object: webhook, PodCount: 1, SinceTime: ago(time.Minute), Message: denial,
 				Suggestion: "Do what its message asks for. Its configuration: " +
 					"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: guard.example.com'",
 			},
@@ -256,14 +268,14 @@ func TestSomethingElseRefuses(t *testing.T) {
 		"a terminating namespace": {
 			facts(refused(v1alpha1.BlockerNamespaceTerminating, "it is being terminated")),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerNamespaceTerminating, Object: "Namespace/shop", Pods: 1, Since: ago(time.Minute), Message: "it is being terminated",
+				Type: v1alpha1.BlockerNamespaceTerminating, Object: namespace, PodCount: 1, SinceTime: ago(time.Minute), Message: "it is being terminated",
 				Suggestion: "The conditions of the namespace name what its deletion waits for: kubectl get namespace shop -o yaml",
 			},
 		},
 		"anything else": {
 			facts(refused(v1alpha1.BlockerEvictionError, "etcdserver: request timed out")),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvictionError, Object: "Pod/shop/web-0", Pods: 1, Since: ago(time.Minute), Message: "etcdserver: request timed out",
+				Type: v1alpha1.BlockerEvictionError, Object: pod, PodCount: 1, SinceTime: ago(time.Minute), Message: "etcdserver: request timed out",
 				Suggestion: "See the whole story: kubectl -n shop describe evacuation 0f1e-web-0",
 			},
 		},
@@ -275,7 +287,7 @@ func TestATerminatingPodStays(t *testing.T) {
 		"a finalizer keeps it": {
 			facts(terminatingSince(ago(5*time.Second), 0, "example.com/keep", "example.com/too")),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerTerminatingFinalizer, Object: "Pod/shop/web-0", Pods: 1, Since: ago(5 * time.Second),
+				Type: v1alpha1.BlockerTerminatingFinalizer, Object: pod, PodCount: 1, SinceTime: ago(5 * time.Second),
 				Message: "The pod terminates and is kept by its finalizers: example.com/keep, example.com/too.",
 				Suggestion: "Find out why the owner of the finalizer does not remove it; if it no longer exists: " +
 					`kubectl -n shop patch pod web-0 --type=merge -p '{"metadata":{"finalizers":null}}'`,
@@ -284,7 +296,7 @@ func TestATerminatingPodStays(t *testing.T) {
 		"it outlived its grace period": {
 			facts(terminatingSince(ago(11*time.Second), 30)),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerTerminatingGrace, Object: "Pod/shop/web-0", Pods: 1, Since: ago(11 * time.Second),
+				Type: v1alpha1.BlockerTerminatingGrace, Object: pod, PodCount: 1, SinceTime: ago(11 * time.Second),
 				Message: "The pod should have stopped by 2026-03-01T07:59:49Z and its kubelet has not confirmed it.",
 				Suggestion: "Look at the kubelet and the container runtime of node node-one; if the pod's processes have certainly ended: " +
 					"kubectl -n shop delete pod web-0 --grace-period=0 --force",
@@ -293,7 +305,7 @@ func TestATerminatingPodStays(t *testing.T) {
 		"its node does not answer": {
 			facts(unreachable, terminatingSince(ago(-time.Minute), 90, "example.com/keep")),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerNodeUnreachable, Object: "Node/node-one", Pods: 1, Since: ago(5 * time.Minute),
+				Type: v1alpha1.BlockerNodeUnreachable, Object: node, PodCount: 1, SinceTime: ago(5 * time.Minute),
 				Message: "The kubelet of node node-one does not answer, so nobody confirms that its terminating pods have stopped.",
 				Suggestion: "Bring the node back. If the machine is certainly off: " +
 					"kubectl taint nodes node-one node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
@@ -307,7 +319,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"an evacuator": {
 			facts(evacuator),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvacuatorRunning, Object: "Evacuator/mover.example.com", Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerEvacuatorRunning, Object: mover, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
 				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
 			},
@@ -315,7 +327,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"the pod itself": {
 			facts(waited),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerWaitingForCompletion, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(30 * time.Minute),
+				Type: v1alpha1.BlockerWaitingForCompletion, Object: replicaSet, PodCount: 1, SinceTime: ago(30 * time.Minute),
 				Message:    "The pod is left to complete by itself, as label cluster.x-k8s.io/drain asks; the drain waits for it.",
 				Suggestion: "If it need not finish, evacuate it like any other: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain-",
 			},
@@ -323,7 +335,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"the pod itself, by a rule": {
 			facts(waitedByRule),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerWaitingForCompletion, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(30 * time.Minute),
+				Type: v1alpha1.BlockerWaitingForCompletion, Object: replicaSet, PodCount: 1, SinceTime: ago(30 * time.Minute),
 				Message:    "The pod is left to complete by itself, as MachineDrainRule batch asks; the drain waits for it.",
 				Suggestion: "If it need not finish: kubectl -n shop delete pod web-0. If that goes for all of its kind, change MachineDrainRule/ebbtide-system/batch.",
 			},
@@ -331,7 +343,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"nobody, because a rule is unclear": {
 			facts(unclear),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerDrainRuleUnclear, Object: "MachineDrainRule/ebbtide-system/batch", Pods: 1, Since: ago(30 * time.Minute),
+				Type: v1alpha1.BlockerDrainRuleUnclear, Object: rule, PodCount: 1, SinceTime: ago(30 * time.Minute),
 				Message:    "Nobody knows how to drain the pod: MachineDrainRule batch is a riddle.",
 				Suggestion: "To decide about this pod alone, retain it or let it complete: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain=skip (or wait-completed)",
 			},
@@ -339,7 +351,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"an evacuator, whatever rules say": {
 			facts(evacuator, unclear),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvacuatorRunning, Object: "Evacuator/mover.example.com", Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerEvacuatorRunning, Object: mover, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
 				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
 			},
@@ -347,7 +359,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"an owner who puts it back by tolerating everything": {
 			facts(cameBack, tolerant),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerRecreated, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerRecreated, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "ReplicaSet web puts pods back on node node-one although it is cordoned.",
 				Suggestion: "Take the toleration of node.kubernetes.io/unschedulable out of the pod template of ReplicaSet web.",
 			},
@@ -355,7 +367,7 @@ func TestSomebodyIsAtWork(t *testing.T) {
 		"an owner who pins it": {
 			facts(cameBack),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerRecreated, Object: "ReplicaSet/shop/web", Pods: 1, Since: ago(time.Minute),
+				Type: v1alpha1.BlockerRecreated, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
 				Message:    "ReplicaSet web puts pods back on node node-one although it is cordoned.",
 				Suggestion: "Take spec.nodeName or the pin to this node out of its pod template: kubectl -n shop get pod web-0 -o yaml",
 			},

@@ -19,7 +19,7 @@ func evacuating(f Facts) (v1alpha1.Blocker, bool) {
 	if status.ActiveEvacuatorClass == "" || status.ActiveEvacuatorCompleted {
 		return v1alpha1.Blocker{}, false
 	}
-	b := one(v1alpha1.BlockerEvacuatorRunning, "Evacuator/"+status.ActiveEvacuatorClass, f.Evacuation.CreationTimestamp.Time)
+	b := one(v1alpha1.BlockerEvacuatorRunning, v1alpha1.BlockerObject{Kind: "Evacuator", Name: status.ActiveEvacuatorClass}, f.Evacuation.CreationTimestamp.Time)
 	b.Message = fmt.Sprintf("Evacuator %s moves the pod.", status.ActiveEvacuatorClass)
 	if status.Message != "" {
 		b.Message += " It says: " + status.Message
@@ -36,7 +36,7 @@ func recreated(f Facts) (v1alpha1.Blocker, bool) {
 	if owner == nil || f.DrainStarted.IsZero() || !f.Pod.CreationTimestamp.After(f.DrainStarted) {
 		return v1alpha1.Blocker{}, false
 	}
-	b := one(v1alpha1.BlockerRecreated, ownerObject(f.Pod), f.Pod.CreationTimestamp.Time)
+	b := one(v1alpha1.BlockerRecreated, ofOwner(f.Pod), f.Pod.CreationTimestamp.Time)
 	b.Message = fmt.Sprintf("%s %s puts pods back on node %s although it is cordoned.", owner.Kind, owner.Name, f.Pod.Spec.NodeName)
 	b.Suggestion = fmt.Sprintf("Take spec.nodeName or the pin to this node out of its pod template: kubectl -n %s get pod %s -o yaml",
 		f.Pod.Namespace, f.Pod.Name)

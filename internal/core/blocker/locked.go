@@ -24,15 +24,19 @@ func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
 		return b
 	}
 	name := named[1]
-	b.Object = "PodDisruptionBudget/" + f.Pod.Namespace + "/" + name
+	b.Object = budgetNamed(f.Pod.Namespace, name)
 	for _, one := range budget.Applying(f.Pod, f.Budgets) {
-		// How long locks may hold is for those who honour them: this one was in force.
-		hold, _ := budget.LockOf(one, f.Now, 0)
-		if one.Name != name || hold.Holder == "" {
+		if one.Name != name {
 			continue
 		}
+		b.Object = OfBudget(one)
+		// How long locks may hold is for those who honour them: this one was in force.
+		hold, _ := budget.LockOf(one, f.Now, 0)
+		if hold.Holder == "" {
+			break
+		}
 		if since := hold.AcquiredAt; !since.IsZero() && !since.After(f.Now) {
-			b.Since = &metav1.Time{Time: since.Time}
+			b.SinceTime = &metav1.Time{Time: since.Time}
 		}
 		b.Suggestion = Unlock(one, hold)
 		return b

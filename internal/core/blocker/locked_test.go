@@ -33,11 +33,12 @@ func TestALockRefuses(t *testing.T) {
 	byLock := refused(v1alpha1.BlockerPDBLocked, answer)
 	want := func(since time.Duration, suggestion string) v1alpha1.Blocker {
 		return v1alpha1.Blocker{
-			Type: v1alpha1.BlockerPDBLocked, Object: "PodDisruptionBudget/shop/web", Pods: 1, Since: ago(since), Message: answer, Suggestion: suggestion,
+			Type: v1alpha1.BlockerPDBLocked, Object: seenBudget, PodCount: 1, SinceTime: ago(since), Message: answer, Suggestion: suggestion,
 		}
 	}
+	vanished := want(time.Minute, "See whether it is still locked: kubectl -n shop get poddisruptionbudget web -o yaml")
+	vanished.Object = goneBudget
 	const owners = "It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/web -n shop --force"
-	const unknown = "See whether it is still locked: kubectl -n shop get poddisruptionbudget web -o yaml"
 	check(t, map[string]story{
 		"its owner's": {facts(byLock, locked("all", "other", asItIs), locked("web", "dba@example.com", asItIs)), want(time.Hour, owners)},
 		"nobody says since when": {
@@ -58,12 +59,12 @@ func TestALockRefuses(t *testing.T) {
 			want(time.Minute, "It ends ten minutes after the budget was last changed. If nobody needs it: "+
 				"kubectl -n shop annotate poddisruptionbudget web ebbtide.dev/lock-"),
 		},
-		"the lock is gone by now":   {facts(byLock, budgetNamed("web", maxUnavailable(1))), want(time.Minute, unknown)},
-		"the budget is gone by now": {facts(byLock, locked("all", "other", asItIs)), want(time.Minute, unknown)},
+		"the lock is gone by now":   {facts(byLock, budgetNamed("web", maxUnavailable(1))), want(time.Minute, vanished.Suggestion)},
+		"the budget is gone by now": {facts(byLock, locked("all", "other", asItIs)), vanished},
 		"somebody else's words": {
 			facts(refused(v1alpha1.BlockerPDBLocked, "no"), locked("web", "dba@example.com", asItIs)),
 			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBLocked, Pods: 1, Since: ago(time.Minute), Message: "no",
+				Type: v1alpha1.BlockerPDBLocked, PodCount: 1, SinceTime: ago(time.Minute), Message: "no",
 				Suggestion: "See the budgets of the namespace: kubectl -n shop get poddisruptionbudgets",
 			},
 		},

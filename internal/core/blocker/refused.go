@@ -29,9 +29,9 @@ func refused(f Facts) (v1alpha1.Blocker, bool) {
 		return v1alpha1.Blocker{}, false
 	}
 	b := explain(f, answer.Message, v1alpha1.BlockerType(answer.Reason))
-	b.Pods = 1
-	if b.Since == nil {
-		b.Since = answer.LastTransitionTime.DeepCopy()
+	b.PodCount = 1
+	if b.SinceTime == nil {
+		b.SinceTime = answer.LastTransitionTime.DeepCopy()
 	}
 	return b, true
 }
@@ -48,12 +48,12 @@ func explain(f Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker
 		return refusedByWebhook(f, answer)
 	case v1alpha1.BlockerNamespaceTerminating:
 		return v1alpha1.Blocker{
-			Type: kind, Object: "Namespace/" + f.Pod.Namespace, Message: answer,
+			Type: kind, Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: f.Pod.Namespace}, Message: answer,
 			Suggestion: fmt.Sprintf("The conditions of the namespace name what its deletion waits for: kubectl get namespace %s -o yaml", f.Pod.Namespace),
 		}
 	default:
 		return v1alpha1.Blocker{
-			Type: v1alpha1.BlockerEvictionError, Object: podObject(f.Pod), Message: answer,
+			Type: v1alpha1.BlockerEvictionError, Object: ofPod(f.Pod), Message: answer,
 			Suggestion: fmt.Sprintf("See the whole story: kubectl -n %s describe evacuation %s", f.Pod.Namespace, f.Evacuation.Name),
 		}
 	}
@@ -66,11 +66,12 @@ func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
-	b.Object = "PodDisruptionBudget/" + f.Pod.Namespace + "/" + name
+	b.Object = budgetNamed(f.Pod.Namespace, name)
 	if guilty == nil {
 		b.Suggestion = fmt.Sprintf("See what the budget counts: kubectl -n %s describe poddisruptionbudget %s", f.Pod.Namespace, name)
 		return b
 	}
+	b.Object = OfBudget(guilty)
 	if why, never := budget.Never(guilty); never {
 		b.Type = v1alpha1.BlockerPDBUnsatisfiable
 		b.Message = fmt.Sprintf("PodDisruptionBudget %s can never allow a disruption: %s.", name, why)
@@ -125,7 +126,7 @@ func loosen(b *policyv1.PodDisruptionBudget) string {
 
 func refusedForBudgets(f Facts, answer string) v1alpha1.Blocker {
 	applying := budget.Applying(f.Pod, f.Budgets)
-	b := v1alpha1.Blocker{Type: v1alpha1.BlockerMultiplePDBs, Object: ownerObject(f.Pod), Message: answer}
+	b := v1alpha1.Blocker{Type: v1alpha1.BlockerMultiplePDBs, Object: ofOwner(f.Pod), Message: answer}
 	if len(applying) < 2 {
 		b.Suggestion = fmt.Sprintf("Let only one budget select the pod: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
@@ -144,11 +145,11 @@ func refusedByWebhook(f Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerWebhookDenied, Message: answer}
 	named := webhookInMessage.FindStringSubmatch(answer)
 	if named == nil {
-		b.Object = podObject(f.Pod)
+		b.Object = ofPod(f.Pod)
 		b.Suggestion = "Ask the owner of the policy, or find it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies"
 		return b
 	}
-	b.Object = "Webhook/" + named[1]
+	b.Object = v1alpha1.BlockerObject{Kind: "Webhook", Name: named[1]}
 	b.Suggestion = fmt.Sprintf("Do what its message asks for. Its configuration: "+
 		"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: %s'", named[1])
 	return b

@@ -13,7 +13,7 @@ import (
 const MaxBlockers = 10
 
 // Sum merges the blockers of many pods: one for each type and object, with all
-// their pods, the oldest since, and the words that belong to it. The one of most
+// their pods, the oldest time, and the words that belong to it. The one of most
 // pods comes first, then by type and object; at most MaxBlockers are returned.
 // The order of the input does not matter.
 func Sum(blockers []v1alpha1.Blocker) []v1alpha1.Blocker {
@@ -21,21 +21,24 @@ func Sum(blockers []v1alpha1.Blocker) []v1alpha1.Blocker {
 	var sums []v1alpha1.Blocker
 	for _, b := range sorted {
 		if last := len(sums) - 1; last >= 0 && sameObject(sums[last], b) == 0 {
-			sums[last].Pods += b.Pods
+			sums[last].PodCount += b.PodCount
 			continue
 		}
 		sums = append(sums, b)
 	}
-	slices.SortStableFunc(sums, func(a, b v1alpha1.Blocker) int { return cmp.Compare(b.Pods, a.Pods) })
+	slices.SortStableFunc(sums, func(a, b v1alpha1.Blocker) int { return cmp.Compare(b.PodCount, a.PodCount) })
 	return sums[:min(len(sums), MaxBlockers)]
 }
 
 func sameObject(a, b v1alpha1.Blocker) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Object, b.Object))
+	return cmp.Or(cmp.Compare(a.Type, b.Type), CompareObjects(a.Object, b.Object))
 }
 
 func oldestWithinObject(a, b v1alpha1.Blocker) int {
-	return cmp.Or(sameObject(a, b), older(a.Since, b.Since), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Suggestion, b.Suggestion))
+	return cmp.Or(
+		sameObject(a, b), older(a.SinceTime, b.SinceTime),
+		cmp.Compare(a.Message, b.Message), cmp.Compare(a.Suggestion, b.Suggestion), cmp.Compare(a.Object.UID, b.Object.UID),
+	)
 }
 
 // older puts an unknown time last.

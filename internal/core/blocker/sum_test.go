@@ -14,7 +14,7 @@ import (
 )
 
 func blocking(object string, pods int32, since *metav1.Time, message string) v1alpha1.Blocker {
-	return v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Object: object, Pods: pods, Since: since, Message: message}
+	return v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Object: v1alpha1.BlockerObject{Kind: "PodDisruptionBudget", Name: object}, PodCount: pods, SinceTime: since, Message: message}
 }
 
 func TestSum(t *testing.T) {
@@ -23,11 +23,11 @@ func TestSum(t *testing.T) {
 		blocking("a", 1, nil, "unknown since"),
 		blocking("b", 2, ago(time.Hour), "older"),
 		blocking("c", 1, ago(time.Second), "alone"),
-		{Type: v1alpha1.BlockerEvictionError, Object: "b", Pods: 1, Message: "another type"},
+		{Type: v1alpha1.BlockerEvictionError, Object: v1alpha1.BlockerObject{Kind: "PodDisruptionBudget", Name: "b"}, PodCount: 1, Message: "another type"},
 	}
 	want := []v1alpha1.Blocker{
 		blocking("b", 3, ago(time.Hour), "older"),
-		{Type: v1alpha1.BlockerEvictionError, Object: "b", Pods: 1, Message: "another type"},
+		{Type: v1alpha1.BlockerEvictionError, Object: v1alpha1.BlockerObject{Kind: "PodDisruptionBudget", Name: "b"}, PodCount: 1, Message: "another type"},
 		blocking("a", 1, nil, "unknown since"),
 		blocking("c", 1, ago(time.Second), "alone"),
 	}
@@ -46,10 +46,20 @@ func TestSumKeepsThoseOfMostPods(t *testing.T) {
 		input = append(input, blocking(fmt.Sprintf("budget-%02d", i), int32(i+1), nil, "no"))
 	}
 	got := blocker.Sum(input)
-	if len(got) != 10 || got[0].Object != "budget-11" || got[9].Object != "budget-02" {
-		t.Errorf("got %d blockers from %s to %s, want 10 from budget-11 to budget-02", len(got), got[0].Object, got[len(got)-1].Object)
+	if len(got) != 10 || got[0].Object.Name != "budget-11" || got[9].Object.Name != "budget-02" {
+		t.Errorf("got %d blockers from %s to %s, want 10 from budget-11 to budget-02", len(got), got[0].Object.Name, got[len(got)-1].Object.Name)
 	}
 	if blocker.Sum(nil) != nil {
 		t.Error("nothing sums up to something")
+	}
+}
+
+// Who names a budget that is gone by now and who still saw it mean the same one.
+func TestSumTakesAnObjectForTheSameWhetherItWasSeenOrNot(t *testing.T) {
+	named, seen := blocking("web", 1, ago(time.Hour), "gone"), blocking("web", 2, ago(time.Minute), "seen")
+	seen.Object.UID = "4c5d"
+	got := blocker.Sum([]v1alpha1.Blocker{seen, named})
+	if want := []v1alpha1.Blocker{blocking("web", 3, ago(time.Hour), "gone")}; !cmp.Equal(want, got) {
+		t.Errorf("sum (-want +got):\n%s", cmp.Diff(want, got))
 	}
 }

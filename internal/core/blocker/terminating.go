@@ -53,7 +53,7 @@ func unreachableSince(node *corev1.Node) (time.Time, bool) {
 }
 
 func unreachableNode(f Facts, since time.Time) v1alpha1.Blocker {
-	b := one(v1alpha1.BlockerNodeUnreachable, "Node/"+f.Node.Name, since)
+	b := one(v1alpha1.BlockerNodeUnreachable, OfNode(f.Node), since)
 	b.Message = fmt.Sprintf("The kubelet of node %s does not answer, so nobody confirms that its terminating pods have stopped.", f.Node.Name)
 	b.Suggestion = fmt.Sprintf("Bring the node back. If the machine is certainly off: "+
 		"kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", f.Node.Name)
@@ -61,7 +61,7 @@ func unreachableNode(f Facts, since time.Time) v1alpha1.Blocker {
 }
 
 func heldByFinalizer(pod *corev1.Pod) v1alpha1.Blocker {
-	b := one(v1alpha1.BlockerTerminatingFinalizer, podObject(pod), pod.DeletionTimestamp.Time)
+	b := one(v1alpha1.BlockerTerminatingFinalizer, ofPod(pod), pod.DeletionTimestamp.Time)
 	b.Message = fmt.Sprintf("The pod terminates and is kept by its finalizers: %s.", strings.Join(pod.Finalizers, ", "))
 	b.Suggestion = fmt.Sprintf("Find out why the owner of the finalizer does not remove it; if it no longer exists: "+
 		"kubectl -n %s patch pod %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", pod.Namespace, pod.Name)
@@ -69,7 +69,7 @@ func heldByFinalizer(pod *corev1.Pod) v1alpha1.Blocker {
 }
 
 func outlivedGrace(pod *corev1.Pod) v1alpha1.Blocker {
-	b := one(v1alpha1.BlockerTerminatingGrace, podObject(pod), pod.DeletionTimestamp.Time)
+	b := one(v1alpha1.BlockerTerminatingGrace, ofPod(pod), pod.DeletionTimestamp.Time)
 	b.Message = fmt.Sprintf("The pod should have stopped by %s and its kubelet has not confirmed it.",
 		pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 	b.Suggestion = fmt.Sprintf("Look at the kubelet and the container runtime of node %s; if the pod's processes have certainly ended: "+

@@ -25,11 +25,11 @@ func waitedFor(f Facts) (v1alpha1.Blocker, bool) {
 	if f.Treatment.Behavior != v1alpha1.DrainBehaviorWaitCompleted {
 		return v1alpha1.Blocker{}, false
 	}
-	b := one(v1alpha1.BlockerWaitingForCompletion, ownerObject(f.Pod), later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
+	b := one(v1alpha1.BlockerWaitingForCompletion, ofOwner(f.Pod), later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
 	b.Message = fmt.Sprintf("The pod is left to complete by itself, as %s asks; the drain waits for it.", f.Treatment.Reason)
 	b.Suggestion = fmt.Sprintf("If it need not finish, evacuate it like any other: kubectl -n %s label pod %s %s-",
 		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
-	if rule := f.Treatment.Object; rule != "" {
+	if rule := ObjectText(f.Treatment.Object); rule != "" {
 		b.Suggestion = fmt.Sprintf("If it need not finish: kubectl -n %s delete pod %s. If that goes for all of its kind, change %s.",
 			f.Pod.Namespace, f.Pod.Name, rule)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
 // Facts is what is known of a node that waits for its locks.
@@ -43,19 +44,23 @@ func Blockers(f Facts) []v1alpha1.Blocker {
 			continue
 		}
 		blockers = append(blockers, v1alpha1.Blocker{
-			Type: o.kind, Object: "PodDisruptionBudget/" + b.Namespace + "/" + b.Name, Pods: int32(len(v.there(b))),
-			Since: f.Record.Status.WaitingSince.DeepCopy(), Message: o.message, Suggestion: o.suggestion,
+			Type: o.kind, Object: blocker.OfBudget(v.budgets[b].PodDisruptionBudget), PodCount: int32(len(v.there(b))),
+			SinceTime: f.Record.Status.WaitStartTime.DeepCopy(), Message: o.message, Suggestion: o.suggestion,
 		})
 	}
 	told := meta.FindStatusCondition(f.Record.Status.Conditions, v1alpha1.ConditionLocked)
 	if len(blockers) == 0 && len(missing) > 0 && told != nil && told.Reason == v1alpha1.ReasonBudgetRefused {
 		blockers = append(blockers, v1alpha1.Blocker{
-			Type: v1alpha1.BlockerPDBLocked, Object: "DrainRecord/" + f.Record.Name, Pods: int32(len(f.Record.Spec.Pods)),
-			Since: f.Record.Status.WaitingSince.DeepCopy(), Message: told.Message,
+			Type: v1alpha1.BlockerPDBLocked, Object: ofRecord(f.Record), PodCount: int32(len(f.Record.Spec.Pods)),
+			SinceTime: f.Record.Status.WaitStartTime.DeepCopy(), Message: told.Message,
 			Suggestion: "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord " + f.Record.Name,
 		})
 	}
 	return blockers
+}
+
+func ofRecord(r *v1alpha1.DrainRecord) v1alpha1.BlockerObject {
+	return v1alpha1.BlockerObject{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "DrainRecord", Name: r.Name, UID: r.UID}
 }
 
 // Waiting says in a few words which locks a node waits for; empty if it has all,

@@ -44,7 +44,7 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	for _, pod := range n.Staying {
 		stays := v1alpha1.StayingPod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 		for _, b := range budgets.Applying(pod) {
-			stays.Budgets = append(stays.Budgets, b.Name)
+			stays.BudgetNames = append(stays.BudgetNames, b.Name)
 			if !leftOut(referenceTo(b)) {
 				spec.Budgets = append(spec.Budgets, referenceTo(b))
 			}

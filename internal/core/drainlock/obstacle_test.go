@@ -94,7 +94,7 @@ var waits = map[string]story{
 		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,
 	},
 	"waiting begins now if it began in a time to come": {
-		seen: exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) { to := stamped(1e8); r.Status.WaitingSince = &to })),
+		seen: exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) { to := stamped(1e8); r.Status.WaitStartTime = &to })),
 		says: "False/WaitingForBudget: " + needsOne, again: 5 * time.Minute,
 	},
 }
@@ -172,7 +172,7 @@ var blocked = map[string]struct {
 	"it never allows so much": {
 		seen: budgetIs("db", func(b *policyv1.PodDisruptionBudget) { withMax(1)(b); b.Status.DisruptionsAllowed = 1 }).and(podIs("web-0", func(p *corev1.Pod) { p.UID = "db-1" }), recordIs(func(r *v1alpha1.DrainRecord) {
 			r.Spec.Budgets = r.Spec.Budgets[:1]
-			r.Spec.Pods = append(r.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "db-1", UID: "db-1", Budgets: []string{"db"}})
+			r.Spec.Pods = append(r.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "db-1", UID: "db-1", BudgetNames: []string{"db"}})
 		})), kind: v1alpha1.BlockerPDBUnsatisfiable,
 		message: "PodDisruptionBudget shop/db can never allow the 2 disruptions that the pods that stay need: 2 of its 3 pods have to be healthy.",
 		suggest: `Let 2 pods be unavailable: kubectl -n shop patch poddisruptionbudget db` + loosen + `{"spec":{"minAvailable":null,"maxUnavailable":2}}'`,
@@ -195,10 +195,10 @@ func TestBlockers(t *testing.T) {
 			s := snapshot(test.seen...)
 			var want []v1alpha1.Blocker
 			if test.kind != "" {
-				since := stamped(0)
-				want = []v1alpha1.Blocker{{Type: test.kind, Object: "PodDisruptionBudget/shop/db", Pods: 1, Since: &since, Message: test.message, Suggestion: test.suggest}}
+				since, db := stamped(0), v1alpha1.BlockerObject{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: "shop", Name: "db", UID: "db"}
+				want = []v1alpha1.Blocker{{Type: test.kind, Object: db, PodCount: 1, SinceTime: &since, Message: test.message, Suggestion: test.suggest}}
 				if strings.Contains(test.message, "2 disruptions") {
-					want[0].Pods = 2
+					want[0].PodCount = 2
 				}
 			}
 			got := drainlock.Blockers(drainlock.Facts{Now: s.Now, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets})

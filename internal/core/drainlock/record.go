@@ -100,7 +100,7 @@ func (p *pass) confirmed(b v1alpha1.BudgetReference) bool {
 // deadline is when the node stops to wait for its locks; false if it never does,
 // or has not begun.
 func (p *pass) deadline() (at time.Time, ends bool) {
-	since := p.status.WaitingSince
+	since := p.status.WaitStartTime
 	if p.action() == v1alpha1.LockTimeoutWait || since == nil {
 		return time.Time{}, false
 	}
@@ -138,7 +138,7 @@ func (p *pass) giveUp() {
 	}
 	for _, o := range p.obstacles {
 		p.status.GivenUp = append(p.status.GivenUp, v1alpha1.GivenUpBudget{
-			BudgetReference: o.BudgetReference, Action: p.action(), Time: stamp(p.Now), Message: o.message,
+			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: o.message,
 			Pods: slices.Clone(p.staying[o.BudgetReference]),
 		})
 		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",

@@ -59,9 +59,9 @@ func TestARefusedBudgetBlocksTheMaintenance(t *testing.T) {
 	s := snapshot()
 	s.Record.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionLocked, Reason: v1alpha1.ReasonBudgetRefused, Message: "The guard says no."}}
 	since := stamped(0)
-	s.Record.Status.WaitingSince = &since
+	s.Record.Status.WaitStartTime = &since
 	want := []v1alpha1.Blocker{{
-		Type: v1alpha1.BlockerPDBLocked, Object: "DrainRecord/node-1", Pods: 2, Since: &since, Message: "The guard says no.",
+		Type: v1alpha1.BlockerPDBLocked, Object: v1alpha1.BlockerObject{APIVersion: "ebbtide.dev/v1alpha1", Kind: "DrainRecord", Name: "node-1"}, PodCount: 2, SinceTime: &since, Message: "The guard says no.",
 		Suggestion: "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord node-1",
 	}}
 	got := drainlock.Blockers(drainlock.Facts{Now: s.Now, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets})

@@ -139,7 +139,7 @@ func (w *world) checkReleased(s drainlock.Snapshot, b *policyv1.PodDisruptionBud
 	}
 	for _, stayed := range s.Record.Spec.Pods {
 		pod := w.pods.now[stayed.UID]
-		if pod != nil && !isReady(pod) && slices.Contains(stayed.Budgets, b.Name) {
+		if pod != nil && !isReady(pod) && slices.Contains(stayed.BudgetNames, b.Name) {
 			w.fail("%s gives %s free before %s is ready", s.Record.Name, b.Name, pod.Name)
 		}
 	}

@@ -360,7 +360,7 @@ func (w *world) tamper(r *v1alpha1.DrainRecord) {
 		r.Generation++
 	case 2:
 		at := metav1.NewTime(w.now.Add(1000 * time.Hour))
-		r.Status.WaitingSince = &at
+		r.Status.WaitStartTime = &at
 		for i := range r.Status.Locks {
 			r.Status.Locks[i].AcquiredTime = at
 		}

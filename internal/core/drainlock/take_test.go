@@ -140,7 +140,7 @@ func TestKept(t *testing.T) {
 			seen: change(held).and(after(100), recordIs(func(r *v1alpha1.DrainRecord) {
 				r.Status.Locks = r.Status.Locks[:1]
 				since := stamped(90)
-				r.Status.WaitingSince = &since
+				r.Status.WaitStartTime = &since
 			}), lockedBy("alice", "web", 50, 160)),
 			locks: "db!", again: time.Minute,
 			says: "False/WaitingForBudget: PodDisruptionBudget shop/web is locked by alice until 2026-11-21T08:02:40Z.",

@@ -18,10 +18,10 @@ const namedObjects = 3
 // tell writes down how far the node is.
 func (p *pass) tell() {
 	p.status.ObservedGeneration = p.Record.Generation
-	if since := p.status.WaitingSince; !p.unconfirmed() {
-		p.status.WaitingSince = nil
+	if since := p.status.WaitStartTime; !p.unconfirmed() {
+		p.status.WaitStartTime = nil
 	} else if now := stamp(p.Now); since == nil || since.After(stampAfter(p.Now).Time) {
-		p.status.WaitingSince = &now
+		p.status.WaitStartTime = &now
 	}
 	switch {
 	case p.Record.Spec.Complete:

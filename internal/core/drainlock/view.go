@@ -52,7 +52,7 @@ func newView(f Facts) *view {
 		v.pods[pod.UID] = pod
 	}
 	for _, pod := range f.Record.Spec.Pods {
-		for _, name := range pod.Budgets {
+		for _, name := range pod.BudgetNames {
 			under := v1alpha1.BudgetReference{Namespace: pod.Namespace, Name: name}
 			v.staying[under] = append(v.staying[under], pod)
 		}

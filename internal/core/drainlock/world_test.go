@@ -136,7 +136,7 @@ func snapshot(changes ...change) drainlock.Snapshot {
 				InPlace:        v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: v1alpha1.LockTimeoutEvict},
 				Budgets:        []v1alpha1.BudgetReference{named("db"), named("web")},
 			},
-			Status: v1alpha1.DrainRecordStatus{ObservedGeneration: 1, WaitingSince: &since},
+			Status: v1alpha1.DrainRecordStatus{ObservedGeneration: 1, WaitStartTime: &since},
 		},
 		Budgets: []*policyv1.PodDisruptionBudget{newBudget("db"), newBudget("web")},
 	}
@@ -144,7 +144,7 @@ func snapshot(changes ...change) drainlock.Snapshot {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-0", UID: types.UID(name + "-0"), Labels: map[string]string{"app": name, v1alpha1.OnUpgradeLabel: v1alpha1.OnUpgradeStay}}}
 		setReady(pod, true)
 		s.Pods = append(s.Pods, pod)
-		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, Budgets: []string{name}})
+		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, BudgetNames: []string{name}})
 	}
 	for _, c := range changes {
 		c(&s)
@@ -239,7 +239,7 @@ func sure(second float64) change {
 			confirmed := stamped(second)
 			r.Status.Locks[i].ConfirmedTime = &confirmed
 		}
-		r.Status.WaitingSince = nil
+		r.Status.WaitStartTime = nil
 	})
 }
 

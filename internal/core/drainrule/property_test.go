@@ -118,12 +118,12 @@ func TestRulesAgainstBruteForce(t *testing.T) {
 		want, unclear := at.bruteForce(all)
 		got := drainrule.ForMachine(all, at.machine, at.cluster).Ask(pod, known)
 
-		object := ""
+		var object v1alpha1.BlockerObject
 		if want != nil {
-			object = "MachineDrainRule/fleet/" + want.Name
+			object = ruleObject(want.Name)
 		}
 		if got.Object != object || (got.Cause != "") != unclear {
-			t.Fatalf("seed %d: got %+v, want object %q, unclear %t", seed, got, object, unclear)
+			t.Fatalf("seed %d: got %+v, want object %v, unclear %t", seed, got, object, unclear)
 		}
 		if want != nil && !unclear && got.Order != *want.Spec.Drain.Order {
 			t.Fatalf("seed %d: got %+v, want the order of rule %s", seed, got, want.Name)

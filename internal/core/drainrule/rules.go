@@ -63,7 +63,7 @@ func compile(r *v1alpha1.MachineDrainRule) rule {
 // Any of them may be meant for any pod without a label.
 func Unread(namespace, why string) Set {
 	return Set{rules: []rule{{nodes: []entry{{}}, treatment: Treatment{
-		Object: "Namespace/" + namespace,
+		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: namespace},
 		Cause: fmt.Sprintf("The MachineDrainRules of namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
 			namespace, why, v1alpha1.DrainLabel),
 	}}}}

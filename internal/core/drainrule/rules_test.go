@@ -41,7 +41,7 @@ func TestRulesOfANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := drainrule.Compile(test.rules).ForNode(map[string]string{"pool": "old"}).Ask(test.pod, facts())
-			got.Object = ""
+			got.Object = v1alpha1.BlockerObject{}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("treatment (-want +got):\n%s", diff)
 			}
@@ -52,7 +52,7 @@ func TestRulesOfANode(t *testing.T) {
 func TestRulesThatWereNotRead(t *testing.T) {
 	unread := drainrule.Unread("fleet", "the server is busy").ForNode(nil)
 	want := drainrule.Treatment{
-		Object: "Namespace/fleet",
+		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: "fleet"},
 		Cause: "The MachineDrainRules of namespace fleet could not be read: the server is busy. " +
 			"It is tried again; until then only label cluster.x-k8s.io/drain on the pod decides.",
 	}
@@ -68,18 +68,18 @@ func TestTheObjectIsWhatDecidedOrWhatIsAtFault(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules rules
 		pod   *corev1.Pod
-		want  string
+		want  v1alpha1.BlockerObject
 	}{
-		"the default":               {nil, aPod(), ""},
-		"the label":                 {rules{aRule("storage")}, aPod(labelled("skip")), ""},
-		"a rule":                    {rules{aRule("storage")}, aPod(), "MachineDrainRule/fleet/storage"},
-		"a rule that is bad":        {rules{aRule("storage", pods(bad, nil))}, aPod(), "MachineDrainRule/fleet/storage"},
-		"a behavior that is bad":    {rules{aRule("storage", behaves("Evaporate"))}, aPod(), "MachineDrainRule/fleet/storage"},
-		"a DaemonSet that is there": {nil, aPod(ofDaemonSet("one")), "DaemonSet/shop/proxy"},
+		"the default":               {nil, aPod(), v1alpha1.BlockerObject{}},
+		"the label":                 {rules{aRule("storage")}, aPod(labelled("skip")), v1alpha1.BlockerObject{}},
+		"a rule":                    {rules{aRule("storage")}, aPod(), ruleObject("storage")},
+		"a rule that is bad":        {rules{aRule("storage", pods(bad, nil))}, aPod(), ruleObject("storage")},
+		"a behavior that is bad":    {rules{aRule("storage", behaves("Evaporate"))}, aPod(), ruleObject("storage")},
+		"a DaemonSet that is there": {nil, aPod(ofDaemonSet("one")), v1alpha1.BlockerObject{APIVersion: "apps/v1", Kind: "DaemonSet", Namespace: "shop", Name: "proxy", UID: "one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := drainrule.ForMachine(test.rules, nil, nil).Of(test.pod, blind()).Object; got != test.want {
-				t.Errorf("Object = %q, want %q", got, test.want)
+				t.Errorf("Object = %v, want %v", got, test.want)
 			}
 		})
 	}

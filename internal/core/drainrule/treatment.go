@@ -22,9 +22,8 @@ type Treatment struct {
 	// Cause is why nobody knows how to treat the pod, and what would help. The
 	// pod then waits: it is neither evicted nor skipped, and holds no order.
 	Cause string
-	// Object is the rule that decided, or what the Cause is about, as
-	// kind/namespace/name.
-	Object string
+	// Object is the rule that decided, or what the Cause is about.
+	Object v1alpha1.BlockerObject
 	// Problems are labels that are ignored.
 	Problems []podclass.Problem
 }
@@ -76,7 +75,7 @@ func (r Rules) ofDaemonSet(pod *corev1.Pod, facts Facts) Treatment {
 		return asked
 	}
 	return Treatment{
-		Object: fmt.Sprintf("DaemonSet/%s/%s", pod.Namespace, owner.Name),
+		Object: v1alpha1.BlockerObject{APIVersion: owner.APIVersion, Kind: "DaemonSet", Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID},
 		Cause: fmt.Sprintf("DaemonSet %s/%s, the owner of the pod, could not be read: %s. It is tried again; until then only label %s=skip on the pod decides.",
 			pod.Namespace, owner.Name, facts.DaemonSetError, v1alpha1.DrainLabel),
 		Problems: asked.Problems,
@@ -117,7 +116,9 @@ func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
 	treatment := Treatment{
 		Behavior: r.Spec.Drain.Behavior,
 		Reason:   "MachineDrainRule " + r.Name,
-		Object:   fmt.Sprintf("MachineDrainRule/%s/%s", r.Namespace, r.Name),
+		Object: v1alpha1.BlockerObject{
+			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDrainRule", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+		},
 	}
 	switch treatment.Behavior {
 	case v1alpha1.DrainBehaviorDrain:

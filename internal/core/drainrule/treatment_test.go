@@ -35,7 +35,7 @@ func tell(t *testing.T, stories map[string]story) {
 			slices.Reverse(backwards)
 			for _, given := range []rules{s.rules, backwards} {
 				got := drainrule.ForMachine(given, map[string]string{"os": "linux"}, map[string]string{"stage": "live"}).Of(s.pod, known)
-				got.Object, got.Problems = "", nil
+				got.Object, got.Problems = v1alpha1.BlockerObject{}, nil
 				if diff := cmp.Diff(s.want, got); diff != "" {
 					t.Errorf("treatment (-want +got):\n%s", diff)
 				}

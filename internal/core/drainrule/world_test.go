@@ -11,12 +11,17 @@ import (
 
 // aRule skips all pods of all Machines, until it is changed.
 func aRule(name string, changes ...func(*v1alpha1.MachineDrainRule)) *v1alpha1.MachineDrainRule {
-	rule := &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name}}
+	rule := &v1alpha1.MachineDrainRule{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID("uid-" + name)}}
 	rule.Spec.Drain.Behavior = v1alpha1.DrainBehaviorSkip
 	for _, change := range changes {
 		change(rule)
 	}
 	return rule
+}
+
+// ruleObject is how a rule is referred to that aRule makes.
+func ruleObject(name string) v1alpha1.BlockerObject {
+	return v1alpha1.BlockerObject{APIVersion: "ebbtide.dev/v1alpha1", Kind: "MachineDrainRule", Namespace: "fleet", Name: name, UID: types.UID("uid-" + name)}
 }
 
 func behaves(behavior v1alpha1.DrainBehavior) func(*v1alpha1.MachineDrainRule) {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
 // maxMessage is how many bytes of a condition's message are kept.
@@ -122,7 +123,7 @@ func (i *intent) worstBlockers() []held {
 				sum.example = b
 			}
 			sum.kind = b.Type
-			sum.pods += b.Pods
+			sum.pods += b.PodCount
 			sum.nodes += int32(ones(lastNode[b.Type] != one.site))
 			lastNode[b.Type] = one.site
 			kinds[b.Type] = sum
@@ -139,7 +140,7 @@ func (i *intent) worstBlockers() []held {
 
 // compareExamples orders blockers of one type by what a message says of them.
 func compareExamples(a, b v1alpha1.Blocker) int {
-	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Suggestion, b.Suggestion))
+	return cmp.Or(blocker.CompareObjects(a.Object, b.Object), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Suggestion, b.Suggestion))
 }
 
 // describe tells how much each type holds and explains the worst by an example.
@@ -148,9 +149,7 @@ func describe(worst []held) string {
 	for _, w := range worst {
 		words = append(words, fmt.Sprintf("%s: %s on %s", w.kind, count(w.pods, "pod"), count(w.nodes, "node")))
 	}
-	example := worst[0].example
-	return fmt.Sprintf("%s. %s: %s. %s",
-		strings.Join(words, ", "), example.Object, strings.TrimSuffix(example.Message, "."), example.Suggestion)
+	return strings.Join(words, ", ") + ". " + blocker.Explain(worst[0].example)
 }
 
 // conditionsFlipped returns true if a condition came, went, or changed its

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
@@ -238,9 +239,9 @@ func (c cordon) wanted(holders []string) ledger {
 // blocker says who fights over the cordon of the site.
 func (c cordon) blocker(s *site) v1alpha1.Blocker {
 	return v1alpha1.Blocker{
-		Type:   v1alpha1.BlockerForeignUncordon,
-		Object: "Node/" + s.node.Name,
-		Since:  &c.fights[0],
+		Type:      v1alpha1.BlockerForeignUncordon,
+		Object:    blocker.OfNode(s.node),
+		SinceTime: &c.fights[0],
 		Message: fmt.Sprintf("Somebody made node %s schedulable %d times in the last 10 minutes; it is cordoned again each time.",
 			s.node.Name, len(c.fights)),
 		Suggestion: fmt.Sprintf("Find out who uncordons it and stop that, or complete the maintenance. The managers of its fields: kubectl get node %s -o yaml --show-managed-fields",

@@ -115,7 +115,7 @@ func (w *world) take(node string, budgets ...string) {
 func (w *world) giveUp(node, budget string) {
 	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {
 		status.GivenUp = append(status.GivenUp, v1alpha1.GivenUpBudget{
-			BudgetReference: reference(budget), Action: v1alpha1.LockTimeoutEvict, Time: metav1.NewTime(w.now), Message: "locked by its owner",
+			BudgetReference: reference(budget), Action: v1alpha1.LockTimeoutEvict, GivenUpTime: metav1.NewTime(w.now), Message: "locked by its owner",
 		})
 	})
 }
@@ -127,7 +127,7 @@ func needed(record *v1alpha1.DrainRecord) string {
 	}
 	var pods, budgets []string
 	for _, pod := range record.Spec.Pods {
-		pods = append(pods, fmt.Sprintf("%s(%s)", pod.Name, strings.Join(pod.Budgets, " ")))
+		pods = append(pods, fmt.Sprintf("%s(%s)", pod.Name, strings.Join(pod.BudgetNames, " ")))
 	}
 	for _, b := range record.Spec.Budgets {
 		budgets = append(budgets, b.Name)

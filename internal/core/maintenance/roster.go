@@ -114,7 +114,7 @@ func commonTarget(shares []*share) string {
 // to the maintenance: one that came later has no history.
 func standIn(m *v1alpha1.NodeMaintenance) []v1alpha1.DrainPlanEntry {
 	listed := m.Status.NodeStatuses
-	if len(listed) == 0 || len(listed) >= int(m.Status.Nodes) {
+	if len(listed) == 0 || len(listed) >= int(m.Status.NodeCount) {
 		return nil
 	}
 	return listed[len(listed)-1].DrainTargets

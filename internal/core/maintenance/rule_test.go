@@ -236,9 +236,9 @@ func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
 	if len(blockers) != 1 {
 		t.Fatalf("blockers are %+v, want one", blockers)
 	}
-	blockers[0].Since = nil
+	blockers[0].SinceTime = nil
 	want := v1alpha1.Blocker{
-		Type: v1alpha1.BlockerDrainRuleUnclear, Object: "MachineDrainRule/ebbtide-system/web", Pods: 2,
+		Type: v1alpha1.BlockerDrainRuleUnclear, Object: v1alpha1.BlockerObject{APIVersion: "ebbtide.dev/v1alpha1", Kind: "MachineDrainRule", Namespace: "ebbtide-system", Name: "web"}, PodCount: 2,
 		Message: "Nobody knows how to drain the pod: MachineDrainRule ebbtide-system/web may be meant for the pod, but spec.pods[0].selector " +
 			`cannot be understood: "Near" is not a valid label selector operator. Correct or delete the rule.`,
 		Suggestion: "To decide about this pod alone, retain it or let it complete: kubectl -n default label pod pod-0002 cluster.x-k8s.io/drain=skip (or wait-completed)",
@@ -291,9 +291,9 @@ func TestARuleWaitsForThePodsThatItNames(t *testing.T) {
 	w.run("one", 1, 0, app("batch"), ofJob)
 	w.pass()
 	got := m.Status.NodeStatuses[0].Blockers
-	got[0].Since = nil
+	got[0].SinceTime = nil
 	want := []v1alpha1.Blocker{{
-		Type: v1alpha1.BlockerWaitingForCompletion, Object: "Job/default/report", Pods: 1,
+		Type: v1alpha1.BlockerWaitingForCompletion, Object: v1alpha1.BlockerObject{APIVersion: "batch/v1", Kind: "Job", Namespace: "default", Name: "report"}, PodCount: 1,
 		Message:    "The pod is left to complete by itself, as MachineDrainRule batch asks; the drain waits for it.",
 		Suggestion: "If it need not finish: kubectl -n default delete pod pod-0001. If that goes for all of its kind, change MachineDrainRule/ebbtide-system/batch.",
 	}}

@@ -32,7 +32,7 @@ func (p *pass) report(i *intent, d *MaintenanceDecision) {
 	t := i.tally()
 	omitted := 0
 	d.Status.ObservedGeneration = i.object.Generation
-	d.Status.Nodes = int32(len(i.shares))
+	d.Status.NodeCount = int32(len(i.shares))
 	d.Status.NodeStatuses, omitted = i.roster()
 	d.Status.Summary = i.summary(t, omitted)
 	d.Status.Conditions = p.conditions(i, t)
@@ -74,7 +74,7 @@ func (i *intent) tally() tally {
 		t.evacuating += one.evacuating
 		t.retained += one.retained
 		for _, b := range one.hindering {
-			t.held += b.Pods
+			t.held += b.PodCount
 		}
 		t.cordoned += ones(one.site.cordon.change == nil && one.site.node.Spec.Unschedulable)
 		t.fought += ones(one.site.cordon.fought)

@@ -31,11 +31,11 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
     - name: object
       type:
-        scalar: string
-    - name: pods
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.BlockerObject
+    - name: podCount
       type:
         scalar: numeric
-    - name: since
+    - name: sinceTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: suggestion
@@ -44,6 +44,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: type
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
+- name: dev.ebbtide.ebbtide.api.v1alpha1.BlockerObject
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.ebbtide.ebbtide.api.v1alpha1.BlockerType
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.BudgetReference
@@ -198,7 +216,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
-    - name: waitingSince
+    - name: waitStartTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Evacuation
@@ -289,6 +307,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: action
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.LockTimeoutAction
+    - name: givenUpTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: message
       type:
         scalar: string
@@ -304,9 +325,6 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
           elementRelationship: atomic
-    - name: time
-      type:
-        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
   map:
     fields:
@@ -658,15 +676,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: nodeCount
+      type:
+        scalar: numeric
     - name: nodeStatuses
       type:
         list:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenanceNodeStatus
           elementRelationship: atomic
-    - name: nodes
-      type:
-        scalar: numeric
     - name: observedGeneration
       type:
         scalar: numeric
@@ -738,7 +756,7 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
   map:
     fields:
-    - name: budgets
+    - name: budgetNames
       type:
         list:
           elementType:

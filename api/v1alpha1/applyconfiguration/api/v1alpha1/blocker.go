@@ -12,14 +12,16 @@ import (
 //
 // Blocker is one reason why pods of a node do not leave, and what to do about it.
 type BlockerApplyConfiguration struct {
-	// type is the kind of reason, one of the BlockerType constants.
+	// type is the kind of reason. The set is open: expect values that are not among
+	// the BlockerType constants, and show them with their message.
 	Type *apiv1alpha1.BlockerType `json:"type,omitempty"`
-	// object is what blocks, as kind/namespace/name or kind/name.
-	Object *string `json:"object,omitempty"`
-	// pods is how many pods it holds back on this node.
-	Pods *int32 `json:"pods,omitempty"`
-	// since is when it was first seen.
-	Since *v1.Time `json:"since,omitempty"`
+	// object is what blocks. Absent if nobody knows, such as which budget it was
+	// that refused.
+	Object *BlockerObjectApplyConfiguration `json:"object,omitempty"`
+	// podCount is how many pods it holds back on this node.
+	PodCount *int32 `json:"podCount,omitempty"`
+	// sinceTime is when it was first seen.
+	SinceTime *v1.Time `json:"sinceTime,omitempty"`
 	// message says what is in the way, in the API server's words where it gave any.
 	Message *string `json:"message,omitempty"`
 	// suggestion says what would help.
@@ -43,24 +45,24 @@ func (b *BlockerApplyConfiguration) WithType(value apiv1alpha1.BlockerType) *Blo
 // WithObject sets the Object field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Object field is set to the value of the last call.
-func (b *BlockerApplyConfiguration) WithObject(value string) *BlockerApplyConfiguration {
-	b.Object = &value
+func (b *BlockerApplyConfiguration) WithObject(value *BlockerObjectApplyConfiguration) *BlockerApplyConfiguration {
+	b.Object = value
 	return b
 }
 
-// WithPods sets the Pods field in the declarative configuration to the given value
+// WithPodCount sets the PodCount field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Pods field is set to the value of the last call.
-func (b *BlockerApplyConfiguration) WithPods(value int32) *BlockerApplyConfiguration {
-	b.Pods = &value
+// If called multiple times, the PodCount field is set to the value of the last call.
+func (b *BlockerApplyConfiguration) WithPodCount(value int32) *BlockerApplyConfiguration {
+	b.PodCount = &value
 	return b
 }
 
-// WithSince sets the Since field in the declarative configuration to the given value
+// WithSinceTime sets the SinceTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Since field is set to the value of the last call.
-func (b *BlockerApplyConfiguration) WithSince(value v1.Time) *BlockerApplyConfiguration {
-	b.Since = &value
+// If called multiple times, the SinceTime field is set to the value of the last call.
+func (b *BlockerApplyConfiguration) WithSinceTime(value v1.Time) *BlockerApplyConfiguration {
+	b.SinceTime = &value
 	return b
 }
 

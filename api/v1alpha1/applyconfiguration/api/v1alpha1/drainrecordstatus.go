@@ -14,8 +14,8 @@ import (
 type DrainRecordStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// waitingSince is since when locks are missing; absent while none is.
-	WaitingSince *v1.Time `json:"waitingSince,omitempty"`
+	// waitStartTime is since when locks are missing; absent while none is.
+	WaitStartTime *v1.Time `json:"waitStartTime,omitempty"`
 	// locks are those that were taken, in the order of spec.budgets; at most 4,096.
 	Locks []RecordedLockApplyConfiguration `json:"locks,omitempty"`
 	// givenUp are the budgets that could not be locked in time; at most 4,096.
@@ -39,11 +39,11 @@ func (b *DrainRecordStatusApplyConfiguration) WithObservedGeneration(value int64
 	return b
 }
 
-// WithWaitingSince sets the WaitingSince field in the declarative configuration to the given value
+// WithWaitStartTime sets the WaitStartTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the WaitingSince field is set to the value of the last call.
-func (b *DrainRecordStatusApplyConfiguration) WithWaitingSince(value v1.Time) *DrainRecordStatusApplyConfiguration {
-	b.WaitingSince = &value
+// If called multiple times, the WaitStartTime field is set to the value of the last call.
+func (b *DrainRecordStatusApplyConfiguration) WithWaitStartTime(value v1.Time) *DrainRecordStatusApplyConfiguration {
+	b.WaitStartTime = &value
 	return b
 }
 

@@ -15,8 +15,8 @@ type GivenUpBudgetApplyConfiguration struct {
 	BudgetReferenceApplyConfiguration `json:""`
 	// action is what is done about its pods: Evict or Delete.
 	Action *apiv1alpha1.LockTimeoutAction `json:"action,omitempty"`
-	// time is when it was given up.
-	Time *v1.Time `json:"time,omitempty"`
+	// givenUpTime is when it was given up.
+	GivenUpTime *v1.Time `json:"givenUpTime,omitempty"`
 	// message says what was in the way. At most 32,768 characters.
 	Message *string `json:"message,omitempty"`
 	// pods are those that stayed under it until then; at most 4,096.
@@ -53,11 +53,11 @@ func (b *GivenUpBudgetApplyConfiguration) WithAction(value apiv1alpha1.LockTimeo
 	return b
 }
 
-// WithTime sets the Time field in the declarative configuration to the given value
+// WithGivenUpTime sets the GivenUpTime field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Time field is set to the value of the last call.
-func (b *GivenUpBudgetApplyConfiguration) WithTime(value v1.Time) *GivenUpBudgetApplyConfiguration {
-	b.Time = &value
+// If called multiple times, the GivenUpTime field is set to the value of the last call.
+func (b *GivenUpBudgetApplyConfiguration) WithGivenUpTime(value v1.Time) *GivenUpBudgetApplyConfiguration {
+	b.GivenUpTime = &value
 	return b
 }
 

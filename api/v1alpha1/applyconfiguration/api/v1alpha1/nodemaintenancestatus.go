@@ -14,8 +14,8 @@ import (
 type NodeMaintenanceStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// nodes is the number of nodes that the selector matches; 0 is shown too.
-	Nodes *int32 `json:"nodes,omitempty"`
+	// nodeCount is how many nodes the selector matches; 0 is shown too.
+	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// summary is the state in one short line, for people.
 	Summary *string `json:"summary,omitempty"`
 	// stageStatuses lists the stages that were started, in order.
@@ -43,11 +43,11 @@ func (b *NodeMaintenanceStatusApplyConfiguration) WithObservedGeneration(value i
 	return b
 }
 
-// WithNodes sets the Nodes field in the declarative configuration to the given value
+// WithNodeCount sets the NodeCount field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Nodes field is set to the value of the last call.
-func (b *NodeMaintenanceStatusApplyConfiguration) WithNodes(value int32) *NodeMaintenanceStatusApplyConfiguration {
-	b.Nodes = &value
+// If called multiple times, the NodeCount field is set to the value of the last call.
+func (b *NodeMaintenanceStatusApplyConfiguration) WithNodeCount(value int32) *NodeMaintenanceStatusApplyConfiguration {
+	b.NodeCount = &value
 	return b
 }
 

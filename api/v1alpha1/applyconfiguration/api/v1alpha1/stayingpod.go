@@ -17,9 +17,9 @@ type StayingPodApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// uid of the pod.
 	UID *types.UID `json:"uid,omitempty"`
-	// budgets are the names of the PodDisruptionBudgets of its namespace that
+	// budgetNames are those of the PodDisruptionBudgets of its namespace that
 	// protect it, in order; at most 256.
-	Budgets []string `json:"budgets,omitempty"`
+	BudgetNames []string `json:"budgetNames,omitempty"`
 }
 
 // StayingPodApplyConfiguration constructs a declarative configuration of the StayingPod type for use with
@@ -52,12 +52,12 @@ func (b *StayingPodApplyConfiguration) WithUID(value types.UID) *StayingPodApply
 	return b
 }
 
-// WithBudgets adds the given value to the Budgets field in the declarative configuration
+// WithBudgetNames adds the given value to the BudgetNames field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the Budgets field.
-func (b *StayingPodApplyConfiguration) WithBudgets(values ...string) *StayingPodApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the BudgetNames field.
+func (b *StayingPodApplyConfiguration) WithBudgetNames(values ...string) *StayingPodApplyConfiguration {
 	for i := range values {
-		b.Budgets = append(b.Budgets, values[i])
+		b.BudgetNames = append(b.BudgetNames, values[i])
 	}
 	return b
 }
