@@ -71,10 +71,17 @@ func suppress(node *corev1.Node, wanted bool) {
 	}
 }
 
-// PublishConditions writes node conditions with one strategic merge patch, so
-// that the conditions of others, the kubelet's above all, stay untouched.
-func PublishConditions(ctx context.Context, c client.Client, node *corev1.Node, conditions []corev1.NodeCondition) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
+// PublishConditions writes and removes node conditions with one strategic merge
+// patch, so that those of others, the kubelet's above all, stay untouched.
+func PublishConditions(ctx context.Context, c client.Client, node *corev1.Node, published []corev1.NodeCondition, removed []corev1.NodeConditionType) error {
+	changes := make([]any, 0, len(published)+len(removed))
+	for i := range published {
+		changes = append(changes, published[i])
+	}
+	for _, conditionType := range removed {
+		changes = append(changes, map[string]any{"$patch": "delete", "type": conditionType})
+	}
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": changes}})
 	if err != nil {
 		return fmt.Errorf("encode the conditions of node %s: %w", node.Name, err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,9 +30,8 @@ const (
 
 // work is what a pass does to nodes and their pods.
 type work struct {
-	nodes       []maintenance.NodeDecision
-	evacuations map[types.UID]*v1alpha1.Evacuation
-	records     records
+	nodes   []maintenance.NodeDecision
+	records records
 	// ends is when no new work is started any more.
 	ends time.Time
 }
@@ -125,10 +123,11 @@ func (r *reconciler) withdraw(ctx context.Context, node *maintenance.NodeDecisio
 // evacuate asks for the evacuation of pods, in the order of the drain plan.
 func (r *reconciler) evacuate(ctx context.Context, node *maintenance.NodeDecision, todo work) error {
 	return r.each(todo, len(node.Evacuate), func(i int) error {
-		pod := node.Evacuate[i]
-		if err := r.ask(ctx, pod, todo.evacuations[pod.UID]); err != nil {
-			return fmt.Errorf("ask for the evacuation of pod %s: %w", client.ObjectKeyFromObject(pod), err)
+		asked := node.Evacuate[i]
+		if err := r.ask(ctx, asked.Pod, asked.Evacuation); err != nil {
+			return fmt.Errorf("ask for the evacuation of pod %s: %w", client.ObjectKeyFromObject(asked.Pod), err)
 		}
+		r.emit(asked.Events...)
 		return nil
 	})
 }
@@ -177,10 +176,10 @@ func (r *reconciler) create(ctx context.Context, pod *corev1.Pod) error {
 // tried again after a while, and stops nothing.
 func (r *reconciler) announce(ctx context.Context, node *maintenance.NodeDecision) {
 	name := node.Node.Name
-	if len(node.Conditions) == 0 || r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
+	if len(node.Conditions)+len(node.Retract) == 0 || r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
 		return
 	}
-	err := kube.PublishConditions(ctx, r.client, node.Node, node.Conditions)
+	err := kube.PublishConditions(ctx, r.client, node.Node, node.Conditions, node.Retract)
 	if apierrors.IsNotFound(err) {
 		return
 	}
@@ -199,7 +198,7 @@ func (r *reconciler) announceAgain(nodes []maintenance.NodeDecision) time.Durati
 	var due time.Duration
 	for i := range nodes {
 		name := nodes[i].Node.Name
-		if len(nodes[i].Conditions) > 0 && r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
+		if len(nodes[i].Conditions)+len(nodes[i].Retract) > 0 && r.refusals.IsInBackOffSinceUpdate(name, r.clock.Now()) {
 			due = kube.Soonest(due, r.refusals.Get(name))
 		}
 	}

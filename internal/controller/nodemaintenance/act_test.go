@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -36,12 +35,20 @@ func refuseWrites(words string) func(string) error {
 func (w *world) cordonOf(name string, pods ...*corev1.Pod) maintenance.NodeDecision {
 	node := w.node(name)
 	return maintenance.NodeDecision{
-		Node: node, Maintenances: []string{"upgrade"}, Evacuate: pods,
+		Node: node, Maintenances: []string{"upgrade"}, Evacuate: requests(pods...),
 		Cordon: &maintenance.CordonChange{Unschedulable: true, Ledger: `{"holders":["upgrade"]}`},
 		Events: []event.Event{{
 			Regarding: corev1.ObjectReference{Kind: "Node", Name: name}, Reason: "Cordoned", Message: "for upgrade",
 		}},
 	}
+}
+
+func requests(pods ...*corev1.Pod) []maintenance.Request {
+	asked := make([]maintenance.Request, 0, len(pods))
+	for _, pod := range pods {
+		asked = append(asked, maintenance.Request{Pod: pod})
+	}
+	return asked
 }
 
 // cordons says of each node whether it is cordoned, and with which ledger.
@@ -198,16 +205,13 @@ func TestAskingForEvacuations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, pod.DeepCopy())
-			known := map[types.UID]*v1alpha1.Evacuation{}
+			asked := requests(pod)
 			if test.existing != nil {
-				known[pod.UID] = w.existing(test.existing)
+				asked[0].Evacuation = w.existing(test.existing)
 			}
 			w.api.Refuse = func(string) error { return test.refusal }
 
-			err := w.manager().act(w.t.Context(), work{
-				nodes:       []maintenance.NodeDecision{{Node: aNode("one"), Evacuate: []*corev1.Pod{pod}}},
-				evacuations: known,
-			})
+			err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{Node: aNode("one"), Evacuate: asked}}})
 			if err != nil {
 				t.Errorf("act: %v", err)
 			}

@@ -130,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, e
 	thought := r.clock.Since(begun)
 	r.restsUntil = r.clock.Now().Add(min(thought, longestRest))
 	records, recordErr := r.record(ctx, decision.Maintenances)
-	actErr := r.act(ctx, work{nodes: decision.Nodes, evacuations: snapshot.Evacuations, records: records})
+	actErr := r.act(ctx, work{nodes: decision.Nodes, records: records})
 	postponed, reportErr := r.report(ctx, records)
 	r.metrics.show(decision.Maintenances)
 

@@ -154,5 +154,21 @@ func (s *share) collectBlockers() {
 	s.hindering = slices.DeleteFunc(blockers, func(b v1alpha1.Blocker) bool { return !hinders(b) })
 }
 
+// blockedPods counts the pods of every site that something holds.
+func (p *pass) blockedPods() map[string]map[v1alpha1.BlockerType]int32 {
+	blocked := map[string]map[v1alpha1.BlockerType]int32{}
+	for _, s := range p.sites {
+		if len(s.held) == 0 {
+			continue
+		}
+		types := map[v1alpha1.BlockerType]int32{}
+		for _, held := range s.held {
+			types[held.blocker.Type] += held.blocker.PodCount
+		}
+		blocked[s.node.Name] = types
+	}
+	return blocked
+}
+
 // hinders returns true if a blocker is more than somebody at work.
 func hinders(b v1alpha1.Blocker) bool { return b.Type != v1alpha1.BlockerEvacuatorRunning }

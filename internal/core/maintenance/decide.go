@@ -13,6 +13,7 @@ func Decide(snapshot Snapshot) Decision {
 	return Decision{
 		Maintenances: p.maintenanceDecisions(),
 		Nodes:        p.nodeDecisions(),
+		Blocked:      p.blockedPods(),
 		RequeueAfter: p.requeueAfter(),
 	}
 }

@@ -18,7 +18,12 @@ type Decision struct {
 	Maintenances []MaintenanceDecision
 	// Nodes has an entry for every node that needs something done, by name.
 	Nodes []NodeDecision
-	// RequeueAfter is when time alone would change the decision; 0 is never.
+	// Blocked is by node how many pods that have to leave it each type of blocker
+	// holds, whatever fits into a status: every pod once, however many maintenances
+	// wait for it.
+	Blocked map[string]map[v1alpha1.BlockerType]int32
+	// RequeueAfter is when time alone would change the decision; 0 is never. It is
+	// no later than the next try of a write that was refused.
 	RequeueAfter time.Duration
 }
 
@@ -58,12 +63,25 @@ type NodeDecision struct {
 	Record *RecordChange
 	// Evacuate are the pods that need an Evacuation with our instigator
 	// finalizer and have none, lowest drain plan entry first.
-	Evacuate []*corev1.Pod
+	Evacuate []Request
 	// Withdraw are the Evacuations that lose our instigator finalizer.
 	Withdraw []*v1alpha1.Evacuation
-	// Conditions are the node conditions to publish, best effort.
+	// Conditions are the node conditions to publish, best effort, and Retract those
+	// to remove with them, because no maintenance has the node any more.
 	Conditions []corev1.NodeCondition
+	Retract    []corev1.NodeConditionType
 	// Events become true with Cordon.
+	Events []event.Event
+}
+
+// Request asks a pod to leave its node.
+type Request struct {
+	// Pod is the pod as it was observed.
+	Pod *corev1.Pod
+	// Evacuation is the pod's Evacuation that somebody else asked for, which takes
+	// our instigator finalizer; nil if it has to be created.
+	Evacuation *v1alpha1.Evacuation
+	// Events become true with the write.
 	Events []event.Event
 }
 

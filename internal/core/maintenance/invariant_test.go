@@ -153,7 +153,7 @@ func evacuates(decision maintenance.Decision, node string) bool {
 // checkEvacuated: only pods leave that somebody in Drain waits for and that have
 // not been asked yet.
 func (s *simulation) checkEvacuated(d maintenance.NodeDecision) {
-	for _, pod := range d.Evacuate {
+	for _, pod := range requested(d.Evacuate) {
 		if podclass.Terminal(pod) || s.evacuations[pod.UID] != nil {
 			s.t.Errorf("pod %s of node %s is evacuated again", pod.Name, d.Node.Name)
 		}
@@ -240,7 +240,7 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 	if maintenance.SuppressesAll(node) != all {
 		s.t.Errorf("node %s is tainted: %v, and %s has to stay away", node.Name, !all, shown.Key())
 	}
-	for _, pod := range d.Evacuate {
+	for _, pod := range requested(d.Evacuate) {
 		if podclass.Type(pod) != v1alpha1.PodTypeDefault && !shown.Covers(pod) {
 			s.t.Errorf("pod %s leaves before node %s keeps it from coming back", pod.Name, node.Name)
 		}

@@ -169,7 +169,7 @@ func TestTwoHoldersTellOnce(t *testing.T) {
 }
 
 func TestSelect(t *testing.T) {
-	w := newWorld(t, "d", "c", "b", "a", "other")
+	w := newWorld(t, "e", "d", "c", "b", "a", "other")
 	w.maintenance("m", idle, nil, "c")
 	done := w.maintenance("done", complete, nil, "d")
 	done.Status.StageStatuses = started(complete)
@@ -179,15 +179,17 @@ func TestSelect(t *testing.T) {
 	w.find("a").Status.Conditions = []corev1.NodeCondition{
 		{Type: v1alpha1.NodeMaintenancePlanned, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonNodeMaintenance},
 	}
+	w.find("e").Status.Conditions = []corev1.NodeCondition{
+		{Type: v1alpha1.NodeDrained, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNodeMaintenance},
+	}
 	w.find("other").Status.Conditions = []corev1.NodeCondition{
 		{Type: v1alpha1.NodeMaintenancePlanned, Status: corev1.ConditionTrue, Reason: "Somebody"},
-		{Type: v1alpha1.NodeDrained, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNodeMaintenance},
 	}
 	var got []string
 	for _, node := range maintenance.Select(w.maintenances, w.nodes) {
 		got = append(got, node.Name)
 	}
-	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a", "b", "c", "e"}, got); diff != "" {
 		t.Errorf("selected (-want +got):\n%s", diff)
 	}
 }

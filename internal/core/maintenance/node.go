@@ -20,14 +20,14 @@ func (p *pass) nodeDecisions() []NodeDecision {
 			Cordon:     s.cordon.change,
 			Record:     s.lock.change,
 			Withdraw:   s.withdraw,
-			Conditions: p.nodeConditions(s),
 			Events:     s.cordon.events,
 		}
-		d.Evacuate, d.Events = s.evacuate(d.Events)
+		d.Conditions, d.Retract = p.nodeConditions(s)
+		d.Evacuate = s.evacuate()
 		if s.tellForbidden() {
 			d.Events = append(d.Events, event.CancellationForbidden(s.node, s.forbidden))
 		}
-		if d.Cordon == nil && d.Record == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Events) == 0 {
+		if d.Cordon == nil && d.Record == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
 			continue
 		}
 		d.Maintenances = p.involved(s)
@@ -50,21 +50,22 @@ func (p *pass) involved(s *site) []string {
 }
 
 // evacuate lists the pods that need an Evacuation of ours, those of the ruling
-// plan's first entries first, and adds what there is to tell about them.
-func (s *site) evacuate(events []event.Event) ([]*corev1.Pod, []event.Event) {
+// plan's first entries first.
+func (s *site) evacuate() []Request {
 	asked := s.unasked()
 	slices.SortFunc(asked, func(a, b turn) int { return cmp.Or(cmp.Compare(a.entry, b.entry), comparePods(a.pod.pod, b.pod.pod)) })
-	pods := make([]*corev1.Pod, 0, len(asked))
+	requests := make([]Request, 0, len(asked))
 	for _, one := range asked {
-		pods = append(pods, one.pod.pod)
+		request := Request{Pod: one.pod.pod, Evacuation: one.pod.evacuation}
 		if _, problems := podclass.DrainLabel(one.pod.pod); len(problems) > 0 {
-			events = append(events, event.DrainLabelIgnored(one.pod.pod, problems[0].Message))
+			request.Events = append(request.Events, event.DrainLabelIgnored(one.pod.pod, problems[0].Message))
 		}
 		if told, tell := s.tellStaying(one.pod); tell {
-			events = append(events, told)
+			request.Events = append(request.Events, told)
 		}
+		requests = append(requests, request)
 	}
-	return pods, events
+	return requests
 }
 
 // turn is a pod and its place in the ruling plan.

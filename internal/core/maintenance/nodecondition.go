@@ -24,8 +24,9 @@ type wish int
 const (
 	// leave it as it is.
 	leave wish = iota
-	// retract makes it False if it was announced at all.
+	// retract makes it False if it was announced at all, remove takes it away.
 	retract
+	remove
 	// deny makes it False.
 	deny
 	// assert makes it True.
@@ -36,7 +37,7 @@ var (
 	planned  = announcement{assert, retract, retract, retract}
 	draining = announcement{retract, assert, deny, leave}
 	drained  = announcement{retract, deny, assert, assert}
-	over     = announcement{retract, retract, retract, retract}
+	over     = announcement{remove, remove, remove, remove}
 )
 
 // announcement is what the most advanced intents of the site say of it, and who
@@ -74,18 +75,21 @@ func announcers(shares []*share) string {
 	return strings.Join(words, ", ")
 }
 
-// nodeConditions are the conditions of a site that have to change. Those that
-// bear somebody else's reason are left alone.
-func (p *pass) nodeConditions(s *site) []corev1.NodeCondition {
+// nodeConditions are the conditions of a site that have to change and those that
+// have to go. Those that bear somebody else's reason are left alone.
+func (p *pass) nodeConditions(s *site) (changed []corev1.NodeCondition, removed []corev1.NodeConditionType) {
 	if s.frozen {
-		return nil
+		return nil, nil
 	}
 	wishes, message := s.announcement()
 	now := metav1.NewTime(p.snapshot.Now).Rfc3339Copy()
-	var changed []corev1.NodeCondition
 	for n, conditionType := range announced {
 		was := findNodeCondition(s.node, conditionType)
 		if !wishes[n].speaks(was) {
+			continue
+		}
+		if wishes[n] == remove {
+			removed = append(removed, conditionType)
 			continue
 		}
 		next := corev1.NodeCondition{
@@ -103,7 +107,7 @@ func (p *pass) nodeConditions(s *site) []corev1.NodeCondition {
 		}
 		changed = append(changed, next)
 	}
-	return changed
+	return changed, removed
 }
 
 // speaks returns true if the wish has something to say about a condition that

@@ -152,7 +152,7 @@ func TestALabelThatIsNotUnderstoodIsToldOnce(t *testing.T) {
 	w := newWorld(t, "one")
 	w.maintenance("m", drain, nil, "one")
 	w.run("one", 1, 0, labelled(v1alpha1.DrainLabel, "later"))
-	events := w.pass().Nodes[0].Events
+	events := told(w.pass().Nodes[0])
 	const want = `label cluster.x-k8s.io/drain: "later" is ignored, use "skip" or "wait-completed"`
 	if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Reason == "DrainLabelIgnored" && e.Message == want }) {
 		t.Errorf("events are %v, want one that says %q", events, want)
@@ -205,7 +205,7 @@ func TestEvacuationsOfOthersAreJoined(t *testing.T) {
 	w.evacuate(pods[1]).DeletionTimestamp = metaTime(w.now)
 	w.evacuations[pods[1].UID].Finalizers = []string{"hold"}
 	d := maintenance.Decide(w.snapshot())
-	if got := d.Nodes[0].Evacuate; len(got) != 2 || got[0] != pods[0] || got[1] != pods[2] {
+	if got := requested(d.Nodes[0].Evacuate); len(got) != 2 || got[0] != pods[0] || got[1] != pods[2] {
 		t.Errorf("asked for %v, want the first and the third pod", got)
 	}
 	if s := d.Maintenances[0].Status.NodeStatuses[0]; s.PodsEvacuating != 2 || s.PodsPendingEvacuation != 1 {
@@ -256,7 +256,7 @@ func TestEvacuateInTheOrderOfThePlan(t *testing.T) {
 	w.maintenances[0].Status.NodeStatuses = []v1alpha1.NodeMaintenanceNodeStatus{{
 		NodeRef: v1alpha1.NodeReference{Name: "one"}, DrainTargets: []v1alpha1.DrainPlanEntry{entry("Default", 2147483647), entry("DaemonSet", 10)},
 	}}
-	got := maintenance.Decide(w.snapshot()).Nodes[0].Evacuate
+	got := requested(maintenance.Decide(w.snapshot()).Nodes[0].Evacuate)
 	if want := slices.Concat(first, second, last); !slices.Equal(got, want) {
 		t.Errorf("order is %v, want %v", names(got), names(want))
 	}

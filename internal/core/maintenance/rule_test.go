@@ -49,11 +49,11 @@ func broken(app string) *v1alpha1.MachineDrainRule {
 
 func app(name string) func(*corev1.Pod) { return labelled("app", name) }
 
-// asked are the pods that a pass asks to leave.
+// requested are the pods that a pass asks to leave.
 func asked(d maintenance.Decision) []string {
 	var all []string
 	for _, node := range d.Nodes {
-		all = append(all, names(node.Evacuate)...)
+		all = append(all, names(requested(node.Evacuate))...)
 	}
 	slices.Sort(all)
 	return all

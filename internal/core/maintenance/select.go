@@ -47,8 +47,7 @@ func carriesTrace(node *corev1.Node) bool {
 		return true
 	}
 	for n := range node.Status.Conditions {
-		condition := &node.Status.Conditions[n]
-		if condition.Reason == v1alpha1.ReasonNodeMaintenance && condition.Status == corev1.ConditionTrue {
+		if node.Status.Conditions[n].Reason == v1alpha1.ReasonNodeMaintenance {
 			return true
 		}
 	}

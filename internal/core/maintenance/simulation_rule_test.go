@@ -65,7 +65,7 @@ func (s *simulation) checkTurns(d maintenance.NodeDecision, decision maintenance
 		if podclass.Terminal(earlier) || treatment.Cause != "" || !target.Covers(earlier) || !s.awaited(d.Node.Name, earlier) {
 			continue
 		}
-		for _, pod := range d.Evacuate {
+		for _, pod := range requested(d.Evacuate) {
 			if order := s.treatment(d.Node.Name, pod).Order; order > treatment.Order {
 				s.t.Errorf("pod %s of order %d is evacuated from node %s before pod %s of order %d is gone", pod.Name, order, d.Node.Name, earlier.Name, treatment.Order)
 			}

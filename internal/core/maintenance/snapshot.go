@@ -38,6 +38,40 @@ type Snapshot struct {
 	Facts drainrule.Facts
 	// Runners tells which built-in evacuators somebody runs.
 	Runners Runners
+	// Refused are writes that the API server has refused lately.
+	Refused map[Write]Refusal
+}
+
+// Write names a write of a NodeDecision.
+type Write struct {
+	Kind WriteKind
+	// Node is the name of the node of a cordon or record.
+	Node string
+	// Pod is the pod of an evacuation or withdrawal.
+	Pod types.UID
+}
+
+// WriteKind is which write of a NodeDecision it is.
+type WriteKind string
+
+const (
+	// WriteCordon is NodeDecision.Cordon.
+	WriteCordon WriteKind = "Cordon"
+	// WriteRecord is NodeDecision.Record.
+	WriteRecord WriteKind = "Record"
+	// WriteEvacuation is one of NodeDecision.Evacuate.
+	WriteEvacuation WriteKind = "Evacuation"
+	// WriteWithdrawal is one of NodeDecision.Withdraw.
+	WriteWithdrawal WriteKind = "Withdrawal"
+)
+
+// Refusal is a write that failed. It is not decided on again before its time; it
+// is told as a blocker for as long as the snapshot has it.
+type Refusal struct {
+	// Since is when the write was first refused, Again when it may be tried again.
+	Since, Again time.Time
+	// Message is what the API server said.
+	Message string
 }
 
 // Runners tells which built-in evacuators somebody runs. A DaemonSet or static

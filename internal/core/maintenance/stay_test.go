@@ -113,7 +113,7 @@ func TestWhichPodsStay(t *testing.T) {
 func (w *world) warnings() []string {
 	var said []string
 	for _, node := range w.pass().Nodes {
-		for _, e := range node.Events {
+		for _, e := range told(node) {
 			if e.Regarding.Kind == "Pod" {
 				said = append(said, e.Reason+": "+e.Message)
 			}

@@ -42,7 +42,7 @@ func TestANodeShowsWhatStaysAway(t *testing.T) {
 		if diff := cmp.Diff(want, shows(node)); diff != "" {
 			t.Errorf("%s, the node shows (-want +got):\n%s", when, diff)
 		}
-		if diff := cmp.Diff(names(evacuated), names(d.Evacuate)); diff != "" {
+		if diff := cmp.Diff(names(evacuated), names(requested(d.Evacuate))); diff != "" {
 			t.Errorf("%s, evacuated (-want +got):\n%s", when, diff)
 		}
 		if again := only(w.pass().Nodes); again.Cordon != nil {

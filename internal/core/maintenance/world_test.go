@@ -210,16 +210,37 @@ func (w *world) act(d *maintenance.NodeDecision) {
 	if d.Cordon != nil {
 		hold(node, d.Cordon)
 	}
-	for _, pod := range d.Evacuate {
-		w.evacuate(pod)
+	for _, asked := range d.Evacuate {
+		w.evacuate(asked.Pod)
 	}
 	for _, evacuation := range d.Withdraw {
 		delete(w.evacuations, evacuation.Spec.PodRef.UID)
 	}
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return slices.Contains(d.Retract, c.Type)
+	})
 	for _, condition := range d.Conditions {
 		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition.Type })
 		node.Status.Conditions = append(node.Status.Conditions, condition)
 	}
+}
+
+// told are the events of a node and of the pods that are asked to leave it.
+func told(d maintenance.NodeDecision) []event.Event {
+	events := d.Events
+	for _, request := range d.Evacuate {
+		events = append(events, request.Events...)
+	}
+	return events
+}
+
+// requested are the pods that requests are about.
+func requested(requests []maintenance.Request) []*corev1.Pod {
+	pods := make([]*corev1.Pod, 0, len(requests))
+	for _, request := range requests {
+		pods = append(pods, request.Pod)
+	}
+	return pods
 }
 
 // hold makes a node show what a change asks for.
