@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // NodeConditionsRefused tells that the maintenance conditions of a node could
@@ -12,7 +14,7 @@ func NodeConditionsRefused(node *corev1.Node, refusal error) Event {
 	return Event{
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
 		Type:      corev1.EventTypeWarning,
-		Reason:    "ConditionsRefused",
+		Reason:    v1alpha1.EventConditionsRefused,
 		Action:    "PublishConditions",
 		Message: fmt.Sprintf("The maintenance conditions of node %s could not be published, its drain goes on without them: %v",
 			node.Name, refusal),

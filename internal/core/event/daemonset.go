@@ -9,7 +9,7 @@ import (
 // DaemonSetPodDeleted tells that a DaemonSet pod was deleted for the maintenance
 // of its node.
 func DaemonSetPodDeleted(e *v1alpha1.Evacuation, message string) Event {
-	return ofEvacuation(e, corev1.EventTypeNormal, "DaemonSetPodDeleted", message)
+	return ofEvacuation(e, corev1.EventTypeNormal, v1alpha1.EventDaemonSetPodDeleted, message)
 }
 
 // DaemonSetPodReleased tells that a pod, held back for the maintenance of its
@@ -17,6 +17,6 @@ func DaemonSetPodDeleted(e *v1alpha1.Evacuation, message string) Event {
 func DaemonSetPodReleased(pod *corev1.Pod, message string) Event {
 	return Event{
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
-		Type:      corev1.EventTypeNormal, Reason: "DaemonSetPodReleased", Action: "Release", Message: message,
+		Type:      corev1.EventTypeNormal, Reason: v1alpha1.EventDaemonSetPodReleased, Action: "Release", Message: message,
 	}
 }

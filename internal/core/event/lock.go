@@ -11,31 +11,31 @@ import (
 // LocksHeld tells, on the maintenance and on the node, that every budget is locked
 // whose pods stay.
 func LocksHeld(r *v1alpha1.DrainRecord, message string) []Event {
-	return ofDrain(r, corev1.EventTypeNormal, "LocksHeld", "Lock", message)
+	return ofDrain(r, corev1.EventTypeNormal, v1alpha1.EventLocksHeld, "Lock", message)
 }
 
 // LocksReleased tells, on the maintenance and on the node, that the maintenance has
 // no lock any more.
 func LocksReleased(r *v1alpha1.DrainRecord, message string) []Event {
-	return ofDrain(r, corev1.EventTypeNormal, "LocksReleased", "Unlock", message)
+	return ofDrain(r, corev1.EventTypeNormal, v1alpha1.EventLocksReleased, "Unlock", message)
 }
 
 // LockLost warns, on the maintenance and on the node, that a lock which it had is
 // gone or somebody else's.
 func LockLost(r *v1alpha1.DrainRecord, message string) []Event {
-	return ofDrain(r, corev1.EventTypeWarning, "LockLost", "Lock", message)
+	return ofDrain(r, corev1.EventTypeWarning, v1alpha1.EventLockLost, "Lock", message)
 }
 
 // LockTimedOut warns, on the maintenance and on the node, that a budget could not
 // be locked in time, and what becomes of its pods.
 func LockTimedOut(r *v1alpha1.DrainRecord, message string) []Event {
-	return ofDrain(r, corev1.EventTypeWarning, "LockTimedOut", "Lock", message)
+	return ofDrain(r, corev1.EventTypeWarning, v1alpha1.EventLockTimedOut, "Lock", message)
 }
 
 // LockRanOut warns, on the maintenance and on the node, that a lock has ended
 // before its pods were ready again.
 func LockRanOut(r *v1alpha1.DrainRecord, message string) []Event {
-	return ofDrain(r, corev1.EventTypeWarning, "LockRanOut", "Unlock", message)
+	return ofDrain(r, corev1.EventTypeWarning, v1alpha1.EventLockRanOut, "Unlock", message)
 }
 
 // PodDeletedPastBudget warns, on the pod and on the maintenance, that a pod was
@@ -45,7 +45,7 @@ func PodDeletedPastBudget(r *v1alpha1.DrainRecord, pod *corev1.Pod, message stri
 		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 	}
 	deleted := Event{
-		Regarding: regarding, Type: corev1.EventTypeWarning, Reason: "PodDeletedPastBudget", Action: "Delete", Message: message,
+		Regarding: regarding, Type: corev1.EventTypeWarning, Reason: v1alpha1.EventPodDeletedPastBudget, Action: "Delete", Message: message,
 	}
 	audit := deleted
 	audit.Regarding = maintenanceOf(r)
@@ -54,18 +54,18 @@ func PodDeletedPastBudget(r *v1alpha1.DrainRecord, pod *corev1.Pod, message stri
 
 // LockUnreadable warns, on a budget, that nobody can read its lock.
 func LockUnreadable(b *policyv1.PodDisruptionBudget, message string) Event {
-	return ofBudget(b, corev1.EventTypeWarning, "LockUnreadable", message)
+	return ofBudget(b, corev1.EventTypeWarning, v1alpha1.EventLockUnreadable, message)
 }
 
 // StrayLockRemoved warns, on a budget, that the lock of a drain was removed which
 // nobody remembers.
 func StrayLockRemoved(b *policyv1.PodDisruptionBudget, message string) Event {
-	return ofBudget(b, corev1.EventTypeWarning, "StrayLockRemoved", message)
+	return ofBudget(b, corev1.EventTypeWarning, v1alpha1.EventStrayLockRemoved, message)
 }
 
 // LockEnded tells, on a budget, that its lock has ended and was removed.
 func LockEnded(b *policyv1.PodDisruptionBudget, message string) Event {
-	return ofBudget(b, corev1.EventTypeNormal, "LockEnded", message)
+	return ofBudget(b, corev1.EventTypeNormal, v1alpha1.EventLockEnded, message)
 }
 
 // ofDrain returns the same event on the maintenance of a record and on its node.

@@ -12,43 +12,43 @@ import (
 
 // StageStarted tells that the controller acts on a new stage.
 func StageStarted(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage, nodes int) Event {
-	return ofMaintenance(m, corev1.EventTypeNormal, "StageStarted", string(stage),
+	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventStageStarted, string(stage),
 		fmt.Sprintf("Stage %s started, nodes: %d.", stage, nodes))
 }
 
 // MaintenanceDrained tells that no pod is left that has to leave.
 func MaintenanceDrained(m *v1alpha1.NodeMaintenance, nodes int) Event {
-	return ofMaintenance(m, corev1.EventTypeNormal, "Drained", "Drain",
+	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventDrained, "Drain",
 		fmt.Sprintf("Every node is drained, nodes: %d.", nodes))
 }
 
 // NoNodes warns that a maintenance drains nothing because nothing matches.
 func NoNodes(m *v1alpha1.NodeMaintenance) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, "NoNodes", "Drain",
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventNoNodes, "Drain",
 		"spec.nodeSelector matches no node, so there is nothing to drain.")
 }
 
 // FastForwarded tells that a drain plan is not kept on a node because an older
 // maintenance is further there (KEP-4212).
 func FastForwarded(m *v1alpha1.NodeMaintenance, node, older string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, "FastForwarded", "Drain",
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventFastForwarded, "Drain",
 		fmt.Sprintf("On node %s the drain plan is fast-forwarded, because the drain of older %s has come further there and does not go back.", node, older))
 }
 
 // InvalidSpec warns that a maintenance cannot be understood and is not acted on.
 func InvalidSpec(m *v1alpha1.NodeMaintenance, fault string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.ReasonInvalidSpec, "Validate", fault)
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventInvalidSpec, "Validate", fault)
 }
 
 // NodeDrained tells that a node has lost all pods that a maintenance waited for.
 func NodeDrained(node *corev1.Node, maintenance string) Event {
-	return ofNode(node, corev1.EventTypeNormal, "NodeDrained", "Drain",
+	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeDrained, "Drain",
 		fmt.Sprintf("Drained for %s.", maintenance))
 }
 
 // NodeCordoned tells that a node was made unschedulable.
 func NodeCordoned(node *corev1.Node, maintenances []string) Event {
-	return ofNode(node, corev1.EventTypeNormal, "NodeCordoned", "Cordon",
+	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeCordoned, "Cordon",
 		fmt.Sprintf("Cordoned for %s.", strings.Join(maintenances, ", ")))
 }
 
@@ -58,20 +58,20 @@ func NodeRestored(node *corev1.Node, unschedulable bool) Event {
 	if unschedulable {
 		message = "Left cordoned, as it was before the maintenance."
 	}
-	return ofNode(node, corev1.EventTypeNormal, "NodeRestored", "Uncordon", message)
+	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeRestored, "Uncordon", message)
 }
 
 // NodeUncordoned tells that a completed maintenance made a node schedulable
 // which it had not cordoned.
 func NodeUncordoned(node *corev1.Node, maintenance string) Event {
-	return ofNode(node, corev1.EventTypeNormal, "NodeUncordoned", "Uncordon",
+	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeUncordoned, "Uncordon",
 		fmt.Sprintf("Made schedulable, as the completed %s asks.", maintenance))
 }
 
 // LedgerUnreadable warns that nobody knows any more whether a node was
 // schedulable before its maintenance.
 func LedgerUnreadable(node *corev1.Node, fault error) Event {
-	return ofNode(node, corev1.EventTypeWarning, "LedgerUnreadable", "Cordon",
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventLedgerUnreadable, "Cordon",
 		fmt.Sprintf("Annotation %s cannot be read (%v), so what the node was before the maintenance is unknown: it will stay cordoned afterwards. If it may take pods then: kubectl uncordon %s",
 			v1alpha1.CordonAnnotation, fault, node.Name))
 }
@@ -79,20 +79,20 @@ func LedgerUnreadable(node *corev1.Node, fault error) Event {
 // NodeLeftCordoned warns that a node stays cordoned because what it was before
 // the maintenance is unknown.
 func NodeLeftCordoned(node *corev1.Node) Event {
-	return ofNode(node, corev1.EventTypeWarning, "NodeLeftCordoned", "Uncordon",
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventNodeLeftCordoned, "Uncordon",
 		fmt.Sprintf("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
 }
 
 // ForeignUncordon warns, on the node, that somebody made a node schedulable that
 // is under maintenance.
 func ForeignUncordon(node *corev1.Node, maintenances []string) Event {
-	return ofNode(node, corev1.EventTypeWarning, string(v1alpha1.BlockerForeignUncordon), "Cordon",
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventForeignUncordon, "Cordon",
 		fmt.Sprintf("Somebody made the node schedulable during its maintenance; it is cordoned again for %s.", strings.Join(maintenances, ", ")))
 }
 
 // ForeignUncordonOf is ForeignUncordon on a maintenance of the node.
 func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
-	return ofMaintenance(m, corev1.EventTypeWarning, string(v1alpha1.BlockerForeignUncordon), "Cordon",
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventForeignUncordon, "Cordon",
 		fmt.Sprintf("Somebody made node %s schedulable during its maintenance; it is cordoned again.", node))
 }
 
@@ -103,19 +103,19 @@ func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 	if len(names) > 3 {
 		names, more = names[:3], fmt.Sprintf(" and %d more", len(evacuations)-3)
 	}
-	return ofNode(node, corev1.EventTypeWarning, "CancellationForbidden", "Withdraw",
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
 		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s%s.", strings.Join(names, ", "), more))
 }
 
 // DrainLabelIgnored warns that a pod has a drain label that is not understood.
 func DrainLabelIgnored(pod *corev1.Pod, problem string) Event {
-	return ofPod(pod, "DrainLabelIgnored", problem)
+	return ofPod(pod, v1alpha1.EventDrainLabelIgnored, problem)
 }
 
 // OnUpgradeLabelIgnored warns that a pod leaves a node that comes back, because its
 // label is not understood.
 func OnUpgradeLabelIgnored(pod *corev1.Pod, problem string) Event {
-	return ofPod(pod, "OnUpgradeLabelIgnored", problem)
+	return ofPod(pod, v1alpha1.EventOnUpgradeLabelIgnored, problem)
 }
 
 // ShortToleration is why a pod that asks to stay on a node does not last there.
@@ -131,7 +131,7 @@ type ShortToleration struct {
 // TolerationTooShort warns that a pod that asks to stay leaves, because it would be
 // deleted while its node is away.
 func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
-	return ofPod(pod, "TolerationTooShort", fmt.Sprintf(
+	return ofPod(pod, v1alpha1.EventTolerationTooShort, fmt.Sprintf(
 		"The pod does not stay on node %s: the node is away for %s in %s, and the pod tolerates taint %s with effect NoExecute for %s only. Give it a toleration with tolerationSeconds %d or more, or without.",
 		pod.Spec.NodeName, short.Needed, short.Maintenance, short.Taint, short.Endured, int64(short.Needed.Seconds())))
 }

@@ -1,0 +1,140 @@
+package v1alpha1
+
+// Reasons of events on NodeMaintenances and, as far as one node is concerned, on Nodes.
+const (
+	// EventStageStarted: the controller acts on a new stage.
+	EventStageStarted = "StageStarted"
+	// EventDrained: no pod is left on any node that has to leave.
+	EventDrained = "Drained"
+	// EventNoNodes warns that the selector matches no node.
+	EventNoNodes = ReasonNoNodes
+	// EventFastForwarded warns that the drain plan is not kept on a node, because
+	// the drain of another maintenance has come further there (KEP-4212).
+	EventFastForwarded = "FastForwarded"
+	// EventInvalidSpec warns that the spec cannot be understood and is not acted on.
+	EventInvalidSpec = ReasonInvalidSpec
+	// EventForeignUncordon warns that somebody made a node schedulable during its
+	// maintenance. It is on the Node, too.
+	EventForeignUncordon = string(BlockerForeignUncordon)
+	// EventNodeCordoned, on a Node: it was made unschedulable.
+	EventNodeCordoned = "NodeCordoned"
+	// EventNodeDrained, on a Node: all pods have left that a maintenance waited for.
+	EventNodeDrained = "NodeDrained"
+	// EventNodeRestored, on a Node: the last maintenance has given it back as it was.
+	EventNodeRestored = "NodeRestored"
+	// EventNodeUncordoned, on a Node: a completed maintenance made it schedulable,
+	// which had not cordoned it.
+	EventNodeUncordoned = "NodeUncordoned"
+	// EventNodeLeftCordoned warns, on a Node, that it stays cordoned because what it
+	// was before the maintenance is unknown.
+	EventNodeLeftCordoned = "NodeLeftCordoned"
+	// EventLedgerUnreadable warns, on a Node, that its CordonAnnotation cannot be read.
+	EventLedgerUnreadable = "LedgerUnreadable"
+	// EventCancellationForbidden warns, on a Node, that evacuations go on although no
+	// maintenance asks for them, because their evacuators forbid to cancel them.
+	EventCancellationForbidden = "CancellationForbidden"
+	// EventConditionsRefused warns, on a Node, that its maintenance conditions could
+	// not be published.
+	EventConditionsRefused = "ConditionsRefused"
+)
+
+// Reasons of events on pods.
+const (
+	// EventDrainLabelIgnored warns that the DrainLabel is not understood.
+	EventDrainLabelIgnored = "DrainLabelIgnored"
+	// EventOnUpgradeLabelIgnored warns that a pod leaves a node that comes back,
+	// because its OnUpgradeLabel is not understood.
+	EventOnUpgradeLabelIgnored = "OnUpgradeLabelIgnored"
+	// EventTolerationTooShort warns that a pod that asks to stay leaves, because it
+	// would be deleted while its node is away.
+	EventTolerationTooShort = "TolerationTooShort"
+	// EventPodDetached: the pod was taken out of its ReplicaSet to be replaced.
+	EventPodDetached = "PodDetached"
+	// EventPodGivenBack: a detached pod may go back to its ReplicaSet.
+	EventPodGivenBack = "PodGivenBack"
+	// EventDetachedPodDeleted: a detached pod was deleted, because it could go back
+	// to no ReplicaSet.
+	EventDetachedPodDeleted = "DetachedPodDeleted"
+	// EventDaemonSetPodReleased: a pod that was held back for the maintenance of its
+	// node may go there now.
+	EventDaemonSetPodReleased = "DaemonSetPodReleased"
+	// EventPodDeletedPastBudget warns, on the pod and on its NodeMaintenance, that it
+	// was deleted although its budget did not allow it. It is for the audit.
+	EventPodDeletedPastBudget = "PodDeletedPastBudget"
+)
+
+// Reasons of events on Evacuations.
+const (
+	// EventEvacuatorActivated: the first evacuator got its turn.
+	EventEvacuatorActivated = "EvacuatorActivated"
+	// EventEvacuatorReplaced warns that an evacuator took over from another.
+	EventEvacuatorReplaced = "EvacuatorReplaced"
+	// EventEvacuatorRestarted warns that an evacuator's report was not believed.
+	EventEvacuatorRestarted = "EvacuatorRestarted"
+	// EventEvacuatorReturned: an evacuator came back and put off the eviction.
+	EventEvacuatorReturned = ReasonEvacuatorReturned
+	// EventEvacuatorsIgnored warns of registrations of evacuators that are left out.
+	EventEvacuatorsIgnored = "EvacuatorsIgnored"
+	// EventEvictionWithdrawn: nobody calls the eviction API for the pod any more.
+	EventEvictionWithdrawn = "EvictionWithdrawn"
+	// EventPodEvicted: the pod was evicted after its evacuators.
+	EventPodEvicted = "PodEvicted"
+	// EventDaemonSetPodDeleted: a DaemonSet pod was deleted for the maintenance of
+	// its node.
+	EventDaemonSetPodDeleted = "DaemonSetPodDeleted"
+	// EventNotSurged warns that a pod is not replaced before it leaves.
+	EventNotSurged = "NotSurged"
+)
+
+// Reasons of events about locks. The first five are on the NodeMaintenance and on
+// the Node, the others on the PodDisruptionBudget.
+const (
+	// EventLocksHeld: every budget is locked whose pods stay.
+	EventLocksHeld = "LocksHeld"
+	// EventLocksReleased: the maintenance has no lock any more.
+	EventLocksReleased = "LocksReleased"
+	// EventLockLost warns that a lock which it had is gone or somebody else's.
+	EventLockLost = "LockLost"
+	// EventLockTimedOut warns that a budget could not be locked in time.
+	EventLockTimedOut = "LockTimedOut"
+	// EventLockRanOut warns that a lock has ended before its pods were ready again.
+	EventLockRanOut = "LockRanOut"
+	// EventLockUnreadable warns that nobody can read the lock.
+	EventLockUnreadable = "LockUnreadable"
+	// EventStrayLockRemoved warns that the lock of a drain was removed which nobody
+	// remembers.
+	EventStrayLockRemoved = "StrayLockRemoved"
+	// EventLockEnded: the lock has ended and was removed.
+	EventLockEnded = "LockEnded"
+)
+
+// Reasons of events on Machines. A warning about what does not pass by itself has
+// the reason of the condition that says it.
+const (
+	// EventHeldByHooks: the Machine waits for hooks.
+	EventHeldByHooks = "HeldByHooks"
+	// EventDrainStarted: pods begin to leave the Node.
+	EventDrainStarted = "DrainStarted"
+	// EventDrainCompleted: every pod has left that has to.
+	EventDrainCompleted = "DrainCompleted"
+	// EventDrainTimedOut warns of the pods that go with the Machine.
+	EventDrainTimedOut = "DrainTimedOut"
+	// EventDrainSkipped: the Node is not drained.
+	EventDrainSkipped = "DrainSkipped"
+	// EventVolumesAttached: the Machine waits for volumes.
+	EventVolumesAttached = "VolumesAttached"
+	// EventVolumesDetached: no volume is attached that matters.
+	EventVolumesDetached = ReasonVolumesDetached
+	// EventVolumeDetachTimedOut warns of the volumes that were not detached in time.
+	EventVolumeDetachTimedOut = "VolumeDetachTimedOut"
+	// EventVolumeDetachSkipped: no volume is waited for.
+	EventVolumeDetachSkipped = "VolumeDetachSkipped"
+	// EventInfrastructureDeleted: the infrastructure is gone.
+	EventInfrastructureDeleted = "InfrastructureDeleted"
+	// EventBootstrapDeleted: the bootstrap config is gone.
+	EventBootstrapDeleted = "BootstrapDeleted"
+	// EventNodeDeleted: the Node is gone.
+	EventNodeDeleted = "NodeDeleted"
+	// EventNodeLeft warns that the Node is left in the cluster.
+	EventNodeLeft = "NodeLeft"
+)
