@@ -9,10 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
@@ -32,7 +32,7 @@ type Facts struct {
 	// Treatment is how the drain treats the pod.
 	Treatment drainrule.Treatment
 	// Budgets are the PodDisruptionBudgets of the pod's namespace.
-	Budgets []*policyv1.PodDisruptionBudget
+	Budgets budget.Compiled
 }
 
 // Of returns what holds the pod back, if anything does. A pod that simply

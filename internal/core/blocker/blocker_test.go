@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
@@ -32,10 +33,16 @@ var (
 
 func ago(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-d)} }
 
+// known are facts whose budgets are not compiled yet.
+type known struct {
+	blocker.Facts
+	budgets []*policyv1.PodDisruptionBudget
+}
+
 // facts are those of a pod of a ReplicaSet on a healthy node, older than the drain.
-func facts(changes ...func(*blocker.Facts)) blocker.Facts {
+func facts(changes ...func(*known)) blocker.Facts {
 	controller := true
-	f := blocker.Facts{
+	f := known{Facts: blocker.Facts{
 		Now: now,
 		Pod: &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
@@ -50,15 +57,16 @@ func facts(changes ...func(*blocker.Facts)) blocker.Facts {
 			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 		},
 		DrainStarted: now.Add(-30 * time.Minute),
-	}
+	}}
 	for _, change := range changes {
 		change(&f)
 	}
-	return f
+	f.Budgets = budget.Compile(f.budgets)
+	return f.Facts
 }
 
-func refused(kind v1alpha1.BlockerType, answer string) func(*blocker.Facts) {
-	return func(f *blocker.Facts) {
+func refused(kind v1alpha1.BlockerType, answer string) func(*known) {
+	return func(f *known) {
 		f.Evacuation = &v1alpha1.Evacuation{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "0f1e-web-0"},
 			Status: v1alpha1.EvacuationStatus{Conditions: []metav1.Condition{{
@@ -69,15 +77,15 @@ func refused(kind v1alpha1.BlockerType, answer string) func(*blocker.Facts) {
 	}
 }
 
-func budgetNamed(name string, change func(*policyv1.PodDisruptionBudget)) func(*blocker.Facts) {
-	return func(f *blocker.Facts) {
+func budgetNamed(name string, change func(*policyv1.PodDisruptionBudget)) func(*known) {
+	return func(f *known) {
 		b := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "4c5d", Generation: 1},
 			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 			Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, ExpectedPods: 3},
 		}
 		change(b)
-		f.Budgets = append(f.Budgets, b)
+		f.budgets = append(f.budgets, b)
 	}
 }
 
@@ -100,51 +108,51 @@ func countsNobody(b *policyv1.PodDisruptionBudget) {
 	b.Status.ExpectedPods, b.Status.CurrentHealthy = 0, 1
 }
 
-func terminatingSince(deadline *metav1.Time, grace int64, finalizers ...string) func(*blocker.Facts) {
-	return func(f *blocker.Facts) {
+func terminatingSince(deadline *metav1.Time, grace int64, finalizers ...string) func(*known) {
+	return func(f *known) {
 		f.Pod.DeletionTimestamp, f.Pod.DeletionGracePeriodSeconds, f.Pod.Finalizers = deadline, &grace, finalizers
 	}
 }
 
-func unreachable(f *blocker.Facts) {
+func unreachable(f *known) {
 	f.Node.Status.Conditions[0] = corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: *ago(5 * time.Minute),
 	}
 }
 
-func evacuator(f *blocker.Facts) {
+func evacuator(f *known) {
 	f.Evacuation = &v1alpha1.Evacuation{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "0f1e-web-0", CreationTimestamp: *ago(time.Minute)},
 		Status:     v1alpha1.EvacuationStatus{ActiveEvacuatorClass: "mover.example.com", Message: "2 of 5 shards moved"},
 	}
 }
 
-func evacuatorDone(f *blocker.Facts) {
+func evacuatorDone(f *known) {
 	evacuator(f)
 	f.Evacuation.Status.ActiveEvacuatorCompleted = true
 }
 
-func cameBack(f *blocker.Facts) { f.Pod.CreationTimestamp = *ago(time.Minute) }
+func cameBack(f *known) { f.Pod.CreationTimestamp = *ago(time.Minute) }
 
-func tolerant(f *blocker.Facts) {
+func tolerant(f *known) {
 	f.Pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
-func waited(f *blocker.Facts) {
+func waited(f *known) {
 	f.Treatment = drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "label " + v1alpha1.DrainLabel}
 }
 
-func waitedByRule(f *blocker.Facts) {
+func waitedByRule(f *known) {
 	f.Treatment = drainrule.Treatment{
 		Behavior: v1alpha1.DrainBehaviorWaitCompleted, Reason: "MachineDrainRule batch", Object: rule,
 	}
 }
 
-func unclear(f *blocker.Facts) {
+func unclear(f *known) {
 	f.Treatment = drainrule.Treatment{Cause: "MachineDrainRule batch is a riddle.", Object: rule}
 }
 
-func ownerless(f *blocker.Facts) { f.Pod.OwnerReferences = nil }
+func ownerless(f *known) { f.Pod.OwnerReferences = nil }
 
 type story struct {
 	facts blocker.Facts
@@ -174,83 +182,7 @@ func TestNothingBlocks(t *testing.T) {
 		"a finalizer while containers still run": {facts(terminatingSince(ago(-time.Minute), 90, "example.com/keep")), v1alpha1.Blocker{}},
 		"an evacuator that is done":              {facts(evacuatorDone), v1alpha1.Blocker{}},
 		"a bare pod created during the drain":    {facts(cameBack, ownerless), v1alpha1.Blocker{}},
-		"a young pod of an unknown drain":        {facts(cameBack, func(f *blocker.Facts) { f.DrainStarted = time.Time{} }), v1alpha1.Blocker{}},
-	})
-}
-
-func TestABudgetRefuses(t *testing.T) {
-	const answer = "The disruption budget web needs 3 healthy pods and has 3 currently"
-	byBudget := refused(v1alpha1.BlockerPDBExhausted, answer)
-	check(t, map[string]story{
-		"exhausted": {
-			facts(byBudget, budgetNamed("web", maxUnavailable(1))),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBExhausted, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: answer,
-				Suggestion: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l 'app=web'",
-			},
-		},
-		"never satisfiable by maxUnavailable": {
-			facts(byBudget, budgetNamed("web", maxUnavailable(0))),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "PodDisruptionBudget web can never allow a disruption: maxUnavailable is 0: no pod may ever be disrupted.",
-				Suggestion: `Let one pod be unavailable: kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
-			},
-		},
-		"never satisfiable by minAvailable": {
-			facts(byBudget, budgetNamed("web", minAvailable(3))),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute),
-				Message: "PodDisruptionBudget web can never allow a disruption: minAvailable 3 needs 3 available pods and there are 3 in all.",
-				Suggestion: "Run at least 4 replicas, or let one pod be unavailable: " +
-					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`,
-			},
-		},
-		"never satisfiable because nobody is counted": {
-			facts(byBudget, budgetNamed("web", countsNobody)),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBUnsatisfiable, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute),
-				Message: "PodDisruptionBudget web can never allow a disruption: it counts in replicas and its pods have no controller.",
-				Suggestion: "Give the pods a controller, or count pods: " +
-					`kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"minAvailable":0,"maxUnavailable":null}}'`,
-			},
-		},
-		"the budget is gone by now": {
-			facts(byBudget),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBExhausted, Object: goneBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: answer,
-				Suggestion: "See what the budget counts: kubectl -n shop describe poddisruptionbudget web",
-			},
-		},
-		"nobody knows which budget": {
-			facts(refused(v1alpha1.BlockerPDBExhausted, "no")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerPDBExhausted, PodCount: 1, SinceTime: ago(time.Minute), Message: "no",
-				Suggestion: "See the budgets of the namespace: kubectl -n shop get poddisruptionbudgets",
-			},
-		},
-	})
-}
-
-func TestSeveralBudgetsRefuse(t *testing.T) {
-	check(t, map[string]story{
-		"named": {
-			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget."),
-				budgetNamed("web", maxUnavailable(1)), budgetNamed("all", maxUnavailable(1))),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerMultiplePDBs, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "This pod has more than one PodDisruptionBudget. They are all, web.",
-				Suggestion: "Keep one and narrow or delete the rest, such as: kubectl -n shop delete poddisruptionbudget web",
-			},
-		},
-		"gone by now": {
-			facts(refused(v1alpha1.BlockerMultiplePDBs, "This pod has more than one PodDisruptionBudget.")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerMultiplePDBs, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "This pod has more than one PodDisruptionBudget.",
-				Suggestion: "Let only one budget select the pod: kubectl -n shop get poddisruptionbudgets",
-			},
-		},
+		"a young pod of an unknown drain":        {facts(cameBack, func(f *known) { f.DrainStarted = time.Time{} }), v1alpha1.Blocker{}},
 	})
 }
 

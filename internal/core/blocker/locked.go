@@ -25,7 +25,7 @@ func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
 	}
 	name := named[1]
 	b.Object = budgetNamed(f.Pod.Namespace, name)
-	for _, one := range budget.Applying(f.Pod, f.Budgets) {
+	for _, one := range f.Budgets.Applying(f.Pod) {
 		if one.Name != name {
 			continue
 		}

@@ -8,18 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
 // locked is a budget with a lock, for half an hour since an hour ago.
-func locked(name, holder string, change func(*budget.Lock)) func(*blocker.Facts) {
+func locked(name, holder string, change func(*budget.Lock)) func(*known) {
 	lock := budget.Lock{Holder: holder, Reason: "defragmentation", AcquiredAt: *ago(time.Hour), ExpiresAt: *ago(-time.Hour)}
 	change(&lock)
 	return annotated(name, lock.Write())
 }
 
-func annotated(name, text string) func(*blocker.Facts) {
+func annotated(name, text string) func(*known) {
 	return budgetNamed(name, func(b *policyv1.PodDisruptionBudget) {
 		b.CreationTimestamp = *ago(2 * time.Minute)
 		metav1.SetMetaDataAnnotation(&b.ObjectMeta, v1alpha1.LockAnnotation, text)

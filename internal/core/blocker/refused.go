@@ -85,7 +85,7 @@ func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 // guiltyBudget finds the budget that the API server named, or else the only one
 // that applies. The budget itself may be gone by now.
 func guiltyBudget(f Facts, answer string) (name string, guilty *policyv1.PodDisruptionBudget) {
-	applying := budget.Applying(f.Pod, f.Budgets)
+	applying := f.Budgets.Applying(f.Pod)
 	if named := budgetInMessage.FindStringSubmatch(answer); named != nil {
 		name = named[1]
 	} else if len(applying) == 1 {
@@ -124,16 +124,24 @@ func loosen(b *policyv1.PodDisruptionBudget) string {
 		b.Status.ExpectedPods+1, b.Namespace, b.Name)
 }
 
+// maxNames is how many of the budgets of a pod are named.
+const maxNames = 10
+
 func refusedForBudgets(f Facts, answer string) v1alpha1.Blocker {
-	applying := budget.Applying(f.Pod, f.Budgets)
+	applying := f.Budgets.Applying(f.Pod)
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerMultiplePDBs, Object: ofOwner(f.Pod), Message: answer}
 	if len(applying) < 2 {
 		b.Suggestion = fmt.Sprintf("Let only one budget select the pod: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
-	names := make([]string, len(applying))
-	for i, one := range applying {
-		names[i] = one.Name
+	names := make([]string, min(len(applying), maxNames))
+	for i := range names {
+		names[i] = applying[i].Name
+	}
+	if more := len(applying) - len(names); more > 0 {
+		b.Message += fmt.Sprintf(" They are %s and %d more.", strings.Join(names, ", "), more)
+		b.Suggestion = fmt.Sprintf("Keep one and narrow or delete the rest. See what they select: kubectl -n %s get poddisruptionbudgets -o custom-columns=NAME:.metadata.name,SELECTS:.spec.selector", f.Pod.Namespace)
+		return b
 	}
 	b.Message += " They are " + strings.Join(names, ", ") + "."
 	b.Suggestion = fmt.Sprintf("Keep one and narrow or delete the rest, such as: kubectl -n %s delete poddisruptionbudget %s",

@@ -21,7 +21,7 @@ import (
 
 // Applying returns the budgets that protect the pod, by name. As in policy/v1
 // an absent selector matches no pod and an empty one every pod of the
-// namespace; an invalid selector matches none.
+// namespace; an invalid selector matches none. Who asks about many pods asks Compiled.
 func Applying(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	var applying []*policyv1.PodDisruptionBudget
 	for _, b := range budgets {
@@ -29,13 +29,23 @@ func Applying(pod *corev1.Pod, budgets []*policyv1.PodDisruptionBudget) []*polic
 			applying = append(applying, b)
 		}
 	}
-	slices.SortFunc(applying, func(a, b *policyv1.PodDisruptionBudget) int {
-		return strings.Compare(a.Name, b.Name)
-	})
+	slices.SortFunc(applying, byName)
 	return applying
 }
 
+func byName(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) }
+
+// selects reads a selector only if the pod has the labels that it names, because
+// most budgets are not those of the pod.
 func selects(b *policyv1.PodDisruptionBudget, pod *corev1.Pod) bool {
+	if b.Spec.Selector == nil {
+		return false
+	}
+	for key, value := range b.Spec.Selector.MatchLabels {
+		if has, labelled := pod.Labels[key]; !labelled || has != value {
+			return false
+		}
+	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(pod.Labels))
 }

@@ -2,41 +2,45 @@ package budget
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"ebbtide.dev/ebbtide/internal/core/labelindex"
 )
 
-// Compiled are budgets with their selectors read, for asking about many pods. It is
-// not changed.
+// Compiled are budgets with their selectors read, for asking about many pods: what
+// a question costs does not depend on how many other budgets there are. It is not
+// changed; the zero value has no budgets.
 type Compiled struct {
-	budgets   []*policyv1.PodDisruptionBudget
-	selectors []labels.Selector
+	index labelindex.Index[*compiled]
+}
+
+type compiled struct {
+	budget   *policyv1.PodDisruptionBudget
+	selector labels.Selector
 }
 
 // Compile reads the selectors of budgets. One that is invalid is left out: it
 // matches no pod.
 func Compile(budgets []*policyv1.PodDisruptionBudget) Compiled {
 	var c Compiled
-	for _, b := range slices.SortedFunc(slices.Values(budgets), func(a, b *policyv1.PodDisruptionBudget) int {
-		return strings.Compare(a.Name, b.Name)
-	}) {
+	for _, b := range slices.SortedFunc(slices.Values(budgets), byName) {
 		if selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector); err == nil {
-			c.budgets, c.selectors = append(c.budgets, b), append(c.selectors, selector)
+			c.index.Put(&compiled{b, selector}, labelindex.OfSelector(selector)...)
 		}
 	}
 	return c
 }
 
-// Applying returns the budgets that protect the pod, as Applying does.
+// Applying returns the budgets that protect the pod, as the function Applying does.
 func (c Compiled) Applying(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var applying []*policyv1.PodDisruptionBudget
-	for n, selector := range c.selectors {
-		if c.budgets[n].Namespace == pod.Namespace && selector.Matches(labels.Set(pod.Labels)) {
-			applying = append(applying, c.budgets[n])
+	for _, one := range c.index.Candidates(pod.Labels) {
+		if one.budget.Namespace == pod.Namespace && one.selector.Matches(labels.Set(pod.Labels)) {
+			applying = append(applying, one.budget)
 		}
 	}
 	return applying

@@ -23,7 +23,8 @@ var always = Pair{}
 // Index finds items, such as the names of budgets, by labels. The zero value is empty.
 type Index[T comparable] struct {
 	entries map[T]*entry[T]
-	filed   map[Pair]map[*entry[T]]bool
+	// filed are sorted by place.
+	filed map[Pair][]*entry[T]
 	// last is the place of the item that came last.
 	last uint64
 }
@@ -49,7 +50,7 @@ func (x *Index[T]) Put(item T, alternatives ...Term) {
 		x.last = place
 	}
 	if x.entries == nil {
-		x.entries, x.filed = map[T]*entry[T]{}, map[Pair]map[*entry[T]]bool{}
+		x.entries, x.filed = map[T]*entry[T]{}, map[Pair][]*entry[T]{}
 	}
 	e := &entry[T]{item: item, place: place}
 	x.entries[item] = e
@@ -65,12 +66,13 @@ func (x *Index[T]) Put(item T, alternatives ...Term) {
 }
 
 func (x *Index[T]) file(e *entry[T], under Pair) {
-	if x.filed[under] == nil {
-		x.filed[under] = map[*entry[T]]bool{}
+	if at, there := slices.BinarySearchFunc(x.filed[under], e, byPlace); !there {
+		x.filed[under] = slices.Insert(x.filed[under], at, e)
+		e.under = append(e.under, under)
 	}
-	x.filed[under][e] = true
-	e.under = append(e.under, under)
 }
+
+func byPlace[T comparable](a, b *entry[T]) int { return cmp.Compare(a.place, b.place) }
 
 // Delete forgets an item. One that was never put is nothing to forget.
 func (x *Index[T]) Delete(item T) {
@@ -80,8 +82,8 @@ func (x *Index[T]) Delete(item T) {
 	}
 	delete(x.entries, item)
 	for _, pair := range e.under {
-		delete(x.filed[pair], e)
-		if len(x.filed[pair]) == 0 {
+		at, _ := slices.BinarySearchFunc(x.filed[pair], e, byPlace)
+		if x.filed[pair] = slices.Delete(x.filed[pair], at, at+1); len(x.filed[pair]) == 0 {
 			delete(x.filed, pair)
 		}
 	}
@@ -90,21 +92,18 @@ func (x *Index[T]) Delete(item T) {
 // Candidates returns, each once, the items that can match an object with these
 // labels and other pairs, in the order in which they were first put.
 func (x *Index[T]) Candidates(labels map[string]string, others ...Pair) []T {
-	var found []*entry[T]
-	add := func(p Pair) {
-		for e := range x.filed[p] {
-			found = append(found, e)
-		}
-	}
-	add(always)
+	found := slices.Clone(x.filed[always])
 	for key, value := range labels {
-		add(Pair{key, value})
+		found = append(found, x.filed[Pair{key, value}]...)
 	}
 	for _, pair := range others {
-		add(pair)
+		found = append(found, x.filed[pair]...)
 	}
-	slices.SortFunc(found, func(a, b *entry[T]) int { return cmp.Compare(a.place, b.place) })
-	var items []T
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, byPlace)
+	items := make([]T, 0, len(found))
 	for _, e := range slices.Compact(found) {
 		items = append(items, e.item)
 	}

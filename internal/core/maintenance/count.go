@@ -68,7 +68,7 @@ func (p *pass) hold(s *site, pod *subject, started time.Time) {
 		DrainStarted: started,
 		Evacuation:   pod.evacuation,
 		Treatment:    *pod.treatment,
-		Budgets:      p.snapshot.Budgets[pod.pod.Namespace],
+		Budgets:      p.budgetsIn(pod.pod.Namespace),
 	}
 	if found, blocked := blocker.Of(facts); blocked {
 		s.held = append(s.held, heldPod{pod: pod, blocker: found})

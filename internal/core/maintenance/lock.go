@@ -117,15 +117,19 @@ func (p *pass) budgetsOf(pods []*corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return budgets
 }
 
-// applying are the budgets that protect a pod. Those of a namespace are compiled
-// once.
+// applying are the budgets that protect a pod.
 func (p *pass) applying(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
-	compiled, found := p.budgets[pod.Namespace]
+	return p.budgetsIn(pod.Namespace).Applying(pod)
+}
+
+// budgetsIn are those of a namespace, compiled once.
+func (p *pass) budgetsIn(namespace string) budget.Compiled {
+	compiled, found := p.budgets[namespace]
 	if !found {
-		compiled = budget.Compile(p.snapshot.Budgets[pod.Namespace])
-		p.budgets[pod.Namespace] = compiled
+		compiled = budget.Compile(p.snapshot.Budgets[namespace])
+		p.budgets[namespace] = compiled
 	}
-	return compiled.Applying(pod)
+	return compiled
 }
 
 // with is the record as it is to be. What is locked for it already stays so.
