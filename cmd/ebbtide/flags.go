@@ -12,6 +12,7 @@ import (
 type flags struct {
 	metricsAddress, probeAddress   string
 	leaderElect, webhooks          bool
+	evictionNotice                 bool
 	webhookAddress                 string
 	namespace                      string
 	qps                            float64
@@ -31,6 +32,7 @@ func parseFlags() flags {
 		"address of /healthz and /readyz; 0 serves none")
 	flag.BoolVar(&f.webhooks, "webhooks", true, "answer the API server's admission requests")
 	flag.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "address that admission requests come to, over HTTPS")
+	flag.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
 	flag.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
 	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease and of the webhooks' Service and certificate")
 	flag.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")

@@ -95,7 +95,9 @@ func add(mgr manager.Manager, f flags) error {
 	if !f.webhooks {
 		return nil
 	}
-	return webhook.Add(mgr, webhook.Options{Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock})
+	return webhook.Add(mgr, webhook.Options{
+		Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock, EvictionNotice: f.evictionNotice,
+	})
 }
 
 // addMachines has it run what looks after Machines and their Clusters.

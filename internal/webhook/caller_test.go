@@ -43,7 +43,7 @@ func TestCallersAreRememberedForAMoment(t *testing.T) {
 	known, now := newCallers(), time.Now()
 	jane := caller{"jane", types.NamespacedName{Namespace: "shop", Name: "db-0"}}
 	joe := caller{"joe", jane.pod}
-	known.wait(jane, "first", now)
+	known.note(jane, "first", now)
 	for name, tc := range map[string]struct {
 		who  caller
 		at   time.Time
@@ -53,16 +53,16 @@ func TestCallersAreRememberedForAMoment(t *testing.T) {
 		"much later":     {jane, now.Add(40 * time.Second), ""},
 		"another user":   {joe, now, ""},
 	} {
-		if got := known.meant(tc.who, tc.at); got != tc.want {
+		if got := known.recall(tc.who, tc.at); got != tc.want {
 			t.Errorf("%s: waits for %q, want %q", name, got, tc.want)
 		}
 	}
-	known.wait(joe, "second", now.Add(time.Minute))
-	if len(known.waiting) != 1 {
-		t.Errorf("remembered: %v, want only who has called last", known.waiting)
+	known.note(joe, "second", now.Add(time.Minute))
+	if len(known.known) != 1 {
+		t.Errorf("remembered: %v, want only who has called last", known.known)
 	}
 	known.forget(joe)
-	if got := known.meant(joe, now.Add(time.Minute)); got != "" {
+	if got := known.recall(joe, now.Add(time.Minute)); got != "" {
 		t.Errorf("joe waits for %q after he was told", got)
 	}
 }

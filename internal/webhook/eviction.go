@@ -33,13 +33,19 @@ type evictionGate struct {
 	cached  client.Reader
 	direct  client.Client
 	callers *callers
+	// notices is nil if nobody is to be told of NodeMaintenances.
+	notices *notices
 	// longestLock is how long a lock may hold; see budget.LockOf.
 	longestLock time.Duration
 	now         func() time.Time
 }
 
-func newEvictionGate(pods registry, cached client.Reader, direct client.Client, longestLock time.Duration) evictionGate {
-	return evictionGate{pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: longestLock, now: time.Now}
+func newEvictionGate(pods registry, cached client.Reader, direct client.Client, options Options) evictionGate {
+	gate := evictionGate{pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: options.LongestLock, now: time.Now}
+	if options.EvictionNotice {
+		gate.notices = newNotices(cached)
+	}
+	return gate
 }
 
 // Handle lets a call through, or asks the pod's evacuators in the name of its
@@ -55,14 +61,20 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 		return wait(fmt.Sprintf("the budgets and evacuators of pod %s could not be found, try again: %v", request.Name, err))
 	}
 	verdict := evacuation.Admit(call)
-	if !dryRun(request, eviction) {
-		g.remember(request, call, verdict)
-		err = g.record(ctx, call.Evacuation, verdict)
+	if dryRun(request, eviction) {
+		return answerOf(request.Name, verdict, nil)
 	}
+	g.remember(request, call, verdict)
+	err = g.record(ctx, call.Evacuation, verdict)
 	if err != nil && !verdict.Asks() {
 		log.FromContext(ctx).V(1).Info("An attempt to evict could not be noted", "because", err.Error())
 		err = nil
 	}
+	return answerOf(request.Name, verdict, err).WithWarnings(g.notice(ctx, request, eviction, call)...)
+}
+
+// answerOf is the verdict about a pod, or why it could not be recorded.
+func answerOf(pod string, verdict evacuation.Verdict, err error) admission.Response {
 	// Who was faster has asked the same evacuators.
 	if apierrors.IsAlreadyExists(err) {
 		err = nil
@@ -73,11 +85,20 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 	case verdict.Gone:
 		return gone(verdict.Message)
 	case hopeless(err):
-		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because they cannot be asked: %v", request.Name, err))
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("pod %s is evicted without its evacuators, because they cannot be asked: %v", pod, err))
 	case err != nil:
-		return wait(fmt.Sprintf("the evacuators of pod %s could not be asked, try again: %v", request.Name, err))
+		return wait(fmt.Sprintf("the evacuators of pod %s could not be asked, try again: %v", pod, err))
 	}
 	return wait(verdict.Message)
+}
+
+// notice is what to tell the caller of NodeMaintenances. Who empties a node for a
+// Machine is Ebbtide.
+func (g evictionGate) notice(ctx context.Context, request admission.Request, eviction *policyv1.Eviction, call evacuation.Call) []string {
+	if _, ours := eviction.Annotations[v1alpha1.MachineDrainAnnotation]; ours || g.notices == nil || call.Pod == nil {
+		return nil
+	}
+	return g.notices.of(ctx, request.UserInfo.Username, call.Pod.Spec.NodeName, call.Now)
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
@@ -93,7 +114,7 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
 		Only:     key.only, LongestLock: g.longestLock,
 	}
-	call.Meant = g.callers.meant(callerOf(request), call.Now)
+	call.Meant = g.callers.recall(callerOf(request), call.Now)
 	if found.pod == nil {
 		return call, nil
 	}
@@ -132,7 +153,7 @@ func (g evictionGate) remember(request admission.Request, call evacuation.Call, 
 	case verdict.Gone:
 		g.callers.forget(callerOf(request))
 	case !verdict.Admitted || call.Evacuation != nil:
-		g.callers.wait(callerOf(request), call.Pod.UID, call.Now)
+		g.callers.note(callerOf(request), call.Pod.UID, call.Now)
 	}
 }
 

@@ -147,7 +147,7 @@ func lockedGate(t *testing.T, longest time.Duration, refuse func(request string)
 	locked := lockedFor("shop", time.Hour)
 	api := fault.NewServer(t, pod, locked)
 	api.Refuse = refuse
-	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, longest)
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, Options{LongestLock: longest})
 	gate.now = func() time.Time { return time.Now().Add(10 * time.Minute) }
 	return api, gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},

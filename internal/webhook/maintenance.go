@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/validate"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // reviewsAtOnce is how many nodes are reviewed at the same time.
@@ -112,17 +113,19 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 
 // others reads all NodeMaintenances. They are for warnings only, so nobody waits
 // for them for long.
-func (v maintenanceValidator) others(ctx context.Context) (all []*v1alpha1.NodeMaintenance, err error) {
+func (v maintenanceValidator) others(ctx context.Context) ([]*v1alpha1.NodeMaintenance, error) {
 	ctx, cancel := context.WithTimeout(ctx, othersWithin)
 	defer cancel()
+	return maintenances(ctx, v.reader)
+}
+
+// maintenances are all NodeMaintenances. They are only read.
+func maintenances(ctx context.Context, reader client.Reader) ([]*v1alpha1.NodeMaintenance, error) {
 	list := &v1alpha1.NodeMaintenanceList{}
-	if err := v.reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list NodeMaintenances: %w", err)
 	}
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
-	}
-	return all, nil
+	return kube.Pointers(list.Items), nil
 }
 
 // refusal asks for the whole cluster first, because most who maintain nodes may

@@ -36,6 +36,9 @@ type Options struct {
 	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
 	// budget.LongestLock.
 	LongestLock time.Duration
+	// EvictionNotice has those who evict the pods of a node told once how a
+	// NodeMaintenance would drain it.
+	EvictionNotice bool
 }
 
 // Add has the manager serve the webhooks, and makes its readiness wait until the
@@ -83,7 +86,7 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/validate/clusters":          clusterValidator{reviews},
 		"/validate/machines":          machineValidator{reviews},
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
-		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client, options.LongestLock),
+		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client, options),
 	}
 }
 

@@ -78,6 +78,9 @@ func TestKubectlDrainTakesNoServiceDown(t *testing.T) {
 	if times := strings.Count(output, "evacuation in progress: deployment.apps.k8s.io"); times < len(apps) {
 		t.Errorf("kubectl was told %d times that an evacuation is in progress, want it for each of %v:\n%s", times, apps, output)
 	}
+	if times := strings.Count(output, "Warning: no NodeMaintenance selects node "+nodes[0]); times != 1 {
+		t.Errorf("kubectl told %d times how a NodeMaintenance would drain %s, want once:\n%s", times, nodes[0], output)
+	}
 	w.awaitNoEvacuations()
 	w.awaitPods("a pod of each application on the new node, and no trace", func(pods []corev1.Pod) bool {
 		for i := range pods {
