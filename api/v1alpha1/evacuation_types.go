@@ -151,7 +151,8 @@ type EvacuationStatus struct {
 	// +optional
 	ActiveEvacuatorCompleted bool `json:"activeEvacuatorCompleted,omitempty"`
 
-	// evacuationProgressTimestamp is when the active evacuator last reported.
+	// evacuationProgressTimestamp is when the active evacuator last reported
+	// (KEP-4212).
 	// +optional
 	EvacuationProgressTimestamp *metav1.Time `json:"evacuationProgressTimestamp,omitempty"`
 
@@ -164,7 +165,7 @@ type EvacuationStatus struct {
 	// +optional
 	EvacuationCancellationPolicy EvacuationCancellationPolicy `json:"evacuationCancellationPolicy,omitempty"`
 
-	// failedEvictionCounter counts refused evictions. It only grows.
+	// failedEvictionCounter counts refused evictions. It only grows (KEP-4212).
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	FailedEvictionCounter int32 `json:"failedEvictionCounter,omitempty"`

@@ -5,9 +5,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultNodeDeletionTimeoutSeconds is for how long the deletion of a Node is
-// tried: a cloud controller manager usually deletes it, too.
-const DefaultNodeDeletionTimeoutSeconds = 10
+// Defaults of a Machine.
+const (
+	// DefaultNodeDeletionTimeoutSeconds is for how long the deletion of a Node is
+	// tried: a cloud controller manager usually deletes it, too.
+	DefaultNodeDeletionTimeoutSeconds = 10
+)
 
 // MachinePhase is how far a Machine has come, for people.
 //

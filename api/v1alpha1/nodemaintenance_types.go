@@ -233,7 +233,7 @@ type StageStatus struct {
 	// name is the stage.
 	// +required
 	Name NodeMaintenanceStage `json:"name"`
-	// startTimestamp is when the controller began to act on the stage.
+	// startTimestamp is when the controller began to act on the stage (KEP-4212).
 	// +optional
 	StartTimestamp *metav1.Time `json:"startTimestamp,omitempty"`
 }
@@ -262,11 +262,12 @@ type NodeMaintenanceNodeStatus struct {
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty"`
 
-	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet.
+	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet
+	// (KEP-4212).
 	// +optional
 	PodsPendingEvacuation int32 `json:"podsPendingEvacuation"`
 
-	// podsEvacuating is how many pods have to leave and have an Evacuation.
+	// podsEvacuating is how many pods have to leave and have an Evacuation (KEP-4212).
 	// +optional
 	PodsEvacuating int32 `json:"podsEvacuating"`
 
@@ -332,7 +333,7 @@ type BlockerObject struct {
 // those that Ebbtide writes now are constants, and others may follow.
 type BlockerType string
 
-// The reasons why a pod does not leave its node.
+// Types of blockers. They say why a pod does not leave its node.
 const (
 	// BlockerPDBExhausted is a PodDisruptionBudget that allows no disruption now.
 	BlockerPDBExhausted BlockerType = "PDBExhausted"

@@ -32,6 +32,7 @@ var rooms = []room{
 	{"internal/agent", 4},
 	{"internal/cli", 4},
 	{"internal/dashboard", 4},
+	{"internal/apidoc", 5},
 	{"internal/crdrule", 5},
 	{"controlplane", 5},
 	{"cmd/*", 5},

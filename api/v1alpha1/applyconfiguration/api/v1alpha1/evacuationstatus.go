@@ -20,14 +20,15 @@ type EvacuationStatusApplyConfiguration struct {
 	// activeEvacuatorCompleted is set by the active evacuator when it has done
 	// what it can.
 	ActiveEvacuatorCompleted *bool `json:"activeEvacuatorCompleted,omitempty"`
-	// evacuationProgressTimestamp is when the active evacuator last reported.
+	// evacuationProgressTimestamp is when the active evacuator last reported
+	// (KEP-4212).
 	EvacuationProgressTimestamp *v1.Time `json:"evacuationProgressTimestamp,omitempty"`
 	// expectedEvacuationFinishTime is the active evacuator's estimate.
 	ExpectedEvacuationFinishTime *v1.Time `json:"expectedEvacuationFinishTime,omitempty"`
 	// evacuationCancellationPolicy says whether the evacuation may be called
 	// off. Absent means Allow.
 	EvacuationCancellationPolicy *apiv1alpha1.EvacuationCancellationPolicy `json:"evacuationCancellationPolicy,omitempty"`
-	// failedEvictionCounter counts refused evictions. It only grows.
+	// failedEvictionCounter counts refused evictions. It only grows (KEP-4212).
 	FailedEvictionCounter *int32 `json:"failedEvictionCounter,omitempty"`
 	// message says what is going on, for people. At most 32,768 characters.
 	Message *string `json:"message,omitempty"`

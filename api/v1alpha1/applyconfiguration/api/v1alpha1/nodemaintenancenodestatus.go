@@ -15,9 +15,10 @@ type NodeMaintenanceNodeStatusApplyConfiguration struct {
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
 	// drainMessage says what the node is doing or what it waits for.
 	DrainMessage *string `json:"drainMessage,omitempty"`
-	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet.
+	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet
+	// (KEP-4212).
 	PodsPendingEvacuation *int32 `json:"podsPendingEvacuation,omitempty"`
-	// podsEvacuating is how many pods have to leave and have an Evacuation.
+	// podsEvacuating is how many pods have to leave and have an Evacuation (KEP-4212).
 	PodsEvacuating *int32 `json:"podsEvacuating,omitempty"`
 	// podsRetained is how many pods stay on the node on purpose.
 	PodsRetained *int32 `json:"podsRetained,omitempty"`

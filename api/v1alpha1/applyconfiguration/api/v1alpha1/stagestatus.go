@@ -14,7 +14,7 @@ import (
 type StageStatusApplyConfiguration struct {
 	// name is the stage.
 	Name *apiv1alpha1.NodeMaintenanceStage `json:"name,omitempty"`
-	// startTimestamp is when the controller began to act on the stage.
+	// startTimestamp is when the controller began to act on the stage (KEP-4212).
 	StartTimestamp *v1.Time `json:"startTimestamp,omitempty"`
 }
 

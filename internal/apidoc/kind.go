@@ -1,0 +1,205 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+type schema = apiextensionsv1.JSONSchemaProps
+
+// kind is what is told of one CRD.
+type kind struct {
+	names      apiextensionsv1.CustomResourceDefinitionNames
+	resource   string
+	namespaced bool
+	root       schema
+	fields     []field
+	// selector is the schema of its LabelSelectors; nil if it has none.
+	selector *schema
+}
+
+// field is one field of a kind, or of what it has in it.
+type field struct {
+	path     string
+	schema   schema
+	required bool
+}
+
+func readKind(file string) (kind, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return kind{}, fmt.Errorf("read: %w", err)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(data, &crd); err != nil {
+		return kind{}, fmt.Errorf("decode: %w", err)
+	}
+	if len(crd.Spec.Versions) != 1 || crd.Spec.Versions[0].Schema == nil {
+		return kind{}, fmt.Errorf("want a CRD with the schema of one version, have %d", len(crd.Spec.Versions))
+	}
+	k := kind{
+		names: crd.Spec.Names, resource: crd.Name, namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		root: *crd.Spec.Versions[0].Schema.OpenAPIV3Schema,
+	}
+	for _, part := range []string{"spec", "status"} {
+		if s, has := k.root.Properties[part]; has {
+			k.collect(field{path: part, schema: s, required: slices.Contains(k.root.Required, part)})
+		}
+	}
+	return k, nil
+}
+
+// collect adds a field and those in it, but not what is in a label selector or a
+// condition: these are told once, or by Kubernetes.
+func (k *kind) collect(f field) {
+	k.fields = append(k.fields, f)
+	inside := f.schema
+	if inside.Items != nil {
+		inside = *inside.Items.Schema
+		f.path += "[]"
+	}
+	switch {
+	case isLabelSelector(inside):
+		// That of a status repeats one of a spec and has no limits.
+		if k.selector == nil && strings.HasPrefix(f.path, "spec") {
+			k.selector = &inside
+		}
+	case !isConditions(f.schema):
+		k.collectInside(f.path, inside)
+	}
+}
+
+func (k *kind) collectInside(path string, inside schema) {
+	for _, name := range slices.Sorted(maps.Keys(inside.Properties)) {
+		k.collect(field{path: path + "." + name, schema: inside.Properties[name], required: slices.Contains(inside.Required, name)})
+	}
+}
+
+func isLabelSelector(s schema) bool {
+	_, labels := s.Properties["matchLabels"]
+	return labels
+}
+
+func isConditions(s schema) bool {
+	return s.Items != nil && s.Items.Schema.Properties["lastTransitionTime"].Type != ""
+}
+
+// typeOf is the type of a field as people call it.
+func typeOf(s schema) string {
+	switch {
+	case isConditions(s):
+		return "list of Condition"
+	case s.Items != nil:
+		return "list of " + typeOf(*s.Items.Schema)
+	case isLabelSelector(s):
+		return "[LabelSelector](#labelselector)"
+	case s.AdditionalProperties != nil:
+		return "map of " + typeOf(*s.AdditionalProperties.Schema)
+	case s.Format == "date-time":
+		return "time"
+	case s.Type == "integer" && s.Format != "":
+		return s.Format
+	default:
+		return s.Type
+	}
+}
+
+// limits are what the API server holds a field to, beside its type.
+func limits(s schema) (limits []string) {
+	if s.Default != nil {
+		limits = append(limits, fmt.Sprintf("default `%s`", strings.Trim(string(s.Default.Raw), `"`)))
+	}
+	if len(s.Enum) > 0 {
+		var values []string
+		for _, value := range s.Enum {
+			values = append(values, "`"+strings.Trim(string(value.Raw), `"`)+"`")
+		}
+		limits = append(limits, "one of "+strings.Join(values, ", "))
+	}
+	limits = append(limits, bounds("", whole(s.Minimum), whole(s.Maximum))...)
+	if len(s.Enum) == 0 {
+		limits = append(limits, bounds(" characters", s.MinLength, s.MaxLength)...)
+	}
+	limits = append(limits, bounds(" entries", s.MinItems, s.MaxItems)...)
+	limits = append(limits, bounds(" entries", s.MinProperties, s.MaxProperties)...)
+	if s.Pattern != "" && s.Format == "" {
+		limits = append(limits, "matches `"+s.Pattern+"`")
+	}
+	if s.XListType != nil && *s.XListType == "map" {
+		limits = append(limits, "merged by `"+strings.Join(s.XListMapKeys, "`, `")+"`")
+	}
+	return append(limits, entryLimits(s)...)
+}
+
+// entryLimits are the limits of what is in a list or map, unless it is an object
+// with fields of its own.
+func entryLimits(s schema) (all []string) {
+	entry := schema{Type: "object"}
+	switch {
+	case s.Items != nil:
+		entry = *s.Items.Schema
+	case s.AdditionalProperties != nil:
+		entry = *s.AdditionalProperties.Schema
+	}
+	if entry.Type != "object" {
+		for _, limit := range limits(entry) {
+			all = append(all, "each "+limit)
+		}
+	}
+	return all
+}
+
+// whole is a limit of an integer, which JSON schema has as a float.
+func whole(limit *float64) *int64 {
+	if limit == nil {
+		return nil
+	}
+	return new(int64(*limit))
+}
+
+// bounds says between what a size is.
+func bounds(unit string, least, most *int64) []string {
+	switch {
+	case least == nil && most == nil:
+		return nil
+	case most == nil:
+		return []string{fmt.Sprintf("at least %d%s", *least, unit)}
+	case least == nil:
+		return []string{fmt.Sprintf("at most %d%s", *most, unit)}
+	default:
+		return []string{fmt.Sprintf("%d to %d%s", *least, *most, unit)}
+	}
+}
+
+// quoted is a piece of text in a CEL expression.
+var quoted = regexp.MustCompile(`'([^']*)'`)
+
+// refusals are the words with which the rules of a field, and those of its
+// entries, refuse. What a message is made of at that moment is left open.
+func refusals(s schema) (words []string) {
+	for _, rule := range s.XValidations {
+		message := rule.Message
+		if rule.MessageExpression != "" {
+			var parts []string
+			for _, part := range quoted.FindAllStringSubmatch(rule.MessageExpression, -1) {
+				if strings.ContainsFunc(part[1], unicode.IsLetter) {
+					parts = append(parts, part[1])
+				}
+			}
+			message = strings.Join(parts, "…")
+		}
+		words = append(words, message)
+	}
+	if s.Items != nil {
+		words = append(words, refusals(*s.Items.Schema)...)
+	}
+	return words
+}

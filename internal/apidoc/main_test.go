@@ -1,0 +1,167 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const crd = `
+metadata: {name: ferries.example.com}
+spec:
+  names: {kind: Ferry, shortNames: [fe]}
+  scope: Namespaced
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        description: Ferry crosses a river.
+        x-kubernetes-validations:
+        - {rule: "true", messageExpression: "'no ' + self.kind + '-' + ' crosses <here>'"}
+        properties:
+          metadata: {type: object}
+          spec:
+            type: object
+            description: spec is what it takes.
+            required: [seats]
+            properties:
+              seats: {type: integer, format: int32, minimum: 1, maximum: 2147483647, description: seats for people.}
+              mood: {type: string, enum: [Calm, Wild], maxLength: 4, default: Calm, description: "mood is MoodCalm or else."}
+              names:
+                type: array
+                description: names are painted on it.
+                maxItems: 3
+                items: {type: string, pattern: ^a|b$, x-kubernetes-validations: [{rule: "true", message: paint a or b}]}
+              crew: {type: object, description: crew is who works on it., properties: {matchLabels: {type: object, additionalProperties: {type: string, maxLength: 63}, maxProperties: 16, description: matchLabels of people.}}}
+          status:
+            type: object
+            description: status is where it is.
+            properties:
+              landed: {type: array, description: landed where, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [shore], items: {type: object, properties: {shore: {type: string, minLength: 1, description: shore of the river.}, landTime: {type: string, format: date-time, pattern: ^Z, description: landTime is when.}}}}
+              conditions: {type: array, description: conditions of the ferry., items: {properties: {lastTransitionTime: {type: string}}}}
+`
+
+const constants = `package v1
+
+import "example.com/river"
+
+// Keys of ferries. They are wet.
+const (
+	// KeyPrefix begins a key
+	// | of a ferry.
+	KeyPrefix = "example.com/"
+	// KeyDeck: goes with MoodCalm.
+	KeyDeck = KeyPrefix + "deck"
+	hidden  = river.Depth
+)
+
+// Mood is how it feels.
+//
+// +kubebuilder:validation:Enum=Calm;Wild
+type Mood string
+
+const (
+	// MoodCalm is calm.
+	MoodCalm Mood = "Calm"
+)
+`
+
+const want = head + `- [Ferry](#ferry)
+- [LabelSelector](#labelselector)
+- [Constants](#constants)
+
+## Ferry
+
+` + "`ferries.example.com`, short `fe`" + `, namespaced.
+
+Ferry crosses a river.
+
+- *Refused otherwise:* no … crosses &lt;here&gt;
+
+| field | type and limits | meaning |
+|---|---|---|
+| ` + "`spec`" + ` | object | spec is what it takes. |
+| ` + "`spec.crew`" + ` | [LabelSelector](#labelselector) | crew is who works on it. |
+| ` + "`spec.mood` | string, default `Calm`, one of `Calm`, `Wild` | mood is `Calm`" + ` or else. |
+| ` + "`spec.names`" + ` | list of string, at most 3 entries, each matches ` + "`^a\\|b$`" + ` | names are painted on it.<br>*Refused otherwise:* paint a or b |
+| ` + "`spec.seats`" + ` | int32, required, 1 to 2147483647 | seats for people. |
+| ` + "`status`" + ` | object | status is where it is. |
+| ` + "`status.conditions`" + ` | list of Condition | conditions of the ferry. |
+| ` + "`status.landed` | list of object, merged by `shore`" + ` | landed where |
+| ` + "`status.landed[].landTime`" + ` | time | landTime is when. |
+| ` + "`status.landed[].shore`" + ` | string, at least 1 characters | shore of the river. |
+
+## LabelSelector
+
+The type of Kubernetes, within limits.
+
+| field | type and limits | meaning |
+|---|---|---|
+| ` + "`matchLabels`" + ` | map of string, at most 16 entries, each at most 63 characters | matchLabels of people. |
+
+## Constants
+
+Conditions, reasons, events and keys. Sets of reasons and of types of blockers are open: more may follow.
+
+### Keys of ferries
+
+They are wet.
+
+| value | in Go | meaning |
+|---|---|---|
+| ` + "`example.com/` | `KeyPrefix`" + ` | begins a key \| of a ferry. |
+| ` + "`example.com/deck` | `KeyDeck` | goes with `Calm`" + `. |
+
+### Mood
+
+Mood is how it feels.
+
+| value | in Go | meaning |
+|---|---|---|
+| ` + "`Calm` | `MoodCalm`" + ` | is calm. |
+
+`
+
+func TestDocument(t *testing.T) {
+	crds, code := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(crds, "ferries.yaml"), crd)
+	write(t, filepath.Join(code, "types.go"), constants)
+	got, err := document(crds, code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("document (-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsNoCRDIsRefused(t *testing.T) {
+	crds := t.TempDir()
+	write(t, filepath.Join(crds, "list.yaml"), "kind: List\n")
+	if _, err := document(crds, t.TempDir()); err == nil {
+		t.Error("a list was taken for a CRD")
+	}
+}
+
+func TestTheDocumentIsThatOfTheTypes(t *testing.T) {
+	made, err := document("../../charts/ebbtide/crds", "../../api/v1alpha1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(kept), made); diff != "" {
+		t.Errorf("docs/api.md is out of date, run make generate (-kept +made):\n%s", diff)
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
