@@ -364,6 +364,14 @@ const (
 	BlockerDrainRuleUnclear BlockerType = "DrainRuleUnclear"
 	// BlockerRecreated is a pod whose owner puts it back on the same node.
 	BlockerRecreated BlockerType = "Recreated"
+	// BlockerEvacuationRefused is a pod whose Evacuation the API server refuses.
+	BlockerEvacuationRefused BlockerType = "EvacuationRefused"
+	// BlockerWithdrawalRefused is an Evacuation that cannot be withdrawn.
+	BlockerWithdrawalRefused BlockerType = "WithdrawalRefused"
+	// BlockerCordonRefused is a node whose cordon the API server does not let us change.
+	BlockerCordonRefused BlockerType = "CordonRefused"
+	// BlockerRecordRefused is a node whose DrainRecord the API server refuses.
+	BlockerRecordRefused BlockerType = "RecordRefused"
 	// BlockerForeignUncordon is somebody who keeps making the node schedulable.
 	BlockerForeignUncordon BlockerType = "ForeignUncordon"
 )

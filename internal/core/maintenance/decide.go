@@ -1,19 +1,7 @@
 package maintenance
 
-// Decide is the whole pass.
+// Decide decides about maintenances and their nodes. It needs every maintenance
+// that shares a node with one of them, directly or through others.
 func Decide(snapshot Snapshot) Decision {
-	p := open(snapshot)
-	p.classify()
-	p.advance()
-	p.aim()
-	p.suppress()
-	p.count()
-	p.messages()
-	p.settle()
-	return Decision{
-		Maintenances: p.maintenanceDecisions(),
-		Nodes:        p.nodeDecisions(),
-		Blocked:      p.blockedPods(),
-		RequeueAfter: p.requeueAfter(),
-	}
+	return decide(aim(see(snapshot)))
 }

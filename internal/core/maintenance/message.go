@@ -10,127 +10,91 @@ import (
 // namedNodes is how many nodes a message names.
 const namedNodes = 3
 
-// messages says of every share what it does or what it waits for (KEP-4212).
-func (p *pass) messages() {
-	for _, s := range p.sites {
-		turns := s.turns()
-		for _, one := range s.drains {
-			one.message = one.explain()
-			if one.left > 0 {
-				one.turns = turns
-			}
-		}
-	}
-}
-
-func (s *share) explain() string {
+// explain says what a maintenance in Drain does on a node or what it waits for
+// (KEP-4212).
+func (c *conclusion) explain(o *outcome, one *selection) string {
+	under := o.progress[one.place].under
 	switch {
-	case !s.site.known:
+	case !o.read:
 		return "Waiting for the pods of the node to be read."
-	case s.done():
+	case o.emptied(one):
 		return "Drained."
-	case s.counted() == 0:
-		return s.site.lock.waiting
-	case s.left == 0:
-		return waiting(s)
+	case one.counted() == 0:
+		return o.lock.waiting
+	case under == 0:
+		return c.waitingFor(o.targetedNode, one)
 	}
-	if s.side() < 0 {
-		return fmt.Sprintf("Evacuating (limited by %s)", s.limiter().name())
+	if c.side(o.targetedNode, one) < 0 {
+		return fmt.Sprintf("Evacuating (limited by %s)", o.limiter.name())
 	}
-	if older := s.forwarder(); older != nil {
+	if older := o.progress[one.place].forwarder; older != nil {
 		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", older.name())
 	}
 	return "Evacuating"
 }
 
-// side is where the target of the site stands, seen from the intent: below 0 it
-// lags behind the intent's entry, above 0 it is ahead.
-func (s *share) side() int { return s.site.target.set.Top().Compare(s.intent.entry) }
-
-// limiter is the intent that keeps the target of the site behind this one: the
-// oldest other one at the entry that the target has come to, else the ruling
-// one. An intent without pods left limits nobody.
-func (s *share) limiter() *intent {
-	if s.side() < 0 {
-		top := s.site.target.set.Top()
-		for _, other := range s.site.drains {
-			if other != s && !other.intent.idle && other.intent.entry.Compare(top) == 0 {
-				return other.intent
-			}
-		}
+// answer returns the nodes whose pods a maintenance with pods left waits for, by name.
+// They are its own as long as some evacuate; else those that its limiters wait for. A
+// limiter is always less than the one that it limits, so this ends; and the least
+// maintenance of all rules every node that it is on, so it never ends empty.
+func (c *conclusion) answer(m *maintenance) []*selection {
+	if known, asked := c.answers[m.age]; asked {
+		return known
 	}
-	return s.site.ruling
-}
-
-// forwarder is the older intent that has brought the target of the site ahead of
-// this one: the oldest at the entry that the target has come to, else the least
-// that is further. It is nil if the target is not ahead, or if no older intent is
-// as far: the target is history then.
-func (s *share) forwarder() *intent {
-	if s.side() <= 0 {
-		return nil
-	}
-	top := s.site.target.set.Top()
-	var least *intent
-	for _, other := range s.site.drains {
-		if other.intent.age >= s.intent.age {
-			break
+	var answer []*selection
+	var limiters []*position
+	for _, one := range m.selections {
+		t := &c.targeted.nodes[one.node.index]
+		if t.progress[one.place].under > 0 || !t.read {
+			answer = append(answer, one)
 		}
-		switch side := other.intent.entry.Compare(top); {
-		case side == 0:
-			return other.intent
-		case side > 0 && (least == nil || other.intent.entry.Compare(least.entry) < 0):
-			least = other.intent
-		}
-	}
-	return least
-}
-
-// ask returns the shares whose pods an intent with pods left waits for, by site.
-// They are its own as long as some evacuate; else those that its limiters wait
-// for. A limiter is always less than the one that it limits, so this ends; and
-// the least intent of all rules every site that it is on, so it never ends empty.
-func (i *intent) ask() []*share {
-	if i.asked {
-		return i.answer
-	}
-	i.asked = true
-	var limiters []*intent
-	for _, one := range i.shares {
-		if one.left > 0 || !one.site.known {
-			i.answer = append(i.answer, one)
-		}
-		if limiter := one.limiter(); one.beyond && !slices.Contains(limiters, limiter) {
+		if limiter := c.limiterOf(t, one); t.progress[one.place].beyond && !slices.Contains(limiters, limiter) {
 			limiters = append(limiters, limiter)
 		}
 	}
-	if len(i.answer) > 0 {
-		return i.answer
+	if len(answer) == 0 {
+		for _, limiter := range limiters {
+			answer = append(answer, c.answer(limiter.maintenance)...)
+		}
+		slices.SortStableFunc(answer, func(a, b *selection) int {
+			return cmp.Or(cmp.Compare(a.node.index, b.node.index), cmp.Compare(a.maintenance.age, b.maintenance.age))
+		})
+		answer = slices.CompactFunc(answer, func(a, b *selection) bool { return a.node == b.node })
 	}
-	for _, limiter := range limiters {
-		i.answer = append(i.answer, limiter.ask()...)
-	}
-	slices.SortStableFunc(i.answer, func(a, b *share) int {
-		return cmp.Or(cmp.Compare(a.site.node.Name, b.site.node.Name), cmp.Compare(a.intent.age, b.intent.age))
-	})
-	i.answer = slices.CompactFunc(i.answer, func(a, b *share) bool { return a.site == b.site })
-	return i.answer
+	c.answers[m.age] = answer
+	return answer
 }
 
-// waiting names the sites that a share without pods under its target waits for.
-func waiting(s *share) string {
-	asked := s.intent
-	if s.side() < 0 {
-		asked = s.limiter()
+// waitingFor names the nodes that a maintenance without pods under the target of its
+// node waits for.
+func (c *conclusion) waitingFor(t *targetedNode, one *selection) string {
+	asked := one.maintenance
+	if c.side(t, one) < 0 {
+		asked = t.limiter.maintenance
 	}
-	answer := asked.ask()
+	key := [2]int{asked.age, one.maintenance.age}
+	if known, found := c.waiting[key]; found {
+		return known
+	}
+	text := waitingText(c.answer(asked), one.maintenance)
+	c.waiting[key] = text
+	return text
+}
+
+func waitingText(answer []*selection, seenBy *maintenance) string {
 	named := answer[:min(len(answer), namedNodes)]
-	foreign := slices.ContainsFunc(answer, func(one *share) bool { return one.intent != answer[0].intent })
+	several := slices.ContainsFunc(answer, func(one *selection) bool { return one.maintenance != answer[0].maintenance })
+	of := func(one *selection) string {
+		if one.maintenance == seenBy {
+			return ""
+		}
+		return fmt.Sprintf(" (%s)", one.maintenance.name())
+	}
 	words := make([]string, 0, len(named))
 	for _, one := range named {
-		word := one.site.node.Name
-		if foreign {
-			word += of(one, s)
+		word := one.node.name()
+		if several {
+			word += of(one)
 		}
 		words = append(words, word)
 	}
@@ -141,16 +105,8 @@ func waiting(s *share) string {
 	if more := len(answer) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if !foreign && len(answer) > 0 {
-		text += of(answer[0], s)
+	if !several && len(answer) > 0 {
+		text += of(answer[0])
 	}
 	return text + "."
-}
-
-// of names the maintenance that a share belongs to, if it is another one.
-func of(one, seenFrom *share) string {
-	if one.intent == seenFrom.intent {
-		return ""
-	}
-	return fmt.Sprintf(" (%s)", one.intent.name())
 }

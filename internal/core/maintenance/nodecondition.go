@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,80 +16,86 @@ var announced = [...]corev1.NodeConditionType{
 	v1alpha1.NodeMaintenancePlanned, v1alpha1.NodeDrainInProgress, v1alpha1.NodeDrained, v1alpha1.NodeMaintenanceInProgress,
 }
 
-// announcement is what becomes of each of them.
-type announcement [len(announced)]wish
-
-// wish is what becomes of one node condition.
-type wish int
+// conditionChange is what becomes of a node condition.
+type conditionChange int
 
 const (
-	// leave it as it is.
-	leave wish = iota
-	// retract makes it False if it was announced at all, remove takes it away.
-	retract
-	remove
-	// deny makes it False.
-	deny
-	// assert makes it True.
-	assert
+	// unchanged leaves it as it is, gone takes it away.
+	unchanged conditionChange = iota
+	gone
+	// isFalse makes it False, wasTrue only if the node has it.
+	isFalse
+	wasTrue
+	// isTrue makes it True.
+	isTrue
 )
 
+// What becomes of each of them while a maintenance is planned, while pods leave,
+// when all have left, and when there is no maintenance.
 var (
-	planned  = announcement{assert, retract, retract, retract}
-	draining = announcement{retract, assert, deny, leave}
-	drained  = announcement{retract, deny, assert, assert}
-	over     = announcement{remove, remove, remove, remove}
+	planned  = [len(announced)]conditionChange{isTrue, wasTrue, wasTrue, wasTrue}
+	draining = [len(announced)]conditionChange{wasTrue, isTrue, isFalse, unchanged}
+	emptied  = [len(announced)]conditionChange{wasTrue, isFalse, isTrue, isTrue}
+	over     = [len(announced)]conditionChange{gone, gone, gone, gone}
 )
 
-// announcement is what the most advanced intents of the site say of it, and who
+// announcement is what the most advanced maintenances of the node say of it, and who
 // they are.
-func (s *site) announcement() (announcement, string) {
-	if len(s.drains) > 0 {
-		for _, one := range s.drains {
-			if !one.drained() {
-				return draining, announcers(s.drains)
-			}
+func (o *outcome) announcement() ([len(announced)]conditionChange, string) {
+	if len(o.drains) > 0 {
+		if slices.ContainsFunc(o.drains, func(one *selection) bool { return !o.drained(one) }) {
+			return draining, announcers(o.drains)
 		}
-		return drained, announcers(s.drains)
+		return emptied, announcers(o.drains)
 	}
-	for _, one := range s.shares {
-		if one.intent.stage != v1alpha1.StageComplete {
-			return planned, announcers(s.shares)
-		}
+	if names := announcers(o.selections); names != "" {
+		return planned, names
 	}
-	return over, "No maintenance."
+	return over, ""
 }
 
-// announcers names the maintenances and their reasons.
-func announcers(shares []*share) string {
+// namedMaintenances is how many maintenances a message names.
+const namedMaintenances = 10
+
+// announcers names the maintenances that are not complete, and their reasons.
+func announcers(selections []*selection) string {
 	var words []string
-	for _, one := range shares {
-		if one.intent.stage == v1alpha1.StageComplete {
+	more := 0
+	for _, one := range selections {
+		if one.maintenance.stage == v1alpha1.StageComplete {
 			continue
 		}
-		word := one.intent.name()
-		if reason := one.intent.object.Spec.Reason; reason != "" {
+		if len(words) == namedMaintenances {
+			more++
+			continue
+		}
+		word := one.maintenance.name()
+		if reason := one.maintenance.object.Spec.Reason; reason != "" {
 			word = fmt.Sprintf("%s (%s)", word, reason)
 		}
 		words = append(words, word)
 	}
-	return strings.Join(words, ", ")
+	text := strings.Join(words, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
-// nodeConditions are the conditions of a site that have to change and those that
+// nodeConditions are the conditions of a node that have to change and those that
 // have to go. Those that bear somebody else's reason are left alone.
-func (p *pass) nodeConditions(s *site) (changed []corev1.NodeCondition, removed []corev1.NodeConditionType) {
-	if s.frozen {
+func (c *conclusion) nodeConditions(o *outcome) (changed []corev1.NodeCondition, removed []corev1.NodeConditionType) {
+	if o.unclear {
 		return nil, nil
 	}
-	wishes, message := s.announcement()
-	now := metav1.NewTime(p.snapshot.Now).Rfc3339Copy()
-	for n, conditionType := range announced {
-		was := findNodeCondition(s.node, conditionType)
-		if !wishes[n].speaks(was) {
+	changes, message := o.announcement()
+	now := metav1.NewTime(c.Now).Rfc3339Copy()
+	for i, conditionType := range announced {
+		was := findNodeCondition(o.object, conditionType)
+		switch {
+		case !changes[i].concerns(was):
 			continue
-		}
-		if wishes[n] == remove {
+		case changes[i] == gone:
 			removed = append(removed, conditionType)
 			continue
 		}
@@ -96,7 +103,7 @@ func (p *pass) nodeConditions(s *site) (changed []corev1.NodeCondition, removed 
 			Type: conditionType, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNodeMaintenance, Message: message,
 			LastHeartbeatTime: now, LastTransitionTime: now,
 		}
-		if wishes[n] == assert {
+		if changes[i] == isTrue {
 			next.Status = corev1.ConditionTrue
 		}
 		if was != nil && was.Status == next.Status {
@@ -110,19 +117,19 @@ func (p *pass) nodeConditions(s *site) (changed []corev1.NodeCondition, removed 
 	return changed, removed
 }
 
-// speaks returns true if the wish has something to say about a condition that
-// was as it is, nil if it was never announced.
-func (w wish) speaks(was *corev1.NodeCondition) bool {
+// concerns returns true if the change has something to say about a condition that
+// was as it is, nil if the node does not have it.
+func (c conditionChange) concerns(was *corev1.NodeCondition) bool {
 	if was == nil {
-		return w == deny || w == assert
+		return c == isFalse || c == isTrue
 	}
-	return w != leave && was.Reason == v1alpha1.ReasonNodeMaintenance
+	return c != unchanged && was.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
 func findNodeCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
-	for n := range node.Status.Conditions {
-		if node.Status.Conditions[n].Type == conditionType {
-			return &node.Status.Conditions[n]
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == conditionType {
+			return &node.Status.Conditions[i]
 		}
 	}
 	return nil

@@ -2,26 +2,40 @@ package maintenance
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// subject is a pod of a site in Drain that is not done.
-type subject struct {
+// pod is an unfinished pod of a node in Drain.
+type pod struct {
 	drainplan.Subject
-	pod        *corev1.Pod
+	object     *corev1.Pod
 	evacuation *v1alpha1.Evacuation
 	// treatment is not changed: it belongs to many pods.
 	treatment *drainrule.Treatment
-	// staying is not nil if the pod asks to stay and there is an intent in place.
+	// staying is not nil if the pod asks to stay and there is a maintenance in place.
 	staying *staying
-	// covered is true if the target of the site covers the pod.
-	covered bool
+	// counted is true if some maintenance in Drain waits for the pod.
+	counted bool
+	// asked is true if it has an Evacuation with our instigator finalizer.
+	asked bool
+}
+
+// staying is a pod that asks to stay on a node that comes back.
+type staying struct {
+	// endurance is how long it tolerates that its node is down, taint the key of
+	// the taint that it tolerates the shortest.
+	endurance time.Duration
+	taint     string
 }
 
 var (
@@ -33,55 +47,70 @@ var (
 
 // unclear returns true if nobody knows how to treat the pod. It is counted and
 // waits, and nothing that was asked for before is taken back.
-func (s *subject) unclear() bool { return s.treatment.Cause != "" }
+func (p *pod) unclear() bool { return p.treatment.Cause != "" }
 
 // retained returns true if the pod stays on purpose.
-func (s *subject) retained() bool { return s.treatment.Behavior == v1alpha1.DrainBehaviorSkip }
+func (p *pod) retained() bool { return p.treatment.Behavior == v1alpha1.DrainBehaviorSkip }
 
 // evacuable returns true if the pod leaves by an Evacuation, or if it may.
-func (s *subject) evacuable() bool {
-	return s.treatment.Behavior == v1alpha1.DrainBehaviorDrain || s.unclear()
+func (p *pod) evacuable() bool {
+	return p.treatment.Behavior == v1alpha1.DrainBehaviorDrain || p.unclear()
 }
 
-// countedBy returns true if an intent waits for the pod. It does not wait for
-// pods that nobody removes, nor for those below its drainDepth or that it leaves
-// on the node: another intent of the node may be removing these, but that is not
-// this one's concern.
-func (s *subject) countedBy(i *intent) bool {
-	return !s.retained() && s.Depth() <= i.depth && (s.staying == nil || !i.keeps(s))
+// ours returns true if the Evacuation carries our instigator finalizer.
+func ours(evacuation *v1alpha1.Evacuation) bool {
+	return evacuation != nil && slices.Contains(evacuation.Finalizers, v1alpha1.NodeMaintenanceInstigator)
 }
 
-// classify reads the pods of all sites in Drain. Other pods are not looked at.
-func (p *pass) classify() {
-	for _, s := range p.sites {
-		if len(s.drains) == 0 {
+// readPods classifies the pods of a node in Drain and counts them for each of its
+// maintenances. The pods of other nodes are not looked at.
+func (r *reader) readPods(n *node) {
+	objects := r.Pods[n.name()]
+	n.pods = make([]pod, 0, len(objects))
+	rules := r.Rules.ForNode(n.object.Labels)
+	for _, object := range objects {
+		evacuation := r.Evacuations[object.UID]
+		if evacuation != nil {
+			r.evacuations++
+		}
+		if podclass.Terminal(object) {
+			if ours(evacuation) {
+				n.finished = append(n.finished, object)
+			}
 			continue
 		}
-		var pods []*corev1.Pod
-		pods, s.known = p.snapshot.Pods[s.node.Name]
-		s.pods = make([]subject, 0, len(pods))
-		rules := p.snapshot.Rules.ForNode(s.node.Labels)
-		inPlace := s.inPlace() != nil
-		for _, pod := range pods {
-			if podclass.Terminal(pod) {
-				continue
-			}
-			one := subject{Subject: drainplan.SubjectOf(pod), pod: pod, evacuation: p.snapshot.Evacuations[pod.UID]}
-			one.treatment = &unremovable
-			if p.removable(s, &one) {
-				one.treatment = p.ask(rules, pod)
-			}
-			if inPlace {
-				one.staying = p.stayingOf(s, &one)
-			}
-			s.pods = append(s.pods, one)
+		p := pod{Subject: drainplan.SubjectOf(object), object: object, evacuation: evacuation, asked: ours(evacuation)}
+		p.treatment = r.treatment(n, &p, rules)
+		if n.inPlace != nil {
+			p.staying = r.staying(n, &p)
 		}
+		n.pods = append(n.pods, p)
+		n.count(&n.pods[len(n.pods)-1])
 	}
 }
 
-// ask shares the treatment of the many pods that nothing is said about.
-func (p *pass) ask(rules drainrule.Rules, pod *corev1.Pod) *drainrule.Treatment {
-	asked := rules.Ask(pod, p.snapshot.Facts)
+// count counts a pod for each maintenance in Drain.
+func (n *node) count(p *pod) {
+	for _, one := range n.drains {
+		switch {
+		case !one.maintenance.counts(p):
+			one.retained++
+			continue
+		case p.evacuation != nil:
+			one.evacuating++
+		default:
+			one.pending++
+		}
+		p.counted = true
+	}
+}
+
+// treatment shares the treatment of the many pods that nothing is said about.
+func (r *reader) treatment(n *node, p *pod, rules drainrule.Rules) *drainrule.Treatment {
+	if !r.removable(n, p) {
+		return &unremovable
+	}
+	asked := rules.Ask(p.object, r.Facts)
 	if asked.Reason == "" && asked.Cause == "" {
 		return &ordinary
 	}
@@ -92,13 +121,12 @@ func (p *pass) ask(rules drainrule.Rules, pod *corev1.Pod) *drainrule.Treatment 
 // removable returns true if somebody can remove the pod for good. The eviction
 // API can do that for ordinary pods; DaemonSet and static pods need an evacuator
 // that keeps them from coming back.
-func (p *pass) removable(s *site, one *subject) bool {
-	runners := p.snapshot.Runners
-	switch one.Type() {
+func (r *reader) removable(n *node, p *pod) bool {
+	switch p.Type() {
 	case v1alpha1.PodTypeDaemonSet:
-		return runners.DaemonSets || hasThirdParty(one.pod)
+		return r.Runners.DaemonSets || hasThirdParty(p.object)
 	case v1alpha1.PodTypeStatic:
-		return runners.Agents[s.node.Name] || hasThirdParty(one.pod)
+		return r.Runners.Agents[n.name()] || hasThirdParty(p.object)
 	default:
 		return true
 	}
@@ -106,8 +134,8 @@ func (p *pass) removable(s *site, one *subject) bool {
 
 // hasThirdParty returns true if the pod registered an evacuator that is not one
 // of ours; ours count where they run, also without a registration.
-func hasThirdParty(pod *corev1.Pod) bool {
-	evacuators, _ := podclass.Evacuators(pod)
+func hasThirdParty(object *corev1.Pod) bool {
+	evacuators, _ := podclass.Evacuators(object)
 	return slices.ContainsFunc(evacuators, func(e v1alpha1.Evacuator) bool {
 		return !slices.Contains(builtIn, e.EvacuatorClass)
 	})
@@ -115,3 +143,53 @@ func hasThirdParty(pod *corev1.Pod) bool {
 
 // builtIn are the classes of our own evacuators.
 var builtIn = []string{v1alpha1.DeploymentEvacuatorClass, v1alpha1.DaemonSetEvacuatorClass, v1alpha1.KubeletEvacuatorClass}
+
+// staying returns what a pod that asks to stay is like; nil if it does not ask, is
+// on its way out, or is under a budget that the node has given up to lock. Only who
+// would be evicted can ask: a pod that is to complete is waited for, and one that is
+// skipped is nobody's concern.
+func (r *reader) staying(n *node, p *pod) *staying {
+	asks, _ := podclass.OnUpgrade(p.object)
+	evicted := p.treatment.Behavior == v1alpha1.DrainBehaviorDrain && !p.unclear()
+	switch {
+	case !asks, p.object.DeletionTimestamp != nil, !evicted && p.treatment != &unremovable, r.givenUp(n, p.object):
+		return nil
+	}
+	endurance, taint := podclass.Endurance(p.object)
+	return &staying{endurance: endurance, taint: taint}
+}
+
+// givenUp returns true if the node has given up to lock a budget of the pod.
+func (r *reader) givenUp(n *node, object *corev1.Pod) bool {
+	if !n.recordInForce() || len(n.record.Status.GivenUp) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(r.budgets.applying(object), func(b *policyv1.PodDisruptionBudget) bool {
+		return drainlock.GivenUp(n.record, v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name})
+	})
+}
+
+// budgets are those of a snapshot. They are compiled when they are first asked for.
+type budgets struct {
+	all      map[string][]*policyv1.PodDisruptionBudget
+	compiled map[string]budget.Compiled
+}
+
+func newBudgets(all map[string][]*policyv1.PodDisruptionBudget) budgets {
+	return budgets{all: all, compiled: map[string]budget.Compiled{}}
+}
+
+// in are the budgets of a namespace.
+func (b budgets) in(namespace string) budget.Compiled {
+	compiled, found := b.compiled[namespace]
+	if !found {
+		compiled = budget.Compile(b.all[namespace])
+		b.compiled[namespace] = compiled
+	}
+	return compiled
+}
+
+// applying are the budgets that protect a pod.
+func (b budgets) applying(object *corev1.Pod) []*policyv1.PodDisruptionBudget {
+	return b.in(object.Namespace).Applying(object)
+}

@@ -14,10 +14,10 @@ import (
 // ledger, keep DaemonSet pods away or announce a maintenance of ours. The pods of
 // other nodes need not be read.
 func Select(maintenances []*v1alpha1.NodeMaintenance, nodes []*corev1.Node) []*corev1.Node {
-	intents := newIntents(maintenances)
+	all := readMaintenances(maintenances)
 	var selected []*corev1.Node
 	for _, node := range nodes {
-		if carriesTrace(node) || slices.ContainsFunc(intents, func(i *intent) bool { return i.matches(node) }) {
+		if carriesTrace(node) || slices.ContainsFunc(all, func(m *maintenance) bool { return m.selects(node) }) {
 			selected = append(selected, node)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
@@ -65,14 +66,9 @@ const (
 	WriteWithdrawal WriteKind = "Withdrawal"
 )
 
-// Refusal is a write that failed. It is not decided on again before its time; it
-// is told as a blocker for as long as the snapshot has it.
-type Refusal struct {
-	// Since is when the write was first refused, Again when it may be tried again.
-	Since, Again time.Time
-	// Message is what the API server said.
-	Message string
-}
+// Refusal is why a write failed. The write is not in a decision before Again; it is a
+// blocker for as long as the snapshot has its refusal.
+type Refusal = blocker.Refusal
 
 // Runners tells which built-in evacuators somebody runs. A DaemonSet or static
 // pod that nobody can evacuate is retained.

@@ -2,11 +2,17 @@ package maintenance
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
+
+// stageOrder is the order of the stages.
+var stageOrder = map[v1alpha1.NodeMaintenanceStage]int{
+	v1alpha1.StageIdle: 0, v1alpha1.StageCordon: 1, v1alpha1.StageDrain: 2, v1alpha1.StageComplete: 3,
+}
 
 // effectiveStage is the stage that a maintenance is in: a deletion completes it,
 // unless it has not begun.
@@ -25,6 +31,16 @@ func hasStarted(m *v1alpha1.NodeMaintenance, stages ...v1alpha1.NodeMaintenanceS
 	return slices.ContainsFunc(m.Status.StageStatuses, func(s v1alpha1.StageStatus) bool { return slices.Contains(stages, s.Name) })
 }
 
+// drainBegan is when the Drain stage was recorded; zero if it was not yet.
+func drainBegan(m *v1alpha1.NodeMaintenance) time.Time {
+	for _, stage := range m.Status.StageStatuses {
+		if stage.Name == v1alpha1.StageDrain && stage.StartTimestamp != nil {
+			return stage.StartTimestamp.Time
+		}
+	}
+	return time.Time{}
+}
+
 func hasFinalizer(m *v1alpha1.NodeMaintenance) bool {
 	return slices.Contains(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer)
 }
@@ -40,45 +56,35 @@ func isFinished(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage
 	return m.DeletionTimestamp != nil || hasStarted(m, v1alpha1.StageComplete)
 }
 
-// stages decides about spec.stage, the finalizer and the record of stages.
-func (p *pass) stages(i *intent, d *MaintenanceDecision) {
-	m := i.object
-	d.Complete = i.stage == v1alpha1.StageComplete && m.Spec.Stage != v1alpha1.StageComplete
+// advanceStage decides about spec.stage, the finalizer and the record of stages.
+func (c *conclusion) advanceStage(m *maintenance, d *MaintenanceDecision) {
+	object := m.object
+	d.Complete = m.stage == v1alpha1.StageComplete && object.Spec.Stage != v1alpha1.StageComplete
 	switch {
-	case i.stage == v1alpha1.StageIdle:
+	case m.stage == v1alpha1.StageIdle:
 		// A finalizer that somebody put on an idle maintenance protects nothing.
-		d.DropFinalizer = hasFinalizer(m) && m.DeletionTimestamp != nil
-	case i.stage == v1alpha1.StageComplete && !i.starts && hasFinalizer(m):
-		d.DropFinalizer = p.nothingLeft(i)
+		d.DropFinalizer = hasFinalizer(object) && object.DeletionTimestamp != nil
+	case m.stage == v1alpha1.StageComplete && !m.starts && hasFinalizer(object):
+		d.DropFinalizer = c.nothingLeft(m)
 	default:
-		d.AddFinalizer = !hasFinalizer(m) && m.DeletionTimestamp == nil
+		d.AddFinalizer = !hasFinalizer(object) && object.DeletionTimestamp == nil
 	}
-	if i.starts {
-		started := metav1.NewTime(p.snapshot.Now).Rfc3339Copy()
+	if m.starts {
+		started := metav1.NewTime(c.Now).Rfc3339Copy()
 		d.Status.StageStatuses = append(slices.Clip(d.Status.StageStatuses),
-			v1alpha1.StageStatus{Name: i.stage, StartTimestamp: &started})
+			v1alpha1.StageStatus{Name: m.stage, StartTimestamp: &started})
 		d.Record = true
 	}
 }
 
-// nothingLeft returns true if, as far as the API shows, a Complete intent has
-// nothing to do any more: its nodes are given back, its evacuations withdrawn.
-func (p *pass) nothingLeft(i *intent) bool {
-	drained := hasStarted(i.object, v1alpha1.StageDrain)
-	for _, s := range p.sites {
-		matched := slices.ContainsFunc(s.shares, func(one *share) bool { return one.intent == i })
-		if !matched && !s.cordon.ledger.lists(i.name()) {
-			continue
-		}
-		if s.cordon.change != nil || s.lock.change != nil || len(s.withdraw) > 0 || drained && !s.podsRead(p.snapshot) {
-			return false
-		}
+// nothingLeft returns true if, as far as the API shows, a maintenance in Complete has
+// nothing to do any more: its nodes are given back, its Evacuations withdrawn.
+func (c *conclusion) nothingLeft(m *maintenance) bool {
+	drained := hasStarted(m.object, v1alpha1.StageDrain)
+	left := func(n *node) bool {
+		o := &c.nodes[n.index]
+		return o.cordon.change != nil || o.lock.change != nil || len(o.withdraw) > 0 || drained && !n.read
 	}
-	return true
-}
-
-// podsRead returns true if the pods of the site are in the snapshot.
-func (s *site) podsRead(snapshot Snapshot) bool {
-	_, read := snapshot.Pods[s.node.Name]
-	return read
+	return !slices.ContainsFunc(m.listed, left) &&
+		!slices.ContainsFunc(m.selections, func(one *selection) bool { return left(one.node) })
 }

@@ -2,113 +2,114 @@ package maintenance
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// maintenanceDecisions decides what becomes of every NodeMaintenance.
-func (p *pass) maintenanceDecisions() []MaintenanceDecision {
-	decisions := make([]MaintenanceDecision, 0, len(p.intents))
-	for _, i := range p.intents {
-		d := MaintenanceDecision{Maintenance: i.object, Status: i.object.Status}
-		switch {
-		case i.finished:
-		case i.invalid != nil && i.stage != v1alpha1.StageComplete:
-			p.reportInvalid(i, &d)
-		default:
-			p.report(i, &d)
-		}
-		decisions = append(decisions, d)
+// maintenanceDecision decides what becomes of one NodeMaintenance.
+func (c *conclusion) maintenanceDecision(m *maintenance) MaintenanceDecision {
+	d := MaintenanceDecision{Maintenance: m.object, Status: m.object.Status}
+	switch {
+	case m.finished:
+	case m.invalid != nil && m.stage != v1alpha1.StageComplete:
+		c.reportInvalid(m, &d)
+	default:
+		c.report(m, &d)
 	}
-	return decisions
+	return d
 }
 
 // report builds the status of one maintenance and what goes with it.
-func (p *pass) report(i *intent, d *MaintenanceDecision) {
-	p.stages(i, d)
-	t := i.tally()
-	omitted := 0
-	d.Status.ObservedGeneration = i.object.Generation
-	d.Status.NodeCount = int32(len(i.shares))
-	d.Status.NodeStatuses, omitted = i.roster()
-	d.Status.Summary = i.summary(t, omitted)
-	d.Status.Conditions = p.conditions(i, t)
-	d.Record = d.Record || i.grown()
-	d.Urgent = conditionsFlipped(i.object.Status.Conditions, d.Status.Conditions)
-	d.Events = i.events(t, d)
+func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
+	c.advanceStage(m, d)
+	nodes, sum := c.nodeStatuses(m)
+	listed, omitted := list(m, nodes)
+	d.Status.ObservedGeneration = m.object.Generation
+	d.Status.NodeCount = int32(len(m.selections))
+	d.Status.NodeStatuses = listed
+	d.Status.Summary = m.summary(sum, omitted)
+	d.Status.Conditions = c.conditions(m, sum)
+	d.Record = d.Record || c.grown(m)
+	d.Urgent = conditionsFlipped(m.object.Status.Conditions, d.Status.Conditions)
+	d.Events = m.events(nodes, d)
 }
 
-// reportInvalid says what is wrong with a maintenance that cannot be understood.
+// reportInvalid says what is wrong with a maintenance that is not understood.
 // Nothing starts, and what was recorded before stays.
-func (p *pass) reportInvalid(i *intent, d *MaintenanceDecision) {
-	d.Status.ObservedGeneration = i.object.Generation
+func (c *conclusion) reportInvalid(m *maintenance, d *MaintenanceDecision) {
+	d.Status.ObservedGeneration = m.object.Generation
 	d.Status.Summary = "invalid spec, nothing is done"
-	d.Status.Conditions = p.invalidConditions(i)
-	before := i.object.Status.Conditions
+	d.Status.Conditions = c.invalidConditions(m)
+	before := m.object.Status.Conditions
 	d.Urgent = conditionsFlipped(before, d.Status.Conditions)
 	if became(before, d.Status.Conditions, v1alpha1.ConditionBlocked, v1alpha1.ReasonInvalidSpec) {
-		d.Events = append(d.Events, event.InvalidSpec(i.object, i.invalid.Error()))
+		d.Events = append(d.Events, event.InvalidSpec(m.object, m.invalid.Error()))
 	}
 }
 
-// tally is a maintenance in numbers.
-type tally struct {
-	nodes, drained, unknown             int
-	pending, evacuating, retained, held int32
-	fought                              int
+// totals is a maintenance in numbers.
+type totals struct {
+	nodes, drained, unread int
 	// cordoned are the nodes that hold their cordon.
-	cordoned int
+	cordoned                      int
+	pending, evacuating, retained int32
 	// budgets are to be locked for the pods that stay, locked are.
 	budgets, locked int
+	// obstacles are those of all nodes, by type.
+	obstacles []obstacleKind
 }
 
-func (t tally) left() int32 { return t.pending + t.evacuating }
+func (t totals) left() int32 { return t.pending + t.evacuating }
 
-func (i *intent) tally() tally {
-	t := tally{nodes: len(i.shares)}
-	for _, one := range i.shares {
-		t.pending += one.pending
-		t.evacuating += one.evacuating
-		t.retained += one.retained
-		for _, b := range one.hindering {
-			t.held += b.PodCount
-		}
-		t.cordoned += ones(one.site.cordon.change == nil && one.site.node.Spec.Unschedulable)
-		t.fought += ones(one.site.cordon.fought)
-		t.drained += ones(one.drained())
-		t.unknown += ones(i.stage == v1alpha1.StageDrain && !one.site.known)
-		if i.inPlace != nil {
-			t.budgets += one.site.lock.needed
-			t.locked += one.site.lock.taken
-		}
+// blocked is how many pods something holds.
+func (t totals) blocked() int32 {
+	pods := int32(0)
+	for i := range t.obstacles {
+		pods += t.obstacles[i].pods
 	}
-	return t
+	return pods
 }
 
-func ones(counts bool) int {
-	if counts {
-		return 1
+func (t *totals) add(o *outcome, status *nodeStatus) {
+	m := status.selection.maintenance
+	t.nodes++
+	t.pending += status.PodsPendingEvacuation
+	t.evacuating += status.PodsEvacuating
+	t.retained += status.PodsRetained
+	t.cordoned += ones(o.cordon.change == nil && o.object.Spec.Unschedulable)
+	t.drained += ones(status.drained)
+	t.unread += ones(m.stage == v1alpha1.StageDrain && !o.read)
+	if m.inPlace != nil {
+		t.budgets += o.lock.needed
+		t.locked += o.lock.taken
 	}
-	return 0
+	for _, kind := range status.obstacles.kinds {
+		t.obstacles = addKind(t.obstacles, kind)
+	}
 }
 
-// grown returns true if the target of some site is more than what the status has
+// grown returns true if the target of some node is more than what the status has
 // recorded for it.
-func (i *intent) grown() bool {
-	return i.stage == v1alpha1.StageDrain && slices.ContainsFunc(i.shares, func(one *share) bool {
-		return !one.previous.set.Equal(one.site.target.set)
-	})
+func (c *conclusion) grown(m *maintenance) bool {
+	if m.stage != v1alpha1.StageDrain {
+		return false
+	}
+	for _, one := range m.selections {
+		if !one.previous.set.Equal(c.nodes[one.node.index].target.set) {
+			return true
+		}
+	}
+	return false
 }
 
 // summary is the state in one short line.
-func (i *intent) summary(t tally, omitted int) string {
+func (m *maintenance) summary(t totals, omitted int) string {
 	var words []string
-	switch i.stage {
+	switch m.stage {
 	case v1alpha1.StageIdle:
-		words = append(words, count(t.nodes, "node")+" planned")
+		words = append(words, plural(t.nodes, "node")+" planned")
 	case v1alpha1.StageCordon:
 		words = append(words, fmt.Sprintf("%d/%d nodes cordoned", t.cordoned, t.nodes))
 	case v1alpha1.StageComplete:
@@ -120,11 +121,11 @@ func (i *intent) summary(t tally, omitted int) string {
 		number int
 		text   string
 	}{
-		{int(t.left()), count(t.left(), "pod") + " left"},
-		{int(t.held), fmt.Sprintf("%d blocked", t.held)},
-		{t.budgets - t.locked, count(t.budgets-t.locked, "budget") + " not locked"},
-		{t.unknown, count(t.unknown, "node") + " not read"},
-		{omitted, count(omitted, "node") + " not listed"},
+		{int(t.left()), plural(t.left(), "pod") + " left"},
+		{int(t.blocked()), fmt.Sprintf("%d blocked", t.blocked())},
+		{t.budgets - t.locked, plural(t.budgets-t.locked, "budget") + " not locked"},
+		{t.unread, plural(t.unread, "node") + " not read"},
+		{omitted, plural(omitted, "node") + " not listed"},
 	} {
 		if part.number > 0 {
 			words = append(words, part.text)
@@ -133,8 +134,8 @@ func (i *intent) summary(t tally, omitted int) string {
 	return strings.Join(words, ", ")
 }
 
-// count is a number of things in words.
-func count[N int | int32](n N, noun string) string {
+// plural is a number of things in words.
+func plural[N int | int32](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -142,40 +143,41 @@ func count[N int | int32](n N, noun string) string {
 }
 
 // events are what has become true since the observed status.
-func (i *intent) events(t tally, d *MaintenanceDecision) []event.Event {
-	m := i.object
+func (m *maintenance) events(nodes []nodeStatus, d *MaintenanceDecision) []event.Event {
 	var events []event.Event
-	if i.starts {
-		events = append(events, event.StageStarted(m, i.stage, t.nodes))
+	if m.starts {
+		events = append(events, event.StageStarted(m.object, m.stage, len(nodes)))
 	}
-	if became(m.Status.Conditions, d.Status.Conditions, v1alpha1.ConditionDrained, v1alpha1.ReasonNoNodes) {
-		events = append(events, event.NoNodes(m))
+	before, after := m.object.Status.Conditions, d.Status.Conditions
+	if became(before, after, v1alpha1.ConditionDrained, v1alpha1.ReasonNoNodes) {
+		events = append(events, event.NoNodes(m.object))
 	}
-	for _, one := range i.shares {
-		events = append(events, one.drainEvents()...)
+	if m.stage == v1alpha1.StageDrain {
+		for i := range nodes {
+			events = append(events, nodes[i].events()...)
+		}
 	}
-	if became(m.Status.Conditions, d.Status.Conditions, v1alpha1.ConditionDrained, v1alpha1.ReasonDrained) {
-		events = append(events, event.MaintenanceDrained(m, t.nodes))
+	if became(before, after, v1alpha1.ConditionDrained, v1alpha1.ReasonDrained) {
+		events = append(events, event.MaintenanceDrained(m.object, len(nodes)))
 	}
 	return events
 }
 
-// drainEvents are what has become true of one site since it was last reported.
-func (s *share) drainEvents() []event.Event {
-	if s.intent.stage != v1alpha1.StageDrain {
-		return nil
-	}
-	joined := s.observed == nil
-	if joined && !s.previous.set.Empty() || !joined && strings.HasPrefix(s.observed.DrainMessage, s.message) {
-		// Nothing is new but whose turn it is, or the status leaves the site out and
+// events are what has become true of one node in Drain since it was last reported.
+func (s *nodeStatus) events() []event.Event {
+	one := s.selection
+	joined := one.observed == nil
+	if joined && !one.previous.set.Empty() || !joined && strings.HasPrefix(one.observed.DrainMessage, s.message) {
+		// Nothing is new but whose turn it is, or the status leaves the node out and
 		// nobody knows.
 		return nil
 	}
-	if older := s.forwarder(); older != nil && (joined || s.left > 0) {
-		return []event.Event{event.FastForwarded(s.intent.object, s.site.node.Name, older.name())}
+	m, node := one.maintenance, one.node
+	if older := s.progress.forwarder; older != nil && (joined || s.progress.under > 0) {
+		return []event.Event{event.FastForwarded(m.object, node.name(), older.name())}
 	}
-	if !joined && s.done() {
-		return []event.Event{event.NodeDrained(s.site.node, s.intent.name())}
+	if !joined && s.emptied {
+		return []event.Event{event.NodeDrained(node.object, m.name())}
 	}
 	return nil
 }

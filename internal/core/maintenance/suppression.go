@@ -70,36 +70,17 @@ func Suppressed(node *corev1.Node) (drainplan.Set, error) {
 	return drainplan.NewSet(drainplan.Parse(lines)...), nil
 }
 
-// suppress has every node show what its target keeps away. That is part of the
-// hold on a node: one write sets it together with the cordon and its ledger, and
-// the write that restores the node takes it away. What somebody else has changed
-// is put right.
-func (p *pass) suppress() {
-	for _, s := range p.sites {
-		wanted, observed := s.suppression(), suppressionOn(s.node)
-		if s.cordon.change == nil && wanted != observed {
-			s.cordon.change = &CordonChange{
-				Unschedulable: s.node.Spec.Unschedulable,
-				Ledger:        s.node.Annotations[v1alpha1.CordonAnnotation],
-			}
-		}
-		if s.cordon.change != nil {
-			s.cordon.change.DrainTargets, s.cordon.change.Suppress = wanted.targets, wanted.all
-		}
-	}
-}
-
-// suppression is what the site has to show. While an intent that cannot be
+// suppression is what the node has to show. While a maintenance that is not
 // understood holds it, nothing is taken back.
-func (s *site) suppression() suppression {
-	if !s.frozen {
-		return s.target.suppression
+func (t *targetedNode) suppression() suppression {
+	if !t.unclear {
+		return t.target.suppression
 	}
-	shown, err := Suppressed(s.node)
+	shown, err := Suppressed(t.object)
 	if err != nil {
-		return s.target.suppression
+		return t.target.suppression
 	}
-	return suppressionOf(drainplan.Join(s.target.set, shown), math.MaxInt)
+	return suppressionOf(drainplan.Join(t.target.set, shown), math.MaxInt)
 }
 
 // Reason is why the DaemonSet pods of a node leave: what the maintenance that
@@ -121,7 +102,7 @@ func Draining(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance) *v1al
 	}
 	var oldest *v1alpha1.NodeMaintenance
 	for _, m := range maintenances {
-		if effectiveStage(m) == v1alpha1.StageDrain && held.lists(m.Name) && (oldest == nil || compareAge(m, oldest) < 0) {
+		if effectiveStage(m) == v1alpha1.StageDrain && slices.Contains(held.Holders, m.Name) && (oldest == nil || compareAge(m, oldest) < 0) {
 			oldest = m
 		}
 	}

@@ -1,0 +1,78 @@
+package blocker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// maxWords is how many bytes of an API server's words are repeated.
+const maxWords = 800
+
+// Refusal is a write of ours that the API server refuses.
+type Refusal struct {
+	// Since is when it was first refused, Again when it is tried again.
+	Since, Again time.Time
+	// Message is what the API server said.
+	Message string
+}
+
+// EvacuationRefused explains a pod that cannot be asked to leave.
+func EvacuationRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerEvacuationRefused, ofOwner(pod), r.Since)
+	b.Message = r.tell("The Evacuation of pod " + pod.Namespace + "/" + pod.Name)
+	b.Suggestion = writers("Evacuations") + " What else may limit them: kubectl -n " + pod.Namespace + " describe resourcequotas"
+	return b
+}
+
+// WithdrawalRefused explains an Evacuation that goes on although no maintenance
+// asks for it any more.
+func WithdrawalRefused(e *v1alpha1.Evacuation, r Refusal) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerWithdrawalRefused, v1alpha1.BlockerObject{
+		APIVersion: "v1", Kind: "Namespace", Name: e.Namespace,
+	}, r.Since)
+	b.Message = r.tell(fmt.Sprintf("The withdrawal of Evacuation %s/%s", e.Namespace, e.Name))
+	b.Suggestion = writers("Evacuations")
+	return b
+}
+
+// CordonRefused explains a node whose pods are left alone, or that is not given
+// back, because its cordon cannot be changed.
+func CordonRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerCordonRefused, OfNode(node), r.Since)
+	b.PodCount = 0
+	b.Message = r.tell("The change of the cordon of node " + node.Name)
+	b.Suggestion = writers("Nodes")
+	return b
+}
+
+// RecordRefused explains a node whose budgets are not locked, or not unlocked,
+// because its DrainRecord cannot be written.
+func RecordRefused(node *corev1.Node, r Refusal) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerRecordRefused, v1alpha1.BlockerObject{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "DrainRecord", Name: node.Name,
+	}, r.Since)
+	b.PodCount = 0
+	b.Message = r.tell("The DrainRecord of node " + node.Name)
+	b.Suggestion = writers("DrainRecords")
+	return b
+}
+
+func writers(kind string) string {
+	return fmt.Sprintf("Let Ebbtide write %s. Who may refuse: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies", kind)
+}
+
+// tell says what is refused, in the API server's words, and when it is tried again.
+func (r Refusal) tell(what string) string {
+	words := r.Message
+	if len(words) > maxWords {
+		words = strings.ToValidUTF8(words[:maxWords], "") + "…"
+	}
+	return fmt.Sprintf("%s is refused: %s. It is tried again at %s.",
+		what, strings.TrimRight(words, ". "), metav1.NewTime(r.Again).UTC().Format("15:04:05 MST"))
+}

@@ -1,0 +1,190 @@
+package maintenance
+
+import (
+	"slices"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+)
+
+// blockedPod is a pod that something holds.
+type blockedPod struct {
+	pod     *pod
+	blocker v1alpha1.Blocker
+}
+
+// block finds out what holds the pods that have to leave a node.
+func (t *targeted) block(o *outcome) {
+	facts := blocker.Facts{Now: t.Now, Node: o.object, DrainStarted: o.drainStarted()}
+	for i := range o.pods {
+		p := &o.pods[i]
+		if !o.covered[i] || !p.counted {
+			continue
+		}
+		facts.Pod, facts.Evacuation, facts.Treatment = p.object, p.evacuation, *p.treatment
+		if p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
+			// Only what refuses a pod is asked for its budgets: to compile them takes a while.
+			facts.Budgets = t.budgets.in(p.object.Namespace)
+		}
+		found, blocked := blocker.Of(facts)
+		if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
+			found, blocked = blocker.EvacuationRefused(p.object, refusal), true
+		}
+		if blocked {
+			o.blocked = append(o.blocked, blockedPod{pod: p, blocker: found})
+		}
+		if deleted := p.object.DeletionTimestamp; deleted != nil {
+			// No event tells when it is overdue. This is the first moment that is after
+			// it: deadlines have whole seconds.
+			o.wake(t.Now, deleted.Add(blocker.GraceSlack+time.Second))
+		}
+	}
+}
+
+// refused returns why the pod at this place cannot be asked to leave, though it is its turn.
+func (t *targeted) refused(o *outcome, i int) (blocker.Refusal, bool) {
+	p := &o.pods[i]
+	if len(t.Refused) == 0 || p.asked || !o.due(i) {
+		return blocker.Refusal{}, false
+	}
+	refusal, refused := t.Refused[Write{Kind: WriteEvacuation, Pod: p.object.UID}]
+	return refusal, refused
+}
+
+// drainStarted is when the drain of this node began: when the oldest Drain stage
+// was recorded or, on a node that came later, when the drain was announced on it.
+// It is zero if that is not known yet. MaintenanceInProgress says when all pods
+// had left, so whatever came after that came back.
+func (n *node) drainStarted() time.Time {
+	if n.ledger == nil || len(n.ledger.Holders) == 0 {
+		return time.Time{}
+	}
+	announced := n.announcedSince(v1alpha1.NodeMaintenanceInProgress)
+	if announced.IsZero() {
+		announced = n.announcedSince(v1alpha1.NodeDrainInProgress)
+	}
+	var oldest time.Time
+	for _, one := range n.drains {
+		if began := one.maintenance.began; !began.IsZero() && (oldest.IsZero() || began.Before(oldest)) {
+			oldest = began
+		}
+	}
+	if oldest.After(announced) {
+		return oldest
+	}
+	return announced
+}
+
+// obstacles are what is in the way of a maintenance on a node.
+type obstacles struct {
+	// shown are all of them, summed up and cut to a few.
+	shown []v1alpha1.Blocker
+	// kinds are those that are more than somebody at work.
+	kinds []obstacleKind
+}
+
+// obstacleKind is one type of blocker.
+type obstacleKind struct {
+	kind        v1alpha1.BlockerType
+	pods, nodes int32
+	// example is the least blocker of this type, by all of its words.
+	example v1alpha1.Blocker
+}
+
+// concern is which obstacles of a node a maintenance is concerned with.
+type concern struct{ pods, locks, cordon, writes bool }
+
+// obstaclesFor are those of a maintenance that selects the node.
+func (o *outcome) obstaclesFor(one *selection) obstacles {
+	m := one.maintenance
+	of := concern{
+		pods: m.stage == v1alpha1.StageDrain, locks: m.inPlace != nil,
+		cordon: o.cordon.fought && m.holds(), writes: m.stage != v1alpha1.StageIdle,
+	}
+	if len(o.blocked)+len(o.refusals)+len(o.lock.blockers) == 0 && !of.cordon {
+		return obstacles{}
+	}
+	pods := o.blocked
+	if !of.pods {
+		pods = nil
+	}
+	foreign := func(b blockedPod) bool { return !m.counts(b.pod) }
+	if slices.ContainsFunc(pods, foreign) {
+		return o.obstaclesOf(of, slices.DeleteFunc(slices.Clone(pods), foreign))
+	}
+	known, found := o.obstacles[of]
+	if !found {
+		known = o.obstaclesOf(of, pods)
+		if o.obstacles == nil {
+			o.obstacles = map[concern]obstacles{}
+		}
+		o.obstacles[of] = known
+	}
+	return known
+}
+
+// obstaclesOf sums up what blocks some pods of the node and the node itself.
+func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
+	blockers := make([]v1alpha1.Blocker, 0, len(pods))
+	for i := range pods {
+		blockers = append(blockers, pods[i].blocker)
+	}
+	if of.locks {
+		blockers = append(blockers, o.lock.blockers...)
+	}
+	if of.cordon {
+		blockers = append(blockers, o.cordon.blocker(o.node))
+	}
+	if of.writes {
+		blockers = append(blockers, o.refusals...)
+	}
+	if len(blockers) == 0 {
+		return obstacles{}
+	}
+	return obstacles{shown: blocker.Sum(blockers), kinds: kindsOf(blockers)}
+}
+
+// kindsOf sums up the blockers that are more than somebody at work, by type.
+func kindsOf(blockers []v1alpha1.Blocker) []obstacleKind {
+	var kinds []obstacleKind
+	for i := range blockers {
+		if b := &blockers[i]; b.Type != v1alpha1.BlockerEvacuatorRunning {
+			kinds = addKind(kinds, obstacleKind{kind: b.Type, pods: b.PodCount, nodes: 1, example: *b})
+		}
+	}
+	for i := range kinds {
+		kinds[i].nodes = 1
+	}
+	return kinds
+}
+
+// addKind adds up what is known of one type. There are only a few types.
+func addKind(kinds []obstacleKind, more obstacleKind) []obstacleKind {
+	at := slices.IndexFunc(kinds, func(k obstacleKind) bool { return k.kind == more.kind })
+	if at < 0 {
+		return append(kinds, more)
+	}
+	known := &kinds[at]
+	known.pods += more.pods
+	known.nodes += more.nodes
+	if compareExamples(more.example, known.example) < 0 {
+		known.example = more.example
+	}
+	return kinds
+}
+
+// blockedPods counts the pods of every node that something holds.
+func (c *conclusion) blockedPods() map[string]map[v1alpha1.BlockerType]int32 {
+	blocked := map[string]map[v1alpha1.BlockerType]int32{}
+	for i := range c.nodes {
+		o := &c.nodes[i]
+		for _, one := range o.blocked {
+			if blocked[o.name()] == nil {
+				blocked[o.name()] = map[v1alpha1.BlockerType]int32{}
+			}
+			blocked[o.name()][one.blocker.Type]++
+		}
+	}
+	return blocked
+}

@@ -1,0 +1,112 @@
+package maintenance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// conclusion is what is done to every node, and what follows for what is said.
+type conclusion struct {
+	*targeted
+	// nodes are in the order of targeted.nodes, which they hide.
+	nodes []outcome
+	// answers are by age the nodes that a maintenance waits for, as far as they were
+	// asked for, and waiting what is said of them.
+	answers map[int][]*selection
+	waiting map[[2]int]string
+}
+
+// outcome is what is done to a node.
+type outcome struct {
+	*targetedNode
+	cordon cordon
+	lock   lock
+	// blocked are the pods that have to leave and that something holds.
+	blocked []blockedPod
+	// refusals are the writes for the node that are refused, as blockers.
+	refusals []v1alpha1.Blocker
+	// withdraw are the Evacuations that nobody asks for any more, forbidden those of
+	// them whose evacuator does not let us.
+	withdraw  []*v1alpha1.Evacuation
+	forbidden []string
+	// wakeTime is when time alone changes the outcome; zero is never.
+	wakeTime time.Time
+	// obstacles are those of maintenances that wait for all pods.
+	obstacles map[concern]obstacles
+}
+
+// decide says what is done and what is said.
+func decide(t *targeted) Decision {
+	c := &conclusion{
+		targeted: t, nodes: make([]outcome, len(t.nodes)),
+		answers: map[int][]*selection{}, waiting: map[[2]int]string{},
+	}
+	for i := range t.nodes {
+		c.nodes[i] = t.outcome(&t.nodes[i])
+	}
+	t.withdraw(c.nodes)
+	d := Decision{Maintenances: make([]MaintenanceDecision, 0, len(t.maintenances)), Blocked: c.blockedPods(), RequeueAfter: c.requeueAfter()}
+	for _, m := range t.maintenances {
+		d.Maintenances = append(d.Maintenances, c.maintenanceDecision(m))
+	}
+	for i := range c.nodes {
+		if node, any := c.nodeDecision(&c.nodes[i]); any {
+			d.Nodes = append(d.Nodes, node)
+		}
+	}
+	return d
+}
+
+// outcome decides about a node, all but what is withdrawn from it.
+func (t *targeted) outcome(n *targetedNode) outcome {
+	o := outcome{targetedNode: n}
+	t.block(&o)
+	o.lock = t.lockOf(&o)
+	o.cordon = t.cordonOf(&o)
+	o.wake(t.Now, o.cordon.calm)
+	return o
+}
+
+// wake has the outcome be decided again at a time.
+func (o *outcome) wake(now, at time.Time) {
+	if at.After(now) && (o.wakeTime.IsZero() || at.Before(o.wakeTime)) {
+		o.wakeTime = at
+	}
+}
+
+func (c *conclusion) requeueAfter() time.Duration {
+	var all outcome
+	for i := range c.nodes {
+		all.wake(c.Now, c.nodes[i].wakeTime)
+	}
+	for _, refusal := range c.Refused {
+		all.wake(c.Now, refusal.Again)
+	}
+	if all.wakeTime.IsZero() {
+		return 0
+	}
+	return all.wakeTime.Sub(c.Now)
+}
+
+// drained returns true if nothing is left on the node, for all that is known, and
+// nothing new can come: a node that still takes pods is not drained.
+func (o *outcome) drained(one *selection) bool { return o.emptied(one) && o.object.Spec.Unschedulable }
+
+// emptied returns true if nothing is left, for all that is known: no pod that has to
+// leave and, if the maintenance is in place, no lock that is missing.
+func (o *outcome) emptied(one *selection) bool {
+	return o.read && one.counted() == 0 && (one.maintenance.inPlace == nil || o.lock.complete)
+}
+
+// announcedSince is since when the node bears a condition of ours; zero if it
+// does not.
+func (n *node) announcedSince(conditionType corev1.NodeConditionType) time.Time {
+	was := findNodeCondition(n.object, conditionType)
+	if was == nil || was.Status != corev1.ConditionTrue || was.Reason != v1alpha1.ReasonNodeMaintenance {
+		return time.Time{}
+	}
+	return was.LastTransitionTime.Time
+}

@@ -1,0 +1,155 @@
+package maintenance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// cordon is what becomes of the cordon of a node.
+type cordon struct {
+	change *CordonChange
+	events []event.Event
+	// uncordons are when somebody else made the node schedulable lately, fought is
+	// true if that was too often, and calm when it is not any more.
+	uncordons []metav1.Time
+	fought    bool
+	calm      time.Time
+}
+
+// cordonOf decides about the cordon of a node and what goes with it: which DaemonSet
+// and static pods stay away. One write sets and takes away all of it. What somebody
+// else has changed is put right.
+func (t *targeted) cordonOf(o *outcome) cordon {
+	var c cordon
+	if !o.gone {
+		c = t.heldCordon(o.node)
+	}
+	wanted := o.suppression()
+	if c.change == nil && wanted != suppressionOn(o.object) {
+		c.change = &CordonChange{
+			Unschedulable: o.object.Spec.Unschedulable,
+			Ledger:        o.object.Annotations[v1alpha1.CordonAnnotation],
+		}
+	}
+	if c.change != nil {
+		c.change.DrainTargets, c.change.Suppress = wanted.targets, wanted.all
+	}
+	return c
+}
+
+func (t *targeted) heldCordon(n *node) cordon {
+	switch {
+	case n.ledger == nil:
+		return firstCordon(n)
+	case len(n.holders) == 0:
+		return restored(n)
+	default:
+		return n.keptCordon(t.Now)
+	}
+}
+
+// firstCordon is about a node without a ledger.
+func firstCordon(n *node) cordon {
+	if len(n.holders) == 0 {
+		return askedUncordon(n)
+	}
+	first := ledger{WasUnschedulable: n.object.Spec.Unschedulable, Holders: n.holders}
+	c := cordon{change: &CordonChange{Unschedulable: true, Ledger: first.text()}}
+	if !n.object.Spec.Unschedulable {
+		c.events = []event.Event{event.NodeCordoned(n.object, n.holders)}
+	}
+	return c
+}
+
+// askedUncordon makes a node schedulable that we never cordoned, because a
+// maintenance went from Idle straight to Complete.
+func askedUncordon(n *node) cordon {
+	if !n.object.Spec.Unschedulable {
+		return cordon{}
+	}
+	for _, one := range n.selections {
+		if m := one.maintenance; m.asksUncordon() {
+			return cordon{
+				change: &CordonChange{Unschedulable: false},
+				events: []event.Event{event.NodeUncordoned(n.object, m.name())},
+			}
+		}
+	}
+	return cordon{}
+}
+
+// asksUncordon returns true if an administrator has set stage Complete where
+// nothing was begun. A deletion alone does not ask for that.
+func (m *maintenance) asksUncordon() bool {
+	if m.stage != v1alpha1.StageComplete || hasStarted(m.object, v1alpha1.StageCordon, v1alpha1.StageDrain) {
+		return false
+	}
+	deleted := m.object.DeletionTimestamp
+	return deleted == nil || slices.ContainsFunc(m.object.Status.StageStatuses, func(s v1alpha1.StageStatus) bool {
+		return s.Name == v1alpha1.StageComplete && s.StartTimestamp.Before(deleted)
+	})
+}
+
+// restored gives a node back that nobody holds any more.
+func restored(n *node) cordon {
+	if n.ledger.Unknown {
+		return cordon{
+			change: &CordonChange{Unschedulable: n.object.Spec.Unschedulable},
+			events: []event.Event{event.NodeLeftCordoned(n.object)},
+		}
+	}
+	return cordon{
+		change: &CordonChange{Unschedulable: n.ledger.WasUnschedulable},
+		events: []event.Event{event.NodeRestored(n.object, n.ledger.WasUnschedulable)},
+	}
+}
+
+// keptCordon keeps a node cordoned for its holders.
+func (n *node) keptCordon(now time.Time) cordon {
+	c := cordon{uncordons: n.ledger.recent(now)}
+	foreign := !n.object.Spec.Unschedulable
+	if foreign {
+		c.uncordons = append(c.uncordons, metav1.NewTime(now).Rfc3339Copy())
+		c.uncordons = c.uncordons[max(0, len(c.uncordons)-rememberedUncordons):]
+		c.events = append(c.events, event.ForeignUncordon(n.object, n.holders))
+		for _, one := range n.selections {
+			if one.maintenance.holds() {
+				c.events = append(c.events, event.ForeignUncordonOf(one.maintenance.object, n.name()))
+			}
+		}
+	}
+	if c.fought = len(c.uncordons) > toleratedUncordons; c.fought {
+		c.calm = c.uncordons[len(c.uncordons)-toleratedUncordons-1].Add(uncordonWindow)
+	}
+	if unreadable := n.ledger.unreadable; unreadable != nil {
+		c.events = append(c.events, event.LedgerUnreadable(n.object, unreadable))
+	} else if !foreign && slices.Equal(n.ledger.Holders, n.holders) {
+		return c
+	}
+	next := ledger{
+		WasUnschedulable: n.ledger.WasUnschedulable, Unknown: n.ledger.Unknown,
+		Holders: n.holders, ForeignUncordons: c.uncordons,
+	}
+	c.change = &CordonChange{Unschedulable: true, Ledger: next.text()}
+	return c
+}
+
+// blocker says who fights over the cordon of the node.
+func (c cordon) blocker(n *node) v1alpha1.Blocker {
+	return v1alpha1.Blocker{
+		Type:      v1alpha1.BlockerForeignUncordon,
+		Object:    blocker.OfNode(n.object),
+		SinceTime: &c.uncordons[0],
+		Message: fmt.Sprintf("Somebody made node %s schedulable %d times in the last 10 minutes; it is cordoned again each time.",
+			n.name(), len(c.uncordons)),
+		Suggestion: fmt.Sprintf("Find out who uncordons it and stop that, or complete the maintenance. The managers of its fields: kubectl get node %s -o yaml --show-managed-fields",
+			n.name()),
+	}
+}

@@ -1,0 +1,179 @@
+package maintenance
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+)
+
+const (
+	// plainNodes is up to how many nodes a list is by name only.
+	plainNodes = 1000
+	// listBytes is what the list may take of the 1 MiB of an object.
+	listBytes = 900 << 10
+)
+
+// nodeStatus is what there is to say of a node to a maintenance that selects it: a
+// complete entry of nodeStatuses, and what it was made from.
+type nodeStatus struct {
+	v1alpha1.NodeMaintenanceNodeStatus
+	selection *selection
+	target    *target
+	progress  progress
+	obstacles obstacles
+	// message is DrainMessage without whose turn it is.
+	message          string
+	emptied, drained bool
+}
+
+// nodeStatuses are those of all nodes of a maintenance, by name.
+func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
+	statuses := make([]nodeStatus, len(m.selections))
+	var sum totals
+	for i, one := range m.selections {
+		o := &c.nodes[one.node.index]
+		s := &statuses[i]
+		s.selection, s.target, s.obstacles = one, o.target, o.obstaclesFor(one)
+		s.NodeRef.Name, s.Blockers = one.node.name(), s.obstacles.shown
+		s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained = one.pending, one.evacuating, one.retained
+		s.emptied, s.drained = o.emptied(one), o.drained(one)
+		if m.stage == v1alpha1.StageDrain {
+			s.progress = o.progress[one.place]
+			s.message = c.explain(o, one)
+			s.DrainMessage = s.message
+			if s.progress.under > 0 {
+				s.DrainMessage += o.turns()
+			}
+		}
+		sum.add(o, s)
+	}
+	return statuses, sum
+}
+
+// detail is how much a list says of each node.
+type detail struct {
+	blockers int
+	// brief leaves out the lines of a target that its other lines cover.
+	brief bool
+}
+
+// list is nodeStatuses as a status has it, by name, and how many it leaves out.
+//
+// Past 1,000 nodes those that are not drained come first. A list that would be
+// too long first loses blockers and then nodes, drained ones before others. What
+// is left out must not lose its target. Therefore only nodes whose target is the
+// most frequent one are left out, and the last listed node has that same target
+// and stands in for them: see omittedTargets. If all others are too many, the targets
+// are shown without the lines that make no difference.
+func list(m *maintenance, statuses []nodeStatus) (listed []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
+	all := m.listedOf(statuses)
+	d := detail{}
+	for _, d.blockers = range []int{blocker.MaxBlockers, 3, 1, 0} {
+		if sizeOf(all, d) <= listBytes {
+			break
+		}
+	}
+	kept := all
+	if len(all) > plainNodes || sizeOf(all, d) > listBytes {
+		kept = shorten(all, d)
+	}
+	if sizeOf(kept, d) > listBytes {
+		d.brief = true
+		kept = shorten(all, d)
+	}
+	for _, s := range kept {
+		entry := s.NodeMaintenanceNodeStatus
+		entry.DrainTargets = s.target.written(d).lines
+		entry.Blockers = entry.Blockers[:min(d.blockers, len(entry.Blockers))]
+		listed = append(listed, entry)
+	}
+	return listed, len(all) - len(kept)
+}
+
+// listedOf are the nodes that a status describes: all in Drain, those with a blocker
+// before and after it.
+func (m *maintenance) listedOf(statuses []nodeStatus) []*nodeStatus {
+	var all []*nodeStatus
+	for i := range statuses {
+		if m.stage == v1alpha1.StageDrain || len(statuses[i].Blockers) > 0 {
+			all = append(all, &statuses[i])
+		}
+	}
+	return all
+}
+
+// shorten puts nodes that are not drained first and leaves others out until the rest
+// is short enough.
+func shorten(all []*nodeStatus, d detail) []*nodeStatus {
+	common := commonTarget(all)
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b *nodeStatus) int {
+		return cmp.Or(
+			cmp.Compare(ones(a.target.set.Key() == common), ones(b.target.set.Key() == common)),
+			cmp.Compare(ones(a.drained), ones(b.drained)),
+		)
+	})
+	size := 0
+	for n, one := range sorted {
+		size += one.size(d)
+		replaceable := n > 0 && sorted[n-1].target.set.Key() == common
+		if size > listBytes && replaceable {
+			// The last one stands in and so stays the last.
+			return append(undrainedFirst(sorted[:n-1]), sorted[n-1])
+		}
+	}
+	return undrainedFirst(sorted)
+}
+
+func undrainedFirst(statuses []*nodeStatus) []*nodeStatus {
+	slices.SortStableFunc(statuses, func(a, b *nodeStatus) int { return cmp.Compare(ones(a.drained), ones(b.drained)) })
+	return statuses
+}
+
+// commonTarget is the target that most nodes have, the least key on a tie.
+func commonTarget(statuses []*nodeStatus) string {
+	counts := map[string]int{}
+	for _, one := range statuses {
+		counts[one.target.set.Key()]++
+	}
+	common := ""
+	for key, number := range counts {
+		if best := counts[common]; number > best || number == best && key < common {
+			common = key
+		}
+	}
+	return common
+}
+
+// written is the target as a list of this detail shows it.
+func (t *target) written(d detail) rendering {
+	if d.brief {
+		return t.brief
+	}
+	return t.full
+}
+
+// nodeBytes is more than what a listed node takes in the object without its name,
+// targets, message and blockers.
+const nodeBytes = 160
+
+// size is about how many bytes the node takes in the object.
+func (s *nodeStatus) size(d detail) int {
+	size := nodeBytes + len(s.NodeRef.Name) + len(s.DrainMessage) + s.target.written(d).size
+	for _, b := range s.Blockers[:min(d.blockers, len(s.Blockers))] {
+		text, _ := json.Marshal(b)
+		size += len(text)
+	}
+	return size
+}
+
+func sizeOf(statuses []*nodeStatus, d detail) int {
+	size := 0
+	for _, one := range statuses {
+		size += one.size(d)
+	}
+	return size
+}

@@ -1,0 +1,87 @@
+package maintenance
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+)
+
+// pastTarget is a target read back from a status.
+type pastTarget struct {
+	// id is its number among those of one decision.
+	id      int
+	set     drainplan.Set
+	entries []drainplan.Entry
+}
+
+// previous reads what the status of a maintenance says of a node.
+func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, *pastTarget) {
+	m := one.maintenance
+	observed := m.observed[one.node.name()]
+	var lines []v1alpha1.DrainPlanEntry
+	switch {
+	case observed != nil:
+		lines = observed.DrainTargets
+	case one.node.ledger.lists(m.name()):
+		lines = omittedTargets(m.object)
+	}
+	return observed, r.pastTarget(lines)
+}
+
+// omittedTargets are the drainTargets of the nodes that a status leaves out; none if
+// it lists all nodes. They are valid for nodes whose ledger shows that they belong
+// to the maintenance: one that came later has no history.
+func omittedTargets(m *v1alpha1.NodeMaintenance) []v1alpha1.DrainPlanEntry {
+	listed := m.Status.NodeStatuses
+	if len(listed) == 0 || len(listed) >= int(m.Status.NodeCount) {
+		return nil
+	}
+	return listed[len(listed)-1].DrainTargets
+}
+
+// pastTarget compiles equal targets once.
+func (r *reader) pastTarget(lines []v1alpha1.DrainPlanEntry) *pastTarget {
+	key := keyOf(lines)
+	known, found := r.targets[string(key)]
+	if !found {
+		entries := drainplan.Parse(lines)
+		known = &pastTarget{id: len(r.targets), set: drainplan.NewSet(entries...), entries: entries}
+		r.targets[string(key)] = known
+	}
+	return known
+}
+
+// keyOf names targets as they are written.
+func keyOf(lines []v1alpha1.DrainPlanEntry) []byte {
+	key := make([]byte, 0, 512)
+	for i := range lines {
+		key = append(append(key, lines[i].PodType...), ' ')
+		key = strconv.AppendInt(key, int64(lines[i].PodPriority), 10)
+		if lines[i].PodSelector != nil {
+			key = appendSelector(key, lines[i].PodSelector)
+		}
+		key = append(key, ';')
+	}
+	return key
+}
+
+// appendSelector spells a selector. Quotes keep different ones apart.
+func appendSelector(key []byte, selector *metav1.LabelSelector) []byte {
+	for _, label := range slices.Sorted(maps.Keys(selector.MatchLabels)) {
+		key = strconv.AppendQuote(append(key, ' '), label)
+		key = strconv.AppendQuote(append(key, '='), selector.MatchLabels[label])
+	}
+	for _, expression := range selector.MatchExpressions {
+		key = strconv.AppendQuote(append(key, '&'), expression.Key)
+		key = strconv.AppendQuote(key, string(expression.Operator))
+		for _, value := range expression.Values {
+			key = strconv.AppendQuote(append(key, ','), value)
+		}
+	}
+	return key
+}
