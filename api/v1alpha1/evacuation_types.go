@@ -175,8 +175,15 @@ type EvacuationStatus struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
+	// refusingBudget is the name of the PodDisruptionBudget that refused the last
+	// eviction, or whose lock kept it from being asked for. Absent if it is no budget
+	// that refuses, or none that is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	RefusingBudget string `json:"refusingBudget,omitempty"`
+
 	// conditions: EvictionRefused, with a BlockerType as its reason, while the
-	// API server refuses the eviction.
+	// API server refuses the eviction. Its message says when that is tried again.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -30,6 +30,10 @@ type line struct {
 	guests   map[types.NamespacedName]*guest
 	// tries are the guests that are trying, with true if they are slow.
 	tries map[types.NamespacedName]bool
+	// closed is until when nobody need ask again who was refused, of the pods that
+	// are ready and of those that are not: for each of the two the budget has one
+	// answer, and one pod asks for all.
+	closed map[bool]time.Time
 }
 
 func newLine() *line {
@@ -37,6 +41,7 @@ func newLine() *line {
 		credit: unknown,
 		guests: map[types.NamespacedName]*guest{},
 		tries:  map[types.NamespacedName]bool{},
+		closed: map[bool]time.Time{},
 	}
 }
 
@@ -56,18 +61,34 @@ func (l *line) take(g *guest) {
 	g.standing = trying
 }
 
-// account corrects the credit by what became of a try. A refusal that is older
-// than the last opening says nothing about it.
-func (l *line) account(outcome evacuation.Outcome, openings int) {
+// account corrects what is known of the budget by what became of a try. A refusal
+// that is older than the last opening says nothing about it.
+func (l *line) account(g *guest, outcome evacuation.Outcome, openings int) {
 	switch outcome.Result {
 	case evacuation.Evicted:
 	case evacuation.Budgeted:
 		if l.openings == openings {
-			l.credit = 0
+			l.close(g)
 		}
 	default:
 		l.refund()
 	}
+}
+
+// close notes that a budget has refused. One that keeps a pod that is not ready
+// keeps the ready ones, too; not so the other way round.
+func (l *line) close(g *guest) {
+	l.credit = 0
+	l.closed[true] = g.notBefore
+	if !g.ready {
+		l.closed[false] = g.notBefore
+	}
+}
+
+// open notes that the budget has allowed something.
+func (l *line) open() {
+	l.openings++
+	clear(l.closed)
 }
 
 // oldest is the next one to try; nil if nobody may.

@@ -26,18 +26,20 @@ const (
 )
 
 // pause is how long to wait after the nth failure in a row; longest bounds that
-// for refusals that may be meant. Jitter is 0 to 1.
+// for refusals that may be meant. Jitter is 0 to 1. Whoever refuses may say when to
+// come again, within evacuation.LongestPause.
 func pause(outcome evacuation.Outcome, failures int, jitter float64, longest time.Duration) time.Duration {
+	asked := min(outcome.RetryAfter, evacuation.LongestPause)
 	switch outcome.Result {
 	case evacuation.Throttled:
-		wait := max(outcome.RetryAfter, leastThrottledPause)
-		return wait + time.Duration(jitter*float64(wait)/4)
+		wait := max(asked, leastThrottledPause)
+		return min(wait+time.Duration(jitter*float64(wait)/4), evacuation.LongestPause)
 	case evacuation.Postponed:
-		return max(outcome.RetryAfter, growing(firstPostponedPause, lastPostponedPause, failures, jitter))
+		return max(asked, growing(firstPostponedPause, lastPostponedPause, failures, jitter))
 	case evacuation.Contended:
 		return growing(firstContendedPause, lastContendedPause, failures, jitter)
 	default:
-		return max(outcome.RetryAfter, growing(firstRefusedPause, longest, failures, jitter))
+		return max(asked, growing(firstRefusedPause, longest, failures, jitter))
 	}
 }
 
@@ -81,11 +83,16 @@ func (r *Room) Unreported(key types.NamespacedName, status v1alpha1.EvacuationSt
 	if g == nil || g.refusal.Times == 0 {
 		return nil, time.Time{}
 	}
-	refusal := g.refusal
-	if evacuation.News(status, refusal) {
-		return &refusal, g.refused.Add(ReportAfter)
+	refusal, due := g.refusal, g.refused.Add(ReportAfter)
+	if every := evacuation.ReportEvery(status, refusal); every > 0 {
+		// After a restart nobody knows when it was last written.
+		since := g.reported
+		if since.IsZero() {
+			since = g.refused
+		}
+		due = later(due, since.Add(every))
 	}
-	return &refusal, g.reported.Add(evacuation.ReportInterval)
+	return &refusal, due
 }
 
 // Wrote notes that refusals were written.
@@ -96,4 +103,11 @@ func (r *Room) Wrote(key types.NamespacedName, refusal evacuation.Refusal, now t
 		g.refusal.Times -= refusal.Times
 		g.reported = now
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

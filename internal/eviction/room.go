@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // Evictor asks the API server once to evict this very pod, by UID, and returns
@@ -197,7 +198,7 @@ type sighting struct {
 
 // look finds the budgets of the pod and whether one of them is locked.
 func (r *Room) look(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (sighting, error) {
-	seen := sighting{visit: visit{key: key, born: pod.CreationTimestamp.Time}, changes: r.changes()}
+	seen := sighting{visit: visit{key: key, born: pod.CreationTimestamp.Time, ready: podclass.Ready(pod)}, changes: r.changes()}
 	var err error
 	seen.try, err = r.options.Traffic.begin(func() ([]types.NamespacedName, error) {
 		budgets, err := r.budgets(ctx, pod)

@@ -44,6 +44,7 @@ type guest struct {
 	failures int
 	// budget is the line that it belongs to; empty if it needs none.
 	budget types.NamespacedName
+	ready  bool
 	// openings are those of the line when the turn began.
 	openings int
 	// told is the lock that the refusal tells of, if it tells of one.
@@ -61,6 +62,8 @@ type visit struct {
 	// budget is the one that protects the pod; empty if there is none, or not
 	// exactly one.
 	budget types.NamespacedName
+	// ready is true of a pod that its budget counts as healthy.
+	ready bool
 }
 
 // enter reports whether the visitor may try now. If it may not and wait is not
@@ -71,6 +74,7 @@ func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, n
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.guest(v)
+	g.ready = v.ready
 	if wait := g.rests(now); wait > 0 {
 		return false, wait, nil
 	}
@@ -84,7 +88,17 @@ func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, n
 		return true, 0, next
 	}
 	l := r.lines[g.budget]
+	if until := l.closed[g.ready]; g.standing == parked && now.Before(until) {
+		// Another pod was refused meanwhile, for this one, too.
+		g.notBefore = r.spread(until)
+		return false, g.rests(now), next
+	}
 	if g.standing != trying && !l.hasTurn() {
+		if g.standing == parked {
+			// Whoever has the turn asks for this one, too.
+			g.notBefore = r.spread(now.Add(firstRefusedPause))
+			return false, g.rests(now), next
+		}
 		g.standing = queued
 		return false, 0, next
 	}
@@ -161,7 +175,7 @@ func (r *Room) leave(key types.NamespacedName, outcome evacuation.Outcome, now t
 	}
 	r.settle(g, outcome, now)
 	if l := r.lines[g.budget]; l != nil {
-		l.account(outcome, openings)
+		l.account(g, outcome, openings)
 	}
 	return append(r.release(left), r.releaseOther(left, g.budget)...)
 }
@@ -218,7 +232,7 @@ func (r *Room) moved(budget types.NamespacedName, allowed int32) []types.Namespa
 	}
 	l.credit = allowed
 	if allowed > 0 {
-		l.openings++
+		l.open()
 	}
 	return r.release(budget)
 }
@@ -233,7 +247,7 @@ func (r *Room) scatter(budget types.NamespacedName) []types.NamespacedName {
 	l := r.lines[budget]
 	if l != nil {
 		l.credit = unknown
-		l.openings++
+		l.open()
 	}
 	var waiting []*guest
 	for _, g := range r.guests {
@@ -256,7 +270,7 @@ func (r *Room) settle(g *guest, outcome evacuation.Outcome, now time.Time) {
 		return
 	case evacuation.Budgeted:
 		g.failures = 0
-		r.rest(g, now.Add(min(cmp.Or(outcome.RetryAfter, safety), safety)))
+		r.rest(g, r.spread(now.Add(min(cmp.Or(outcome.RetryAfter, safety), safety))))
 		if g.budget != (types.NamespacedName{}) {
 			g.standing = parked
 		}
@@ -272,6 +286,11 @@ func (r *Room) refund(g *guest) {
 	if l := r.lines[g.budget]; l != nil && g.standing == trying {
 		l.refund()
 	}
+}
+
+// spread keeps what has begun at the same time from going on at the same time.
+func (r *Room) spread(at time.Time) time.Time {
+	return at.Add(time.Duration(r.options.Jitter() * float64(safety) / 4))
 }
 
 // rest takes the turn away until the time has come.

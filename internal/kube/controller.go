@@ -2,11 +2,17 @@ package kube
 
 import (
 	"fmt"
+	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
+
+// firstRetry and longestRetry bound the back-off of a controller that fails, unless
+// it has its own. The default of controller-runtime grows to a quarter of an hour.
+const firstRetry, longestRetry = 5 * time.Millisecond, time.Minute
 
 // AddController has the manager run a controller on what its sources lead to.
 //
@@ -14,6 +20,9 @@ import (
 func AddController[R comparable](
 	mgr manager.Manager, name string, options controller.TypedOptions[R], sources []source.TypedSource[R],
 ) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRetries[R]()
+	}
 	c, err := controller.NewTyped(name, mgr, options)
 	if err != nil {
 		return fmt.Errorf("add the %s controller: %w", name, err)
@@ -24,4 +33,8 @@ func AddController[R comparable](
 		}
 	}
 	return nil
+}
+
+func newRetries[R comparable]() workqueue.TypedRateLimiter[R] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](firstRetry, longestRetry)
 }

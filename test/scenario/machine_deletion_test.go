@@ -13,6 +13,9 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
+// triedAgain is the line about evictions that failed.
+const triedAgain = "\n* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute"
+
 // The ten phases of machine-deletion-process happen one after the other.
 func TestAMachineGoesPhaseByPhase(t *testing.T) {
 	t.Parallel()
@@ -62,7 +65,7 @@ func TestABudgetHoldsTheDrain(t *testing.T) {
 * Pods with deletionTimestamp that still exist: `+w.ns+`/leaving
 * Pods with eviction failed:
   * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget nginx needs 5 healthy pods and has 5 currently: `+
-		fmt.Sprintf("%[1]s/nginx-1, %[1]s/nginx-2, %[1]s/nginx-3, ... (2 more)", w.ns))
+		fmt.Sprintf("%[1]s/nginx-1, %[1]s/nginx-2, %[1]s/nginx-3, ... (2 more)", w.ns)+triedAgain)
 	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "False", v1alpha1.ReasonDraining)
 	w.awaitStep(m, v1alpha1.ReasonDrainingNode, "Draining Node "+m+" since ")
 	w.assertUnschedulable(m, true)

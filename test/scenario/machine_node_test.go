@@ -34,7 +34,7 @@ func TestAnUnreachableNodeIsDrainedWithoutItsKubelet(t *testing.T) {
 
 	w.awaitMessage(m, v1alpha1.ConditionDrainingSucceeded, `Drain not completed yet:
 * Pods with eviction failed:
-  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget db needs 1 healthy pods and has 1 currently: `+w.ns+`/db`)
+  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget db needs 1 healthy pods and has 1 currently: `+w.ns+`/db`+triedAgain)
 	w.openBudget("db")
 
 	w.awaitEmptied(m)

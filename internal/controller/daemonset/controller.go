@@ -27,7 +27,7 @@ const (
 	workers = 16
 	// firstRetry and lastRetry bound the back-off after a deletion that was refused
 	// or that did not last.
-	firstRetry, lastRetry = time.Second, 5 * time.Minute
+	firstRetry, lastRetry = time.Second, time.Minute
 )
 
 // Add registers both controllers with a manager whose client reads from a cache

@@ -12,7 +12,7 @@ import (
 const (
 	// firstPause and lastPause bound how long a budget or a pod is left alone after
 	// a write that failed. They double.
-	firstPause, lastPause = time.Second, 5 * time.Minute
+	firstPause, lastPause = time.Second, time.Minute
 )
 
 // refusals are the writes that failed of late, by node and by the UID of the object.

@@ -233,7 +233,7 @@ func TestPausesAfterRefusalsGrow(t *testing.T) {
 			t.Errorf("after the pause %v are refused, for %s", refused, due)
 		}
 	}
-	want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300}
+	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60, 60}
 	for i := range want {
 		want[i] *= time.Second
 	}

@@ -43,12 +43,7 @@ type Options struct {
 	Traffic *eviction.Traffic
 }
 
-const (
-	defaultWorkers = 32
-	// longestPause is how often an eviction is tried again at least that is refused
-	// on and on.
-	longestPause = 15 * time.Minute
-)
+const defaultWorkers = 32
 
 type reconciler struct {
 	// client reads from the cache, live from the API server.
@@ -82,7 +77,7 @@ func Add(mgr manager.Manager, options Options) error {
 		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}
 	r.room = eviction.NewRoom(eviction.RoomOptions{
-		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64, LongestPause: longestPause,
+		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64, LongestPause: core.LongestPause,
 		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },

@@ -64,7 +64,7 @@ func (s *stage) restart() {
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
 	s.reconciler.room = eviction.NewRoom(eviction.RoomOptions{
-		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, LongestPause: longestPause,
+		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
 		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	})
 	s.queue, s.timers = nil, map[types.NamespacedName]time.Time{}

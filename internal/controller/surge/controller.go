@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -73,7 +72,6 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	return kube.AddController(mgr, "surge", controller.TypedOptions[item]{
 		Reconciler: r, MaxConcurrentReconciles: workers,
-		RateLimiter: workqueue.DefaultTypedControllerRateLimiter[item](),
 	}, r.sources(mgr.GetCache()))
 }
 

@@ -77,6 +77,14 @@ func refused(kind v1alpha1.BlockerType, answer string) func(*known) {
 	}
 }
 
+// by tells which budget refused.
+func by(budget string, refused func(*known)) func(*known) {
+	return func(f *known) {
+		refused(f)
+		f.Evacuation.Status.RefusingBudget = budget
+	}
+}
+
 func budgetNamed(name string, change func(*policyv1.PodDisruptionBudget)) func(*known) {
 	return func(f *known) {
 		b := &policyv1.PodDisruptionBudget{

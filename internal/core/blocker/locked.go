@@ -2,7 +2,6 @@ package blocker
 
 import (
 	"fmt"
-	"regexp"
 
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,19 +10,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
-// lockedInMessage finds the budget in the words of budget.Hold.
-var lockedInMessage = regexp.MustCompile(`^PodDisruptionBudget \S+/(\S+) is locked by `)
-
 // refusedByLock explains an eviction that nobody has tried, because a budget is
 // locked. The lock itself may be gone by now, or be that of another holder.
 func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBLocked, Message: answer}
-	named := lockedInMessage.FindStringSubmatch(answer)
-	if named == nil {
+	name := f.Evacuation.Status.RefusingBudget
+	if name == "" {
 		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
-	name := named[1]
 	b.Object = budgetNamed(f.Pod.Namespace, name)
 	for _, one := range f.Budgets.Applying(f.Pod) {
 		if one.Name != name {
@@ -55,5 +50,5 @@ func Unlock(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 		return fmt.Sprintf("It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n %s annotate poddisruptionbudget %s %s-",
 			b.Namespace, b.Name, v1alpha1.LockAnnotation)
 	}
-	return fmt.Sprintf("It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/%s -n %s --force", b.Name, b.Namespace)
+	return fmt.Sprintf("It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/%s -n %s --force", b.Name, b.Namespace)
 }

@@ -29,7 +29,7 @@ func asItIs(*budget.Lock) {}
 
 func TestALockRefuses(t *testing.T) {
 	const answer = "PodDisruptionBudget shop/web is locked by dba@example.com until 2026-03-01T09:00:00Z: defragmentation"
-	byLock := refused(v1alpha1.BlockerPDBLocked, answer)
+	byLock := by("web", refused(v1alpha1.BlockerPDBLocked, answer))
 	want := func(since time.Duration, suggestion string) v1alpha1.Blocker {
 		return v1alpha1.Blocker{
 			Type: v1alpha1.BlockerPDBLocked, Object: seenBudget, PodCount: 1, SinceTime: ago(since), Message: answer, Suggestion: suggestion,
@@ -37,7 +37,7 @@ func TestALockRefuses(t *testing.T) {
 	}
 	vanished := want(time.Minute, "See whether it is still locked: kubectl -n shop get poddisruptionbudget web -o yaml")
 	vanished.Object = goneBudget
-	const owners = "It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/web -n shop --force"
+	const owners = "It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/web -n shop --force"
 	check(t, map[string]story{
 		"its owner's": {facts(byLock, locked("all", "other", asItIs), locked("web", "dba@example.com", asItIs)), want(time.Hour, owners)},
 		"nobody says since when": {
@@ -60,7 +60,7 @@ func TestALockRefuses(t *testing.T) {
 		},
 		"the lock is gone by now":   {facts(byLock, budgetNamed("web", maxUnavailable(1))), want(time.Minute, vanished.Suggestion)},
 		"the budget is gone by now": {facts(byLock, locked("all", "other", asItIs)), vanished},
-		"somebody else's words": {
+		"nobody knows which budget": {
 			facts(refused(v1alpha1.BlockerPDBLocked, "no"), locked("web", "dba@example.com", asItIs)),
 			v1alpha1.Blocker{
 				Type: v1alpha1.BlockerPDBLocked, PodCount: 1, SinceTime: ago(time.Minute), Message: "no",

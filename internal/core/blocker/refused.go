@@ -13,10 +13,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
-var (
-	budgetInMessage  = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
-	webhookInMessage = regexp.MustCompile(`admission webhook "([^"]+)"`)
-)
+// webhookInMessage finds the webhook where the API server tells of it: it has no
+// field for that.
+var webhookInMessage = regexp.MustCompile(`admission webhook "([^"]+)"`)
 
 // refused explains an eviction that the API server refused, from the condition
 // that the evacuation controller keeps of its answer.
@@ -61,7 +60,7 @@ func explain(f Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker
 
 func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Message: answer}
-	name, guilty := guiltyBudget(f, answer)
+	name, guilty := guiltyBudget(f)
 	if name == "" {
 		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
@@ -82,13 +81,12 @@ func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 	return b
 }
 
-// guiltyBudget finds the budget that the API server named, or else the only one
-// that applies. The budget itself may be gone by now.
-func guiltyBudget(f Facts, answer string) (name string, guilty *policyv1.PodDisruptionBudget) {
+// guiltyBudget finds the budget that refused, or else the only one that applies. The
+// budget itself may be gone by now.
+func guiltyBudget(f Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
 	applying := f.Budgets.Applying(f.Pod)
-	if named := budgetInMessage.FindStringSubmatch(answer); named != nil {
-		name = named[1]
-	} else if len(applying) == 1 {
+	name = f.Evacuation.Status.RefusingBudget
+	if name == "" && len(applying) == 1 {
 		name = applying[0].Name
 	}
 	for _, b := range applying {

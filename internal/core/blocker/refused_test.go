@@ -10,7 +10,7 @@ import (
 
 func TestABudgetRefuses(t *testing.T) {
 	const answer = "The disruption budget web needs 3 healthy pods and has 3 currently"
-	byBudget := refused(v1alpha1.BlockerPDBExhausted, answer)
+	byBudget := by("web", refused(v1alpha1.BlockerPDBExhausted, answer))
 	check(t, map[string]story{
 		"exhausted": {
 			facts(byBudget, budgetNamed("web", maxUnavailable(1))),
@@ -49,6 +49,13 @@ func TestABudgetRefuses(t *testing.T) {
 			facts(byBudget),
 			v1alpha1.Blocker{
 				Type: v1alpha1.BlockerPDBExhausted, Object: goneBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: answer,
+				Suggestion: "See what the budget counts: kubectl -n shop describe poddisruptionbudget web",
+			},
+		},
+		"words are not read": {
+			facts(by("web", refused(v1alpha1.BlockerPDBExhausted, "The disruption budget db needs more")), budgetNamed("db", maxUnavailable(0))),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerPDBExhausted, Object: goneBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: "The disruption budget db needs more",
 				Suggestion: "See what the budget counts: kubectl -n shop describe poddisruptionbudget web",
 			},
 		},

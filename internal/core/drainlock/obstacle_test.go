@@ -133,7 +133,7 @@ var blocked = map[string]struct {
 	"nothing if the lock has ended":            {seen: lockedBy("alice", "db", -60, 0).and()},
 	"a lock of its owner": {
 		seen: lockedBy("alice", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked, message: byAlice,
-		suggest: "It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/db -n shop --force",
+		suggest: "It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/db -n shop --force",
 	},
 	"a lock of another node": {
 		seen: lockedBy("nodemaintenance/disk/node-2", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked,

@@ -35,6 +35,8 @@ const (
 	Refused Result = "refused"
 	// Locked means that a PodDisruptionBudget is locked, so that nobody was asked.
 	Locked Result = "locked"
+	// Never means that such a pod is never evicted, so that nobody is ever asked.
+	Never Result = "never"
 )
 
 // Outcome is the API server's answer to a request to evict, or why it is not asked.
@@ -68,6 +70,8 @@ const (
 	deniedByPolicy  = "denied request"
 )
 
+// budgetName finds the budget where the API server tells of it: it has no field for
+// that. Who needs the name has it from Outcome.Budget.
 var budgetName = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
 
 // Barred is the refusal of an eviction for which the API server is not asked,

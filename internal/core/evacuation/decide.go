@@ -145,8 +145,9 @@ func remedy(kind v1alpha1.PodType, pod *corev1.Pod) string {
 // unevictable shows up where refusals do, so that the pod is named as blocked.
 func unevictable(s Snapshot, message string) Decision {
 	d := Decision{State: StateUnevictable, Message: message}
-	outcome := Outcome{Result: Refused, Type: v1alpha1.BlockerEvictionError, Message: message}
-	if status := Refuse(s.Evacuation.Status, Refusal{Outcome: outcome}, s.Now); !sameRefusal(s.Evacuation.Status, status) {
+	refusal := Refusal{Outcome: Outcome{Result: Never, Type: v1alpha1.BlockerEvictionError, Message: message}}
+	if news(s.Evacuation.Status, refusal) {
+		status := Refuse(s.Evacuation.Status, refusal, s.Now)
 		d.Status = &status
 	}
 	return d

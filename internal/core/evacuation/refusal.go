@@ -12,10 +12,19 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// ReportInterval is how often a refusal that stays the same is written at most.
-const ReportInterval = 30 * time.Second
+const (
+	// WordsInterval is how often a refusal of the same kind is written at most while
+	// its words change.
+	WordsInterval = 30 * time.Second
+	// CountInterval is how often it is written while nothing but its count changes.
+	CountInterval = 5 * time.Minute
+	// LongestPause is how long nobody asks for a refused eviction at the most, unless
+	// a lock forbids it.
+	LongestPause = time.Minute
+)
 
-// maxMessage is what the API allows for messages, less room for an ellipsis.
+// maxMessage is what the API allows for messages, less room for an ellipsis and
+// for when it is tried again.
 const maxMessage = 32_000
 
 // Refusal is what was answered to an eviction, and how often since it was last
@@ -30,7 +39,8 @@ type Refusal struct {
 func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1alpha1.EvacuationStatus {
 	told := *status.DeepCopy()
 	told.FailedEvictionCounter += min(refusal.Times, math.MaxInt32-told.FailedEvictionCounter)
-	words := Shorten(refusal.Message)
+	told.RefusingBudget = refusal.Budget
+	words := refusal.words()
 	told.Message = fmt.Sprintf("Eviction refused: %s", words)
 	meta.SetStatusCondition(&told.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue,
@@ -39,17 +49,58 @@ func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1
 	return told
 }
 
-// News reports whether the refusal says anything that the status does not. A
-// counter alone is no news: it is written with the next report.
-func News(status v1alpha1.EvacuationStatus, refusal Refusal) bool {
-	return !sameRefusal(status, Refuse(status, refusal, time.Time{}))
+// ReportEvery is how often the status may tell of such a refusal, which depends on
+// what is new in it; 0 if that may not wait.
+func ReportEvery(status v1alpha1.EvacuationStatus, refusal Refusal) time.Duration {
+	told := Refuse(status, refusal, time.Time{})
+	switch {
+	case !sameKind(status, told):
+		return 0
+	case status.Message != told.Message:
+		return WordsInterval
+	default:
+		return CountInterval
+	}
 }
 
-func sameRefusal(a, b v1alpha1.EvacuationStatus) bool {
+// news reports whether the refusal says anything that the status does not.
+func news(status v1alpha1.EvacuationStatus, refusal Refusal) bool {
+	return ReportEvery(status, refusal) < CountInterval
+}
+
+// sameKind reports whether two statuses tell of refusals by the same.
+func sameKind(a, b v1alpha1.EvacuationStatus) bool {
 	conditionA := meta.FindStatusCondition(a.Conditions, v1alpha1.ConditionEvictionRefused)
 	conditionB := meta.FindStatusCondition(b.Conditions, v1alpha1.ConditionEvictionRefused)
-	return a.Message == b.Message && conditionA != nil && conditionB != nil &&
+	return conditionA != nil && conditionB != nil && a.RefusingBudget == b.RefusingBudget &&
 		conditionA.Status == conditionB.Status && conditionA.Reason == conditionB.Reason
+}
+
+// words are the refusal and when it is tried again. They name no moment, so that
+// they stay true without a write for every try.
+func (o Outcome) words() string {
+	message := Shorten(o.Message)
+	next := o.nextTry()
+	if next == "" {
+		return message
+	}
+	return fmt.Sprintf("%s; %s.", strings.TrimRight(message, ".; "), next)
+}
+
+// nextTry says when a refused eviction is tried again; empty if it never is.
+func (o Outcome) nextTry() string {
+	switch {
+	case o.Result == Never:
+		return ""
+	case o.Result == Locked:
+		return "tried again when the lock goes or ends"
+	case o.Result == Budgeted:
+		return "tried again as soon as the budget allows it, which is asked at least once a minute"
+	case o.Type == v1alpha1.BlockerMultiplePDBs:
+		return "tried again when its budgets change, and at least once a minute"
+	default:
+		return "tried again at least once a minute"
+	}
 }
 
 // Shorten cuts a message that is longer than the API allows for messages.

@@ -27,10 +27,10 @@ func TestRefuse(t *testing.T) {
 	want := v1alpha1.EvacuationStatus{
 		ActiveEvacuatorClass:  "mover.example.com",
 		FailedEvictionCounter: 5,
-		Message:               "Eviction refused: not on a Friday",
+		Message:               "Eviction refused: not on a Friday; tried again at least once a minute.",
 		Conditions: []metav1.Condition{{
 			Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue,
-			Reason: "WebhookDenied", Message: "not on a Friday", LastTransitionTime: *at(0),
+			Reason: "WebhookDenied", Message: "not on a Friday; tried again at least once a minute.", LastTransitionTime: *at(0),
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -49,32 +49,68 @@ func TestRefuseStaysWithinTheAPI(t *testing.T) {
 		t.Errorf("counter = %d, want %d", got.FailedEvictionCounter, math.MaxInt32)
 	}
 	for what, message := range map[string]string{"message": got.Message, "condition": got.Conditions[0].Message} {
-		if n := len(message); n > 32_768 || !utf8.ValidString(message) || !strings.HasSuffix(message, "é…") {
-			t.Errorf("%s has %d bytes and ends in %q, want at most 32768 and a clean end", what, n, message[n-8:])
+		if n := len(message); n > 32_768 || !utf8.ValidString(message) || !strings.HasSuffix(message, "é…; tried again at least once a minute.") {
+			t.Errorf("%s has %d bytes and ends in %q, want at most 32768 and a clean end", what, n, message[n-60:])
 		}
 	}
 }
 
-func TestNews(t *testing.T) {
+// What is told of a refusal stays true without a write for every try.
+func TestARefusalSaysWhenItIsTriedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		outcome evacuation.Outcome
+		want    string
+	}{
+		"a budget": {
+			evacuation.Outcome{Result: evacuation.Budgeted, Type: v1alpha1.BlockerPDBExhausted, Budget: "web", Message: "no"},
+			"no; tried again as soon as the budget allows it, which is asked at least once a minute.",
+		},
+		"a lock": {
+			evacuation.Outcome{Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web", Message: "locked until noon"},
+			"locked until noon; tried again when the lock goes or ends.",
+		},
+		"several budgets": {
+			evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerMultiplePDBs, Message: "too many."},
+			"too many; tried again when its budgets change, and at least once a minute.",
+		},
+		"a webhook": {
+			evacuation.Outcome{Result: evacuation.Postponed, Type: v1alpha1.BlockerWebhookDenied, Message: "not now"},
+			"not now; tried again at least once a minute.",
+		},
+		"what nobody ever tries": {evacuation.Outcome{Result: evacuation.Never, Type: v1alpha1.BlockerEvictionError, Message: "No. Delete it."}, "No. Delete it."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := evacuation.Refuse(v1alpha1.EvacuationStatus{}, evacuation.Refusal{Outcome: tc.outcome, Times: 1}, now)
+			if condition := got.Conditions[0]; condition.Message != tc.want || got.Message != "Eviction refused: "+tc.want || got.RefusingBudget != tc.outcome.Budget {
+				t.Errorf("told is %q, by budget %q and condition %q; want %q", got.Message, got.RefusingBudget, condition.Message, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNewDecidesHowSoonItIsWritten(t *testing.T) {
 	told := evacuation.Refuse(v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), now)
 	handedOver := *told.DeepCopy()
 	handedOver.Conditions[0].Status = metav1.ConditionFalse
+	byAnother := refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1)
+	byAnother.Budget = "another"
 	tests := map[string]struct {
 		status  v1alpha1.EvacuationStatus
 		refusal evacuation.Refusal
-		want    bool
+		want    time.Duration
 	}{
-		"the first refusal":                      {v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), true},
-		"the same again":                         {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), false},
-		"other words":                            {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no, thanks", 1), true},
-		"another reason in the same words":       {told, refusedBy(v1alpha1.BlockerEvictionError, "no", 1), true},
-		"the same after an evacuator came back":  {handedOver, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), true},
-		"the same message without its condition": {v1alpha1.EvacuationStatus{Message: told.Message}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), true},
+		"the first refusal":                      {v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), 0},
+		"the same again":                         {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), evacuation.CountInterval},
+		"other words":                            {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no, thanks", 1), evacuation.WordsInterval},
+		"another reason in the same words":       {told, refusedBy(v1alpha1.BlockerEvictionError, "no", 1), 0},
+		"the same words of another budget":       {told, byAnother, 0},
+		"the same after an evacuator came back":  {handedOver, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), 0},
+		"the same message without its condition": {v1alpha1.EvacuationStatus{Message: told.Message}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := evacuation.News(tc.status, tc.refusal); got != tc.want {
-				t.Errorf("News() = %t, want %t", got, tc.want)
+			if got := evacuation.ReportEvery(tc.status, tc.refusal); got != tc.want {
+				t.Errorf("it may be written every %s, want %s", got, tc.want)
 			}
 		})
 	}

@@ -20,6 +20,8 @@ const (
 	deletingCondition = v1alpha1.ConditionDeleting
 	infraCondition    = v1alpha1.ConditionInfrastructureReady
 	nodeCondition     = v1alpha1.ConditionNodeReady
+
+	triedAgain = "\n* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute"
 )
 
 // TestProcess holds the decision to every sentence of the ten phases of the
@@ -210,8 +212,8 @@ var phases = map[string]story{
 		},
 		does: "DrainingNode, evict app/a",
 		says: map[string]string{
-			drainedCondition:  "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * Cannot evict pod as it would violate the pod's disruption budget.: app/a",
-			drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * Cannot evict pod as it would violate the pod's disruption budget.: app/a",
+			drainedCondition:  "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * Cannot evict pod as it would violate the pod's disruption budget.: app/a" + triedAgain,
+			drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * Cannot evict pod as it would violate the pod's disruption budget.: app/a" + triedAgain,
 		},
 		events: []string{"DrainStarted"},
 	},
@@ -221,8 +223,8 @@ var phases = map[string]story{
 		},
 		does: "DrainingNode, evict app/a",
 		says: map[string]string{
-			drainedCondition:  "False/DrainError: Drain not completed yet:\n* Pods with eviction failed:\n  * connection refused: app/a",
-			drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * connection refused: app/a",
+			drainedCondition:  "False/DrainError: Drain not completed yet:\n* Pods with eviction failed:\n  * connection refused: app/a" + triedAgain,
+			drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * connection refused: app/a" + triedAgain,
 		},
 		events: []string{"DrainStarted", "DrainError"},
 	},

@@ -83,7 +83,7 @@ func TestWhatIsToldUntilTheLocksAreHeld(t *testing.T) {
 		node:    "one 0+0 Waiting for the lock of PodDisruptionBudget default/web. 3 retained",
 		drained: "False Blocked: 0 of 1 node drained, 0 pods left: 0 pending evacuation, 0 evacuating; 3 pods retained. 1 of 2 budgets locked.",
 		blocked: "True PDBLocked: PDBLocked: 1 pod on 1 node. PodDisruptionBudget/default/web: PodDisruptionBudget default/web is locked by dba until 2026-03-01T08:00:00Z: rebalancing. " +
-			"It goes when its holder unlocks the budget, or at its end. If he agrees: kubectl ebbtide unlock pdb/web -n default --force",
+			"It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/web -n default --force",
 		summary: "0/1 nodes drained, 1 blocked, 1 budget not locked", announced: "False",
 	}
 	w.expectReport("an owner has the other one", m, held)

@@ -23,6 +23,9 @@ func (d *drain) message() string {
 	r.Groups("Pods with eviction failed", byReason(d.Refused, func(pod *corev1.Pod) string {
 		return reason(d.Answers[pod.UID], pod)
 	}))
+	if len(d.Refused) > 0 {
+		r.Text("Evictions that failed are tried again", retry)
+	}
 	r.Names("Pods with eviction requested", names(d.unanswered()))
 	r.Names("Pods that are waited for to complete by themselves", names(d.Completing))
 	r.Groups("Pods that nobody knows how to drain", byReason(d.Unknown, func(pod *corev1.Pod) string {
@@ -31,6 +34,9 @@ func (d *drain) message() string {
 	r.Groups(fmt.Sprintf("Pods that are evicted after those of order %d are gone", d.lowest()), d.byOrder())
 	return r.String()
 }
+
+// retry names no moment, so that it stays true without a write for every try.
+const retry = "as soon as their budget allows them or its lock ends, all others at least once a minute"
 
 // violates is what the API server says of every budget before it names one.
 const violates = "Cannot evict pod as it would violate the pod's disruption budget."

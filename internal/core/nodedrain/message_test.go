@@ -60,7 +60,8 @@ func TestMessage(t *testing.T) {
 			`Drain not completed yet:
 * Pods with deletionTimestamp that still exist: cert-manager/cert-manager-756d54fb98-hcb6k
 * Pods with eviction failed:
-  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget nginx needs 10 healthy pods and has 10 currently: test-namespace/nginx-deployment-6886c85ff7-2jtqm, test-namespace/nginx-deployment-6886c85ff7-7ggsd, test-namespace/nginx-deployment-6886c85ff7-f6z4s, ... (7 more)`,
+  * Cannot evict pod as it would violate the pod's disruption budget. The disruption budget nginx needs 10 healthy pods and has 10 currently: test-namespace/nginx-deployment-6886c85ff7-2jtqm, test-namespace/nginx-deployment-6886c85ff7-7ggsd, test-namespace/nginx-deployment-6886c85ff7-f6z4s, ... (7 more)
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 		"everything that there is": {
 			func() Snapshot {
@@ -75,6 +76,7 @@ func TestMessage(t *testing.T) {
 * Pods with deletionTimestamp that still exist: ns/terminating
 * Pods with eviction failed:
   * This pod has more than one PodDisruptionBudget: ns/refused, ns/refused-2
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute
 * Pods with eviction requested: ns/requested
 * Pods that are waited for to complete by themselves: ns/job
 * Pods that nobody knows how to drain:
@@ -93,7 +95,8 @@ func TestMessage(t *testing.T) {
 * Pods with eviction failed:
   * This pod has more than one PodDisruptionBudget: ns/c, ns/d
   * the object has been modified: ns/b
-  * too many requests: ns/a`,
+  * too many requests: ns/a
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 		"evacuators that have not moved their pods yet are waited for, in the webhook's words": {
 			func() Snapshot {
@@ -104,7 +107,8 @@ func TestMessage(t *testing.T) {
 			}(),
 			`Drain not completed yet:
 * Pods with eviction failed:
-  * admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod <name> (asked for at <time>); try again until the pod is gone: ns/web-7d4b9c-x2x4q, ns/web-7d4b9c-x2x4q-2`,
+  * admission webhook "evictions.ebbtide.dev" denied the request: evacuation in progress: deployment.apps.k8s.io moves pod <name> (asked for at <time>); try again until the pod is gone: ns/web-7d4b9c-x2x4q, ns/web-7d4b9c-x2x4q-2
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 	}.check(t)
 }
@@ -126,7 +130,8 @@ func TestALockIsToldWithItsEnd(t *testing.T) {
 			}(),
 			`Drain not completed yet:
 * Pods with eviction failed:
-  * PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation: ns/a, ns/b`,
+  * PodDisruptionBudget ns/web is locked by dba until 2026-03-01T09:00:00Z: defragmentation: ns/a, ns/b
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 	}.check(t)
 }
@@ -151,13 +156,15 @@ func TestForeignWords(t *testing.T) {
   * reason 2: ns/pod-2
   * reason 3: ns/pod-3
   * reason 4: ns/pod-4
-  * ... (4 more)`,
+  * ... (4 more)
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 		"a budget that is not named": {
 			answered(evacuation.Outcome{Result: evacuation.Budgeted, Message: violates}, snapshot(pod("a"))),
 			`Drain not completed yet:
 * Pods with eviction failed:
-  * Cannot evict pod as it would violate the pod's disruption budget.: ns/a`,
+  * Cannot evict pod as it would violate the pod's disruption budget.: ns/a
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 		"an answer of several lines, and one without words": {
 			func() Snapshot {
@@ -169,7 +176,8 @@ func TestForeignWords(t *testing.T) {
 			`Drain not completed yet:
 * Pods with eviction failed:
   * no reason given: ns/b
-  * first * second third: ns/a`,
+  * first * second third: ns/a
+* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 	}.check(t)
 }

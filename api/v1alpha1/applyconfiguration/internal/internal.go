@@ -289,6 +289,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: message
       type:
         scalar: string
+    - name: refusingBudget
+      type:
+        scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Evacuator
   map:
     fields:

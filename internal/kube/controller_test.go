@@ -1,0 +1,17 @@
+package kube
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAControllerThatFailsIsTriedAgainWithinAMinute(t *testing.T) {
+	retries := newRetries[string]()
+	var last time.Duration
+	for range 100 {
+		last = retries.When("one")
+	}
+	if last != time.Minute {
+		t.Errorf("after many failures the next try is due after %s, want a minute", last)
+	}
+}
