@@ -83,9 +83,8 @@ proof-locks: controlplane ## Kill the manager behind every write of drains in pl
 model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
 	@docs/model/check.sh
 
-bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; time the core
-	go test -run '^$$' -bench . -benchmem $(BENCHMARKED)
-	cd test/bench && go run .
+bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; hold the Go benchmarks to their goals
+	cd test/bench && go run . -benchmarks '$(BENCHMARKED)'
 
 demo: ## Drain a node of a real control plane before your eyes
 	@go run ./cmd/kubectl-ebbtide sandbox demo

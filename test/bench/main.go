@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"ebbtide.dev/ebbtide/test/bench/benchmark"
 	"ebbtide.dev/ebbtide/test/bench/lab"
 	"ebbtide.dev/ebbtide/test/bench/report"
 	"ebbtide.dev/ebbtide/test/bench/scenario"
@@ -21,6 +22,7 @@ import (
 
 type arguments struct {
 	scenarios, contenders string
+	benchmarks            string
 	root, json            string
 	repeat                int
 	strict                bool
@@ -28,7 +30,7 @@ type arguments struct {
 
 // document is what the JSON file holds.
 type document struct {
-	Kubernetes string        `json:"kubernetes"`
+	Kubernetes string        `json:"kubernetes,omitempty"`
 	CPUs       int           `json:"cpus"`
 	Lines      []report.Line `json:"lines"`
 }
@@ -38,7 +40,8 @@ func main() {
 	flag.StringVar(&args.scenarios, "scenarios", strings.Join(scenario.Names(), ","), "what to measure")
 	flag.StringVar(&args.contenders, "contenders", strings.Join(lab.Defaults(), ","),
 		"whom to measure, of "+strings.Join(lab.Names(), ","))
-	flag.IntVar(&args.repeat, "repeat", 2, "how often each contender drains in scenarios that take a median")
+	flag.StringVar(&args.benchmarks, "benchmarks", "", "packages whose Go benchmarks are run, too, separated by spaces")
+	flag.IntVar(&args.repeat, "repeat", 2, "how often each contender drains in scenarios that take a median, and each Go benchmark runs")
 	flag.StringVar(&args.root, "root", "../..", "folder of the repository")
 	flag.StringVar(&args.json, "json", "../../bench.json", "file to write the results to; none if empty")
 	flag.BoolVar(&args.strict, "strict", false, "exit with 1 if a goal is missed")
@@ -52,16 +55,16 @@ func main() {
 }
 
 func run(ctx context.Context, args arguments) error {
-	scenarios, err := scenario.Select(strings.Split(args.scenarios, ","))
+	scenarios, err := scenario.Select(split(args.scenarios))
 	if err != nil {
 		return err
 	}
 	options := scenario.Options{
-		Contenders: strings.Split(args.contenders, ","),
+		Contenders: split(args.contenders),
 		Repeat:     max(args.repeat, 1),
 		Progress:   os.Stderr,
 	}
-	results, err := measure(ctx, args.root, scenarios, options)
+	results, err := measure(ctx, args, scenarios, options)
 	if len(results.Lines) == 0 {
 		return err
 	}
@@ -75,13 +78,23 @@ func run(ctx context.Context, args arguments) error {
 }
 
 // measure returns what it has measured also when it was interrupted.
-func measure(ctx context.Context, root string, scenarios []scenario.Scenario, options scenario.Options) (results document, err error) {
-	l, err := lab.Open(ctx, root, options.Contenders, options.Progress)
+func measure(ctx context.Context, args arguments, scenarios []scenario.Scenario, options scenario.Options) (results document, err error) {
+	results.CPUs = runtime.NumCPU()
+	if packages := strings.Fields(args.benchmarks); len(packages) > 0 {
+		fmt.Fprintln(options.Progress, "running Go benchmarks")
+		if results.Lines, err = benchmark.Run(ctx, benchmark.Spec{Root: args.root, Packages: packages, Repeat: options.Repeat}, options.Progress); err != nil {
+			return results, err
+		}
+	}
+	if len(scenarios) == 0 {
+		return results, ctx.Err()
+	}
+	l, err := lab.Open(ctx, args.root, options.Contenders, options.Progress)
 	if err != nil {
-		return document{}, err
+		return results, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	results = document{Kubernetes: l.Version, CPUs: runtime.NumCPU()}
+	results.Kubernetes = l.Version
 	for _, scenario := range scenarios {
 		if ctx.Err() != nil {
 			break
@@ -90,6 +103,11 @@ func measure(ctx context.Context, root string, scenarios []scenario.Scenario, op
 		results.Lines = append(results.Lines, report.Judge(scenario.Run(ctx, l, options))...)
 	}
 	return results, ctx.Err()
+}
+
+// split returns the elements of a list with commas; none if it is empty.
+func split(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 func write(path string, results document) error {

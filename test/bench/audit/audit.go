@@ -158,6 +158,19 @@ func Writes(events []Event, agent string) map[string]int {
 	return counts
 }
 
+// First is when the first request of agent that did what, such as "create
+// evacuations", and was granted reached the API server; zero if there was none.
+func First(events []Event, agent, what string) time.Time {
+	var first time.Time
+	for _, event := range events {
+		granted := event.Agent() == agent && event.what() == what && event.Response.Code < 300
+		if granted && (first.IsZero() || event.Received.Before(first)) {
+			first = event.Received
+		}
+	}
+	return first
+}
+
 func isWrite(verb string) bool {
 	switch verb {
 	case "create", "update", "patch", "delete", "deletecollection":

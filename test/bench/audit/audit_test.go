@@ -137,6 +137,23 @@ func TestWritesCountWhatOneAgentWrote(t *testing.T) {
 	}
 }
 
+func TestTheFirstIsTheOneThatArrivedFirstAndWasGranted(t *testing.T) {
+	events, err := parse([]byte(line("ebbtide", evict, 429, 1) +
+		line("kubectl", evict, 201, 2) +
+		line("ebbtide", readBudget, 200, 3) +
+		line("ebbtide", evict, 201, 9) +
+		line("ebbtide", evict, 201, 6)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := First(events, "ebbtide", "create pods/eviction"); !first.Equal(noon.Add(6 * time.Millisecond)) {
+		t.Errorf("the first eviction came at %v, want 6 ms after noon", first)
+	}
+	if first := First(events, "ebbtide", "create evacuations"); !first.IsZero() {
+		t.Errorf("an evacuation was created at %v, want none", first)
+	}
+}
+
 func TestReactions(t *testing.T) {
 	const controller = "kube-controller-manager"
 	opened := line(controller, openBudget, 200, 10)

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,7 +55,7 @@ func (d *Departure) Until(ctx context.Context, n int) error {
 			return fmt.Errorf("%d pods are still there: %w", len(d.left), ctx.Err())
 		case event, open := <-d.watch.ResultChan():
 			if !open {
-				return fmt.Errorf("the watch of the pods ended with %d left", len(d.left))
+				return errors.Join(fmt.Errorf("the watch of the pods ended with %d left", len(d.left)), ctx.Err())
 			}
 			if pod, isPod := event.Object.(*corev1.Pod); isPod && d.left[pod.UID] {
 				d.see(pod, event.Type == watch.Deleted)

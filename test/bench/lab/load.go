@@ -58,11 +58,7 @@ func (l *Lab) prepare(ctx context.Context, load *Load) error {
 	if err := l.cluster.CreateNodes(ctx, load.Nodes, load.labels()); err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: load.Namespace}}
-	if err := l.Client.Create(ctx, namespace); err != nil {
-		return fmt.Errorf("create namespace: %w", err)
-	}
-	if err := l.waitServiceAccount(ctx, load.Namespace); err != nil {
+	if err := l.createNamespace(ctx, load.Namespace); err != nil {
 		return err
 	}
 	for _, app := range load.apps {
@@ -76,7 +72,10 @@ func (l *Lab) prepare(ctx context.Context, load *Load) error {
 	if err := l.addRefuge(ctx, load); err != nil {
 		return err
 	}
-	return l.addBudgets(ctx, load)
+	if err := l.addBudgets(ctx, load); err != nil {
+		return err
+	}
+	return l.addRefused(ctx, load)
 }
 
 // addRefuge creates the node to which evicted pods go, unless it is closed, with
@@ -141,15 +140,17 @@ func (l *Lab) Relieve(ctx context.Context, load *Load, name string) error {
 // Clear deletes the work and waits until it is gone, so that it costs the next
 // run nothing.
 func (l *Lab) Clear(ctx context.Context, load *Load) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: load.Namespace}}
-	if err := l.Client.Delete(ctx, namespace); err != nil {
-		return fmt.Errorf("delete namespace: %w", err)
-	}
-	if err := l.until(ctx, "namespace gone", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
-		return err != nil, client.IgnoreNotFound(err)
-	}); err != nil {
-		return err
+	for _, name := range []string{load.Namespace, load.refusing()} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(l.Client.Delete(ctx, namespace)); err != nil {
+			return fmt.Errorf("delete namespace: %w", err)
+		}
+		if err := l.until(ctx, "namespace gone", func(ctx context.Context) (bool, error) {
+			err := l.Client.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+			return err != nil, client.IgnoreNotFound(err)
+		}); err != nil {
+			return err
+		}
 	}
 	if err := l.Client.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels(load.labels())); err != nil {
 		return fmt.Errorf("delete nodes: %w", err)
@@ -167,10 +168,15 @@ func (l *Lab) setUnschedulable(ctx context.Context, unschedulable bool, names ..
 	return nil
 }
 
-// waitServiceAccount waits for what the API server wants before it accepts pods.
-func (l *Lab) waitServiceAccount(ctx context.Context, namespace string) error {
+// createNamespace creates a namespace and waits for what the API server wants
+// before it accepts pods.
+func (l *Lab) createNamespace(ctx context.Context, name string) error {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := l.Client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
 	return l.until(ctx, "service account", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		err := l.Client.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
 		return err == nil, client.IgnoreNotFound(err)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,11 +17,14 @@ import (
 	"ebbtide.dev/ebbtide/test/bench/report"
 )
 
-// manager is Ebbtide: its real manager, told by a NodeMaintenance.
+// manager is Ebbtide: its real manager, told by NodeMaintenances.
 type manager struct {
 	lab     *Lab
 	process *sandbox.Manager
-	drain   *v1alpha1.NodeMaintenance
+	// apart has each node drained by a NodeMaintenance of its own.
+	apart bool
+	// drains are the NodeMaintenances that it was told by.
+	drains []*v1alpha1.NodeMaintenance
 	// rules are those of the load; they lie beside the manager.
 	rules []*v1alpha1.MachineDrainRule
 }
@@ -40,7 +45,7 @@ func (l *Lab) startManager(ctx context.Context, load *Load) (Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.rules = load.rules(sandbox.ManagerNamespace, load.labels())
+	m.apart, m.rules = load.work.Apart, load.rules(sandbox.ManagerNamespace, load.labels())
 	if err := m.warm(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop(ctx))
 	}
@@ -67,42 +72,53 @@ func (m *manager) warm(ctx context.Context) error {
 func (m *manager) Agent() string { return report.Ebbtide }
 
 func (m *manager) Drain(ctx context.Context, nodes []string) error {
-	m.drain = maintenance(nodes[0], nodes, v1alpha1.StageDrain)
-	if err := m.lab.Client.Create(ctx, m.drain); err != nil {
-		return fmt.Errorf("create maintenance: %w", err)
+	together := len(nodes)
+	if m.apart {
+		together = 1
 	}
-	byName := &client.ListOptions{Raw: &metav1.ListOptions{
-		FieldSelector:   "metadata.name=" + m.drain.Name,
-		ResourceVersion: m.drain.ResourceVersion,
-	}}
-	changes, err := m.lab.Client.Watch(ctx, &v1alpha1.NodeMaintenanceList{}, byName)
+	for share := range slices.Chunk(nodes, together) {
+		m.drains = append(m.drains, maintenance(share[0], share, v1alpha1.StageDrain))
+	}
+	if err := m.createDrains(ctx); err != nil {
+		return err
+	}
+	changes, err := m.lab.Client.Watch(ctx, &v1alpha1.NodeMaintenanceList{})
 	if err != nil {
-		return fmt.Errorf("watch maintenance: %w", err)
+		return fmt.Errorf("watch maintenances: %w", err)
 	}
 	defer changes.Stop()
-	for {
+	for drained := map[string]bool{}; len(drained) < len(m.drains); {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for Drained: %w", ctx.Err())
 		case change, open := <-changes.ResultChan():
 			if !open {
-				return errors.New("the watch of the maintenance ended before Drained")
+				return errors.New("the watch of the maintenances ended before Drained")
 			}
 			now, isMaintenance := change.Object.(*v1alpha1.NodeMaintenance)
 			if isMaintenance && meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionDrained) {
-				return nil
+				drained[now.Name] = true
 			}
 		}
 	}
+	return nil
 }
 
-// Stop deletes the maintenance, waits until the manager has tidied up after it,
+// createDrains creates all of them at once.
+func (m *manager) createDrains(ctx context.Context) error {
+	failures := make([]error, len(m.drains))
+	var all sync.WaitGroup
+	for n, drain := range m.drains {
+		all.Go(func() { failures[n] = create(ctx, m.lab.Client, drain) })
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+// Stop deletes the maintenances, waits until the manager has tidied up after them,
 // and ends the manager. On an error it shows how the manager's log ends.
 func (m *manager) Stop(ctx context.Context) error {
-	var err error
-	if m.drain != nil {
-		err = m.remove(ctx, m.drain)
-	}
+	err := m.remove(ctx, m.drains...)
 	for _, rule := range m.rules {
 		err = errors.Join(err, client.IgnoreNotFound(m.lab.Client.Delete(ctx, rule)))
 	}
@@ -113,18 +129,16 @@ func (m *manager) Stop(ctx context.Context) error {
 	return errors.Join(err, m.lab.removeWebhooks(ctx))
 }
 
-func (m *manager) remove(ctx context.Context, object *v1alpha1.NodeMaintenance) error {
-	if err := m.lab.Client.Delete(ctx, object); err != nil {
-		return fmt.Errorf("delete maintenance: %w", err)
-	}
-	return m.lab.until(ctx, "maintenance and evacuations to be gone", func(ctx context.Context) (bool, error) {
-		err := m.lab.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-		if err == nil || client.IgnoreNotFound(err) != nil {
-			return false, err
+func (m *manager) remove(ctx context.Context, drains ...*v1alpha1.NodeMaintenance) error {
+	for _, drain := range drains {
+		if err := client.IgnoreNotFound(m.lab.Client.Delete(ctx, drain)); err != nil {
+			return fmt.Errorf("delete maintenance: %w", err)
 		}
-		evacuations := &v1alpha1.EvacuationList{}
-		err = m.lab.Client.List(ctx, evacuations)
-		return len(evacuations.Items) == 0, err
+	}
+	return m.lab.until(ctx, "maintenances and evacuations to be gone", func(ctx context.Context) (bool, error) {
+		maintenances, evacuations := &v1alpha1.NodeMaintenanceList{}, &v1alpha1.EvacuationList{}
+		err := errors.Join(m.lab.Client.List(ctx, maintenances), m.lab.Client.List(ctx, evacuations))
+		return len(maintenances.Items)+len(evacuations.Items) == 0, err
 	})
 }
 

@@ -41,6 +41,11 @@ type Work struct {
 	Surge int
 	// Stuck puts one more pod on each node, which its budget never lets go.
 	Stuck bool
+	// Refused is how many more pods there are, on the first twenty of the nodes by
+	// name, which can never go because the API server refuses their Evacuations.
+	Refused int
+	// Apart has Ebbtide told by a NodeMaintenance for each node, all at once.
+	Apart bool
 	// InTurn has the Deployments leave one after the other, for whoever knows orders.
 	InTurn bool
 	// Machines has Ebbtide told by deleting the Machines of the nodes, instead of by

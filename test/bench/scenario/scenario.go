@@ -43,6 +43,8 @@ func All() []Scenario {
 		{"budget", Budget},
 		{"fleet", Fleet},
 		{"starve", Starve},
+		{"refused", Refused},
+		{"crowd", Crowd},
 		{"machines", Machines},
 		{"waves", Waves},
 		{"react", React},

@@ -9,24 +9,26 @@ import (
 	"ebbtide.dev/ebbtide/test/bench/report"
 )
 
-// crowd are 1,000 pods on 50 nodes that nothing holds back.
-var crowd = lab.Work{Nodes: 50, Pods: 1000}
+// fleetWork are 1,000 pods on 50 nodes that nothing holds back.
+var fleetWork = lab.Work{Nodes: 50, Pods: 1000}
 
 // Starve drains 50 nodes of free pods with and without one pod on each that can
 // never go: whether pods that wait cost those that need not. It compares Ebbtide
 // with itself, once.
 func Starve(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	runs := options.ebbtideOnce().collect(func(contender string, run *report.Run) error {
-		free, err := drain(ctx, l, contender, crowd)
+		free, err := drain(ctx, l, contender, fleetWork)
 		if err != nil {
 			return err
 		}
-		hindered, err := starve(ctx, l, contender)
+		work := fleetWork
+		work.Stuck = true
+		beside, err := hindered(ctx, l, contender, work)
 		if err != nil {
 			return err
 		}
-		run.Detail = map[string]float64{"secondsAlone": free.gone.Seconds(), "secondsWithStuck": hindered.Seconds()}
-		run.Values = append(run.Values, hindered.Seconds()/free.gone.Seconds())
+		run.Detail = map[string]float64{"secondsAlone": free.gone.Seconds(), "secondsWithStuck": beside.Seconds()}
+		run.Values = append(run.Values, beside.Seconds()/free.gone.Seconds())
 		return nil
 	})
 	return report.Sheet{
@@ -38,10 +40,8 @@ func Starve(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	}
 }
 
-// starve returns how long the free pods take to go beside those that cannot.
-func starve(ctx context.Context, l *lab.Lab, name string) (gone time.Duration, err error) {
-	work := crowd
-	work.Stuck = true
+// hindered returns how long the pods that can go take beside those that cannot.
+func hindered(ctx context.Context, l *lab.Lab, name string, work lab.Work) (gone time.Duration, err error) {
 	_, err = stage(ctx, l, cast{name, work}, func(contender lab.Contender, load *lab.Load) error {
 		var err error
 		gone, err = untilOnlyStuck(ctx, l, contender, load)
@@ -50,28 +50,44 @@ func starve(ctx context.Context, l *lab.Lab, name string) (gone time.Duration, e
 	return gone, err
 }
 
-// untilOnlyStuck gives up the drain, which has no end, when the free pods have gone.
+// untilOnlyStuck times a drain that has no end until the free pods have gone.
 func untilOnlyStuck(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.Load) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	departure, err := l.WatchDeparture(ctx, load)
 	if err != nil {
 		return 0, err
 	}
 	defer departure.Stop()
-
-	ended := make(chan error, 1)
-	start := time.Now()
-	go func() { ended <- contender.Drain(ctx, load.Nodes) }()
-	err = departure.Until(ctx, 0)
-	gone := time.Since(start)
-	cancel()
-	said := <-ended
-	switch {
+	order := abandoned{reached: func(ctx context.Context) error { return departure.Until(ctx, 0) }}
+	switch err := order.give(ctx, contender, load); {
 	case err != nil:
-		return 0, errors.Join(err, said)
-	case said == nil:
+		return 0, err
+	case order.said == nil:
 		return 0, errors.New("the contender says that it is done, although the stuck pods are still there")
 	}
-	return gone, nil
+	return order.took, nil
+}
+
+// abandoned is an order to drain that is given up when something is reached.
+type abandoned struct {
+	reached func(context.Context) error
+	// began is when the order was given, and took how long it took to reach it.
+	began time.Time
+	took  time.Duration
+	// said is how the drain ended; nil if the contender says that it was done.
+	said error
+}
+
+func (a *abandoned) give(ctx context.Context, contender lab.Contender, load *lab.Load) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ended := make(chan error, 1)
+	a.began = time.Now()
+	go func() { ended <- contender.Drain(ctx, load.Nodes) }()
+	err := a.reached(ctx)
+	a.took = time.Since(a.began)
+	cancel()
+	if a.said = <-ended; err != nil {
+		return errors.Join(err, a.said)
+	}
+	return nil
 }

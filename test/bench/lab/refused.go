@@ -1,0 +1,65 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// refusing is the namespace of the pods whose Evacuations are refused.
+func (load *Load) refusing() string { return load.Namespace + "-refused" }
+
+// addRefused fills the first nodes with pods that can never go: a quota of their
+// namespace leaves no room for an Evacuation.
+func (l *Lab) addRefused(ctx context.Context, load *Load) error {
+	if load.work.Refused == 0 {
+		return nil
+	}
+	if err := l.createNamespace(ctx, load.refusing()); err != nil {
+		return err
+	}
+	none := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: load.refusing(), Name: "no-evacuations"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/evacuations.ebbtide.dev": resource.MustParse("0")}},
+	}
+	if err := create(ctx, l.Client, none); err != nil {
+		return err
+	}
+	if err := l.until(ctx, "the quota to hold", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(none), none)
+		return equality.Semantic.DeepEqual(none.Spec.Hard, none.Status.Hard), err
+	}); err != nil {
+		return err
+	}
+	if err := create(ctx, l.Client, load.refusedPods()...); err != nil {
+		return err
+	}
+	return l.until(ctx, "refused pods to run", func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := l.Client.List(ctx, pods, client.InNamespace(load.refusing()))
+		return !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodRunning }), err
+	})
+}
+
+// refusedPods lie on the first twenty of the nodes by name: a drain that begins
+// there and does not get on harms all nodes after them.
+func (load *Load) refusedPods() []*corev1.Pod {
+	nodes := slices.Sorted(slices.Values(load.Nodes))
+	nodes = nodes[:min(20, len(nodes))]
+	var pods []*corev1.Pod
+	for n := range load.work.Refused {
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: load.refusing(), Name: fmt.Sprintf("refused-%d", n+1)},
+			Spec:       podSpec(),
+		}
+		pod.Spec.NodeName = nodes[n%len(nodes)]
+		pods = append(pods, pod)
+	}
+	return pods
+}
