@@ -84,6 +84,8 @@ func (c *Cluster) controllerManager() component {
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+c.credentials.path("service-account.key"),
 		"--root-ca-file="+c.credentials.path("server.crt"),
+		// An autoscaler of a sandbox is not waited for.
+		"--horizontal-pod-autoscaler-sync-period=1s",
 	)
 }
 
