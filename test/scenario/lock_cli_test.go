@@ -53,7 +53,7 @@ func newTerminal(t *testing.T, spec cluster.Spec) terminal {
 	return terminal{
 		kubectl: binaries.Path("kubectl"),
 		env: append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"),
-			"PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH")),
+			"PATH="+strings.Join([]string{dir, filepath.Dir(binaries.Path("kubectl")), os.Getenv("PATH")}, string(os.PathListSeparator))),
 		namespace: ns, cluster: c,
 	}
 }
@@ -68,7 +68,18 @@ var rfc3339 = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
 func (m terminal) run(t *testing.T, args ...string) printed {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), m.kubectl, append(args, "-n", m.namespace)...)
+	return m.exec(t, m.kubectl, append(args, "-n", m.namespace)...)
+}
+
+// shell runs a line as somebody pastes it.
+func (m terminal) shell(t *testing.T, line string) printed {
+	t.Helper()
+	return m.exec(t, "sh", "-c", line)
+}
+
+func (m terminal) exec(t *testing.T, program string, args ...string) printed {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program, args...)
 	command.Env = m.env
 	text, err := command.CombinedOutput()
 	if err != nil && command.ProcessState == nil {

@@ -74,10 +74,8 @@ func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 	if why, never := budget.Never(guilty); never {
 		b.Type = v1alpha1.BlockerPDBUnsatisfiable
 		b.Message = fmt.Sprintf("PodDisruptionBudget %s can never allow a disruption: %s.", name, why)
-		b.Suggestion = loosen(guilty)
-		return b
 	}
-	b.Suggestion = SeePods(guilty)
+	b.Suggestion = advise(f.Pod, guilty, b.Type == v1alpha1.BlockerPDBUnsatisfiable)
 	return b
 }
 
@@ -95,31 +93,6 @@ func guiltyBudget(f Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
 		}
 	}
 	return name, nil
-}
-
-// SeePods says how to find out which pods of a budget are not ready.
-func SeePods(b *policyv1.PodDisruptionBudget) string {
-	see := fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods", b.Namespace)
-	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-		see += fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s))
-	}
-	return see
-}
-
-// loosen is the smallest change that lets a budget allow one disruption.
-func loosen(b *policyv1.PodDisruptionBudget) string {
-	if b.Status.ExpectedPods == 0 {
-		return fmt.Sprintf("Give the pods a controller, or count pods: "+
-			`kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"minAvailable":0,"maxUnavailable":null}}'`,
-			b.Namespace, b.Name)
-	}
-	if b.Spec.MaxUnavailable != nil {
-		return fmt.Sprintf(`Let one pod be unavailable: kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"maxUnavailable":1}}'`,
-			b.Namespace, b.Name)
-	}
-	return fmt.Sprintf("Run at least %d replicas, or let one pod be unavailable: "+
-		`kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'`,
-		b.Status.ExpectedPods+1, b.Namespace, b.Name)
 }
 
 // maxNames is how many of the budgets of a pod are named.

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -84,11 +85,28 @@ func Never(b *policyv1.PodDisruptionBudget) (why string, never bool) {
 	}
 }
 
-// countsNobody is true of a budget whose limit is one of replicas, while its pods
-// belong to no controller that has any: none of them is expected, none is to spare.
+// countsNobody is true of a budget of replicas whose pods belong to no controller
+// that has any: none of them is expected, none is to spare.
 func countsNobody(b *policyv1.PodDisruptionBudget) bool {
-	ofReplicas := b.Spec.MaxUnavailable != nil || (b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String)
-	return ofReplicas && b.Status.ExpectedPods == 0 && b.Status.CurrentHealthy > 0
+	return ofReplicas(b) && b.Status.ExpectedPods == 0 && b.Status.CurrentHealthy > 0
+}
+
+// ofReplicas is true of a budget whose limit is one of replicas, not of pods.
+func ofReplicas(b *policyv1.PodDisruptionBudget) bool {
+	return b.Spec.MaxUnavailable != nil || b.Spec.MinAvailable != nil && b.Spec.MinAvailable.Type == intstr.String
+}
+
+// Uncountable reports whether the disruption controller says that it cannot find
+// out how many replicas there are to be of the pods, so that it allows nothing.
+func Uncountable(b *policyv1.PodDisruptionBudget) bool {
+	allowed := meta.FindStatusCondition(b.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	return ofReplicas(b) && allowed != nil && allowed.Status == metav1.ConditionFalse && allowed.Reason == policyv1.SyncFailedReason
+}
+
+// LetsUnreadyGo reports whether the budget lets pods go that are not ready,
+// whatever else it needs.
+func LetsUnreadyGo(b *policyv1.PodDisruptionBudget) bool {
+	return b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 }
 
 func neverUnavailable(limit *intstr.IntOrString) (why string, never bool) {
@@ -100,12 +118,40 @@ func neverUnavailable(limit *intstr.IntOrString) (why string, never bool) {
 }
 
 func neverSpare(floor *intstr.IntOrString, expected int32) (why string, never bool) {
-	if floor.Type == intstr.String && floor.StrVal == "100%" {
-		return "minAvailable is 100%: no pod may ever be disrupted", true
-	}
 	needed, err := intstr.GetScaledValueFromIntOrPercent(floor, int(expected), true)
-	if err != nil || expected == 0 || needed < int(expected) {
+	switch {
+	case err != nil:
+		return "", false
+	case floor.Type == intstr.String && !spares(floor, 100):
+		return fmt.Sprintf("minAvailable is %s: no pod may ever be disrupted", floor), true
+	case expected == 0 || needed < int(expected):
 		return "", false
 	}
 	return fmt.Sprintf("minAvailable %s needs %d available pods and there are %d in all", floor, needed, expected), true
+}
+
+// spares tells whether one of so many pods may be missing. What nobody understands
+// is not known to forbid it.
+func spares(floor *intstr.IntOrString, expected int32) bool {
+	needed, err := intstr.GetScaledValueFromIntOrPercent(floor, int(expected), true)
+	return err != nil || needed < int(expected)
+}
+
+// mostAdded is by how many replicas an application is thought to grow for the sake
+// of its budget. It is enough for each percentage that more replicas can help.
+const mostAdded = 100
+
+// Enough returns the fewest replicas with which a budget that can never allow a
+// disruption could, as long as its spec is what it is. None help one that forbids
+// every disruption; so many that nobody would run them do not count.
+func Enough(b *policyv1.PodDisruptionBudget) (replicas int32, help bool) {
+	if b.Spec.MinAvailable == nil || countsNobody(b) {
+		return 0, false
+	}
+	for n := b.Status.ExpectedPods + 1; n <= b.Status.ExpectedPods+mostAdded; n++ {
+		if spares(b.Spec.MinAvailable, n) {
+			return n, true
+		}
+	}
+	return 0, false
 }

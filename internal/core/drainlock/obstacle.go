@@ -45,7 +45,7 @@ func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 		o.suggestion = fmt.Sprintf("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", b.Namespace, b.Name)
 	case allowed < needed:
 		v.explain(&o, needed, allowed)
-	case dormant && needed == 0 && status.CurrentHealthy < status.DesiredHealthy && !careless(one.PodDisruptionBudget):
+	case dormant && needed == 0 && status.CurrentHealthy < status.DesiredHealthy && !budget.LetsUnreadyGo(one.PodDisruptionBudget):
 		o.message = fmt.Sprintf("%s needs %s and has %d, and those that stay are not ready.", named(b), amount(status.DesiredHealthy, "healthy pod"), status.CurrentHealthy)
 		o.suggestion = blocker.SeePods(one.PodDisruptionBudget)
 	default:
@@ -73,11 +73,6 @@ func (v *view) explain(o *obstacle, needed, allowed int32) {
 	if never {
 		o.kind, o.suggestion = v1alpha1.BlockerPDBUnsatisfiable, loosen(b, needed)
 	}
-}
-
-// careless budgets let pods go that are not ready, whatever else they need.
-func careless(b *policyv1.PodDisruptionBudget) bool {
-	return b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow
 }
 
 // unlock says how somebody else's lock goes.

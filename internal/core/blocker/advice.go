@@ -1,0 +1,82 @@
+package blocker
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ebbtide.dev/ebbtide/internal/core/budget"
+)
+
+// advise says what has a budget let the pod go that it refuses. The pod goes once
+// that is done, whatever else is as it is.
+func advise(pod *corev1.Pod, b *policyv1.PodDisruptionBudget, never bool) string {
+	switch {
+	case unready(pod) && !budget.LetsUnreadyGo(b):
+		return "The pod is not ready itself. Get it ready, or let pods go that are not: " + patch(b, `"unhealthyPodEvictionPolicy":"AlwaysAllow"`)
+	case budget.Uncountable(b):
+		return "Nobody knows how many replicas there are to be of its pods, as with those of a Job. Count pods: " +
+			patch(b, `"minAvailable":0,"maxUnavailable":null`)
+	case never:
+		return loosen(pod, b)
+	}
+	return SeePods(b)
+}
+
+// unready is true of a pod of which it is known: it serves nobody.
+func unready(pod *corev1.Pod) bool {
+	for n := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[n]; c.Type == corev1.PodReady {
+			return c.Status != corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// loosen is the smallest change that lets a budget allow one disruption. Replicas
+// are no help to one that forbids every disruption.
+func loosen(pod *corev1.Pod, b *policyv1.PodDisruptionBudget) string {
+	expected, floor := b.Status.ExpectedPods, b.Spec.MinAvailable
+	spec := `"minAvailable":null,"maxUnavailable":1`
+	switch owner := metav1.GetControllerOfNoCopy(pod); {
+	case expected == 0:
+		return "Give the pods a controller, or count pods: " + patch(b, `"minAvailable":0,"maxUnavailable":null`)
+	case floor == nil:
+		spec = `"maxUnavailable":1`
+	case floor.Type == intstr.String: // It counts replicas, and has found some.
+	case owner == nil:
+		return "Nobody replaces such pods. Run others in their place, or let them go: " + patch(b, `"minAvailable":0`)
+	case !scaled(owner):
+		spec = fmt.Sprintf(`"minAvailable":%d`, expected-1)
+	}
+	if replicas, help := budget.Enough(b); help {
+		return fmt.Sprintf("Run at least %d replicas, or let one pod be unavailable: ", replicas) + patch(b, spec)
+	}
+	return "Let one pod be unavailable: " + patch(b, spec)
+}
+
+// scaled is true of a controller that is known to have replicas. A budget that
+// counts them fails for the pods of all others, such as those of a Job.
+func scaled(owner *metav1.OwnerReference) bool {
+	switch owner.Kind {
+	case "ReplicaSet", "StatefulSet", "ReplicationController":
+		return true
+	}
+	return false
+}
+
+func patch(b *policyv1.PodDisruptionBudget, spec string) string {
+	return fmt.Sprintf("kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{\"spec\":{%s}}'", b.Namespace, b.Name, spec)
+}
+
+// SeePods says how to find out which pods of a budget are not ready.
+func SeePods(b *policyv1.PodDisruptionBudget) string {
+	see := fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods", b.Namespace)
+	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
+		see += fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s))
+	}
+	return see
+}
