@@ -156,12 +156,12 @@ func TestARecordThatDeletesNeedsTheVerb(t *testing.T) {
 	mild := create(t, server.Client, recordThat("Evict", "bypass-mild"))
 	wild := create(t, server.Client, recordThat("Delete", "bypass-wild"))
 	givenUp := func(action string) string {
-		return `status: {givenUp: [{namespace: shop, name: db, action: ` + action + `, time: "2026-01-01T00:00:00Z", message: none, pods: [` + stayingPod + `]}]}`
+		return `status: {givenUp: [{namespace: shop, name: db, action: ` + action + `, givenUpTime: "2026-01-01T00:00:00Z", message: none, pods: [` + stayingPod + `]}]}`
 	}
 	wantNoBypass(t, patch(t, user, mild, "spec: {inPlace: {onLockTimeout: Delete}}"), "spec.inPlace.onLockTimeout", name)
 	wantNoBypass(t, patch(t, user, mild, givenUp("Delete")), "status.givenUp[].action", name)
 	wantNoBypass(t, patch(t, user, wild, "spec: {pods: ["+stayingPod+"]}"), "spec.inPlace.onLockTimeout", name)
-	wantNoBypass(t, patch(t, user, wild, `status: {waitingSince: "2020-01-01T00:00:00Z"}`), "spec.inPlace.onLockTimeout", name)
+	wantNoBypass(t, patch(t, user, wild, `status: {waitStartTime: "2020-01-01T00:00:00Z"}`), "spec.inPlace.onLockTimeout", name)
 	for change, o := range map[string]client.Object{
 		givenUp("Evict"):                         mild,
 		"metadata: {labels: {a: b}}":             wild,
@@ -192,7 +192,7 @@ func TestTheManagerNeedsNoVerb(t *testing.T) {
 	r := create(t, manager, recordThat("Delete", "by-the-manager"))
 	for _, change := range []string{
 		"spec: {pods: [" + stayingPod + "]}",
-		`status: {givenUp: [{namespace: shop, name: db, action: Delete, time: "2026-01-01T00:00:00Z", message: none}]}`,
+		`status: {givenUp: [{namespace: shop, name: db, action: Delete, givenUpTime: "2026-01-01T00:00:00Z", message: none}]}`,
 		"spec: {complete: true}",
 	} {
 		if err := patch(t, manager, r, change); err != nil {

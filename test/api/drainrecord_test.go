@@ -46,8 +46,8 @@ func TestDrainRecordIsRefused(t *testing.T) {
 			refusal{"spec.budgets[0].name": "may not be more than 253"},
 		},
 		"a pod under too many budgets": {
-			record("bad", "pods: [{namespace: shop, name: db-0, uid: "+uid+", budgets: "+repeated("db", 257)+"}]"),
-			refusal{"spec.pods[0].budgets": "must have at most 256 items"},
+			record("bad", "pods: [{namespace: shop, name: db-0, uid: "+uid+", budgetNames: "+repeated("db", 257)+"}]"),
+			refusal{"spec.pods[0].budgetNames": "must have at most 256 items"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
