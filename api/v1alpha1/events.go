@@ -13,6 +13,12 @@ const (
 	EventFastForwarded = "FastForwarded"
 	// EventInvalidSpec warns that the spec cannot be understood and is not acted on.
 	EventInvalidSpec = ReasonInvalidSpec
+	// EventDecisionFailed warns that a defect of Ebbtide keeps it from deciding about the
+	// maintenance and those that share nodes with it.
+	EventDecisionFailed = "DecisionFailed"
+	// EventWriteRefused warns that the API server refuses a write to the maintenance
+	// itself, so that its status is old and its nodes may wait.
+	EventWriteRefused = "WriteRefused"
 	// EventForeignUncordon warns that somebody made a node schedulable during its
 	// maintenance. It is on the Node, too.
 	EventForeignUncordon = string(BlockerForeignUncordon)

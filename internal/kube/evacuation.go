@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -23,4 +24,23 @@ func WriteEvacuationStatus(
 		return e, fmt.Errorf("write the status of evacuation %s: %w", e.Name, err)
 	}
 	return changed, nil
+}
+
+// EvacuationPod extracts EvacuationPodField.
+func EvacuationPod(object client.Object) []string {
+	e, ok := object.(*v1alpha1.Evacuation)
+	if !ok || e.Spec.PodRef.UID == "" {
+		return nil
+	}
+	return []string{string(e.Spec.PodRef.UID)}
+}
+
+// EvacuationNode extracts EvacuationNodeField; those that only others asked for are in
+// no index.
+func EvacuationNode(object client.Object) []string {
+	node := object.GetAnnotations()[v1alpha1.NodeAnnotation]
+	if node == "" || !controllerutil.ContainsFinalizer(object, v1alpha1.NodeMaintenanceInstigator) {
+		return nil
+	}
+	return []string{node}
 }

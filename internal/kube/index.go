@@ -26,6 +26,12 @@ const (
 	// evacuator, by "true".
 	PodSurgeField = "ebbtide.dev/surging"
 
+	// EvacuationPodField finds the Evacuations of a pod, by its UID.
+	EvacuationPodField = "spec.podRef.uid"
+	// EvacuationNodeField finds the Evacuations on a node that a NodeMaintenance
+	// asked for.
+	EvacuationNodeField = "ebbtide.dev/node"
+
 	// NodeProviderField finds the nodes of a provider ID.
 	NodeProviderField = "spec.providerID"
 	// AttachmentNodeField finds the VolumeAttachments of a node.
@@ -67,6 +73,8 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.Pod{}, OwnerField, Owner},
 		{&corev1.Pod{}, PodSurgeField, PodSurge},
 		{&appsv1.ReplicaSet{}, OwnerField, Owner},
+		{&v1alpha1.Evacuation{}, EvacuationPodField, EvacuationPod},
+		{&v1alpha1.Evacuation{}, EvacuationNodeField, EvacuationNode},
 		{&v1alpha1.Machine{}, MachineClusterField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ClusterName })},
 		{&v1alpha1.Machine{}, MachineProviderField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ProviderID })},
 		{&v1alpha1.Machine{}, MachineNodeField, ofMachine(machineNode)},

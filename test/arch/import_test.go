@@ -41,7 +41,7 @@ var rooms = []room{
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
-	"event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance",
+	"event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance", "group",
 	"evacuation", "daemonset", "surge", "nodedrain", "volume", "lifecycle", "preflight", "validate", "view",
 }
 

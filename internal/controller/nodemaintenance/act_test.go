@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -65,10 +66,7 @@ func TestCordonAndLedgerAreOneWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aNode("one"))
 
-	err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{w.cordonOf("one")}})
-	if err != nil {
-		t.Fatalf("act: %v", err)
-	}
+	w.act(w.manager(), nil, w.cordonOf("one"))
 	if diff := cmp.Diff([]string{"patch Node one"}, w.api.Writes()); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
@@ -87,10 +85,7 @@ func TestUncordonTakesTheLedgerAway(t *testing.T) {
 	node.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"holders":["upgrade"]}`, "somebody.else/note": "stays"}
 	w := newWorld(t, node)
 
-	err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{Node: w.node("one"), Cordon: &maintenance.CordonChange{}}}})
-	if err != nil {
-		t.Fatalf("act: %v", err)
-	}
+	w.act(w.manager(), nil, maintenance.NodeDecision{Node: w.node("one"), Cordon: &maintenance.CordonChange{}})
 	restored := w.node("one")
 	if restored.Spec.Unschedulable {
 		t.Error("the node is still cordoned")
@@ -107,14 +102,16 @@ func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 	w.api.Refuse = refuseWrites("Node one")
 	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
 
-	err := w.manager().act(w.t.Context(), work{
-		nodes: []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)}, records: all,
-	})
-
-	want := "change the cordon of node one: the webhook of somebody else says no"
-	if err == nil || err.Error() != want {
-		t.Errorf("act = %v, want %q", err, want)
+	r := w.manager()
+	decided := []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)}
+	if ended := w.act(r, all, decided...); !errors.Is(ended.first, errRefused) || ended.due != atOnce {
+		t.Errorf("act = %v and the next pass is due in %s, want the refusal and the next pass at once", ended.first, ended.due)
 	}
+	decided[1].Cordon, decided[1].Events = nil, nil
+	if ended := w.act(r, all, decided...); ended.refused != 0 || ended.due == 0 {
+		t.Errorf("%d writes were refused and the next pass is due in %s, want the cordon to rest", ended.refused, ended.due)
+	}
+
 	if diff := cmp.Diff(map[string]string{"one": "false ", "two": `true {"holders":["upgrade"]}`}, w.cordons("one", "two")); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
@@ -124,7 +121,7 @@ func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 	if diff := cmp.Diff([]string{"Cordoned on Node/two: for upgrade"}, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if !all["upgrade"].unfinished {
+	if !all["upgrade"].unfinished.Load() {
 		t.Error("the maintenance counts as finished, although one of its nodes is not")
 	}
 }
@@ -135,13 +132,7 @@ func TestAnUnrecordedMaintenanceStopsOnlyItsNodes(t *testing.T) {
 	two := w.cordonOf("two")
 	two.Maintenances = []string{"other"}
 
-	err := w.manager().act(w.t.Context(), work{
-		nodes:   []maintenance.NodeDecision{w.cordonOf("one"), two},
-		records: records{"upgrade": {failed: true}, "other": {}},
-	})
-	if err != nil {
-		t.Fatalf("act: %v", err)
-	}
+	w.act(w.manager(), records{"upgrade": {failed: true}, "other": {}}, w.cordonOf("one"), two)
 	if diff := cmp.Diff(map[string]string{"one": "false ", "two": `true {"holders":["upgrade"]}`}, w.cordons("one", "two")); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
@@ -156,15 +147,9 @@ func TestADecisionOnAnOldNodeIsRefused(t *testing.T) {
 	if err := w.api.Update(w.t.Context(), relabelled); err != nil {
 		t.Fatalf("relabel the node: %v", err)
 	}
-	r := w.manager()
 
-	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}})
-
-	if hard := withoutStale(err); err == nil || hard != nil {
-		t.Errorf("act = %v, want a conflict and nothing else", err)
-	}
-	if got := r.next(w.t.Context(), 0, err).RequeueAfter; got != staleRetry {
-		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
+	if ended := w.act(w.manager(), nil, decided); !apierrors.IsConflict(ended.stale) || ended.refused != 0 {
+		t.Errorf("act = %v and %d refusals, want a conflict and nothing else", ended.stale, ended.refused)
 	}
 	if diff := cmp.Diff(map[string]string{"one": "false "}, w.cordons("one")); diff != "" {
 		t.Errorf("node (-want +got):\n%s", diff)
@@ -211,9 +196,9 @@ func TestAskingForEvacuations(t *testing.T) {
 			}
 			w.api.Refuse = func(string) error { return test.refusal }
 
-			err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{Node: aNode("one"), Evacuate: asked}}})
-			if err != nil {
-				t.Errorf("act: %v", err)
+			ended := w.act(w.manager(), nil, maintenance.NodeDecision{Node: aNode("one"), Evacuate: asked})
+			if ended.refused != 0 || ended.stale != nil {
+				t.Errorf("%d writes were refused, the first with %v, and stale is %v", ended.refused, ended.first, ended.stale)
 			}
 			got := map[string][]string{}
 			for _, found := range w.evacuations() {
@@ -234,12 +219,7 @@ func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
 	asked.Finalizers = append(asked.Finalizers, theirs)
 	stored := w.existing(asked)
 
-	err := w.manager().act(w.t.Context(), work{nodes: []maintenance.NodeDecision{{
-		Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored},
-	}}})
-	if err != nil {
-		t.Fatalf("act: %v", err)
-	}
+	w.act(w.manager(), nil, maintenance.NodeDecision{Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored}})
 	if diff := cmp.Diff([]string{theirs}, w.evacuations()[0].Finalizers); diff != "" {
 		t.Errorf("instigators (-want +got):\n%s", diff)
 	}
@@ -252,17 +232,11 @@ func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	changed := stored.DeepCopy()
 	changed.Finalizers = append(changed.Finalizers, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com")
 	w.must(w.api.Update(w.t.Context(), changed))
-	r := w.manager()
 	decided := w.cordonOf("one")
 	decided.Withdraw = []*v1alpha1.Evacuation{stored}
 
-	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}})
-
-	if err == nil {
-		t.Error("act succeeded on old state")
-	}
-	if got := r.next(w.t.Context(), 0, err).RequeueAfter; got != staleRetry {
-		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
+	if ended := w.act(w.manager(), nil, decided); !apierrors.IsConflict(ended.stale) {
+		t.Errorf("act = %v, want a conflict", ended.stale)
 	}
 	if diff := cmp.Diff(changed.Finalizers, w.evacuations()[0].Finalizers); diff != "" {
 		t.Errorf("instigators (-want +got):\n%s", diff)
@@ -272,25 +246,32 @@ func TestAWithdrawalOnOldStateIsTriedAgainAtOnce(t *testing.T) {
 	}
 }
 
-func TestAFailureThatLastsBacksOff(t *testing.T) {
+func TestAPassThatFailsBacksOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.manager()
-	var pauses []time.Duration
-	for range 4 {
-		pauses = append(pauses, r.next(w.t.Context(), 0, errRefused).RequeueAfter)
+	of := &group.Group{Maintenances: []string{"upgrade"}}
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "one", errors.New("it has changed"))
+	for what, failure := range map[string]error{"a failure": errRefused, "a conflict that lasts": conflict} {
+		var pauses []time.Duration
+		for range 15 {
+			pauses = append(pauses, r.next(w.t.Context(), of, 0, failure))
+		}
+		want := []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry, 8 * firstRetry}
+		if diff := cmp.Diff(want, pauses[:4]); diff != "" {
+			t.Errorf("pauses after %s (-want +got):\n%s", what, diff)
+		}
+		if last := pauses[14]; last != time.Minute {
+			t.Errorf("in the end the pause after %s is %s, want a minute", what, last)
+		}
+		if got := r.next(w.t.Context(), of, time.Millisecond, failure); got != time.Millisecond {
+			t.Errorf("the next pass is due in %s, want the sooner time at which something else is due", got)
+		}
+		if got := r.next(w.t.Context(), of, 0, nil); got != 0 {
+			t.Errorf("after a pass without failures the next is due in %s, want never", got)
+		}
 	}
-	want := []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry, 8 * firstRetry}
-	if diff := cmp.Diff(want, pauses); diff != "" {
-		t.Errorf("pauses (-want +got):\n%s", diff)
-	}
-	if got := r.next(w.t.Context(), time.Millisecond, errRefused).RequeueAfter; got != time.Millisecond {
-		t.Errorf("the next pass is due in %s, want the sooner time at which something else is due", got)
-	}
-	if got := r.next(w.t.Context(), 0, nil).RequeueAfter; got != 0 {
-		t.Errorf("after a pass without failures the next is due in %s, want never", got)
-	}
-	if got := r.next(w.t.Context(), 0, errRefused).RequeueAfter; got != firstRetry {
+	if got := r.next(w.t.Context(), of, 0, errRefused); got != firstRetry {
 		t.Errorf("after a success the first pause is %s, want %s", got, firstRetry)
 	}
 }
@@ -301,13 +282,17 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	w := newWorld(t, aNode("one"), pod)
 	w.api.Refuse = refuseWrites("patch status of Node")
 	r := w.manager()
-	decided := w.cordonOf("one", pod)
-	decided.Events = nil
-	decided.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue}}
+	decided := maintenance.NodeDecision{
+		Node: w.node("one"), Evacuate: []maintenance.Request{{Pod: pod}},
+		Conditions: []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue}},
+	}
+	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
+	decided.Maintenances = []string{"upgrade"}
 
-	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}})
-	if err != nil {
-		t.Errorf("act: %v", err)
+	ended := w.act(r, all, decided)
+
+	if all["upgrade"].unfinished.Load() {
+		t.Error("the maintenance counts as unfinished for conditions that were refused")
 	}
 	if diff := cmp.Diff([]string{"shop-1"}, w.evacuatedPods()); diff != "" {
 		t.Errorf("evacuated pods (-want +got):\n%s", diff)
@@ -317,23 +302,18 @@ func TestRefusedNodeConditionsAreShownAndStopNothing(t *testing.T) {
 	if diff := cmp.Diff(want, w.api.Events()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-
-	if got := r.announceAgain([]maintenance.NodeDecision{decided}); got != firstRetry {
-		t.Errorf("the conditions are due again in %s, want %s", got, firstRetry)
+	if ended.due == 0 || ended.due > firstRefusal {
+		t.Errorf("the conditions are due again in %s, want up to %s", ended.due, firstRefusal)
 	}
 
-	decided.Cordon, decided.Evacuate = nil, nil
+	decided.Evacuate = nil
 	w.api.Refuse = nil
-	if err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
-		t.Errorf("act at once again: %v", err)
-	}
+	w.act(r, all, decided)
 	if got := w.node("one").Status.Conditions; len(got) != 0 {
 		t.Errorf("conditions %v are published without a pause after the refusal", got)
 	}
-	w.clock.Step(firstRetry + time.Millisecond)
-	if err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{decided}}); err != nil {
-		t.Errorf("act after a pause: %v", err)
-	}
+	w.clock.Step(firstRefusal)
+	w.act(r, all, decided)
 	if got := w.node("one").Status.Conditions; len(got) != 1 || got[0].Type != v1alpha1.NodeDrainInProgress {
 		t.Errorf("conditions = %v, want DrainInProgress", got)
 	}
@@ -350,15 +330,15 @@ func TestAPassThatRunsOutOfTimeLeavesTheRestToTheNext(t *testing.T) {
 	r.workers = 1
 	all := records{"upgrade": {stored: aMaintenance("upgrade", "old")}}
 
-	err := r.act(w.t.Context(), work{nodes: []maintenance.NodeDecision{w.cordonOf("one"), w.cordonOf("two")}, records: all})
+	ended := w.act(r, all, w.cordonOf("one"), w.cordonOf("two"))
 
 	if diff := cmp.Diff(map[string]string{"one": `true {"holders":["upgrade"]}`, "two": "false "}, w.cordons("one", "two")); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
-	if got := r.next(w.t.Context(), 0, err).RequeueAfter; got != staleRetry {
-		t.Errorf("the next pass is due in %s, want %s", got, staleRetry)
+	if ended.due != atOnce {
+		t.Errorf("the next pass is due in %s, want at once", ended.due)
 	}
-	if !all["upgrade"].unfinished {
+	if !all["upgrade"].unfinished.Load() {
 		t.Error("the maintenance counts as finished, although one of its nodes is not")
 	}
 }

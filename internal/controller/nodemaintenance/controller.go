@@ -2,15 +2,11 @@ package nodemaintenance
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,28 +17,33 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
-	// staleRetry is how soon a pass runs again that was decided on old state or
-	// that ran out of its time.
-	staleRetry = 50 * time.Millisecond
-	// firstRetry and lastRetry bound the back-off after a failed write.
-	firstRetry, lastRetry = 100 * time.Millisecond, 30 * time.Second
-	// longestRest bounds the rest after a pass that had to think for long.
-	longestRest = time.Second
+	// firstRetry and lastRetry bound the back-off after a pass that was decided on old
+	// state, or that failed as a whole.
+	firstRetry, lastRetry = 50 * time.Millisecond, time.Minute
+	// atOnce is when a pass is due that has nothing to wait for but its turn.
+	atOnce = time.Nanosecond
+	// longestRest bounds the rest after a pass that had to think for long, and
+	// shortThought is how long a pass may think without any rest.
+	longestRest, shortThought = time.Second, 5 * time.Millisecond
 	// passTimeout ends a pass whose requests hang.
 	passTimeout = 2 * time.Minute
+	// passes is how many groups have a pass at the same time. Most of them wait for
+	// the API server.
+	passes = 32
 )
 
 // Options configures the controller.
 type Options struct {
 	// Namespace is where Ebbtide runs: the MachineDrainRules there count. Required.
 	Namespace string
-	// Workers is how many nodes are written to at the same time. Defaults to 16.
+	// Workers is how many objects of a group are written at the same time. Defaults to 64.
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
 	Surge surge.Mode
@@ -51,18 +52,15 @@ type Options struct {
 	LongestLock time.Duration
 }
 
-const defaultWorkers = 16
+const defaultWorkers = 64
 
-// pass is the only work item: one pass over everything.
-type pass struct{}
-
-// reconciler runs passes, one at a time. Everything that it remembers from one
-// pass to the next only saves work; a new one continues from the API alone.
+// reconciler runs passes, one at a time over each group. Everything that it remembers
+// from one pass to the next only saves work; a new one continues from the API alone.
 type reconciler struct {
 	client client.Client
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
-	clock   clock.Clock
+	clock   clock.PassiveClock
 	workers int
 	// namespace is that of the MachineDrainRules.
 	namespace string
@@ -70,30 +68,24 @@ type reconciler struct {
 	// longestLock is Options.LongestLock.
 	longestLock time.Duration
 	metrics     *metrics
+	// decide is maintenance.Decide.
+	decide func(maintenance.Snapshot) maintenance.Decision
 
-	// podNodes are the nodes whose pods the last pass has read. Event handlers
-	// drop the events of all other pods.
-	podNodes atomic.Pointer[sets.Set[string]]
-	// inPlace is true if the last pass has seen a maintenance whose pods may stay.
-	inPlace atomic.Bool
-	// restsUntil is when the next pass may begin: one that has to think for long
-	// is followed by a rest as long, so that thinking takes at most half a core.
-	restsUntil time.Time
-	// statusPace spaces out status writes, refusals those of node conditions,
-	// failures whole passes.
-	statusPace pace
-	refusals   *flowcontrol.Backoff
-	failures   workqueue.TypedRateLimiter[pass]
+	schedule *schedule
+	// watched are the nodes whose pods are read: the events of all others are dropped.
+	watched *watched
+	// statusPace spaces out status writes, refusals the writes that are refused,
+	// failures the passes that fail.
+	statusPace *pace
+	refusals   *refusals
+	failures   workqueue.TypedRateLimiter[group.Member]
 }
 
-func newReconciler(c client.Client, emit func(...event.Event), clk clock.Clock, m *metrics) *reconciler {
-	refusals := flowcontrol.NewBackOff(firstRetry, lastRetry)
-	refusals.Clock = clk
+func newReconciler(c client.Client, emit func(...event.Event), clk clock.PassiveClock, m *metrics) *reconciler {
 	return &reconciler{
-		client: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m,
-		statusPace: pace{},
-		refusals:   refusals,
-		failures:   workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
+		client: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
+		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(),
+		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[group.Member](firstRetry, lastRetry),
 	}
 }
 
@@ -108,67 +100,103 @@ func Add(mgr manager.Manager, options Options) error {
 		r.workers = options.Workers
 	}
 	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
-	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[pass]{
+	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[group.Member]{
 		Reconciler:              r,
-		MaxConcurrentReconciles: 1,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[pass](firstRetry, lastRetry),
+		MaxConcurrentReconciles: passes,
 		ReconciliationTimeout:   passTimeout,
 	}, r.sources(mgr.GetCache()))
 }
 
-// Reconcile runs one pass.
-func (r *reconciler) Reconcile(ctx context.Context, _ pass) (reconcile.Result, error) {
+// Reconcile runs the pass over the group of a member, if it is due.
+func (r *reconciler) Reconcile(ctx context.Context, member group.Member) (reconcile.Result, error) {
+	turn, again := r.schedule.begin(r.clock.Now(), member)
+	if turn == nil {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	var due, thought time.Duration
+	// A panic that nobody expected must not keep the group from its next pass.
+	defer func() { r.schedule.end(r.clock.Now(), turn, due, restAfter(thought)) }()
+	due = lastRetry
+	due, thought = r.pass(ctx, turn.group)
+	return reconcile.Result{}, nil
+}
+
+// restAfter is how long a group rests after a pass has thought so long: thinking about one
+// group takes at most half a core.
+func restAfter(thought time.Duration) time.Duration {
+	if thought < shortThought {
+		return 0
+	}
+	return min(thought, longestRest)
+}
+
+// pass takes a group one step further. It returns when the next pass is due if no
+// event asks for it before, 0 is never, and how long it had to think.
+func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought time.Duration) {
 	begun := r.clock.Now()
-	if rest := r.restsUntil.Sub(begun); rest > 0 {
-		return reconcile.Result{RequeueAfter: rest}, nil
-	}
-	snapshot, err := r.observe(ctx)
+	snapshot, err := r.observe(ctx, g)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
 	}
-	decision := maintenance.Decide(snapshot)
-	thought := r.clock.Since(begun)
-	r.restsUntil = r.clock.Now().Add(min(thought, longestRest))
-	records, recordErr := r.record(ctx, decision.Maintenances)
-	actErr := r.act(ctx, work{nodes: decision.Nodes, records: records})
-	postponed, reportErr := r.report(ctx, records)
-	r.metrics.show(decision.Maintenances)
-
-	failed := utilerrors.NewAggregate([]error{recordErr, actErr, reportErr})
-	return r.next(ctx, kube.Soonest(decision.RequeueAfter, postponed, r.announceAgain(decision.Nodes)), failed), nil
+	decision, err := r.decideSafely(snapshot)
+	if err != nil {
+		return r.next(ctx, g, 0, err), 0
+	}
+	thought = r.clock.Since(begun)
+	w := &writer{reconciler: r}
+	records := w.record(ctx, decision.Maintenances)
+	w.act(ctx, decision.Nodes, records)
+	w.report(ctx, records)
+	w.tell(ctx)
+	r.metrics.show(g, decision)
+	r.watched.block(g.Nodes, func(node string) bool { return len(decision.Blocked[node]) > 0 })
+	return r.next(ctx, g, kube.Soonest(decision.RequeueAfter, w.due), w.stale), thought
 }
 
-// next says when the next pass is due if no event asks for it before. What
-// failed is logged here and tried again; it is no error of the pass, because
-// that would forget when the rest is due.
-func (r *reconciler) next(ctx context.Context, due time.Duration, failed error) reconcile.Result {
-	logger := log.FromContext(ctx)
-	hard := withoutStale(failed)
-	if hard == nil {
-		r.failures.Forget(pass{})
-	}
+// decideSafely has a decision that panics stop its own group and no other.
+func (r *reconciler) decideSafely(snapshot maintenance.Snapshot) (decision maintenance.Decision, err error) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		err = fmt.Errorf("a defect of Ebbtide: decide: %v\n%s", cause, debug.Stack())
+		r.metrics.panics.Inc()
+		for _, m := range snapshot.Maintenances[:min(len(snapshot.Maintenances), maxTold)] {
+			r.emit(event.DecisionFailed(m, fmt.Sprint(cause)))
+		}
+	}()
+	return r.decide(snapshot), nil
+}
+
+// maxTold is how many maintenances of a group are told of what concerns them all.
+const maxTold = 10
+
+// next says when the next pass is due if no event asks for it before. What failed as a
+// whole or was decided on old state backs off: nobody may see to it that it succeeds.
+func (r *reconciler) next(ctx context.Context, g *group.Group, due time.Duration, failed error) time.Duration {
+	logger := log.FromContext(ctx).WithValues("group", g.Key().String())
 	switch {
-	case hard != nil:
-		logger.Error(hard, "Part of the pass failed and is tried again")
-		due = kube.Soonest(due, r.failures.When(pass{}))
-	case failed != nil:
+	case failed == nil:
+		r.failures.Forget(g.Key())
+		return due
+	case stale(failed):
 		logger.V(1).Info("Part of the pass was decided on old state and is decided again", "because", failed.Error())
-		due = kube.Soonest(due, staleRetry)
+	default:
+		logger.Error(failed, "The pass failed and is tried again")
 	}
-	return reconcile.Result{RequeueAfter: due}
+	return kube.Soonest(due, r.failures.When(g.Key()))
 }
 
-// errOutOfTime is left to the next pass, which is due at once.
-var errOutOfTime = errors.New("left to the next pass")
+// stale returns true of failures that a look at newer state resolves.
+func stale(err error) bool {
+	return kube.IsStale(err) || apierrors.IsAlreadyExists(err)
+}
 
-// withoutStale removes the failures that a look at newer state resolves.
-func withoutStale(failed error) error {
-	aggregate := utilerrors.NewAggregate([]error{failed})
-	if aggregate == nil {
-		return nil
-	}
-	return utilerrors.FilterOut(aggregate, func(err error) bool {
-		return kube.IsStale(err) || apierrors.IsAlreadyExists(err) ||
-			errors.Is(err, errOutOfTime)
-	})
+// forget drops what is remembered of a maintenance that is gone.
+func (r *reconciler) forget(name string) {
+	r.statusPace.forget(name)
+	r.refusals.forgetAll(group.Maintenance(name))
+	r.metrics.gone(group.Maintenance(name))
+	r.failures.Forget(group.Maintenance(name))
 }

@@ -26,16 +26,19 @@ func TestAllNodesAreCordonedBeforeTheFirstPodLeaves(t *testing.T) {
 		}
 		return nil
 	}
+	decided := []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)}
 	r := w.manager()
 	r.workers = 1
 
-	err := r.act(w.t.Context(), work{
-		nodes:   []maintenance.NodeDecision{w.cordonOf("one", podOne), w.cordonOf("two", podTwo)},
-		records: records{"upgrade": {stored: aMaintenance("upgrade", "old")}},
-	})
-	if err != nil {
-		t.Fatalf("act: %v", err)
+	ended := w.act(r, nil, decided...)
+
+	if got := w.evacuatedPods(); len(got) > 0 || ended.due != atOnce {
+		t.Errorf("pods %v were asked to leave and the next pass is due in %s, want none and at once: other groups may wait to cordon nodes", got, ended.due)
 	}
+	for i := range decided {
+		decided[i].Cordon, decided[i].Events = nil, nil
+	}
+	w.act(r, nil, decided...)
 	if len(open) > 0 {
 		t.Errorf("pods were asked to leave too early: %v", open)
 	}

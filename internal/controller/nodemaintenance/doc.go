@@ -1,12 +1,12 @@
-// Package nodemaintenance carries out what core/maintenance decides over all
-// NodeMaintenances at once: it cordons nodes, asks for the evacuation of pods
-// and reports.
+// Package nodemaintenance carries out what core/maintenance decides: it cordons
+// nodes, asks for the evacuation of pods and reports.
 //
-// There is one work item, and every event that can matter leads to it: one pass
-// sees everything, so a burst of events costs few passes. A pass observes,
-// decides, records, acts and reports, in this order. What was not recorded is
-// not acted on. A maintenance that cannot be recorded or a node that cannot be
-// written to stops nothing but itself; a read that failed stops the pass. All
-// memory of a pass is in the API, so that a manager that dies between any two
-// writes is continued by the next one.
+// Maintenances and nodes that belong together (core/group) are a work item: one pass
+// sees all of them, so a burst of events costs few passes, and none of any other
+// group. A pass observes, decides, records, acts and reports, in this order. What was
+// not recorded is not acted on. A write that is refused stops what it is about, rests
+// for longer each time, up to a minute, and is a blocker in the status meanwhile; a
+// read that failed and a decision that panics stop their group. All memory of a pass
+// is in the API, so that a manager that dies between any two writes is continued by
+// the next one.
 package nodemaintenance

@@ -3,7 +3,6 @@ package nodemaintenance
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -176,12 +176,11 @@ func TestARecordThatIsRefusedStopsOnlyItsNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aNode("one"), aNode("two"), inPlace(aMaintenance("upgrade", "old")),
 		aReplica("db-0", "one"), aReplica("db-1", "two"), aPod("a", "two"), aBudget("db"))
-	w.api.Refuse = refuseWrites("DrainRecord one")
+	w.api.Refuse = refuseWrites("create DrainRecord one")
 	r := w.manager()
 	for range 5 {
-		result, err := r.Reconcile(t.Context(), pass{})
-		w.must(err)
-		if result.RequeueAfter == 0 && len(w.records()) > 0 {
+		w.reconcile(r)
+		if w.nextDue(r) == 0 && len(w.records()) > 0 {
 			t.Error("the record that was refused is not tried again")
 		}
 		w.evacuateAll()
@@ -206,6 +205,7 @@ func TestARecordThatIsRefusedStopsOnlyItsNode(t *testing.T) {
 	}
 
 	w.api.Refuse = nil
+	w.clock.Step(longestRefusal)
 	for range 3 {
 		w.reconcileWith(r)
 		w.lockAll()
@@ -217,8 +217,7 @@ func TestARecordThatIsRefusedStopsOnlyItsNode(t *testing.T) {
 
 func (w *world) reconcileWith(r *reconciler) {
 	w.t.Helper()
-	_, err := r.Reconcile(w.t.Context(), pass{})
-	w.must(err)
+	w.reconcile(r)
 	w.clock.Step(2 * time.Second)
 }
 
@@ -233,7 +232,8 @@ func TestARecordIsNotWrittenOverAnotherOne(t *testing.T) {
 	old := w.records()[0]
 	spec := v1alpha1.DrainRecordSpec{MaintenanceRef: v1alpha1.MaintenanceReference{Name: "next"}, InPlace: v1alpha1.InPlace{ExpectedDowntimeSeconds: 60}}
 	change := maintenance.NodeDecision{Node: aNode("one"), Record: &maintenance.RecordChange{Old: &old, Spec: spec}}
-	w.must(w.manager().writeRecord(t.Context(), &change))
+	r := w.manager()
+	w.act(r, nil, change)
 	got := w.records()[0]
 	if diff := cmp.Diff(spec, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -242,13 +242,12 @@ func TestARecordIsNotWrittenOverAnotherOne(t *testing.T) {
 		t.Errorf("the record is %+v, want its label and its status untouched", got)
 	}
 
-	err := w.manager().writeRecord(t.Context(), &change)
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), "write the DrainRecord of node one: ") || withoutStale(err) != nil {
-		t.Errorf("a decision on an old record comes to %v, want a conflict that is decided again", err)
+	if ended := w.act(r, nil, change); !apierrors.IsConflict(ended.stale) {
+		t.Errorf("a decision on an old record comes to %v, want a conflict that is decided again", ended.stale)
 	}
 	change.Record.Old = nil
-	if err := w.manager().writeRecord(t.Context(), &change); !apierrors.IsAlreadyExists(err) || withoutStale(err) != nil {
-		t.Errorf("a second record comes to %v, want that it exists", err)
+	if ended := w.act(r, nil, change); !apierrors.IsAlreadyExists(ended.stale) {
+		t.Errorf("a second record comes to %v, want that it exists", ended.stale)
 	}
 }
 
@@ -281,27 +280,30 @@ func TestWhichRecordAndBudgetEventsMatter(t *testing.T) {
 	other := changed(budget, func(b *policyv1.PodDisruptionBudget) { b.Generation++ })
 	allows := changed(budget, func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed++ })
 	ordinary, away, idle := watching(t, "one"), watching(t, "one"), watching(t)
-	away.inPlace.Store(true)
+	away.watched.nodes["one"].inPlace = true
+	blocked := watching(t, "one")
+	blocked.watched.block([]string{"one"}, func(string) bool { return true })
 	runRelevance(t, map[string]relevanceTest{
-		"a record comes": {want: coalesce, matters: func() (time.Duration, bool) { return recordMatters(nil, record) }},
-		"a record goes":  {want: coalesce, matters: func() (time.Duration, bool) { return recordMatters(record, nil) }},
-		"a record is noted": {want: never, matters: func() (time.Duration, bool) {
+		"a record comes": {want: coalesce, matters: func() (time.Duration, []group.Member) { return recordMatters(nil, record) }},
+		"a record goes":  {want: coalesce, matters: func() (time.Duration, []group.Member) { return recordMatters(record, nil) }},
+		"a record is noted": {want: never, matters: func() (time.Duration, []group.Member) {
 			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Labels, r.ResourceVersion = map[string]string{"a": "b"}, "2" }))
 		}},
-		"a lock is taken": {want: coalesce, matters: func() (time.Duration, bool) {
+		"a lock is taken": {want: coalesce, matters: func() (time.Duration, []group.Member) {
 			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Status.Locks = make([]v1alpha1.RecordedLock, 1) }))
 		}},
-		"a budget is given up": {want: coalesce, matters: func() (time.Duration, bool) {
+		"a budget is given up": {want: coalesce, matters: func() (time.Duration, []group.Member) {
 			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Status.GivenUp = make([]v1alpha1.GivenUpBudget, 1) }))
 		}},
-		"somebody changes its spec": {want: coalesce, matters: func() (time.Duration, bool) {
+		"somebody changes its spec": {want: coalesce, matters: func() (time.Duration, []group.Member) {
 			return recordMatters(record, changed(record, func(r *v1alpha1.DrainRecord) { r.Generation++ }))
 		}},
-		"a budget of pods that stay comes":   {want: coalesce, matters: func() (time.Duration, bool) { return away.budgetMatters(nil, budget) }},
-		"a budget of pods that stay goes":    {want: coalesce, matters: func() (time.Duration, bool) { return away.budgetMatters(budget, nil) }},
-		"it protects others":                 {want: coalesce, matters: func() (time.Duration, bool) { return away.budgetMatters(budget, other) }},
-		"it allows more":                     {want: statusInterval, matters: func() (time.Duration, bool) { return away.budgetMatters(budget, allows) }},
-		"it protects others, and none stays": {want: statusInterval, matters: func() (time.Duration, bool) { return ordinary.budgetMatters(budget, other) }},
-		"it protects others, at rest":        {want: never, matters: func() (time.Duration, bool) { return idle.budgetMatters(budget, other) }},
+		"a budget of pods that stay comes":   {want: coalesce, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(nil, budget) }},
+		"a budget of pods that stay goes":    {want: coalesce, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(budget, nil) }},
+		"it protects others":                 {want: coalesce, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(budget, other) }},
+		"it allows more":                     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return away.budgetMatters(budget, allows) }},
+		"it allows more to pods that wait":   {want: statusInterval, matters: func() (time.Duration, []group.Member) { return blocked.budgetMatters(budget, allows) }},
+		"it protects others, and none waits": {want: never, matters: func() (time.Duration, []group.Member) { return ordinary.budgetMatters(budget, other) }},
+		"it protects others, at rest":        {want: never, matters: func() (time.Duration, []group.Member) { return idle.budgetMatters(budget, other) }},
 	})
 }

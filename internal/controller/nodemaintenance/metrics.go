@@ -1,10 +1,13 @@
 package nodemaintenance
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -16,10 +19,18 @@ type metrics struct {
 	blockedPods     *prometheus.GaugeVec
 	drainDuration   prometheus.Histogram
 	conditionErrors prometheus.Counter
+	panics          prometheus.Counter
+
+	// mu guards what the gauges are made of: what each maintenance and each node adds,
+	// and the sums by gauge and label.
+	mu    sync.Mutex
+	parts map[group.Member][]part
+	sums  map[part]int
 }
 
 func newMetrics(registry prometheus.Registerer) *metrics {
 	return &metrics{
+		parts: map[group.Member][]part{}, sums: map[part]int{},
 		nodes: kube.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_maintenance_nodes",
 			Help: "Nodes that NodeMaintenances select, by the stage of the NodeMaintenance.",
@@ -37,32 +48,72 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 			Name: "ebbtide_condition_write_errors_total",
 			Help: "Node conditions that the API server refused.",
 		})),
+		panics: kube.Register(registry, prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ebbtide_decision_panics_total",
+			Help: "Decisions about groups of NodeMaintenances that ended in a panic, which is a defect of Ebbtide.",
+		})),
 	}
 }
 
-// show sets the gauges to what a pass has decided.
-func (m *metrics) show(decisions []maintenance.MaintenanceDecision) {
-	m.nodes.Reset()
-	m.blockedPods.Reset()
-	shown := map[string]bool{}
-	for i := range decisions {
-		decision := &decisions[i]
-		m.nodes.WithLabelValues(string(decision.Maintenance.Spec.Stage)).Add(float64(decision.Status.NodeCount))
-		for j := range decision.Status.NodeStatuses {
-			node := &decision.Status.NodeStatuses[j]
-			if shown[node.NodeRef.Name] {
-				continue
-			}
-			shown[node.NodeRef.Name] = true
-			m.showBlockers(node.Blockers)
+// show adds to the gauges what the pass over a group has decided, in place of what the
+// last passes over its members did.
+func (m *metrics) show(g *group.Group, decision maintenance.Decision) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for member := range g.Members {
+		m.drop(member)
+	}
+	for i := range decision.Maintenances {
+		one := &decision.Maintenances[i]
+		// A maintenance that is over selects nothing any more.
+		if nodes := one.Status.NodeCount; nodes > 0 {
+			m.add(group.Maintenance(one.Maintenance.Name), m.nodes, string(one.Maintenance.Spec.Stage), nodes)
+		}
+	}
+	for node, blocked := range decision.Blocked {
+		for kind, pods := range blocked {
+			m.add(group.Node(node), m.blockedPods, string(kind), pods)
 		}
 	}
 }
 
-func (m *metrics) showBlockers(blockers []v1alpha1.Blocker) {
-	for i := range blockers {
-		m.blockedPods.WithLabelValues(string(blockers[i].Type)).Add(float64(blockers[i].PodCount))
+// part is what a maintenance or a node adds to a gauge.
+type part struct {
+	gauge *prometheus.GaugeVec
+	label string
+	value int32
+}
+
+func (m *metrics) add(member group.Member, gauge *prometheus.GaugeVec, label string, value int32) {
+	m.parts[member] = append(m.parts[member], part{gauge, label, value})
+	m.move(gauge, label, value)
+}
+
+// drop takes what a member adds away.
+func (m *metrics) drop(member group.Member) {
+	for _, one := range m.parts[member] {
+		m.move(one.gauge, one.label, -one.value)
 	}
+	delete(m.parts, member)
+}
+
+// gone takes what a member that is gone adds away.
+func (m *metrics) gone(member group.Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(member)
+}
+
+// move changes a sum. A series that has come to nothing disappears.
+func (m *metrics) move(gauge *prometheus.GaugeVec, label string, value int32) {
+	key := part{gauge: gauge, label: label}
+	m.sums[key] += int(value)
+	if m.sums[key] == 0 {
+		delete(m.sums, key)
+		gauge.DeleteLabelValues(label)
+		return
+	}
+	gauge.WithLabelValues(label).Set(float64(m.sums[key]))
 }
 
 // conditionsChanged counts a drain that has ended: the node's DrainInProgress

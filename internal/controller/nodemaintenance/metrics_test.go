@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -21,12 +22,20 @@ func TestGaugesShowTheLastPassAndCountANodeOnce(t *testing.T) {
 	draining := aMaintenance("upgrade", "old")
 	idle := aMaintenance("later", "old")
 	idle.Spec.Stage = v1alpha1.StageIdle
-	blocked := v1alpha1.NodeMaintenanceStatus{NodeCount: 2, NodeStatuses: []v1alpha1.NodeMaintenanceNodeStatus{
-		{NodeRef: v1alpha1.NodeReference{Name: "one"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, PodCount: 3}}},
-		{NodeRef: v1alpha1.NodeReference{Name: "two"}, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBExhausted, PodCount: 4}}},
-	}}
-
-	m.show([]maintenance.MaintenanceDecision{{Maintenance: draining, Status: blocked}, {Maintenance: idle, Status: blocked}})
+	both := &group.Group{Maintenances: []string{"later", "upgrade"}, Nodes: []string{"one", "two"}}
+	decided := func(pods int32) maintenance.Decision {
+		return maintenance.Decision{
+			Maintenances: []maintenance.MaintenanceDecision{
+				{Maintenance: draining, Status: v1alpha1.NodeMaintenanceStatus{NodeCount: 2}},
+				{Maintenance: idle, Status: v1alpha1.NodeMaintenanceStatus{NodeCount: 2}},
+			},
+			Blocked: map[string]map[v1alpha1.BlockerType]int32{
+				"one": {v1alpha1.BlockerPDBExhausted: pods}, "two": {v1alpha1.BlockerPDBExhausted: 4},
+			},
+		}
+	}
+	m.show(both, decided(9))
+	m.show(both, decided(3))
 
 	want := `
 # HELP ebbtide_blocked_pods Pods that have to leave a node and do not, by the type of what blocks them.
@@ -41,7 +50,8 @@ ebbtide_maintenance_nodes{stage="Idle"} 2
 		t.Error(err)
 	}
 
-	m.show(nil)
+	m.show(&group.Group{Maintenances: []string{"later"}, Nodes: []string{"one", "two"}}, maintenance.Decision{})
+	m.gone(group.Maintenance("upgrade"))
 	if n, err := testutil.GatherAndCount(registry, "ebbtide_blocked_pods", "ebbtide_maintenance_nodes"); err != nil || n != 0 {
 		t.Errorf("%d series are left after the last maintenance is gone, want none (%v)", n, err)
 	}
@@ -55,9 +65,9 @@ func TestADrainIsTimedWhenItEnds(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{condition(v1alpha1.NodeDrainInProgress, noon)}
 	ended := maintenance.NodeDecision{Node: node, Conditions: []corev1.NodeCondition{condition(v1alpha1.NodeDrained, noon.Add(90*time.Second))}}
 
-	r.announce(w.t.Context(), &ended)
+	w.act(r, nil, ended)
 	ended.Node = w.node("one")
-	r.announce(w.t.Context(), &ended)
+	w.act(r, nil, ended)
 
 	want := `
 # HELP ebbtide_node_drain_duration_seconds Time from the first pod that had to leave a node until none was left.

@@ -13,68 +13,134 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
+
+// fewPods is up to how many pods the Evacuation of each is looked up on its own.
+const fewPods = 500
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances;evacuations;machinedrainrules;drainrecords,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
-// observe reads everything that a pass decides on. A read that fails is an
-// error: what is unknown is never taken for absent. Only the pods whose drain is
-// a matter of rules wait if these or the namespaces could not be read.
-func (r *reconciler) observe(ctx context.Context) (maintenance.Snapshot, error) {
-	var (
-		maintenances v1alpha1.NodeMaintenanceList
-		nodes        corev1.NodeList
-		evacuations  v1alpha1.EvacuationList
-		budgets      policyv1.PodDisruptionBudgetList
-		drains       v1alpha1.DrainRecordList
-	)
-	for what, list := range map[string]client.ObjectList{
-		"maintenances": &maintenances, "nodes": &nodes, "evacuations": &evacuations, "budgets": &budgets,
-		"drain records": &drains,
-	} {
-		if err := r.list(ctx, list); err != nil {
-			return maintenance.Snapshot{}, fmt.Errorf("list %s: %w", what, err)
-		}
-	}
+// observe reads everything that the pass over a group decides on. A read that fails
+// is an error: what is unknown is never taken for absent. Only the pods whose drain
+// is a matter of rules wait if these or the namespaces could not be read.
+func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.Snapshot, error) {
 	snapshot := maintenance.Snapshot{
-		Now:          r.clock.Now(),
-		Maintenances: kube.Pointers(maintenances.Items),
-		Budgets:      byNamespace(kube.Pointers(budgets.Items)),
-		Records:      drainRecords(kube.Pointers(drains.Items)),
-		LongestLock:  r.longestLock,
+		Now:         r.clock.Now(),
+		Budgets:     map[string][]*policyv1.PodDisruptionBudget{},
+		Records:     map[string]*v1alpha1.DrainRecord{},
+		LongestLock: r.longestLock,
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
+		Refused: map[maintenance.Write]maintenance.Refusal{},
 	}
-	snapshot.Rules, snapshot.Facts = r.rules(ctx)
-	read := withRecords(instigated(evacuations.Items), snapshot.Records)
-	for _, node := range maintenance.Select(snapshot.Maintenances, kube.Pointers(nodes.Items)) {
-		read.Insert(node.Name)
+	var err error
+	if snapshot.Maintenances, err = named[v1alpha1.NodeMaintenance](ctx, r, g.Maintenances); err != nil {
+		return snapshot, err
 	}
-	// Before the pods are read: an event that comes between the two finds the
-	// node in the set, one that came earlier is in the cache already.
-	r.podNodes.Store(&read)
-	r.inPlace.Store(anyInPlace(snapshot.Maintenances))
-
-	snapshot.Nodes = named(kube.Pointers(nodes.Items), read)
-	pods, err := r.podsOf(ctx, read)
+	if snapshot.Nodes, err = named[corev1.Node](ctx, r, g.Nodes); err != nil {
+		return snapshot, err
+	}
+	records, err := named[v1alpha1.DrainRecord](ctx, r, g.Nodes)
 	if err != nil {
-		return maintenance.Snapshot{}, err
+		return snapshot, err
 	}
-	snapshot.Pods, snapshot.Evacuations = pods, evacuationsOf(pods, kube.Pointers(evacuations.Items))
-	return snapshot, nil
+	for _, record := range records {
+		snapshot.Records[record.Name] = record
+	}
+	return snapshot, r.observePods(ctx, g, &snapshot)
+}
+
+// observePods reads the pods of a group that matter, and what is known of them.
+func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) error {
+	reading, err := r.reading(ctx, g, snapshot)
+	if err != nil {
+		return err
+	}
+	// Before the pods are read: an event that comes between the two finds the node
+	// watched, one that came earlier is in the cache already.
+	r.watched.set(g.Nodes, reading)
+	snapshot.Pods = make(map[string][]*corev1.Pod, len(reading))
+	for node := range reading {
+		var pods corev1.PodList
+		if err := r.list(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}); err != nil {
+			return fmt.Errorf("list the pods of node %s: %w", node, err)
+		}
+		snapshot.Pods[node] = kube.Pointers(pods.Items)
+		r.refusals.addOf(node, snapshot.Pods[node], snapshot.Refused)
+	}
+	namespaces := r.watched.namespaces(snapshot.Pods, anyInPlace(snapshot.Maintenances))
+	for namespace := range namespaces {
+		var budgets policyv1.PodDisruptionBudgetList
+		if err := r.list(ctx, &budgets, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
+		}
+		snapshot.Budgets[namespace] = kube.Pointers(budgets.Items)
+	}
+	snapshot.Rules, snapshot.Facts = r.rules(ctx, namespaces)
+	snapshot.Evacuations, err = r.evacuations(ctx, snapshot.Pods)
+	return err
+}
+
+// reading are the nodes of a group whose pods matter: those of a maintenance that
+// asks for it, those with an Evacuation of ours, and those with a DrainRecord. Some
+// of them may be gone.
+func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) (sets.Set[string], error) {
+	reading := sets.KeySet(snapshot.Records)
+	for _, m := range snapshot.Maintenances {
+		if maintenance.ReadsPods(m) {
+			reading.Insert(r.schedule.nodesOf(m.Name)...)
+		}
+	}
+	for _, node := range g.Nodes {
+		if reading.Has(node) {
+			continue
+		}
+		var asked v1alpha1.EvacuationList
+		if err := r.list(ctx, &asked, client.MatchingFields{kube.EvacuationNodeField: node}, client.Limit(1)); err != nil {
+			return nil, fmt.Errorf("list our evacuations on node %s: %w", node, err)
+		}
+		if len(asked.Items) > 0 {
+			reading.Insert(node)
+		}
+	}
+	return reading, nil
 }
 
 // list reads from the cache. The objects are the cache's own and are never changed.
+// It does not wait for writes of ours that are under way: one that hangs would hold up
+// all groups. What is not seen yet is found by its event.
 func (r *reconciler) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	return r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
+	return r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
 }
 
-// rules reads the MachineDrainRules and, if there are any, what they ask about.
-func (r *reconciler) rules(ctx context.Context) (drainrule.Set, drainrule.Facts) {
+// named reads objects by name, with what we have written ourselves. Those that are
+// not there are left out.
+func named[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *reconciler, names []string) ([]P, error) {
+	objects := make([]P, 0, len(names))
+	for _, name := range names {
+		object := P(new(T))
+		err := r.client.Get(ctx, types.NamespacedName{Name: name}, object, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("get %T %s: %w", *object, name, err)
+		}
+		if err == nil {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// rules reads the MachineDrainRules and, if there are any, what they ask about the
+// namespaces of pods.
+func (r *reconciler) rules(ctx context.Context, of sets.Set[string]) (drainrule.Set, drainrule.Facts) {
 	var rules v1alpha1.MachineDrainRuleList
 	if err := r.list(ctx, &rules, client.InNamespace(r.namespace)); err != nil {
 		return drainrule.Unread(r.namespace, err.Error()), drainrule.Facts{}
@@ -83,80 +149,58 @@ func (r *reconciler) rules(ctx context.Context) (drainrule.Set, drainrule.Facts)
 	if len(rules.Items) == 0 {
 		return compiled, drainrule.Facts{}
 	}
-	var namespaces corev1.NamespaceList
-	if err := r.list(ctx, &namespaces); err != nil {
-		return compiled, drainrule.Facts{NamespaceError: err.Error()}
-	}
-	labels := make(map[string]map[string]string, len(namespaces.Items))
-	for i := range namespaces.Items {
-		labels[namespaces.Items[i].Name] = namespaces.Items[i].Labels
+	labels := make(map[string]map[string]string, len(of))
+	for name := range of {
+		var namespace corev1.Namespace
+		err := r.client.Get(ctx, types.NamespacedName{Name: name}, &namespace, client.UnsafeDisableDeepCopy)
+		if client.IgnoreNotFound(err) != nil {
+			return compiled, drainrule.Facts{NamespaceError: err.Error()}
+		}
+		if err == nil {
+			labels[name] = namespace.Labels
+		}
 	}
 	return compiled, drainrule.Facts{Namespaces: labels}
 }
 
-func (r *reconciler) podsOf(ctx context.Context, nodes sets.Set[string]) (map[string][]*corev1.Pod, error) {
-	pods := make(map[string][]*corev1.Pod, len(nodes))
-	for node := range nodes {
-		var list corev1.PodList
-		if err := r.list(ctx, &list, client.MatchingFields{kube.PodNodeField: node}); err != nil {
-			return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+// evacuations finds the Evacuations of pods. Of several for one pod, which only a
+// missing admission webhook lets in, it is the one that we asked for.
+func (r *reconciler) evacuations(ctx context.Context, pods map[string][]*corev1.Pod) (map[types.UID]*v1alpha1.Evacuation, error) {
+	wanted := sets.New[types.UID]()
+	for _, onNode := range pods {
+		for _, pod := range onNode {
+			wanted.Insert(pod.UID)
 		}
-		pods[node] = kube.Pointers(list.Items)
 	}
-	return pods, nil
+	found := map[types.UID]*v1alpha1.Evacuation{}
+	if len(wanted) > fewPods {
+		return found, r.addEvacuations(ctx, found, wanted)
+	}
+	for uid := range wanted {
+		if err := r.addEvacuations(ctx, found, wanted, client.MatchingFields{kube.EvacuationPodField: string(uid)}); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
-// instigated are the nodes of the Evacuations that we asked for. Pods of a node
-// that no maintenance selects any more are found by it.
-func instigated(evacuations []v1alpha1.Evacuation) sets.Set[string] {
-	nodes := sets.New[string]()
-	for i := range evacuations {
-		node := evacuations[i].Annotations[v1alpha1.NodeAnnotation]
-		if node != "" && isOurs(&evacuations[i]) {
-			nodes.Insert(node)
+func (r *reconciler) addEvacuations(
+	ctx context.Context, found map[types.UID]*v1alpha1.Evacuation, wanted sets.Set[types.UID], options ...client.ListOption,
+) error {
+	var all v1alpha1.EvacuationList
+	if err := r.list(ctx, &all, options...); err != nil {
+		return fmt.Errorf("list evacuations: %w", err)
+	}
+	for i := range all.Items {
+		one := &all.Items[i]
+		uid := one.Spec.PodRef.UID
+		if wanted.Has(uid) && (found[uid] == nil || isOurs(one)) {
+			found[uid] = one
 		}
 	}
-	return nodes
+	return nil
 }
 
 func isOurs(evacuation *v1alpha1.Evacuation) bool {
 	return controllerutil.ContainsFinalizer(evacuation, v1alpha1.NodeMaintenanceInstigator)
-}
-
-// evacuationsOf finds the Evacuations of pods. Of several for one pod, which
-// only a missing admission webhook lets in, it is the one that we asked for.
-func evacuationsOf(pods map[string][]*corev1.Pod, all []*v1alpha1.Evacuation) map[types.UID]*v1alpha1.Evacuation {
-	byPod := make(map[types.UID]*v1alpha1.Evacuation, len(all))
-	for _, one := range all {
-		if known := byPod[one.Spec.PodRef.UID]; known == nil || isOurs(one) {
-			byPod[one.Spec.PodRef.UID] = one
-		}
-	}
-	found := make(map[types.UID]*v1alpha1.Evacuation, len(byPod))
-	for _, onNode := range pods {
-		for _, pod := range onNode {
-			if one := byPod[pod.UID]; one != nil {
-				found[pod.UID] = one
-			}
-		}
-	}
-	return found
-}
-
-func named(nodes []*corev1.Node, names sets.Set[string]) []*corev1.Node {
-	var found []*corev1.Node
-	for _, node := range nodes {
-		if names.Has(node.Name) {
-			found = append(found, node)
-		}
-	}
-	return found
-}
-
-func byNamespace(budgets []*policyv1.PodDisruptionBudget) map[string][]*policyv1.PodDisruptionBudget {
-	sorted := map[string][]*policyv1.PodDisruptionBudget{}
-	for _, budget := range budgets {
-		sorted[budget.Namespace] = append(sorted[budget.Namespace], budget)
-	}
-	return sorted
 }

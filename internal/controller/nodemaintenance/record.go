@@ -2,13 +2,16 @@ package nodemaintenance
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -22,7 +25,7 @@ type record struct {
 	// nodes of the maintenance and its status is not reported.
 	failed bool
 	// unfinished is true if one of its nodes could not be acted on.
-	unfinished bool
+	unfinished atomic.Bool
 	// reported is true if the status is in the API.
 	reported bool
 }
@@ -45,44 +48,60 @@ func (r records) of(names []string) []*record {
 
 // record writes, for each maintenance on its own, what must be in the API before
 // its nodes are touched.
-func (r *reconciler) record(ctx context.Context, decisions []maintenance.MaintenanceDecision) (records, error) {
+func (w *writer) record(ctx context.Context, decisions []maintenance.MaintenanceDecision) records {
 	all := make(records, len(decisions))
-	var failures []error
 	for i := range decisions {
 		one := &record{MaintenanceDecision: &decisions[i], stored: decisions[i].Maintenance}
 		all[one.stored.Name] = one
-		if err := r.recordOne(ctx, one); err != nil {
-			one.failed = true
-			failures = append(failures, fmt.Errorf("record maintenance %s: %w", one.stored.Name, err))
-		}
 	}
-	return all, utilerrors.NewAggregate(failures)
+	parallel(w.workers, len(decisions), func(i int) {
+		one := all[decisions[i].Maintenance.Name]
+		if one.AddFinalizer || one.Complete || one.Record {
+			one.failed = !w.change(one, "record", func() error { return w.recordOne(ctx, one) })
+		}
+	})
+	return all
 }
 
-func (r *reconciler) recordOne(ctx context.Context, one *record) error {
+// change makes writes that belong to a maintenance. What is refused cannot be told in
+// its status, because it may be the status that is refused.
+func (w *writer) change(one *record, verb string, request func() error) bool {
+	return w.write(group.Maintenance(one.stored.Name), maintenance.Write{Kind: writeMaintenance}, func() error {
+		err := request()
+		if err == nil {
+			return nil
+		}
+		if !stale(err) {
+			w.emit(event.MaintenanceRefused(one.stored, err))
+		}
+		return fmt.Errorf("%s maintenance %s: %w", verb, one.stored.Name, err)
+	})
+}
+
+func (w *writer) recordOne(ctx context.Context, one *record) error {
 	if one.AddFinalizer {
-		stored, err := kube.AddFinalizer(ctx, r.client, one.stored, v1alpha1.MaintenanceCompletionFinalizer)
+		stored, err := kube.AddFinalizer(ctx, w.client, one.stored, v1alpha1.MaintenanceCompletionFinalizer)
 		if err != nil {
 			return fmt.Errorf("add the finalizer: %w", err)
 		}
 		one.stored = stored
 	}
 	if one.Complete {
-		if err := r.complete(ctx, one); err != nil {
+		if err := w.complete(ctx, one); err != nil {
 			return fmt.Errorf("set stage Complete: %w", err)
 		}
 	}
 	if one.Record {
-		return r.writeStatus(ctx, one)
+		return w.writeStatus(ctx, one)
 	}
 	return nil
 }
 
 // complete sets the stage of a maintenance that is being deleted.
-func (r *reconciler) complete(ctx context.Context, one *record) error {
+func (w *writer) complete(ctx context.Context, one *record) error {
 	completed := one.stored.DeepCopy()
 	completed.Spec.Stage = v1alpha1.StageComplete
-	if err := r.client.Patch(ctx, completed, kube.Change(one.stored)); err != nil {
+	if err := w.client.Patch(ctx, completed, kube.Change(one.stored)); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Completed a maintenance that is being deleted", "maintenance", one.stored.Name)
@@ -95,18 +114,25 @@ func (r *reconciler) complete(ctx context.Context, one *record) error {
 // writeStatus writes the decided status if it is another than the stored one,
 // under the resource version of the object that it was decided on, and then
 // publishes the events that it makes true.
-func (r *reconciler) writeStatus(ctx context.Context, one *record) error {
+func (w *writer) writeStatus(ctx context.Context, one *record) error {
 	one.reported = true
 	if equality.Semantic.DeepEqual(one.stored.Status, one.Status) {
 		return nil
 	}
 	written := one.stored.DeepCopy()
 	one.Status.DeepCopyInto(&written.Status)
-	if err := r.client.Status().Update(ctx, written); err != nil {
+	if err := w.client.Status().Update(ctx, written); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	one.stored = written
-	r.statusPace.wrote(written.UID, r.clock.Now())
-	r.emit(one.Events...)
+	w.statusPace.wrote(written.Name, w.clock.Now(), sizeOf(written.Status))
+	w.emit(one.Events...)
 	return nil
+}
+
+// sizeOf is how many bytes a status takes in a request.
+func sizeOf(status v1alpha1.NodeMaintenanceStatus) int {
+	// A status that was written marshals.
+	text, _ := json.Marshal(status)
+	return len(text)
 }

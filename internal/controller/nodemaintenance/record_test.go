@@ -1,13 +1,13 @@
 package nodemaintenance
 
 import (
-	"errors"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -28,10 +28,10 @@ func (w *world) decide(name, summary string) maintenance.MaintenanceDecision {
 }
 
 // pass records and reports what was decided.
-func (w *world) pass(r *reconciler, decisions ...maintenance.MaintenanceDecision) (time.Duration, error) {
-	all, recordErr := r.record(w.t.Context(), decisions)
-	due, reportErr := r.report(w.t.Context(), all)
-	return due, errors.Join(recordErr, reportErr)
+func (w *world) pass(r *reconciler, decisions ...maintenance.MaintenanceDecision) *writer {
+	writing := &writer{reconciler: r}
+	writing.report(w.t.Context(), writing.record(w.t.Context(), decisions))
+	return writing
 }
 
 func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
@@ -40,12 +40,13 @@ func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
 	w.api.Refuse = refuseWrites("update status of NodeMaintenance first")
 	first, second := w.decide("first", "draining"), w.decide("second", "draining")
 	first.Record, second.Record = true, true
+	writing := &writer{reconciler: w.manager()}
 
-	all, err := w.manager().record(w.t.Context(), []maintenance.MaintenanceDecision{first, second})
+	all := writing.record(w.t.Context(), []maintenance.MaintenanceDecision{first, second})
 
 	want := "record maintenance first: write the status: the webhook of somebody else says no"
-	if err == nil || err.Error() != want {
-		t.Errorf("record = %v, want %q", err, want)
+	if writing.first == nil || writing.first.Error() != want {
+		t.Errorf("record = %v, want %q", writing.first, want)
 	}
 	if diff := cmp.Diff(map[string]bool{"first": true, "second": false}, failed(all)); diff != "" {
 		t.Errorf("failed records (-want +got):\n%s", diff)
@@ -53,8 +54,36 @@ func TestAFailedRecordStopsOnlyThatMaintenance(t *testing.T) {
 	if got := w.maintenance("second").Status.Summary; got != "draining" {
 		t.Errorf("summary of the second = %q, want it recorded", got)
 	}
-	if diff := cmp.Diff([]string{"Summarised on NodeMaintenance/second: draining"}, w.api.Events()); diff != "" {
+	told := []string{
+		"Summarised on NodeMaintenance/second: draining",
+		"WriteRefused on NodeMaintenance/first: This maintenance could not be written and is tried again within a minute; " +
+			"until then its status is old: write the status: the webhook of somebody else says no",
+	}
+	if diff := cmp.Diff(told, slices.Sorted(slices.Values(w.api.Events()))); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A maintenance that cannot be written is not asked for in every pass.
+func TestARefusedRecordRests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aMaintenance("upgrade", "old"))
+	w.api.Refuse = refuseWrites("NodeMaintenance upgrade")
+	r := w.manager()
+	decided := w.decide("upgrade", "draining")
+	decided.Record = true
+	w.pass(r, decided)
+	before := len(w.api.Writes())
+
+	if ended := w.pass(r, decided); len(w.api.Writes()) != before || ended.due == 0 || ended.due > firstRefusal {
+		t.Errorf("at once after the refusal there are %d more writes and the next pass is due in %s, want none and up to %s",
+			len(w.api.Writes())-before, ended.due, firstRefusal)
+	}
+	w.api.Refuse = nil
+	w.clock.Step(firstRefusal)
+	w.pass(r, decided)
+	if got := w.maintenance("upgrade").Status.Summary; got != "draining" {
+		t.Errorf("summary = %q, want it recorded after the rest", got)
 	}
 }
 
@@ -64,9 +93,7 @@ func TestRecordWritesFinalizerStageAndStatusInThisOrder(t *testing.T) {
 	decided := w.decide("upgrade", "draining")
 	decided.AddFinalizer, decided.Complete, decided.Record = true, true, true
 
-	if _, err := w.pass(w.manager(), decided); err != nil {
-		t.Fatalf("pass: %v", err)
-	}
+	w.pass(w.manager(), decided)
 
 	want := []string{"patch NodeMaintenance upgrade", "patch NodeMaintenance upgrade", "update status of NodeMaintenance upgrade"}
 	if diff := cmp.Diff(want, w.api.Writes()); diff != "" {
@@ -87,9 +114,7 @@ func TestAStatusThatIsTheSameIsNotWritten(t *testing.T) {
 	same.Status.Summary = "1/2 nodes drained"
 	w := newWorld(t, same)
 
-	if _, err := w.pass(w.manager(), w.decide("upgrade", "1/2 nodes drained")); err != nil {
-		t.Fatalf("pass: %v", err)
-	}
+	w.pass(w.manager(), w.decide("upgrade", "1/2 nodes drained"))
 
 	if len(w.api.Writes()) != 0 || len(w.api.Events()) != 0 {
 		t.Errorf("writes %v and events %v, want none", w.api.Writes(), w.api.Events())
@@ -118,10 +143,7 @@ func TestStatusIsWrittenOnceASecondUnlessItIsUrgent(t *testing.T) {
 		w.clock.Step(step.after)
 		decided := w.decide("upgrade", step.summary)
 		decided.Urgent = step.urgent
-		due, err := w.pass(r, decided)
-		if err != nil {
-			t.Fatalf("pass with %q: %v", step.summary, err)
-		}
+		due := w.pass(r, decided).due
 		if due != step.wantDue {
 			t.Errorf("after %q the next pass is due in %s, want %s", step.summary, due, step.wantDue)
 		}
@@ -131,6 +153,24 @@ func TestStatusIsWrittenOnceASecondUnlessItIsUrgent(t *testing.T) {
 	}
 	if n := len(w.api.Events()); n != 3 {
 		t.Errorf("%d events, want one for each of the 3 writes: %v", n, w.api.Events())
+	}
+}
+
+// A status of 900 KiB that only speaks of progress is written every 14 s, and one whose
+// conditions change every 3 s.
+func TestALargeStatusIsWrittenLessOften(t *testing.T) {
+	t.Parallel()
+	p := newPace()
+	p.wrote("upgrade", noon, 900<<10)
+	if got, want := p.left("upgrade", noon.Add(4*time.Second), false), 10062500*time.Microsecond; got != want {
+		t.Errorf("after 4s progress waits for %s more, want %s", got, want)
+	}
+	if got, want := p.left("upgrade", noon.Add(3*time.Second), true), 515625*time.Microsecond; got != want {
+		t.Errorf("after 3s a condition waits for %s more, want %s", got, want)
+	}
+	p.forget("upgrade")
+	if got := p.left("upgrade", noon, false); got != 0 {
+		t.Errorf("one that is forgotten waits for %s", got)
 	}
 }
 
@@ -145,10 +185,8 @@ func TestAStatusThatWasDecidedOnAnOldObjectIsRefused(t *testing.T) {
 	}
 	r := w.manager()
 
-	_, err := w.pass(r, decided)
-
-	if err == nil || !strings.Contains(err.Error(), "modified") {
-		t.Errorf("pass = %v, want a conflict", err)
+	if ended := w.pass(r, decided); !apierrors.IsConflict(ended.stale) {
+		t.Errorf("pass = %v, want a conflict", ended.stale)
 	}
 	if got := w.maintenance("upgrade").Status.Summary; got != "" {
 		t.Errorf("summary = %q, want none", got)
@@ -174,14 +212,10 @@ func TestTheFinalizerGoesLast(t *testing.T) {
 			decided := w.decide("upgrade", "complete")
 			decided.DropFinalizer = true
 
-			all, err := r.record(w.t.Context(), []maintenance.MaintenanceDecision{decided})
-			if err != nil {
-				t.Fatalf("record: %v", err)
-			}
-			all["upgrade"].unfinished = test.unfinished
-			if _, err := r.report(w.t.Context(), all); err != nil {
-				t.Fatalf("report: %v", err)
-			}
+			writing := &writer{reconciler: r}
+			all := writing.record(w.t.Context(), []maintenance.MaintenanceDecision{decided})
+			all["upgrade"].unfinished.Store(test.unfinished)
+			writing.report(w.t.Context(), all)
 
 			got := w.maintenance("upgrade")
 			if diff := cmp.Diff(test.want, got.Finalizers); diff != "" {

@@ -42,29 +42,27 @@ func aDatabase() *corev1.Pod {
 	return pod
 }
 
-// refuseLists makes one kind unreadable.
-func refuseLists(kind string) func(request string) error {
+// refuseRead makes something unreadable.
+func refuseRead(unreadable string) func(request string) error {
 	return func(request string) error {
-		if request == "list "+kind {
+		if request == unreadable {
 			return errRefused
 		}
 		return nil
 	}
 }
 
-// reconcile runs one pass of a new manager, which remembers nothing.
-func (w *world) reconcile() {
+// reconcileAnew runs passes of a new manager, which remembers nothing.
+func (w *world) reconcileAnew() {
 	w.t.Helper()
-	if _, err := w.manager().Reconcile(w.t.Context(), pass{}); err != nil {
-		w.t.Fatalf("reconcile: %v", err)
-	}
+	w.reconcile(w.manager())
 }
 
 func TestRulesOfOurNamespaceCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), aDatabase(),
 		aRule(ownNamespace, "skip", "shop"), aRule("fleet", "skip", "db"))
-	w.reconcile()
+	w.reconcileAnew()
 	if diff := cmp.Diff([]string{"db-1"}, w.evacuated()); diff != "" {
 		t.Errorf("evacuated pods (-want +got):\n%s", diff)
 	}
@@ -85,11 +83,11 @@ func TestUnreadRulesAndNamespaces(t *testing.T) {
 		says       string
 	}{
 		"rules": {
-			unreadable: "MachineDrainRule", want: []string{},
+			unreadable: "list MachineDrainRule", want: []string{},
 			says: "DrainRuleUnclear: Nobody knows how to drain the pod: The MachineDrainRules of namespace ebbtide-system could not be read: " + errRefused.Error(),
 		},
 		"namespaces": {
-			unreadable: "Namespace", want: []string{"db-1"},
+			unreadable: "get Namespace shop", want: []string{"db-1"},
 			says: "DrainRuleUnclear: Nobody knows how to drain the pod: MachineDrainRule ebbtide-system/skip may be meant for the pod, but namespace shop could not be read: " + errRefused.Error(),
 		},
 	}
@@ -99,9 +97,9 @@ func TestUnreadRulesAndNamespaces(t *testing.T) {
 			skipped := aPod("agent-1", "one")
 			skipped.Labels[v1alpha1.DrainLabel] = "skip"
 			w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"), aDatabase(), skipped, bySales, namespace)
-			w.api.Refuse = refuseLists(test.unreadable)
+			w.api.Refuse = refuseRead(test.unreadable)
 
-			w.reconcile()
+			w.reconcileAnew()
 			if diff := cmp.Diff(test.want, w.evacuated()); diff != "" {
 				t.Errorf("evacuated pods (-want +got):\n%s", diff)
 			}
@@ -113,7 +111,7 @@ func TestUnreadRulesAndNamespaces(t *testing.T) {
 			}
 
 			w.api.Refuse = nil
-			w.reconcile()
+			w.reconcileAnew()
 			if diff := cmp.Diff([]string{"db-1", "shop-1"}, w.evacuated()); diff != "" {
 				t.Errorf("evacuated pods when everything can be read (-want +got):\n%s", diff)
 			}

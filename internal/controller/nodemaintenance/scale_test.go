@@ -8,8 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	fcache "k8s.io/client-go/tools/cache/testing"
@@ -19,7 +21,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
@@ -27,26 +29,91 @@ import (
 // BenchmarkPass is a pass that reads and decides while 100 nodes of a cluster
 // drain: its cost must not grow with the pods of all other nodes.
 func BenchmarkPass(b *testing.B) {
-	const draining, podsPerNode = 100, 20
 	for _, nodes := range []int{500, 5000} {
+		const draining, podsPerNode = 100, 20
 		b.Run(fmt.Sprintf("nodes=%d/pods=%d", nodes, nodes*podsPerNode), func(b *testing.B) {
-			r := newCachedReconciler(b, nodes, draining, podsPerNode)
+			r := newCachedReconciler(b, fleet{nodes: nodes, draining: draining, podsPerNode: podsPerNode})
 			for b.Loop() {
-				snapshot, err := r.observe(b.Context())
-				if err != nil {
-					b.Fatalf("observe: %v", err)
-				}
-				if decided := maintenance.Decide(snapshot); len(decided.Nodes) != draining {
-					b.Fatalf("decided on %d nodes, want %d", len(decided.Nodes), draining)
+				if decided := r.think(b, group.Node("node-0000")); decided != draining {
+					b.Fatalf("decided on %d nodes, want %d", decided, draining)
 				}
 			}
 		})
 	}
 }
 
+// manyMaintenances are 2,500 that select a node each, in a cluster of 5,000.
+var manyMaintenances = fleet{nodes: 5000, draining: 2500, podsPerNode: 30, apart: true}
+
+// BenchmarkPodEvent is what one event of a pod costs while 2,500 maintenances drain a
+// node each, until all writes are decided.
+func BenchmarkPodEvent(b *testing.B) {
+	r := newCachedReconciler(b, manyMaintenances)
+	old, now := aPod("pod-000007", "node-0007"), aPod("pod-000007", "node-0007")
+	now.DeletionTimestamp = &metav1.Time{Time: noon}
+	r.watched.set([]string{"node-0007"}, sets.New("node-0007"))
+	for b.Loop() {
+		due, concerned := r.podMatters(old, now)
+		r.schedule.touch(r.clock.Now().Add(-due), due, concerned...)
+		if decided := r.think(b, concerned[0]); decided != 1 {
+			b.Fatalf("decided on %d nodes, want 1", decided)
+		}
+	}
+	b.ReportMetric(20, "goal-ms")
+}
+
+// BenchmarkFirstPass is what a manager thinks at its start with 2,500 maintenances.
+func BenchmarkFirstPass(b *testing.B) {
+	r := newCachedReconciler(b, manyMaintenances)
+	for b.Loop() {
+		r.schedule, r.watched = newSchedule(), newWatched()
+		r.learn(b)
+		decided := 0
+		for _, member := range r.dueBy(r.clock.Now()) {
+			decided += r.think(b, member)
+		}
+		if decided != manyMaintenances.draining {
+			b.Fatalf("decided on %d nodes, want %d", decided, manyMaintenances.draining)
+		}
+	}
+	b.ReportMetric(2000, "goal-ms")
+}
+
+// think runs the pass over the group of a member until all writes are decided, and
+// returns on how many nodes there are any.
+func (r *reconciler) think(b *testing.B, member group.Member) int {
+	b.Helper()
+	r.schedule.touch(r.clock.Now(), 0, member)
+	turn, _ := r.schedule.begin(r.clock.Now(), member)
+	if turn == nil {
+		b.Fatalf("%s has no turn", member)
+	}
+	defer r.schedule.end(r.clock.Now(), turn, 0, 0)
+	snapshot, err := r.observe(b.Context(), turn.group)
+	if err != nil {
+		b.Fatalf("observe: %v", err)
+	}
+	return len(r.decide(snapshot).Nodes)
+}
+
+// learn tells of all maintenances and nodes of the cache.
+func (r *reconciler) learn(b *testing.B) {
+	b.Helper()
+	if err := (told{}).tell(b.Context(), r.client, r); err != nil {
+		b.Fatalf("tell: %v", err)
+	}
+}
+
+// fleet is a cluster whose first nodes drain, by one maintenance or each by its own.
+type fleet struct {
+	nodes, draining, podsPerNode int
+
+	apart bool
+}
+
 // newCachedReconciler reads from caches as the manager has them, filled from
 // memory instead of an API server.
-func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconciler {
+func newCachedReconciler(b *testing.B, of fleet) *reconciler {
 	b.Helper()
 	scheme, err := sandbox.Scheme()
 	if err != nil {
@@ -55,7 +122,7 @@ func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconc
 	options := kube.CacheOptions()
 	options.Scheme, options.Mapper = scheme, mapper(scheme)
 	options.NewInformer = func(_ toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-		return toolscache.NewSharedIndexInformer(filled(kind, nodes, draining, podsPerNode), kind, resync, indexers)
+		return toolscache.NewSharedIndexInformer(of.fill(kind), kind, resync, indexers)
 	}
 	reads, err := cache.New(&rest.Config{}, options)
 	if err != nil {
@@ -78,9 +145,7 @@ func newCachedReconciler(b *testing.B, nodes, draining, podsPerNode int) *reconc
 		b.Fatalf("make the client: %v", err)
 	}
 	r := newReconciler(c, func(...event.Event) {}, testingclock.NewFakeClock(noon), newMetrics(prometheus.NewRegistry()))
-	if _, err := r.observe(b.Context()); err != nil {
-		b.Fatalf("fill the caches: %v", err)
-	}
+	r.learn(b)
 	return r
 }
 
@@ -99,23 +164,32 @@ func mapper(scheme *runtime.Scheme) meta.RESTMapper {
 	return mapper
 }
 
-// filled are all objects of a kind in a cluster whose first nodes drain.
-func filled(kind runtime.Object, nodes, draining, podsPerNode int) *fcache.FakeControllerSource {
+// fill returns all objects of a kind.
+func (f fleet) fill(kind runtime.Object) *fcache.FakeControllerSource {
 	source := fcache.NewFakeControllerSource()
 	switch kind.(type) {
 	case *v1alpha1.NodeMaintenance:
-		source.Add(aMaintenance("upgrade", "old"))
+		if !f.apart {
+			source.Add(aMaintenance("upgrade", "old"))
+			break
+		}
+		for i := range f.draining {
+			source.Add(aMaintenance(fmt.Sprintf("upgrade-%04d", i), fmt.Sprintf("p%04d", i)))
+		}
 	case *corev1.Node:
-		for i := range nodes {
+		for i := range f.nodes {
 			node := aNode(fmt.Sprintf("node-%04d", i))
-			if i >= draining {
+			switch {
+			case i >= f.draining:
 				node.Labels["pool"] = "new"
+			case f.apart:
+				node.Labels["pool"] = fmt.Sprintf("p%04d", i)
 			}
 			source.Add(node)
 		}
 	case *corev1.Pod:
-		for i := range nodes * podsPerNode {
-			pod := aPod(fmt.Sprintf("pod-%06d", i), fmt.Sprintf("node-%04d", i%nodes))
+		for i := range f.nodes * f.podsPerNode {
+			pod := aPod(fmt.Sprintf("pod-%06d", i), fmt.Sprintf("node-%04d", i%f.nodes))
 			pod.UID = types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i))
 			source.Add(pod)
 		}

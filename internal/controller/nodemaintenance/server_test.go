@@ -37,6 +37,7 @@ type server struct {
 	prefix  string
 	manager *reconciler
 	clock   *testingclock.FakeClock
+	told    told
 }
 
 func newServer(t *testing.T) *server {
@@ -44,7 +45,7 @@ func newServer(t *testing.T) *server {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	s := &server{
 		t: t, api: c.Client, prefix: c.Pool(),
-		clock: testingclock.NewFakeClock(time.Now()),
+		clock: testingclock.NewFakeClock(time.Now()), told: told{},
 	}
 	options := kube.CacheOptions()
 	options.Scheme = c.Client.Scheme()
@@ -79,14 +80,20 @@ func (s *server) must(what string, err error) {
 	}
 }
 
+// reconcile tells the manager of what its cache shows and has it run the passes that
+// are due.
+func (s *server) reconcile() {
+	s.t.Helper()
+	s.must("tell the manager", s.told.tell(s.ctx(), s.manager.client, s.manager))
+	s.must("reconcile", runDue(s.ctx(), s.manager, s.clock))
+}
+
 // stepUntil runs passes until the world is as wanted. What others write takes a
 // moment to reach the cache.
 func (s *server) stepUntil(what string, reached func() (saw string, ok bool)) {
 	s.t.Helper()
 	cluster.Eventually(s.t, what, time.Minute, func(context.Context) (string, bool) {
-		if _, err := s.manager.Reconcile(s.ctx(), pass{}); err != nil {
-			s.t.Fatalf("reconcile: %v", err)
-		}
+		s.reconcile()
 		s.clock.Step(2 * time.Second)
 		return reached()
 	})
@@ -141,9 +148,7 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 	s.read(upgrade)
 	settled := []string{node.ResourceVersion, upgrade.ResourceVersion}
 	for range 3 {
-		if _, err := s.manager.Reconcile(s.ctx(), pass{}); err != nil {
-			t.Fatalf("reconcile: %v", err)
-		}
+		s.reconcile()
 		s.clock.Step(2 * time.Second)
 	}
 	s.read(node)

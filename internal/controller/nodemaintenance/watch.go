@@ -18,66 +18,83 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 // coalesce is how long events gather before the pass that sees them all.
 const coalesce = 25 * time.Millisecond
 
-// relevance says whether an event can change a decision, and how soon the pass
-// is due then. An event is about an object that has come, has changed, or is
-// gone; old is nil, both are given, or now is nil.
-type relevance[T client.Object] func(old, now T) (due time.Duration, relevant bool)
+type queue = workqueue.TypedRateLimitingInterface[group.Member]
 
-// sources are the watches that lead to a pass.
-func (r *reconciler) sources(c cache.Cache) []source.TypedSource[pass] {
-	return []source.TypedSource[pass]{
-		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(maintenanceMatters)),
-		source.TypedKind(c, &corev1.Node{}, handlerOf(nodeMatters)),
-		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.podMatters)),
-		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.evacuationMatters)),
-		source.TypedKind(c, &policyv1.PodDisruptionBudget{}, handlerOf(r.budgetMatters)),
-		source.TypedKind(c, &v1alpha1.DrainRecord{}, handlerOf(recordMatters)),
-		source.TypedKind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r.ruleMatters)),
-		source.TypedKind(c, &corev1.Namespace{}, handlerOf(r.namespaceMatters)),
+// relevance says whose decision an event can change, and how soon the pass is due
+// then. An event is about an object that has come, has changed, or is gone; old is
+// nil, both are given, or now is nil.
+type relevance[T client.Object] func(old, now T) (due time.Duration, concerned []group.Member)
+
+// sources are the watches that lead to passes.
+func (r *reconciler) sources(c cache.Cache) []source.TypedSource[group.Member] {
+	return []source.TypedSource[group.Member]{
+		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(r, r.maintenanceMatters)),
+		source.TypedKind(c, &corev1.Node{}, handlerOf(r, r.nodeMatters)),
+		source.TypedKind(c, &corev1.Pod{}, handlerOf(r, r.podMatters)),
+		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r, r.evacuationMatters)),
+		source.TypedKind(c, &policyv1.PodDisruptionBudget{}, handlerOf(r, r.budgetMatters)),
+		source.TypedKind(c, &v1alpha1.DrainRecord{}, handlerOf(r, recordMatters)),
+		source.TypedKind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r, r.ruleMatters)),
+		source.TypedKind(c, &corev1.Namespace{}, handlerOf(r, r.namespaceMatters)),
 	}
 }
 
-// handlerOf leads the events that matter to the one work item. The queue keeps
-// the earliest of the times that an item is added with, so that a burst of
-// events costs one pass and no later event puts it off.
-func handlerOf[T client.Object](matters relevance[T]) handler.TypedEventHandler[T, pass] {
-	type queue = workqueue.TypedRateLimitingInterface[pass]
+// handlerOf makes those due whom an event concerns. The queue keeps the earliest of
+// the times that an item is added with, so that a burst of events costs one pass and
+// no later event puts it off.
+func handlerOf[T client.Object](r *reconciler, matters relevance[T]) handler.TypedEventHandler[T, group.Member] {
 	var none T
-	enqueue := func(q queue, old, now T) {
-		if due, relevant := matters(old, now); relevant {
-			q.AddAfter(pass{}, due)
-		}
+	touch := func(q queue, old, now T) {
+		r.schedule.attach(q.AddAfter)
+		due, concerned := matters(old, now)
+		r.schedule.touch(r.clock.Now(), due, concerned...)
 	}
-	return handler.TypedFuncs[T, pass]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(q, none, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { enqueue(q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(q, e.Object, none) },
+	return handler.TypedFuncs[T, group.Member]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { touch(q, none, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { touch(q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { touch(q, e.Object, none) },
 	}
 }
 
 // maintenanceMatters drops the echo of our own status writes.
-func maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (time.Duration, bool) {
-	if old == nil || now == nil {
-		return coalesce, true
+func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (time.Duration, []group.Member) {
+	if now == nil {
+		r.forget(old.Name)
+		return coalesce, r.schedule.deleteMaintenance(old.Name)
 	}
-	changed := old.Generation != now.Generation ||
+	parted := r.schedule.setMaintenance(now)
+	if old == nil || old.Generation != now.Generation ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
-		!slices.Equal(old.Finalizers, now.Finalizers)
-	return coalesce, changed
+		!slices.Equal(old.Finalizers, now.Finalizers) {
+		return coalesce, append(parted, group.Maintenance(now.Name))
+	}
+	return coalesce, parted
 }
 
-// nodeMatters drops heartbeats and whatever else no maintenance looks at.
-func nodeMatters(old, now *corev1.Node) (time.Duration, bool) {
-	if old == nil || now == nil {
-		return coalesce, true
+// nodeMatters drops heartbeats, whatever else no maintenance looks at, and nodes that
+// no maintenance has to do with.
+func (r *reconciler) nodeMatters(old, now *corev1.Node) (time.Duration, []group.Member) {
+	if now == nil {
+		// Its pods may be asked to leave still.
+		r.refusals.forgetAll(group.Node(old.Name))
+		return coalesce, append(r.schedule.deleteNode(old.Name), group.Node(old.Name))
 	}
-	changed := old.UID != now.UID ||
+	parted := r.schedule.setNode(now)
+	if (old == nil || nodeChanged(old, now)) && (r.schedule.selected(now.Name) || r.watched.has(now.Name) || maintenance.Marked(now)) {
+		return coalesce, append(parted, group.Node(now.Name))
+	}
+	return coalesce, parted
+}
+
+func nodeChanged(old, now *corev1.Node) bool {
+	return old.UID != now.UID ||
 		old.Spec.Unschedulable != now.Spec.Unschedulable ||
 		old.Annotations[v1alpha1.CordonAnnotation] != now.Annotations[v1alpha1.CordonAnnotation] ||
 		old.Annotations[v1alpha1.DrainTargetsAnnotation] != now.Annotations[v1alpha1.DrainTargetsAnnotation] ||
@@ -85,7 +102,6 @@ func nodeMatters(old, now *corev1.Node) (time.Duration, bool) {
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!maps.Equal(old.Labels, now.Labels) ||
 		!maps.Equal(conditionStates(old), conditionStates(now))
-	return coalesce, changed
 }
 
 // conditionStates is what a node says of itself, without its heartbeat.
@@ -97,58 +113,84 @@ func conditionStates(node *corev1.Node) map[corev1.NodeConditionType]corev1.Node
 	return states
 }
 
-// podMatters drops the pods of nodes that are not under maintenance, and changes
-// that the cache does not keep.
-func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, bool) {
-	if old == nil {
-		return coalesce, r.reads(now)
+// podMatters drops the pods of nodes that are not watched, and changes that the cache
+// does not keep.
+func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, []group.Member) {
+	pod := cmp.Or(now, old)
+	if !r.watched.has(pod.Spec.NodeName) {
+		return 0, nil
 	}
-	if now == nil {
-		return coalesce, r.reads(old)
+	if old != nil && now != nil {
+		was := *old
+		was.ResourceVersion, was.Generation = now.ResourceVersion, now.Generation
+		if equality.Semantic.DeepEqual(&was, now) {
+			return 0, nil
+		}
 	}
-	if !r.reads(now) {
-		return 0, false
-	}
-	was := *old
-	was.ResourceVersion, was.Generation = now.ResourceVersion, now.Generation
-	return coalesce, !equality.Semantic.DeepEqual(&was, now)
-}
-
-func (r *reconciler) reads(pod *corev1.Pod) bool {
-	nodes := r.podNodes.Load()
-	return nodes != nil && nodes.Has(pod.Spec.NodeName)
+	return coalesce, []group.Member{group.Node(pod.Spec.NodeName)}
 }
 
 // evacuationMatters hurries when a request of ours comes or goes, or an
 // Evacuation vanishes that may have stood in the way of a new one. What
 // evacuators report only changes what our status says.
-func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Duration, bool) {
-	switch {
-	case now == nil:
-		return coalesce, isOurs(old) || r.draining()
-	case old == nil:
-		return coalesce, isOurs(now)
-	case isOurs(old) != isOurs(now):
-		return coalesce, true
-	default:
-		return statusInterval, isOurs(now)
+func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Duration, []group.Member) {
+	name := cmp.Or(now, old).Annotations[v1alpha1.NodeAnnotation]
+	if name == "" {
+		return 0, nil
 	}
+	node := []group.Member{group.Node(name)}
+	switch ours := isOurs(cmp.Or(now, old)); {
+	case now == nil && (ours || r.watched.has(name)):
+		return coalesce, node
+	case now == nil:
+		return 0, nil
+	case old == nil && ours, old != nil && isOurs(old) != ours:
+		return coalesce, node
+	case ours:
+		return statusInterval, node
+	default:
+		return 0, nil
+	}
+}
+
+// budgetMatters hurries when the budgets of pods that stay may be others. What
+// budgets allow only changes what our status says of pods that are blocked: the drain
+// lock controller watches it as well, and what it concludes comes with its DrainRecord.
+func (r *reconciler) budgetMatters(old, now *policyv1.PodDisruptionBudget) (time.Duration, []group.Member) {
+	namespace := cmp.Or(now, old).Namespace
+	if old == nil || now == nil || old.Generation != now.Generation {
+		if urgent := r.watched.with(namespace, func(node *watchedNode) bool { return node.inPlace }); len(urgent) > 0 {
+			return coalesce, urgent
+		}
+	}
+	return statusInterval, r.watched.with(namespace, func(node *watchedNode) bool { return node.blocked || node.inPlace })
+}
+
+// recordMatters drops what no decision reads of a DrainRecord.
+func recordMatters(old, now *v1alpha1.DrainRecord) (time.Duration, []group.Member) {
+	node := []group.Member{group.Node(cmp.Or(now, old).Name)}
+	if old == nil || now == nil || old.UID != now.UID || old.Generation != now.Generation ||
+		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		!equality.Semantic.DeepEqual(old.Status, now.Status) {
+		return coalesce, node
+	}
+	return 0, nil
 }
 
 // ruleMatters drops the rules of other namespaces, which are for Machines only.
-func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Duration, bool) {
-	if old != nil && now != nil && old.Generation == now.Generation {
-		return 0, false
+func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Duration, []group.Member) {
+	if cmp.Or(now, old).Namespace != r.namespace || old != nil && now != nil && old.Generation == now.Generation {
+		return 0, nil
 	}
-	return coalesce, r.draining() && cmp.Or(now, old).Namespace == r.namespace
+	return coalesce, r.watched.with("", everyNode)
 }
 
 // namespaceMatters drops all but labels: rules select by them.
-func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration, bool) {
-	return coalesce, r.draining() && (old == nil || now == nil || !maps.Equal(old.Labels, now.Labels))
+func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration, []group.Member) {
+	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
+		return 0, nil
+	}
+	return coalesce, r.watched.with(cmp.Or(now, old).Name, everyNode)
 }
 
-func (r *reconciler) draining() bool {
-	nodes := r.podNodes.Load()
-	return nodes != nil && nodes.Len() > 0
-}
+func everyNode(*watchedNode) bool { return true }

@@ -1,19 +1,21 @@
 package nodemaintenance
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/group"
 )
 
 func changed[T any](object *T, change func(*T)) *T {
@@ -26,8 +28,13 @@ func changed[T any](object *T, change func(*T)) *T {
 func watching(t *testing.T, nodes ...string) *reconciler {
 	t.Helper()
 	r := newWorld(t).manager()
-	names := sets.New(nodes...)
-	r.podNodes.Store(&names)
+	r.watched.set(nodes, sets.New(nodes...))
+	pods := map[string][]*corev1.Pod{}
+	for _, node := range nodes {
+		r.schedule.setNode(aNode(node))
+		pods[node] = []*corev1.Pod{aPod("any", node)}
+	}
+	r.watched.namespaces(pods, false)
 	return r
 }
 
@@ -71,8 +78,10 @@ func TestWhichNodeEventsMatter(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, got := nodeMatters(test.old, test.now); got != test.want {
-				t.Errorf("matters = %t, want %t", got, test.want)
+			r := watching(t, "one")
+			r.schedule.setMaintenance(aMaintenance("upgrade", "old"))
+			if _, got := r.nodeMatters(test.old, test.now); slices.Contains(got, group.Node("one")) != test.want {
+				t.Errorf("concerns %v, want the node %t", got, test.want)
 			}
 		})
 	}
@@ -98,8 +107,10 @@ func TestWhichMaintenanceEventsMatter(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, got := maintenanceMatters(upgrade, test.now); got != test.want {
-				t.Errorf("matters = %t, want %t", got, test.want)
+			r := watching(t, "one")
+			r.schedule.setMaintenance(upgrade)
+			if _, got := r.maintenanceMatters(upgrade, test.now); len(got) > 0 != test.want {
+				t.Errorf("concerns %v, want somebody %t", got, test.want)
 			}
 		})
 	}
@@ -128,30 +139,27 @@ func TestWhichPodEventsMatter(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, got := watching(t, "one").podMatters(test.old, test.now); got != test.want {
-				t.Errorf("matters = %t, want %t", got, test.want)
+			if _, got := watching(t, "one").podMatters(test.old, test.now); len(got) > 0 != test.want {
+				t.Errorf("concerns %v, want the node %t", got, test.want)
 			}
 		})
 	}
 }
 
-func TestHowSoonEvacuationAndBudgetEventsMatter(t *testing.T) {
+func TestHowSoonEvacuationEventsMatter(t *testing.T) {
 	t.Parallel()
 	pod := aPod("shop-1", "one")
 	ours := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, nil)
 	theirs := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com", nil)
-	budget := &policyv1.PodDisruptionBudget{}
 	busy, idle := watching(t, "one"), watching(t)
 	runRelevance(t, map[string]relevanceTest{
-		"a request of ours comes":        {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(nil, ours) }},
-		"a request of another comes":     {want: never, matters: func() (time.Duration, bool) { return busy.evacuationMatters(nil, theirs) }},
-		"somebody takes our request":     {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(ours, theirs) }},
-		"an evacuator reports to us":     {want: statusInterval, matters: func() (time.Duration, bool) { return busy.evacuationMatters(ours, ours) }},
-		"an evacuator reports to them":   {want: never, matters: func() (time.Duration, bool) { return busy.evacuationMatters(theirs, theirs) }},
-		"one vanishes during a drain":    {want: coalesce, matters: func() (time.Duration, bool) { return busy.evacuationMatters(theirs, nil) }},
-		"one of others vanishes at rest": {want: never, matters: func() (time.Duration, bool) { return idle.evacuationMatters(theirs, nil) }},
-		"a budget moves during a drain":  {want: statusInterval, matters: func() (time.Duration, bool) { return busy.budgetMatters(budget, budget) }},
-		"a budget moves at rest":         {want: never, matters: func() (time.Duration, bool) { return idle.budgetMatters(budget, budget) }},
+		"a request of ours comes":        {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, ours) }},
+		"a request of another comes":     {want: never, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, theirs) }},
+		"somebody takes our request":     {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(ours, theirs) }},
+		"an evacuator reports to us":     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(ours, ours) }},
+		"an evacuator reports to them":   {want: never, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(theirs, theirs) }},
+		"one vanishes during a drain":    {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(theirs, nil) }},
+		"one of others vanishes at rest": {want: never, matters: func() (time.Duration, []group.Member) { return idle.evacuationMatters(theirs, nil) }},
 	})
 }
 
@@ -161,31 +169,31 @@ func TestWhichRuleAndNamespaceEventsMatter(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	busy, idle := watching(t, "one"), watching(t)
 	tests := map[string]struct {
-		matters func() (time.Duration, bool)
+		matters func() (time.Duration, []group.Member)
 		want    bool
 	}{
-		"a new rule":                 {want: true, matters: func() (time.Duration, bool) { return busy.ruleMatters(nil, rule) }},
-		"a rule that is gone":        {want: true, matters: func() (time.Duration, bool) { return busy.ruleMatters(rule, nil) }},
-		"a rule of Machines only":    {matters: func() (time.Duration, bool) { return busy.ruleMatters(nil, elsewhere) }},
-		"one of these that is gone":  {matters: func() (time.Duration, bool) { return busy.ruleMatters(elsewhere, nil) }},
-		"a rule when nobody drains":  {matters: func() (time.Duration, bool) { return idle.ruleMatters(nil, rule) }},
-		"a rule that stays the same": {matters: func() (time.Duration, bool) { return busy.ruleMatters(rule, rule) }},
-		"a rule that changes": {want: true, matters: func() (time.Duration, bool) {
+		"a new rule":                 {want: true, matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(nil, rule) }},
+		"a rule that is gone":        {want: true, matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(rule, nil) }},
+		"a rule of Machines only":    {matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(nil, elsewhere) }},
+		"one of these that is gone":  {matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(elsewhere, nil) }},
+		"a rule when nobody drains":  {matters: func() (time.Duration, []group.Member) { return idle.ruleMatters(nil, rule) }},
+		"a rule that stays the same": {matters: func() (time.Duration, []group.Member) { return busy.ruleMatters(rule, rule) }},
+		"a rule that changes": {want: true, matters: func() (time.Duration, []group.Member) {
 			return busy.ruleMatters(rule, changed(rule, func(r *v1alpha1.MachineDrainRule) { r.Generation++ }))
 		}},
-		"a new namespace":              {want: true, matters: func() (time.Duration, bool) { return busy.namespaceMatters(nil, namespace) }},
-		"a namespace that is gone":     {want: true, matters: func() (time.Duration, bool) { return busy.namespaceMatters(namespace, nil) }},
-		"a namespace when at rest":     {matters: func() (time.Duration, bool) { return idle.namespaceMatters(nil, namespace) }},
-		"a namespace in another phase": {matters: func() (time.Duration, bool) { return busy.namespaceMatters(namespace, namespace) }},
-		"a label of a namespace": {want: true, matters: func() (time.Duration, bool) {
+		"a new namespace":              {want: true, matters: func() (time.Duration, []group.Member) { return busy.namespaceMatters(nil, namespace) }},
+		"a namespace that is gone":     {want: true, matters: func() (time.Duration, []group.Member) { return busy.namespaceMatters(namespace, nil) }},
+		"a namespace when at rest":     {matters: func() (time.Duration, []group.Member) { return idle.namespaceMatters(nil, namespace) }},
+		"a namespace in another phase": {matters: func() (time.Duration, []group.Member) { return busy.namespaceMatters(namespace, namespace) }},
+		"a label of a namespace": {want: true, matters: func() (time.Duration, []group.Member) {
 			return busy.namespaceMatters(namespace, changed(namespace, func(n *corev1.Namespace) { n.Labels = map[string]string{"team": "sales"} }))
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, got := test.matters(); got != test.want {
-				t.Errorf("matters = %t, want %t", got, test.want)
+			if _, got := test.matters(); len(got) > 0 != test.want {
+				t.Errorf("concerns %v, want somebody %t", got, test.want)
 			}
 		})
 	}
@@ -195,10 +203,11 @@ func TestWhichRuleAndNamespaceEventsMatter(t *testing.T) {
 // it and one that sees the last event, none of them late.
 func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {
 	t.Parallel()
-	r := watching(t, "one")
 	synctest.Test(t, func(t *testing.T) {
-		queue := priorityqueue.New[pass]("burst")
-		handler := handlerOf(r.podMatters)
+		r := watching(t, "one")
+		r.clock = clock.RealClock{}
+		queue := priorityqueue.New[group.Member]("burst")
+		handler := handlerOf(r, r.podMatters)
 		burst := func() {
 			for range 1000 {
 				handler.Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: aPod("shop-1", "one")}, queue)
@@ -208,12 +217,8 @@ func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {
 		go burst()
 		passes := 0
 		go func() {
-			for {
-				item, shutdown := queue.Get()
-				if shutdown {
-					return
-				}
-				passes++
+			for item, shutdown := queue.Get(); !shutdown; item, shutdown = queue.Get() {
+				passes += r.pretend(queue, item)
 				queue.Done(item)
 			}
 		}()
@@ -227,12 +232,25 @@ func TestABurstOfPodEventsCostsAFewPasses(t *testing.T) {
 	})
 }
 
+// pretend runs an empty pass if one is due, and returns how many it ran.
+func (r *reconciler) pretend(q queue, item group.Member) int {
+	turn, again := r.schedule.begin(r.clock.Now(), item)
+	if turn != nil {
+		r.schedule.end(r.clock.Now(), turn, 0, 0)
+		return 1
+	}
+	if again > 0 {
+		q.AddAfter(item, again)
+	}
+	return 0
+}
+
 // never is when a pass is due for an event that does not matter.
 const never = 0
 
 // relevanceTest wants to know when the pass is due for an event.
 type relevanceTest struct {
-	matters func() (time.Duration, bool)
+	matters func() (time.Duration, []group.Member)
 	want    time.Duration
 }
 
@@ -241,8 +259,8 @@ func runRelevance(t *testing.T, tests map[string]relevanceTest) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			due, relevant := test.matters()
-			if !relevant {
+			due, concerned := test.matters()
+			if len(concerned) == 0 {
 				due = never
 			}
 			if due != test.want {

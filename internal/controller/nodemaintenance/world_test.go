@@ -1,6 +1,8 @@
 package nodemaintenance
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/group"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
@@ -22,11 +27,112 @@ type world struct {
 	t     *testing.T
 	api   *fault.Server
 	clock *testingclock.FakeClock
+	told  told
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
-	return &world{t: t, api: fault.NewServer(t, objects...), clock: testingclock.NewFakeClock(noon)}
+	return &world{t: t, api: fault.NewServer(t, objects...), clock: testingclock.NewFakeClock(noon), told: told{}}
+}
+
+// tell tells a manager of everything that there is, as its watches do at its start, and
+// of what it was told of and is gone.
+func (w *world) tell(r *reconciler) {
+	w.t.Helper()
+	w.must(w.told.tell(w.t.Context(), w.api, r))
+}
+
+// reconcile tells a manager of everything and has it run the passes that are due,
+// until none is.
+func (w *world) reconcile(r *reconciler) {
+	w.t.Helper()
+	w.tell(r)
+	w.must(runDue(w.t.Context(), r, w.clock))
+}
+
+// told is what managers were told of nodes and maintenances.
+type told map[*reconciler]map[group.Member]client.Object
+
+func (t told) tell(ctx context.Context, reader client.Reader, r *reconciler) error {
+	var maintenances v1alpha1.NodeMaintenanceList
+	var nodes corev1.NodeList
+	var records v1alpha1.DrainRecordList
+	var evacuations v1alpha1.EvacuationList
+	for _, list := range []client.ObjectList{&maintenances, &nodes, &records, &evacuations} {
+		if err := reader.List(ctx, list); err != nil {
+			return err
+		}
+	}
+	here := map[group.Member]client.Object{}
+	touch := func(_ time.Duration, concerned []group.Member) { r.schedule.touch(r.clock.Now(), 0, concerned...) }
+	for _, one := range kube.Pointers(maintenances.Items) {
+		here[group.Maintenance(one.Name)] = one
+		touch(r.maintenanceMatters(nil, one))
+	}
+	for _, one := range kube.Pointers(nodes.Items) {
+		here[group.Node(one.Name)] = one
+		touch(r.nodeMatters(nil, one))
+	}
+	for member, gone := range t[r] {
+		if here[member] != nil {
+			continue
+		}
+		switch one := gone.(type) {
+		case *v1alpha1.NodeMaintenance:
+			touch(r.maintenanceMatters(one, nil))
+		case *corev1.Node:
+			touch(r.nodeMatters(one, nil))
+		}
+	}
+	t[r] = here
+	for _, one := range kube.Pointers(records.Items) {
+		touch(recordMatters(nil, one))
+	}
+	for _, one := range kube.Pointers(evacuations.Items) {
+		touch(r.evacuationMatters(nil, one))
+	}
+	return nil
+}
+
+// runDue runs the passes that are due until none is.
+func runDue(ctx context.Context, r *reconciler, clock *testingclock.FakeClock) error {
+	for range 100 {
+		due := r.dueBy(clock.Now())
+		if len(due) == 0 {
+			return nil
+		}
+		for _, member := range due {
+			if _, err := r.Reconcile(ctx, member); err != nil {
+				return err
+			}
+		}
+		clock.Step(atOnce)
+	}
+	return errors.New("there is no end of passes that are due")
+}
+
+// dueBy are the members that are due.
+func (r *reconciler) dueBy(now time.Time) []group.Member {
+	r.schedule.mu.Lock()
+	defer r.schedule.mu.Unlock()
+	var due []group.Member
+	for member, at := range r.schedule.due {
+		if !at.After(now) {
+			due = append(due, member)
+		}
+	}
+	return due
+}
+
+// nextDue is when the next pass is due over anything; 0 is never.
+func (w *world) nextDue(r *reconciler) time.Duration {
+	r.schedule.mu.Lock()
+	defer r.schedule.mu.Unlock()
+	var next time.Duration
+	for _, at := range r.schedule.due {
+		next = kube.Soonest(next, max(at.Sub(w.clock.Now()), 1))
+	}
+	return next
 }
 
 // manager is a reconciler without any memory.
@@ -34,6 +140,13 @@ func (w *world) manager() *reconciler {
 	r := newReconciler(w.api.Manager, w.api.Emit, w.clock, newMetrics(prometheus.NewRegistry()))
 	r.namespace = ownNamespace
 	return r
+}
+
+// act has a manager do what was decided, and returns what has come of it.
+func (w *world) act(r *reconciler, all records, decided ...maintenance.NodeDecision) *writer {
+	acting := &writer{reconciler: r}
+	acting.act(w.t.Context(), decided, all)
+	return acting
 }
 
 func (w *world) get(object client.Object, namespace, name string) {

@@ -158,3 +158,18 @@ func ofNode(node *corev1.Node, kind, reason, action, message string) Event {
 		Type:      kind, Reason: reason, Action: action, Message: message,
 	}
 }
+
+// DecisionFailed warns that Ebbtide cannot decide about a maintenance, nor about those
+// that share nodes with it, because of a defect of its own.
+func DecisionFailed(m *v1alpha1.NodeMaintenance, cause string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventDecisionFailed, "Decide",
+		fmt.Sprintf("Nothing is done for this maintenance and those that share nodes with it, because of a defect of Ebbtide; "+
+			"please report it with the manager's log: %s", cause))
+}
+
+// MaintenanceRefused warns that the API server refuses a write to the maintenance
+// itself, so that its status may be old and, if it is a record, its nodes wait.
+func MaintenanceRefused(m *v1alpha1.NodeMaintenance, refusal error) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventWriteRefused, "Record",
+		fmt.Sprintf("This maintenance could not be written and is tried again within a minute; until then its status is old: %v", refusal))
+}

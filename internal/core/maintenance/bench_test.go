@@ -92,19 +92,6 @@ func BenchmarkDecideFirst(b *testing.B) {
 	}
 }
 
-// BenchmarkSelect is a pass's choice of nodes, most of which are not under
-// maintenance.
-func BenchmarkSelect(b *testing.B) {
-	w := fleet(b)
-	maintenances := []*v1alpha1.NodeMaintenance{w.maintenances[1]}
-	b.ReportAllocs()
-	for b.Loop() {
-		if selected := maintenance.Select(maintenances, w.nodes); len(selected) != benchNodes/2 {
-			b.Fatalf("selected %d nodes", len(selected))
-		}
-	}
-}
-
 // BenchmarkDecideInPlace is a pass over nodes that all wait for locks: on each stay
 // ten pods, under one budget of 20 in their namespace.
 func BenchmarkDecideInPlace(b *testing.B) {

@@ -168,8 +168,8 @@ func TestTwoHoldersTellOnce(t *testing.T) {
 	}
 }
 
-func TestSelect(t *testing.T) {
-	w := newWorld(t, "e", "d", "c", "b", "a", "other")
+func TestWhichNodesMatter(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "d", "e", "other")
 	w.maintenance("m", idle, nil, "c")
 	done := w.maintenance("done", complete, nil, "d")
 	done.Status.StageStatuses = started(complete)
@@ -186,7 +186,7 @@ func TestSelect(t *testing.T) {
 		{Type: v1alpha1.NodeMaintenancePlanned, Status: corev1.ConditionTrue, Reason: "Somebody"},
 	}
 	var got []string
-	for _, node := range maintenance.Select(w.maintenances, w.nodes) {
+	for _, node := range w.selected() {
 		got = append(got, node.Name)
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c", "e"}, got); diff != "" {

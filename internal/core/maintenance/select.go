@@ -1,29 +1,11 @@
 package maintenance
 
 import (
-	"cmp"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
-
-// Select returns, by name, the nodes that matter for a pass: those that some
-// maintenance matches whose work is not over, and those that still carry our
-// ledger, keep DaemonSet pods away or announce a maintenance of ours. The pods of
-// other nodes need not be read.
-func Select(maintenances []*v1alpha1.NodeMaintenance, nodes []*corev1.Node) []*corev1.Node {
-	all := readMaintenances(maintenances)
-	var selected []*corev1.Node
-	for _, node := range nodes {
-		if carriesTrace(node) || slices.ContainsFunc(all, func(m *maintenance) bool { return m.selects(node) }) {
-			selected = append(selected, node)
-		}
-	}
-	slices.SortFunc(selected, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	return selected
-}
 
 // Matching returns those of the nodes that a selector of a NodeMaintenance
 // matches, in their order. The error names the field that cannot be understood.
@@ -41,8 +23,51 @@ func Matching(selector *corev1.NodeSelector, nodes []*corev1.Node) ([]*corev1.No
 	return matching, nil
 }
 
-// carriesTrace returns true if a maintenance has left something on the node.
-func carriesTrace(node *corev1.Node) bool {
+// Selector returns what tells the nodes of a maintenance; nil if it selects none,
+// because its work is over or its selector cannot be understood.
+func Selector(m *v1alpha1.NodeMaintenance) *nodeaffinity.NodeSelector {
+	if isFinished(m, effectiveStage(m)) {
+		return nil
+	}
+	compiled, err := compileSelector(m.Spec.NodeSelector)
+	if err != nil {
+		return nil
+	}
+	return compiled
+}
+
+// Finished returns true if nothing is done for the maintenance any more.
+func Finished(m *v1alpha1.NodeMaintenance) bool { return isFinished(m, effectiveStage(m)) }
+
+// Holders are the names of the maintenances that hold a node, as its ledger has
+// them; none if it cannot be read.
+func Holders(node *corev1.Node) []string {
+	text, present := node.Annotations[v1alpha1.CordonAnnotation]
+	if !present {
+		return nil
+	}
+	// One that cannot be read names nobody.
+	held, _ := readLedger(text)
+	return held.Holders
+}
+
+// ReadsPods returns true if a decision about a node that the maintenance selects
+// or holds depends on the pods of the node: while it drains, and afterwards until
+// their evacuations are withdrawn.
+func ReadsPods(m *v1alpha1.NodeMaintenance) bool {
+	switch stage := effectiveStage(m); stage {
+	case v1alpha1.StageIdle, v1alpha1.StageCordon:
+		return false
+	case v1alpha1.StageComplete:
+		return !isFinished(m, stage) && hasStarted(m, v1alpha1.StageDrain)
+	default:
+		return true
+	}
+}
+
+// Marked returns true if a maintenance has left something on the node: its ledger,
+// what keeps DaemonSet pods away, or a condition that announces it.
+func Marked(node *corev1.Node) bool {
 	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger || suppressionOn(node) != (suppression{}) {
 		return true
 	}

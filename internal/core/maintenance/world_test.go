@@ -153,8 +153,18 @@ func (w *world) leave(node string, priority int32) {
 	})
 }
 
+// selected are the nodes that some maintenance selects, and those that are marked.
+func (w *world) selected() []*corev1.Node {
+	return slices.DeleteFunc(slices.Clone(w.nodes), func(node *corev1.Node) bool {
+		return !maintenance.Marked(node) && !slices.ContainsFunc(w.maintenances, func(m *v1alpha1.NodeMaintenance) bool {
+			selector := maintenance.Selector(m)
+			return selector != nil && selector.Match(node)
+		})
+	})
+}
+
 func (w *world) snapshot() maintenance.Snapshot {
-	selected := maintenance.Select(w.maintenances, w.nodes)
+	selected := w.selected()
 	pods := map[string][]*corev1.Pod{}
 	for name := range w.records {
 		pods[name] = w.pods[name]

@@ -1,0 +1,121 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// inTurn does something for what the nodes have, such as their pods: for the first of
+// each node, then for the second of each. So no node waits for all of another one.
+func inTurn[T any](a *action, of func(*actionNode) []T, do func(*actionNode, T)) {
+	type turn struct {
+		place int
+		node  *actionNode
+		one   T
+	}
+	var turns []turn
+	for _, node := range a.nodes {
+		if node.failed {
+			continue
+		}
+		for place, one := range of(node) {
+			turns = append(turns, turn{place, node, one})
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b turn) int { return a.place - b.place })
+	parallel(a.workers, len(turns), func(i int) { do(turns[i].node, turns[i].one) })
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
+
+// withdraw takes our requests back; the requests of others stay.
+func (a *action) withdraw(ctx context.Context) {
+	all := func(node *actionNode) []*v1alpha1.Evacuation { return node.Withdraw }
+	inTurn(a, all, func(node *actionNode, withdrawn *v1alpha1.Evacuation) {
+		write := maintenance.Write{Kind: maintenance.WriteWithdrawal, Pod: withdrawn.Spec.PodRef.UID}
+		made := a.change(node, write, func() error {
+			_, err := kube.RemoveFinalizer(ctx, a.client, withdrawn, v1alpha1.NodeMaintenanceInstigator)
+			return err
+		})
+		if made {
+			log.FromContext(ctx).Info("Withdrew an evacuation", "evacuation", client.ObjectKeyFromObject(withdrawn),
+				"node", node.Node.Name)
+		}
+	})
+}
+
+// evacuate asks for the evacuation of pods, on each node in the order of the drain plan.
+func (a *action) evacuate(ctx context.Context) {
+	asked := func(node *actionNode) []maintenance.Request { return node.Evacuate }
+	if slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return node.closed }) {
+		if slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return len(node.Evacuate) > 0 }) {
+			a.wait(atOnce)
+		}
+		return
+	}
+	inTurn(a, asked, func(node *actionNode, request maintenance.Request) {
+		write := maintenance.Write{Kind: maintenance.WriteEvacuation, Pod: request.Pod.UID}
+		if a.change(node, write, func() error { return a.ask(ctx, request) }) {
+			a.emit(request.Events...)
+		}
+	})
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
+
+// ask creates the Evacuation of a pod, or joins the one that somebody else asked
+// for. One that is on its way out cannot be joined; its deletion brings the next
+// pass, as the deletion of a pod does whose namespace is on its way out.
+func (r *reconciler) ask(ctx context.Context, request maintenance.Request) error {
+	pod := request.Pod
+	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
+	switch {
+	case request.Evacuation == nil:
+		err := r.create(ctx, pod)
+		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+			logger.V(1).Info("The namespace of the pod is being deleted and takes no Evacuation")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	case request.Evacuation.DeletionTimestamp != nil:
+		return nil
+	default:
+		if _, err := kube.AddFinalizer(ctx, r.client, request.Evacuation, v1alpha1.NodeMaintenanceInstigator); err != nil {
+			return err
+		}
+	}
+	logger.Info("Asked for the evacuation of a pod")
+	return nil
+}
+
+func (r *reconciler) create(ctx context.Context, pod *corev1.Pod) error {
+	deployment, err := kube.DeploymentOf(ctx, r.client, pod)
+	if err != nil {
+		return fmt.Errorf("find the Deployment of the pod: %w", err)
+	}
+	evacuators, _ := surge.Evacuators(pod, deployment, r.surge)
+	wanted := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, evacuators)
+	// The pass may not have seen yet what an earlier one has created.
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(wanted), &v1alpha1.Evacuation{}, client.UnsafeDisableDeepCopy)
+	switch {
+	case err == nil:
+		return apierrors.NewAlreadyExists(v1alpha1.SchemeGroupVersion.WithResource("evacuations").GroupResource(), wanted.Name)
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	return r.client.Create(ctx, wanted)
+}

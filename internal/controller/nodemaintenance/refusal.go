@@ -1,0 +1,128 @@
+package nodemaintenance
+
+import (
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/internal/core/group"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	// firstRefusal and longestRefusal bound how long a refused write rests before it is
+	// tried again. Each further refusal doubles the time.
+	firstRefusal, longestRefusal = time.Second, time.Minute
+	// maxRefusal is how many bytes of a refusal are remembered.
+	maxRefusal = 512
+)
+
+// Writes that no decision knows of.
+const (
+	// writeConditions are the conditions of a node.
+	writeConditions maintenance.WriteKind = "Conditions"
+	// writeMaintenance is a NodeMaintenance: its finalizer, stage or status.
+	writeMaintenance maintenance.WriteKind = "Maintenance"
+)
+
+// refusals remembers which writes the API server has refused, each on its own, so
+// that a write that never succeeds is rare and holds up no other. It is lost with the
+// manager; then every write is tried at once. It is safe for concurrent use.
+type refusals struct {
+	mu sync.Mutex
+	// of are the refusals by the node or maintenance that they belong to.
+	of map[group.Member]map[maintenance.Write]*refusal
+	// jitter returns a number from 0 to 1, so that what was refused together does
+	// not come back together.
+	jitter func() float64
+}
+
+type refusal struct {
+	maintenance.Refusal
+
+	times int
+}
+
+func newRefusals() *refusals {
+	return &refusals{of: map[group.Member]map[maintenance.Write]*refusal{}, jitter: rand.Float64}
+}
+
+// add remembers a refusal and returns how long the write rests.
+func (r *refusals) add(now time.Time, owner group.Member, write maintenance.Write, err error) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[owner] == nil {
+		r.of[owner] = map[maintenance.Write]*refusal{}
+	}
+	known := r.of[owner][write]
+	if known == nil {
+		known = &refusal{Refusal: maintenance.Refusal{Since: now}}
+		r.of[owner][write] = known
+	}
+	rest := min(longestRefusal, firstRefusal<<min(known.times, 10))
+	rest -= time.Duration(r.jitter() * float64(rest) / 4)
+	known.times++
+	known.Again, known.Message = now.Add(rest), shorten(err.Error())
+	return rest
+}
+
+func shorten(message string) string {
+	if len(message) <= maxRefusal {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxRefusal], "") + "…"
+}
+
+// forget drops the refusal of a write.
+func (r *refusals) forget(owner group.Member, write maintenance.Write) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of[owner], write)
+	if len(r.of[owner]) == 0 {
+		delete(r.of, owner)
+	}
+}
+
+// forgetAll drops the refusals of a node or a maintenance that is gone.
+func (r *refusals) forgetAll(owner group.Member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, owner)
+}
+
+// left is how long a write still rests; 0 is that it may be tried.
+func (r *refusals) left(now time.Time, owner group.Member, write maintenance.Write) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.of[owner][write]; known != nil {
+		return max(0, known.Again.Sub(now))
+	}
+	return 0
+}
+
+// addOf adds the refusals of a node and its pods to others. Those of pods that are
+// gone are forgotten.
+func (r *refusals) addOf(node string, pods []*corev1.Pod, others map[maintenance.Write]maintenance.Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.of[group.Node(node)]
+	if len(known) == 0 {
+		return
+	}
+	exist := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		exist[pod.UID] = true
+	}
+	maps.DeleteFunc(known, func(write maintenance.Write, _ *refusal) bool { return write.Pod != "" && !exist[write.Pod] })
+	for write, one := range known {
+		others[write] = one.Refusal
+	}
+	if len(known) == 0 {
+		delete(r.of, group.Node(node))
+	}
+}

@@ -1,0 +1,185 @@
+package nodemaintenance
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/group"
+)
+
+// schedule knows which groups there are and which of them is due when. A group is
+// due if one of its members is. It has at most one pass at a time over a member, also
+// while groups meet and part.
+type schedule struct {
+	mu    sync.Mutex
+	index group.Index
+	// due is when members want the pass of their group.
+	due map[group.Member]time.Time
+	// running are the passes under way, by each member of their groups.
+	running map[group.Member]*turn
+	// rests is when the next pass may begin over groups that took long to think about,
+	// by their key.
+	rests map[group.Member]time.Time
+	// queue has a member taken to begin after a time. It is nil before the first event.
+	queue func(member group.Member, after time.Duration)
+}
+
+// turn is a pass under way over a group.
+type turn struct {
+	group *group.Group
+	// waiting are the items that came meanwhile and have to come again.
+	waiting []group.Member
+}
+
+func newSchedule() *schedule {
+	return &schedule{
+		due:     map[group.Member]time.Time{},
+		running: map[group.Member]*turn{},
+		rests:   map[group.Member]time.Time{},
+	}
+}
+
+// attach tells where members are taken from.
+func (s *schedule) attach(queue func(member group.Member, after time.Duration)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = queue
+}
+
+func (s *schedule) enqueue(after time.Duration, members ...group.Member) {
+	s.mu.Lock()
+	queue := s.queue
+	s.mu.Unlock()
+	if queue == nil {
+		return
+	}
+	for _, member := range members {
+		queue(member, after)
+	}
+}
+
+// touch makes members due after a time, unless they are due before.
+func (s *schedule) touch(now time.Time, after time.Duration, members ...group.Member) {
+	if len(members) == 0 {
+		return
+	}
+	s.mu.Lock()
+	keys := sets.New[group.Member]()
+	for _, member := range members {
+		s.makeDue(member, now.Add(after))
+		keys.Insert(s.index.Key(member))
+	}
+	s.mu.Unlock()
+	s.enqueue(after, keys.UnsortedList()...)
+}
+
+func (s *schedule) makeDue(member group.Member, at time.Time) {
+	if known, waits := s.due[member]; !waits || at.Before(known) {
+		s.due[member] = at
+	}
+}
+
+// begin starts the pass over the group of a member, which end ends. There is none if
+// nothing of the group is due; again is when something will be, 0 is not known.
+func (s *schedule) begin(now time.Time, member group.Member) (begun *turn, again time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.index.Of(member)
+	at, waits := s.earliest(g)
+	if !waits {
+		return nil, 0
+	}
+	if rest := s.rests[g.Key()]; rest.After(at) {
+		at = rest
+	}
+	if at.After(now) {
+		return nil, at.Sub(now)
+	}
+	for one := range g.Members {
+		if busy := s.running[one]; busy != nil {
+			busy.waiting = append(busy.waiting, member)
+			return nil, 0
+		}
+	}
+	begun = &turn{group: g}
+	for one := range g.Members {
+		s.running[one] = begun
+		delete(s.due, one)
+	}
+	delete(s.rests, g.Key())
+	return begun, 0
+}
+
+// earliest is when the first member of a group is due.
+func (s *schedule) earliest(g *group.Group) (at time.Time, waits bool) {
+	for member := range g.Members {
+		if due, known := s.due[member]; known && (!waits || due.Before(at)) {
+			at, waits = due, true
+		}
+	}
+	return at, waits
+}
+
+// end ends a pass. The next one over its group is due after a time, 0 is not known,
+// and does not begin before the rest is over.
+func (s *schedule) end(now time.Time, ended *turn, due, rest time.Duration) {
+	key := ended.group.Key()
+	s.mu.Lock()
+	for member := range ended.group.Members {
+		delete(s.running, member)
+	}
+	if rest > 0 {
+		s.rests[key] = now.Add(rest)
+	}
+	s.mu.Unlock()
+	if due > 0 {
+		s.touch(now, due, key)
+	}
+	s.enqueue(0, ended.waiting...)
+}
+
+// setMaintenance and the next three tell the index what there is. They return the
+// members that are not in the group any more and have to be looked at themselves.
+func (s *schedule) setMaintenance(m *v1alpha1.NodeMaintenance) []group.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.SetMaintenance(m)
+}
+
+func (s *schedule) deleteMaintenance(name string) []group.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rests, group.Maintenance(name))
+	return s.index.DeleteMaintenance(name)
+}
+
+func (s *schedule) setNode(node *corev1.Node) []group.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.SetNode(node)
+}
+
+func (s *schedule) deleteNode(name string) []group.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rests, group.Node(name))
+	return s.index.DeleteNode(name)
+}
+
+// nodesOf are the nodes that belong to a maintenance.
+func (s *schedule) nodesOf(maintenance string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.NodesOf(maintenance)
+}
+
+// selected returns true if a node belongs to a maintenance.
+func (s *schedule) selected(node string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.index.Selected(node)
+}

@@ -1,0 +1,120 @@
+package nodemaintenance
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"ebbtide.dev/ebbtide/internal/core/group"
+)
+
+// watched are the nodes whose pods the last passes have read, and what else matters to
+// them. Event handlers drop the events of all other pods and budgets.
+type watched struct {
+	mu    sync.RWMutex
+	nodes map[string]*watchedNode
+	// in are the watched nodes with pods in a namespace.
+	in map[string]sets.Set[string]
+}
+
+type watchedNode struct {
+	namespaces sets.Set[string]
+	// inPlace is true if pods may stay on the node, so that a budget that comes or goes
+	// is urgent; blocked is true if its status names a budget or may come to.
+	inPlace, blocked bool
+}
+
+func newWatched() *watched {
+	return &watched{nodes: map[string]*watchedNode{}, in: map[string]sets.Set[string]{}}
+}
+
+// set watches those nodes of a group that are read, and the others no more.
+func (w *watched) set(nodes []string, read sets.Set[string]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range nodes {
+		switch known := w.nodes[name]; {
+		case known == nil && read.Has(name):
+			w.nodes[name] = &watchedNode{}
+		case known != nil && !read.Has(name):
+			w.move(name, known, nil)
+			delete(w.nodes, name)
+		}
+	}
+}
+
+// namespaces notes where the pods of watched nodes are, and returns these namespaces.
+func (w *watched) namespaces(pods map[string][]*corev1.Pod, inPlace bool) sets.Set[string] {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := sets.New[string]()
+	for name, onNode := range pods {
+		namespaces := sets.New[string]()
+		for _, pod := range onNode {
+			namespaces.Insert(pod.Namespace)
+			all.Insert(pod.Namespace)
+		}
+		if known := w.nodes[name]; known != nil {
+			known.inPlace = inPlace
+			w.move(name, known, namespaces)
+		}
+	}
+	return all
+}
+
+func (w *watched) move(name string, node *watchedNode, to sets.Set[string]) {
+	for namespace := range node.namespaces.Difference(to) {
+		w.in[namespace].Delete(name)
+		if w.in[namespace].Len() == 0 {
+			delete(w.in, namespace)
+		}
+	}
+	for namespace := range to.Difference(node.namespaces) {
+		if w.in[namespace] == nil {
+			w.in[namespace] = sets.New[string]()
+		}
+		w.in[namespace].Insert(name)
+	}
+	node.namespaces = to
+}
+
+// block notes which of the nodes of a group have pods that something blocks.
+func (w *watched) block(nodes []string, blocked func(node string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range nodes {
+		if known := w.nodes[name]; known != nil {
+			known.blocked = blocked(name)
+		}
+	}
+}
+
+// has returns true if the pods of a node are read.
+func (w *watched) has(node string) bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.nodes[node] != nil
+}
+
+// with are the watched nodes with pods in a namespace, or all if it is empty, that are
+// as asked.
+func (w *watched) with(namespace string, asked func(*watchedNode) bool) []group.Member {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var found []group.Member
+	if namespace == "" {
+		for name, node := range w.nodes {
+			if asked(node) {
+				found = append(found, group.Node(name))
+			}
+		}
+		return found
+	}
+	for name := range w.in[namespace] {
+		if asked(w.nodes[name]) {
+			found = append(found, group.Node(name))
+		}
+	}
+	return found
+}

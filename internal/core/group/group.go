@@ -1,0 +1,125 @@
+// Package group says which NodeMaintenances and nodes belong together: those that
+// share a node, directly or through others. What does not belong together is
+// decided and written apart, so that nobody pays for a neighbour.
+//
+// A maintenance and a node belong together if the maintenance selects the node, or
+// if the node's ledger says that the maintenance holds it. An Index knows all of
+// them and is told of every change; it finds the nodes of a selector, and the
+// selectors of a node, without trying all.
+//
+// Invariants: the groups are a partition; whoever leaves a group is named by the
+// change that did it; the order of changes makes no difference in the end.
+package group
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Member is a NodeMaintenance or a node. It is comparable.
+type Member struct {
+	// Node is true for a node, false for a NodeMaintenance.
+	Node bool
+	// Name is its name.
+	Name string
+}
+
+// Node is the node of this name.
+func Node(name string) Member { return Member{Node: true, Name: name} }
+
+// Maintenance is the NodeMaintenance of this name.
+func Maintenance(name string) Member { return Member{Name: name} }
+
+// String is for logs.
+func (m Member) String() string {
+	if m.Node {
+		return "node " + m.Name
+	}
+	return "maintenance " + m.Name
+}
+
+// Group is what belongs together. It is not changed.
+type Group struct {
+	// Maintenances and Nodes are its members by name, sorted. A member that was asked
+	// for is there even if nobody has told of it.
+	Maintenances, Nodes []string
+	// parted is true if it may be another group by now.
+	parted bool
+}
+
+// Key is the member that stands for the group: its first maintenance or, without
+// any, its node.
+func (g *Group) Key() Member {
+	if len(g.Maintenances) > 0 {
+		return Maintenance(g.Maintenances[0])
+	}
+	return Node(g.Nodes[0])
+}
+
+// Members yields the members, maintenances first.
+func (g *Group) Members(yield func(Member) bool) {
+	for _, name := range g.Maintenances {
+		if !yield(Maintenance(name)) {
+			return
+		}
+	}
+	for _, name := range g.Nodes {
+		if !yield(Node(name)) {
+			return
+		}
+	}
+}
+
+// Of returns the group of a member. It costs as much as the group is large when the
+// group is new, and nothing afterwards.
+func (x *Index) Of(member Member) *Group {
+	if known := x.known(member); known != nil {
+		return known
+	}
+	g := &Group{}
+	seen := map[Member]bool{member: true}
+	for waiting := []Member{member}; len(waiting) > 0; {
+		next := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		g.add(next)
+		for neighbour := range x.neighbours(next) {
+			if !seen[neighbour] {
+				seen[neighbour] = true
+				waiting = append(waiting, neighbour)
+			}
+		}
+		x.join(next, g)
+	}
+	slices.SortFunc(g.Maintenances, strings.Compare)
+	slices.SortFunc(g.Nodes, strings.Compare)
+	return g
+}
+
+func (g *Group) add(member Member) {
+	if member.Node {
+		g.Nodes = append(g.Nodes, member.Name)
+	} else {
+		g.Maintenances = append(g.Maintenances, member.Name)
+	}
+}
+
+// Key is the member that stands for the group of a member, as far as that is known
+// without looking: else it is the member itself.
+func (x *Index) Key(member Member) Member {
+	if known := x.known(member); known != nil {
+		return known.Key()
+	}
+	return member
+}
+
+// compare orders members for whoever needs an order.
+func compare(a, b Member) int {
+	if a.Node != b.Node {
+		if a.Node {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(a.Name, b.Name)
+}
