@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/webhook"
 )
 
 type flags struct {
@@ -24,35 +25,45 @@ type flags struct {
 	verbosity                      int
 }
 
-func parseFlags() flags {
+// parseFlags reads the arguments into a set, which may have flags of others.
+//
+// Errors: as the set has them.
+func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock}
-	flag.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
+	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
-	flag.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
+	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
 		"address of /healthz and /readyz; 0 serves none")
-	flag.BoolVar(&f.webhooks, "webhooks", true, "answer the API server's admission requests")
-	flag.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "address that admission requests come to, over HTTPS")
-	flag.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
-	flag.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
-	flag.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease and of the webhooks' Service and certificate")
-	flag.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
-	flag.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
-	flag.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
-	flag.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
-	flag.IntVar(&f.machineWorkers, "machine-workers", 32, "Machines that are worked on at the same time")
-	flag.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
+	set.BoolVar(&f.webhooks, "webhooks", true, "answer the API server's admission requests")
+	set.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "address that admission requests come to, over HTTPS")
+	set.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
+	set.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
+	set.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease and of the webhooks' Service and certificate")
+	set.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
+	set.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
+	set.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
+	set.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
+	set.IntVar(&f.machineWorkers, "machine-workers", 32, "Machines that are worked on at the same time")
+	set.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
 		func(text string) (err error) {
 			f.surge, err = surge.ParseMode(text)
 			return err
 		})
-	flag.Func("longest-lock", "how long the lock of a PodDisruptionBudget holds at the most after it was taken or renewed (default 4h)",
+	set.Func("longest-lock", "how long the lock of a PodDisruptionBudget holds at the most after it was taken or renewed (default 4h)",
 		func(text string) (err error) {
 			f.longestLock, err = parseLongestLock(text)
 			return err
 		})
-	flag.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
-	flag.Parse()
-	return f
+	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
+	err := set.Parse(args)
+	return f, err
+}
+
+// webhookOptions are what the flags say about admission.
+func (f *flags) webhookOptions() webhook.Options {
+	return webhook.Options{
+		Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock, EvictionNotice: f.evictionNotice,
+	}
 }
 
 // parseLongestLock refuses what would leave every lock without force, or have those of

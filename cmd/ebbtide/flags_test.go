@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"testing"
 	"time"
 )
@@ -36,4 +37,15 @@ func words(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// Nothing but a flag keeps those who evict from being told of NodeMaintenances.
+func TestEvictionNotice(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[bool][]string{true: nil, false: {"--eviction-notice=false"}} {
+		f, err := parseFlags(flag.NewFlagSet("ebbtide", flag.ContinueOnError), args)
+		if got := f.webhookOptions().EvictionNotice; err != nil || got != want {
+			t.Errorf("with %v they are told: %v (%v), want %v", args, got, err, want)
+		}
+	}
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,7 +29,10 @@ import (
 )
 
 func main() {
-	f := parseFlags()
+	f, err := parseFlags(flag.CommandLine, os.Args[1:])
+	if err != nil {
+		os.Exit(2) // The flags have said why.
+	}
 	// slog numbers levels the other way round: what logr calls V(1) is -1.
 	level := slog.Level(-f.verbosity)
 	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
@@ -95,9 +99,7 @@ func add(mgr manager.Manager, f flags) error {
 	if !f.webhooks {
 		return nil
 	}
-	return webhook.Add(mgr, webhook.Options{
-		Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock, EvictionNotice: f.evictionNotice,
-	})
+	return webhook.Add(mgr, f.webhookOptions())
 }
 
 // addMachines has it run what looks after Machines and their Clusters.
