@@ -10,11 +10,13 @@ import (
 )
 
 // While the manager is down nobody starts a maintenance, because nobody can say
-// who may. The next manager is found at its new address, with the old certificate.
+// who may, and evictions go through as if there were no Ebbtide. The next manager is
+// found at its new address, with the old certificate.
 func TestNobodyStartsAMaintenanceWhileTheManagerIsDown(t *testing.T) {
 	w := newWorld(t)
 	node := w.nodes("one")[0]
 	w.maintain("early", v1alpha1.StageIdle, []string{node})
+	pod := w.movable(node, "movable")
 
 	w.manager.Kill(t)
 	late := &v1alpha1.NodeMaintenance{}
@@ -26,6 +28,7 @@ func TestNobodyStartsAMaintenanceWhileTheManagerIsDown(t *testing.T) {
 	if err := w.client.Delete(w.ctx, w.maintenance("early")); !sandbox.NotCalled(err) {
 		t.Errorf("delete a maintenance: %v, want that our webhook cannot be called", err)
 	}
+	w.must("evict a pod past its evacuator", w.evict(pod))
 	w.manager.Start(t)
 
 	w.create(late)
