@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,26 +10,31 @@ import (
 
 // UntilCordoned returns when all nodes of the load are cordoned.
 func (l *Lab) UntilCordoned(ctx context.Context, load *Load) error {
-	changes, err := l.Client.Watch(ctx, &corev1.NodeList{}, client.MatchingLabels(load.labels()))
-	if err != nil {
-		return fmt.Errorf("watch nodes: %w", err)
-	}
-	defer changes.Stop()
 	open := map[string]bool{}
 	for _, name := range load.Nodes {
 		open[name] = true
 	}
+	nodes := &corev1.NodeList{}
+	changes, err := l.watch(ctx, nodes, client.MatchingLabels(load.labels()))
+	if err != nil {
+		return err
+	}
+	defer changes.stop()
+	see := func(node *corev1.Node) {
+		if node.Spec.Unschedulable {
+			delete(open, node.Name)
+		}
+	}
+	for i := range nodes.Items {
+		see(&nodes.Items[i])
+	}
 	for len(open) > 0 {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d nodes are not cordoned: %w", len(open), ctx.Err())
-		case change, more := <-changes.ResultChan():
-			if !more {
-				return errors.Join(fmt.Errorf("the watch of the nodes ended with %d not cordoned", len(open)), ctx.Err())
-			}
-			if node, isNode := change.Object.(*corev1.Node); isNode && node.Spec.Unschedulable {
-				delete(open, node.Name)
-			}
+		change, err := changes.next(ctx)
+		if err != nil {
+			return fmt.Errorf("%d nodes are not cordoned: %w", len(open), err)
+		}
+		if node, isNode := change.Object.(*corev1.Node); isNode {
+			see(node)
 		}
 	}
 	return nil

@@ -2,12 +2,10 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,30 +14,25 @@ import (
 // Departure watches the pods that are to leave the load's nodes. A pod is gone
 // when its UID is.
 type Departure struct {
-	watch watch.Interface
-	left  map[types.UID]bool
-	waves *waves
+	changes *changes
+	left    map[types.UID]bool
+	waves   *waves
 }
 
 // WatchDeparture begins to watch the pods that are on the load's nodes now,
 // without those that can never go.
 func (l *Lab) WatchDeparture(ctx context.Context, load *Load) (*Departure, error) {
 	pods := &corev1.PodList{}
-	inNamespace := client.InNamespace(load.Namespace)
-	if err := l.Client.List(ctx, pods, inNamespace); err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+	changes, err := l.watch(ctx, pods, client.InNamespace(load.Namespace))
+	if err != nil {
+		return nil, err
 	}
-	d := &Departure{left: map[types.UID]bool{}, waves: newWaves(load)}
+	d := &Departure{changes: changes, left: map[types.UID]bool{}, waves: newWaves(load)}
 	for _, pod := range pods.Items {
 		if load.leaves(&pod) {
 			d.left[pod.UID] = true
 			d.waves.add(&pod)
 		}
-	}
-	fromThen := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: pods.ResourceVersion}}
-	var err error
-	if d.watch, err = l.Client.Watch(ctx, &corev1.PodList{}, inNamespace, fromThen); err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	return d, nil
 }
@@ -50,16 +43,12 @@ func (d *Departure) Left() int { return len(d.left) }
 // Until returns when at most n pods are left.
 func (d *Departure) Until(ctx context.Context, n int) error {
 	for len(d.left) > n {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d pods are still there: %w", len(d.left), ctx.Err())
-		case event, open := <-d.watch.ResultChan():
-			if !open {
-				return errors.Join(fmt.Errorf("the watch of the pods ended with %d left", len(d.left)), ctx.Err())
-			}
-			if pod, isPod := event.Object.(*corev1.Pod); isPod && d.left[pod.UID] {
-				d.see(pod, event.Type == watch.Deleted)
-			}
+		event, err := d.changes.next(ctx)
+		if err != nil {
+			return fmt.Errorf("%d pods are still there: %w", len(d.left), err)
+		}
+		if pod, isPod := event.Object.(*corev1.Pod); isPod && d.left[pod.UID] {
+			d.see(pod, event.Type == watch.Deleted)
 		}
 	}
 	return nil
@@ -80,4 +69,4 @@ func (d *Departure) see(pod *corev1.Pod, gone bool) {
 func (d *Departure) Gaps() ([]time.Duration, error) { return d.waves.gaps() }
 
 // Stop ends the watch.
-func (d *Departure) Stop() { d.watch.Stop() }
+func (d *Departure) Stop() { d.changes.stop() }

@@ -100,31 +100,22 @@ func (m *machines) list(ctx context.Context) (*v1alpha1.MachineList, error) {
 // Drain deletes the Machines of all nodes of the load with one request and returns
 // when they are gone.
 func (m *machines) Drain(ctx context.Context, _ []string) error {
-	list, err := m.list(ctx)
+	list, inNamespace := &v1alpha1.MachineList{}, client.InNamespace(m.load.Namespace)
+	changes, err := m.lab.watch(ctx, list, inNamespace)
 	if err != nil {
 		return err
 	}
-	inNamespace := client.InNamespace(m.load.Namespace)
-	fromThen := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
-	changes, err := m.lab.Client.Watch(ctx, &v1alpha1.MachineList{}, inNamespace, fromThen)
-	if err != nil {
-		return fmt.Errorf("watch machines: %w", err)
-	}
-	defer changes.Stop()
+	defer changes.stop()
 	if err := m.lab.Client.DeleteAllOf(ctx, &v1alpha1.Machine{}, inNamespace); err != nil {
 		return fmt.Errorf("delete machines: %w", err)
 	}
 	for left := len(list.Items); left > 0; {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%d Machines are still there: %w", left, ctx.Err())
-		case change, open := <-changes.ResultChan():
-			if !open {
-				return fmt.Errorf("the watch of the Machines ended with %d left", left)
-			}
-			if change.Type == watch.Deleted {
-				left--
-			}
+		change, err := changes.next(ctx)
+		if err != nil {
+			return fmt.Errorf("%d Machines are still there: %w", left, err)
+		}
+		if change.Type == watch.Deleted {
+			left--
 		}
 	}
 	return nil

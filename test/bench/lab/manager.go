@@ -82,23 +82,27 @@ func (m *manager) Drain(ctx context.Context, nodes []string) error {
 	if err := m.createDrains(ctx); err != nil {
 		return err
 	}
-	changes, err := m.lab.Client.Watch(ctx, &v1alpha1.NodeMaintenanceList{})
+	all, drained := &v1alpha1.NodeMaintenanceList{}, map[string]bool{}
+	changes, err := m.lab.watch(ctx, all)
 	if err != nil {
-		return fmt.Errorf("watch maintenances: %w", err)
+		return err
 	}
-	defer changes.Stop()
-	for drained := map[string]bool{}; len(drained) < len(m.drains); {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for Drained: %w", ctx.Err())
-		case change, open := <-changes.ResultChan():
-			if !open {
-				return errors.New("the watch of the maintenances ended before Drained")
-			}
-			now, isMaintenance := change.Object.(*v1alpha1.NodeMaintenance)
-			if isMaintenance && meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionDrained) {
-				drained[now.Name] = true
-			}
+	defer changes.stop()
+	see := func(now *v1alpha1.NodeMaintenance) {
+		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionDrained) {
+			drained[now.Name] = true
+		}
+	}
+	for i := range all.Items {
+		see(&all.Items[i])
+	}
+	for len(drained) < len(m.drains) {
+		change, err := changes.next(ctx)
+		if err != nil {
+			return fmt.Errorf("wait for Drained: %w", err)
+		}
+		if now, isMaintenance := change.Object.(*v1alpha1.NodeMaintenance); isMaintenance {
+			see(now)
 		}
 	}
 	return nil

@@ -37,6 +37,8 @@ type Run struct {
 	Values []float64 `json:"values"`
 	// Declared are the seconds until the contender itself said that it was done.
 	Declared []float64 `json:"declaredSeconds,omitempty"`
+	// CPU are the seconds of CPU time that this took the contender and the control plane.
+	CPU []float64 `json:"cpuSeconds,omitempty"`
 	// Detail is what the values are made of, per measurement where that applies.
 	Detail map[string]float64 `json:"detail,omitempty"`
 	// Failure says why there are fewer values than there should be.

@@ -75,7 +75,7 @@ func TestGoals(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	lines := Judge(sheet(Goal{AtMost: 1.3, TimesOracle: true, Beats: "kubectl"},
-		run(Oracle, 3.1, 2.9, 3.3), Run{Contender: "kubectl", Values: []float64{6.8}, Declared: []float64{7.1}},
+		run(Oracle, 3.1, 2.9, 3.3), Run{Contender: "kubectl", Values: []float64{6.8}, Declared: []float64{7.1}, CPU: []float64{4.25, 4.5}},
 		Run{Contender: "clusterapi", Failure: "not drained after 2m0s"}, run(Ebbtide, 3.5, 3.6, 3.4)))
 	lines = append(lines, Judge(Sheet{Scenario: "react", Unit: "ms", Quantile: 0.99, Goal: Goal{AtMost: 250}, Runs: []Run{run(Ebbtide, 12, 300)}})...)
 
@@ -83,12 +83,12 @@ func TestTable(t *testing.T) {
 	if err := Table(&out, lines); err != nil {
 		t.Fatal(err)
 	}
-	want := `SCENARIO  CONTENDER   VALUE            NOISE (MIN..MAX)  N  DECLARED  × ORACLE  GOAL                       RESULT
-budget    oracle      3.10 s           2.90..3.30        3  -         1.00      -                          -
-budget    kubectl     6.80 s           6.80..6.80        1  7.10 s    2.19      -                          -
-budget    clusterapi  -                -                 0  -         -         -                          FAILED
-budget    ebbtide     3.50 s           3.40..3.60        3  -         1.13      ≤ 1.3 × oracle, < kubectl  pass
-react     ebbtide     300.00 ms (p99)  12.00..300.00     2  -         -         ≤ 250 ms                   MISS
+	want := `SCENARIO  CONTENDER   VALUE            NOISE (MIN..MAX)  N  DECLARED  CPU     × ORACLE  GOAL                       RESULT
+budget    oracle      3.10 s           2.90..3.30        3  -         -       1.00      -                          -
+budget    kubectl     6.80 s           6.80..6.80        1  7.10 s    4.25 s  2.19      -                          -
+budget    clusterapi  -                -                 0  -         -       -         -                          FAILED
+budget    ebbtide     3.50 s           3.40..3.60        3  -         -       1.13      ≤ 1.3 × oracle, < kubectl  pass
+react     ebbtide     300.00 ms (p99)  12.00..300.00     2  -         -       -         ≤ 250 ms                   MISS
 budget, clusterapi: not drained after 2m0s
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -10,10 +10,10 @@ import (
 // Table writes lines as one table, failures below it.
 func Table(out io.Writer, lines []Line) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SCENARIO\tCONTENDER\tVALUE\tNOISE (MIN..MAX)\tN\tDECLARED\t× ORACLE\tGOAL\tRESULT")
+	fmt.Fprintln(table, "SCENARIO\tCONTENDER\tVALUE\tNOISE (MIN..MAX)\tN\tDECLARED\tCPU\t× ORACLE\tGOAL\tRESULT")
 	for _, line := range lines {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n",
-			line.Scenario, line.Contender, line.value(), line.noise(), len(line.Values), line.declared(), line.ratio(), dash(line.Goal), line.result())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+			line.Scenario, line.Contender, line.value(), line.noise(), len(line.Values), seconds(line.Declared), seconds(line.CPU), line.ratio(), dash(line.Goal), line.result())
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("write table: %w", err)
@@ -51,11 +51,12 @@ func (l Line) noise() string {
 	return fmt.Sprintf("%.2f..%.2f", slices.Min(l.Values), slices.Max(l.Values))
 }
 
-func (l Line) declared() string {
-	if len(l.Declared) == 0 {
+// seconds is the median.
+func seconds(values []float64) string {
+	if len(values) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.2f s", Quantile(l.Declared, 0.5))
+	return fmt.Sprintf("%.2f s", Quantile(values, 0.5))
 }
 
 func (l Line) ratio() string {

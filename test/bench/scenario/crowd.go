@@ -30,12 +30,13 @@ func crowd(ctx context.Context, l *lab.Lab, name string, run *report.Run) error 
 	var order abandoned
 	events, err := stage(ctx, l, cast{name, crowdWork}, func(contender lab.Contender, load *lab.Load) error {
 		order.reached = func(ctx context.Context) error { return l.UntilCordoned(ctx, load) }
-		return order.give(ctx, contender, load)
+		return order.give(ctx, l, contender, load)
 	})
 	if err != nil {
 		return err
 	}
 	run.Values = append(run.Values, order.took.Seconds())
+	run.CPU = append(run.CPU, order.cpu.Seconds())
 	if asked := audit.First(events, report.Ebbtide, "create evacuations"); !asked.IsZero() {
 		run.Detail = map[string]float64{"secondsUntilFirstEvacuation": asked.Sub(order.began).Seconds()}
 	}

@@ -17,6 +17,8 @@ type finish struct {
 	gone time.Duration
 	// declared is from the order until the contender said that it was done.
 	declared time.Duration
+	// cpu is what that cost, the control plane included.
+	cpu time.Duration
 	// gaps are those between the waves in which the pods left, if they did in turn.
 	gaps []time.Duration
 	// writes are the contender's, until it has tidied up.
@@ -33,6 +35,7 @@ func race(ctx context.Context, l *lab.Lab, options Options, work lab.Work) []rep
 		}
 		run.Values = append(run.Values, finish.gone.Seconds())
 		run.Declared = append(run.Declared, finish.declared.Seconds())
+		run.CPU = append(run.CPU, finish.cpu.Seconds())
 		return nil
 	})
 }
@@ -66,7 +69,7 @@ func timed(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.L
 		err   error
 	}
 	declared := make(chan declaration, 1)
-	start := time.Now()
+	start, idle := time.Now(), l.CPU()
 	go func() {
 		err := contender.Drain(ctx, load.Nodes)
 		declared <- declaration{time.Since(start), err}
@@ -77,6 +80,7 @@ func timed(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.L
 	if err := errors.Join(err, said.err); err != nil {
 		return finish{}, fmt.Errorf("drain: %w", err)
 	}
+	cpu := l.CPU() - idle
 	gaps, err := departure.Gaps()
-	return finish{gone: gone, declared: said.after, gaps: gaps}, err
+	return finish{gone: gone, declared: said.after, cpu: cpu, gaps: gaps}, err
 }

@@ -27,8 +27,8 @@ func Starve(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 		if err != nil {
 			return err
 		}
-		run.Detail = map[string]float64{"secondsAlone": free.gone.Seconds(), "secondsWithStuck": beside.Seconds()}
-		run.Values = append(run.Values, beside.Seconds()/free.gone.Seconds())
+		run.Detail = map[string]float64{"secondsAlone": free.gone.Seconds(), "secondsWithStuck": beside.took.Seconds()}
+		run.Values = append(run.Values, beside.took.Seconds()/free.gone.Seconds())
 		return nil
 	})
 	return report.Sheet{
@@ -40,31 +40,23 @@ func Starve(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 	}
 }
 
-// hindered returns how long the pods that can go take beside those that cannot.
-func hindered(ctx context.Context, l *lab.Lab, name string, work lab.Work) (gone time.Duration, err error) {
-	_, err = stage(ctx, l, cast{name, work}, func(contender lab.Contender, load *lab.Load) error {
-		var err error
-		gone, err = untilOnlyStuck(ctx, l, contender, load)
+// hindered times a drain that has no end until the pods that can go have gone.
+func hindered(ctx context.Context, l *lab.Lab, name string, work lab.Work) (abandoned, error) {
+	var order abandoned
+	_, err := stage(ctx, l, cast{name, work}, func(contender lab.Contender, load *lab.Load) error {
+		departure, err := l.WatchDeparture(ctx, load)
+		if err != nil {
+			return err
+		}
+		defer departure.Stop()
+		order.reached = func(ctx context.Context) error { return departure.Until(ctx, 0) }
+		err = order.give(ctx, l, contender, load)
+		if err == nil && order.said == nil {
+			err = errors.New("the contender says that it is done, although pods that cannot go are still there")
+		}
 		return err
 	})
-	return gone, err
-}
-
-// untilOnlyStuck times a drain that has no end until the free pods have gone.
-func untilOnlyStuck(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.Load) (time.Duration, error) {
-	departure, err := l.WatchDeparture(ctx, load)
-	if err != nil {
-		return 0, err
-	}
-	defer departure.Stop()
-	order := abandoned{reached: func(ctx context.Context) error { return departure.Until(ctx, 0) }}
-	switch err := order.give(ctx, contender, load); {
-	case err != nil:
-		return 0, err
-	case order.said == nil:
-		return 0, errors.New("the contender says that it is done, although the stuck pods are still there")
-	}
-	return order.took, nil
+	return order, err
 }
 
 // abandoned is an order to drain that is given up when something is reached.
@@ -73,18 +65,21 @@ type abandoned struct {
 	// began is when the order was given, and took how long it took to reach it.
 	began time.Time
 	took  time.Duration
+	// cpu is what that cost, the control plane included.
+	cpu time.Duration
 	// said is how the drain ended; nil if the contender says that it was done.
 	said error
 }
 
-func (a *abandoned) give(ctx context.Context, contender lab.Contender, load *lab.Load) error {
+func (a *abandoned) give(ctx context.Context, l *lab.Lab, contender lab.Contender, load *lab.Load) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ended := make(chan error, 1)
+	idle := l.CPU()
 	a.began = time.Now()
 	go func() { ended <- contender.Drain(ctx, load.Nodes) }()
 	err := a.reached(ctx)
-	a.took = time.Since(a.began)
+	a.took, a.cpu = time.Since(a.began), l.CPU()-idle
 	cancel()
 	if a.said = <-ended; err != nil {
 		return errors.Join(err, a.said)
