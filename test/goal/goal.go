@@ -9,25 +9,31 @@ import (
 	"time"
 )
 
-// CPU has the benchmark measure the CPU time of an operation in milliseconds and
-// say that it should be at most this. It is called right before the loop: what the
-// process does from there on counts, also in other goroutines and in the garbage
-// collector, and also while the timer is stopped. That others are busy on the same
-// machine changes it little.
+// CPU has the benchmark say that an operation should take at most this of CPU time.
+// It is called right before the loop: what the process does from there on counts,
+// also in other goroutines and in the garbage collector, and also while the timer
+// is stopped. That others are busy on the same machine changes it little.
 func CPU(b *testing.B, atMost time.Duration) {
+	b.Helper()
+	report(b, "goal-cpu-ms", atMost)
+}
+
+// Time has the benchmark say that an operation, as its timer has it, should take at
+// most this. It is called right before the loop and measures the CPU time, too.
+func Time(b *testing.B, atMost time.Duration) {
+	b.Helper()
+	report(b, "goal-ms", atMost)
+}
+
+// report waits for the end of the benchmark, because its loop begins by forgetting
+// what was reported.
+func report(b *testing.B, goal string, atMost time.Duration) {
 	b.Helper()
 	before := used(b)
 	b.Cleanup(func() {
 		b.ReportMetric(milliseconds(used(b)-before)/float64(b.N), "cpu-ms")
-		b.ReportMetric(milliseconds(atMost), "goal-cpu-ms")
+		b.ReportMetric(milliseconds(atMost), goal)
 	})
-}
-
-// Time has the benchmark say that an operation, as its timer has it, should take at
-// most this. It is called before the loop.
-func Time(b *testing.B, atMost time.Duration) {
-	b.Helper()
-	b.Cleanup(func() { b.ReportMetric(milliseconds(atMost), "goal-ms") })
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

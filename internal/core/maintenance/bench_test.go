@@ -3,12 +3,14 @@ package maintenance_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/test/goal"
 )
 
 const benchNodes, benchPods = 5000, 30
@@ -51,6 +53,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 	snapshot := w.snapshot()
 	b.ReportAllocs()
+	goal.Time(b, 100*time.Millisecond)
 	for b.Loop() {
 		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != 3 {
 			b.Fatal("a maintenance is missing")

@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/test/goal"
 )
 
 // BenchmarkDecideRefused is a pass over 5,000 pods on 200 nodes, whose evictions are
@@ -36,6 +37,7 @@ func BenchmarkDecideRefused(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			snapshot := refusedEverywhere(tc.selector, tc.refusal).snapshot()
 			b.ReportAllocs()
+			goal.CPU(b, 300*time.Millisecond)
 			for b.Loop() {
 				decision := maintenance.Decide(snapshot)
 				if status := decision.Maintenances[0].Status; len(status.NodeStatuses) != 200 || len(status.NodeStatuses[0].Blockers) == 0 {

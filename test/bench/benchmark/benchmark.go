@@ -116,7 +116,7 @@ var cpus = regexp.MustCompile(`-\d+$`)
 func sheet(name, unit string, atMost float64) report.Sheet {
 	return report.Sheet{
 		Scenario: name,
-		Unit:     unit,
+		Unit:     strings.Replace(unit, "cpu-ms", "ms of CPU", 1),
 		Quantile: 0.5,
 		Goal:     report.Goal{AtMost: atMost},
 		Runs:     []report.Run{{Contender: report.Ebbtide}},

@@ -45,21 +45,24 @@ func (c *changes) next(ctx context.Context) (watch.Event, error) {
 		case <-ctx.Done():
 			return watch.Event{}, ctx.Err()
 		case event, open := <-c.watch.ResultChan():
-			if !open {
-				if err := c.resume(ctx); err != nil {
-					return watch.Event{}, err
-				}
-				continue
+			if open {
+				return event, c.see(event)
 			}
-			if event.Type == watch.Error {
-				return watch.Event{}, fmt.Errorf("watch %T: %w", c.list, apierrors.FromObject(event.Object))
-			}
-			if object, ok := event.Object.(client.Object); ok {
-				c.version = object.GetResourceVersion()
-			}
-			return event, nil
+		}
+		if err := c.resume(ctx); err != nil {
+			return watch.Event{}, err
 		}
 	}
+}
+
+func (c *changes) see(event watch.Event) error {
+	if event.Type == watch.Error {
+		return fmt.Errorf("watch %T: %w", c.list, apierrors.FromObject(event.Object))
+	}
+	if object, ok := event.Object.(client.Object); ok {
+		c.version = object.GetResourceVersion()
+	}
+	return nil
 }
 
 func (c *changes) stop() { c.watch.Stop() }
