@@ -59,6 +59,10 @@ const (
 	// NodeAnnotation on an Evacuation names the node that the pod leaves, for the
 	// printer column.
 	NodeAnnotation = "ebbtide.dev/node"
+	// CompleteLabel on an Evacuation says that its pod is gone or has finished, so
+	// that it is deleted together with others. The evacuation controller sets it, to
+	// "true", in the write by which it lets go of the object.
+	CompleteLabel = "ebbtide.dev/complete"
 	// EvictionAttemptAnnotation on an Evacuation is when somebody last called the
 	// eviction API for the pod, in RFC 3339. It goes with EvictionInstigator.
 	EvictionAttemptAnnotation = "ebbtide.dev/last-eviction-attempt"

@@ -100,6 +100,9 @@ func (s *Server) interceptor() interceptor.Funcs {
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			return s.change("delete", object, func() error { return c.Delete(ctx, object, options...) })
 		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
+			return s.change("delete all of", object, func() error { return c.DeleteAllOf(ctx, object, options...) })
+		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, options ...client.SubResourceUpdateOption) error {
 			return s.change("update "+sub+" of", object, func() error { return c.SubResource(sub).Update(ctx, object, options...) })
 		},

@@ -46,13 +46,11 @@ func (r *reconciler) evict(ctx context.Context, seen *core.Snapshot, decision co
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch;delete
 
-// cleanUp lets go of the object and deletes it. The finalizers of others hold
+// cleanUp lets go of the object and has it deleted. The finalizers of others hold
 // it for as long as they like.
 func (r *reconciler) cleanUp(ctx context.Context, e *v1alpha1.Evacuation, decision core.Decision) error {
-	precondition := client.Preconditions{UID: &e.UID}
-	if decision.State == core.StateCancelled {
-		// An instigator that comes at the last moment wins.
-		precondition.ResourceVersion = &e.ResourceVersion
+	if decision.State == core.StateDone && decision.Delete {
+		return r.finish(ctx, e, decision)
 	}
 	if _, err := kube.RemoveFinalizer(ctx, r.client, e, decision.DropFinalizers...); err != nil {
 		return fmt.Errorf("drop the finalizers of instigators: %w", err)
@@ -60,7 +58,9 @@ func (r *reconciler) cleanUp(ctx context.Context, e *v1alpha1.Evacuation, decisi
 	if !decision.Delete {
 		return nil
 	}
-	if err := r.client.Delete(ctx, e, precondition); client.IgnoreNotFound(err) != nil {
+	// An instigator that comes at the last moment wins.
+	asDecided := client.Preconditions{UID: &e.UID, ResourceVersion: &e.ResourceVersion}
+	if err := r.client.Delete(ctx, e, asDecided); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete: %w", err)
 	}
 	log.FromContext(ctx).Info("Deleted an evacuation", "because", decision.Message)

@@ -57,8 +57,12 @@ type reconciler struct {
 	room    *eviction.Room
 	// wake has evacuations reconciled at once, before all others.
 	wake func(...types.NamespacedName)
-	// known are the evacuations whose pods the cache has shown.
+	// known are the evacuations whose pods are known to be in the cache, or gone.
 	known sync.Map
+	// sweepLater has the complete evacuations of a namespace deleted; sweeping is held
+	// by whoever does, so that the other workers are free to evict.
+	sweepLater func(namespace string)
+	sweeping   sync.Mutex
 }
 
 // Add registers the controller with a manager whose client reads from a cache
@@ -91,6 +95,9 @@ func Add(mgr manager.Manager, options Options) error {
 
 // Reconcile takes one evacuation one step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if request.Name == "" {
+		return r.sweep(ctx, request.Namespace)
+	}
 	defer r.room.Yield(request.NamespacedName)
 	seen, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {

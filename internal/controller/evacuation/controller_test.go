@@ -67,6 +67,7 @@ func TestAnOrdinaryPodTakesThreeWrites(t *testing.T) {
 	pod := webPod(0)
 	s := newStage(t, pod, asked(pod))
 	s.calm()
+	s.pass(sweepDelay)
 	if s.podExists(pod) || s.evacuation(pod) != nil {
 		t.Error("the pod and its evacuation should be gone")
 	}
@@ -145,7 +146,7 @@ func TestAPassingAnswerIsNotWritten(t *testing.T) {
 	s.calm()
 	s.pass(500 * time.Millisecond)
 	delete(s.answers, pod.Name)
-	s.pass(time.Second)
+	s.pass(time.Second + sweepDelay)
 	if s.refused[pod.Name] < 2 || s.evicted[pod.Name] != 1 {
 		t.Errorf("refused %d times, evicted %d times, want a few and one", s.refused[pod.Name], s.evicted[pod.Name])
 	}
@@ -161,6 +162,7 @@ func TestAPodThatIsGoneOrReplacedIsNotEvicted(t *testing.T) {
 	again.UID = "uid-again"
 	s := newStage(t, again, asked(gone), asked(replaced))
 	s.calm()
+	s.pass(sweepDelay)
 	if s.evacuation(gone) != nil || s.evacuation(replaced) != nil {
 		t.Error("the evacuations should be gone")
 	}
@@ -184,6 +186,7 @@ func TestAPodThatVanishesMeanwhile(t *testing.T) {
 			s.must(s.api.Delete(t.Context(), pod))
 			s.podDeleted(pod)
 			s.calm()
+			s.pass(sweepDelay)
 			if s.refused[pod.Name] != 1 || s.evacuation(pod) != nil {
 				t.Errorf("asked %d times, evacuation %v; want one try and a clean end", s.refused[pod.Name], s.evacuation(pod))
 			}

@@ -74,6 +74,7 @@ func (r *reconciler) pod(ctx context.Context, e *v1alpha1.Evacuation) (*corev1.P
 	pod = &corev1.Pod{}
 	if err := r.live.Get(ctx, key, pod); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.known.Store(client.ObjectKeyFromObject(e), true)
 			return nil, nil
 		}
 		return nil, fmt.Errorf("ask for the pod: %w", err)

@@ -98,6 +98,7 @@ func TestCancellation(t *testing.T) {
 	s.must(s.api.Delete(t.Context(), forbid))
 	s.podDeleted(forbid)
 	s.calm()
+	s.pass(sweepDelay)
 	e := s.evacuation(forbid)
 	if e == nil || e.DeletionTimestamp == nil || !strings.Contains(e.Status.Message, "still held by example.com/audit") {
 		t.Errorf("evacuation = %+v, want it deleted and held by the other finalizer", e)

@@ -27,6 +27,8 @@ const (
 	evictPriority, cleanPriority = 10, -10
 	// cleanDelay keeps the writes of cleaning up away from a burst of evictions.
 	cleanDelay = 500 * time.Millisecond
+	// sweepDelay is for how long complete evacuations are gathered.
+	sweepDelay = time.Second
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -35,6 +37,7 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Func(func(_ context.Context, q queue) error {
 			r.wake = func(keys ...types.NamespacedName) { wake(q, keys) }
+			r.sweepLater = func(namespace string) { sweepLater(q, namespace) }
 			return nil
 		}),
 		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{}),
@@ -48,6 +51,12 @@ func wake(q queue, keys []types.NamespacedName) {
 	for _, key := range keys {
 		add(q, key, priorityqueue.AddOpts{Priority: &priority})
 	}
+}
+
+// sweepLater queues a request without a name, which is that of the whole namespace.
+func sweepLater(q queue, namespace string) {
+	priority := cleanPriority
+	add(q, types.NamespacedName{Namespace: namespace}, priorityqueue.AddOpts{Priority: &priority, After: sweepDelay})
 }
 
 // add also serves a manager whose queues have no priorities.

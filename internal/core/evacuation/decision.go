@@ -64,7 +64,8 @@ type Decision struct {
 	Status *v1alpha1.EvacuationStatus
 	// DropFinalizers are removed from the object.
 	DropFinalizers []string
-	// Delete is true if the object is to be deleted.
+	// Delete is true if the object is to be deleted; in StateDone it is marked by
+	// Finished and then deleted together with others.
 	Delete bool
 	// Evict is true if the pod is to be evicted, as soon as its budgets allow.
 	Evict bool

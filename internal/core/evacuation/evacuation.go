@@ -62,13 +62,24 @@ func New(pod *corev1.Pod, instigator string, evacuators []v1alpha1.Evacuator) *v
 }
 
 // Complete gives an Evacuation what it has from its pod: the evacuators that are
-// registered for it, its labels, which win, and its node.
+// registered for it, its labels, which win, and its node. No pod says that its
+// evacuation is over.
 func Complete(e *v1alpha1.Evacuation, pod *corev1.Pod, evacuators []v1alpha1.Evacuator) {
 	e.Spec.Evacuators = evacuators
 	for key, value := range pod.Labels {
 		metav1.SetMetaDataLabel(&e.ObjectMeta, key, value)
 	}
+	delete(e.Labels, v1alpha1.CompleteLabel)
 	metav1.SetMetaDataAnnotation(&e.ObjectMeta, v1alpha1.NodeAnnotation, pod.Spec.NodeName)
+}
+
+// Finished returns the Evacuation as it is to be left when its pod is gone: without
+// the finalizers that are dropped, and with the label by which it is found again.
+func Finished(e *v1alpha1.Evacuation, drop []string) *v1alpha1.Evacuation {
+	finished := e.DeepCopy()
+	finished.Finalizers = slices.DeleteFunc(finished.Finalizers, func(finalizer string) bool { return slices.Contains(drop, finalizer) })
+	metav1.SetMetaDataLabel(&finished.ObjectMeta, v1alpha1.CompleteLabel, "true")
+	return finished
 }
 
 // Instigators returns the finalizers by which instigators ask for the evacuation.

@@ -27,6 +27,7 @@ type EvacuationFacts struct {
 
 var (
 	podRefPath     = field.NewPath("spec", "podRef")
+	completePath   = field.NewPath("metadata", "labels").Key(v1alpha1.CompleteLabel)
 	evacuatorsPath = field.NewPath("spec", "evacuators")
 	policyPath     = field.NewPath("status", "evacuationCancellationPolicy")
 	progressPath   = field.NewPath("status", "evacuationProgressTimestamp")
@@ -48,8 +49,13 @@ func CreateEvacuation(e EvacuationFacts) field.ErrorList {
 }
 
 // UpdateEvacuation refuses evacuators that are set later and are not those that
-// the pod has. What may not change at all is refused by the CRD.
+// the pod has, and the mark by which the controller deletes an Evacuation. What may
+// not change at all is refused by the CRD.
 func UpdateEvacuation(e EvacuationFacts, old *v1alpha1.Evacuation) field.ErrorList {
+	if e.Object.Labels[v1alpha1.CompleteLabel] != old.Labels[v1alpha1.CompleteLabel] {
+		return field.ErrorList{field.Forbidden(completePath,
+			"only the evacuation controller sets it, when the pod is gone; leave it as it is, and drop your finalizer if you no longer ask for the evacuation")}
+	}
 	if sameEvacuators(e.Object.Spec.Evacuators, old.Spec.Evacuators) {
 		return nil
 	}

@@ -92,6 +92,16 @@ func TestEvacuationIsUpdated(t *testing.T) {
 	}
 }
 
+func TestOnlyTheControllerMarksAnEvacuation(t *testing.T) {
+	const refused = "metadata.labels[ebbtide.dev/complete]: Forbidden: only the evacuation controller sets it, when the pod is gone; " +
+		"leave it as it is, and drop your finalizer if you no longer ask for the evacuation"
+	marked := given(evacuators("a")...)
+	marked.Object.Labels = map[string]string{v1alpha1.CompleteLabel: "true"}
+	expect(t, refused, validate.UpdateEvacuation(marked, given(evacuators("a")...).Object))
+	expect(t, refused, validate.UpdateEvacuation(given(evacuators("a")...), marked.Object))
+	expect(t, "", validate.UpdateEvacuation(marked, marked.Object))
+}
+
 func TestEvacuationIsDeleted(t *testing.T) {
 	const refused = "status.evacuationCancellationPolicy: Forbidden: evacuator mover.example.com has forbidden to cancel the evacuation of pod web-0; it ends when the pod is gone"
 	for name, tc := range map[string]struct {
