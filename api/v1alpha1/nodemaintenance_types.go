@@ -262,6 +262,11 @@ type NodeMaintenanceNodeStatus struct {
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty"`
 
+	// fastForwardedBy names the maintenance whose older drain had come further on this
+	// node than this one. It is there until this one has come as far (KEP-4212).
+	// +optional
+	FastForwardedBy string `json:"fastForwardedBy,omitempty"`
+
 	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet
 	// (KEP-4212).
 	// +optional

@@ -144,6 +144,12 @@ func (e Entry) breadth() int {
 	return 0
 }
 
+// Depth is the depth of the entry's pod type.
+func (e Entry) Depth() int { return e.depth }
+
+// Same returns true if both entries have the same pod type, priority and selector.
+func (e Entry) Same(other Entry) bool { return e.Compare(other) == 0 && e.line == other.line }
+
 // Covers returns true if the entry selects the pod.
 func (e Entry) Covers(pod Subject) bool {
 	return e.depth == pod.depth && e.spec.PodPriority >= pod.priority && (e.line == "" || e.matcher.Matches(pod.labels))

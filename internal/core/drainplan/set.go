@@ -92,6 +92,23 @@ func (s Set) CoversSubject(pod Subject) bool {
 	return false
 }
 
+// Includes returns true if the set covers, for all that selectors show, whatever the
+// other one covers.
+func (s Set) Includes(other Set) bool {
+	return !slices.ContainsFunc(other.entries, func(e Entry) bool { return !s.IncludesEntry(e) })
+}
+
+// IncludesEntry is Includes for one entry.
+func (s Set) IncludesEntry(e Entry) bool { return slices.ContainsFunc(s.entries, e.within) }
+
+// Entries are the entries of the set, in order. They must not be changed.
+func (s Set) Entries() []Entry { return s.entries }
+
+// AtTop returns true if the entry is one of the greatest of a set that is not empty.
+func (s Set) AtTop(e Entry) bool {
+	return slices.ContainsFunc(s.entries, func(one Entry) bool { return one.Same(e) && one.Compare(s.Top()) == 0 })
+}
+
 // Render writes the set as status.nodeStatuses[].drainTargets does (KEP-4212,
 // "PodTypes and Label Selectors Progression"): one line per pod type and
 // selector, as soon as the type is reached, with the highest priority that was

@@ -27,6 +27,7 @@ func (s *simulation) check(decision maintenance.Decision) {
 		s.checkGrowth(d)
 		s.checkWaiting(d, decision)
 	}
+	s.checkMessages(decision)
 	s.checkRecords(decision)
 	for _, d := range decision.Nodes {
 		s.checkEvacuated(d)
@@ -251,7 +252,7 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 func specimens() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for podType, become := range map[string]func(*corev1.Pod){"Default": func(*corev1.Pod) {}, "DaemonSet": ofDaemonSet, "Static": static} {
-		for _, priority := range []int32{-5, 0, 1000, 5000, 2000000000, math.MaxInt32} {
+		for _, priority := range []int32{-5, 0, 1000, 5000, 1000000000, 2000000000, 2000001000, math.MaxInt32} {
 			for _, app := range []string{"", "x", "y", "z"} {
 				pod := &corev1.Pod{Spec: corev1.PodSpec{Priority: &priority}}
 				pod.Name, pod.Labels = fmt.Sprintf("%s %d %q", podType, priority, app), map[string]string{"app": app}

@@ -13,7 +13,7 @@ const namedNodes = 3
 // explain says what a maintenance in Drain does on a node or what it waits for
 // (KEP-4212).
 func (c *conclusion) explain(o *outcome, one *selection) string {
-	under := o.progress[one.place].under
+	progress := &o.progress[one.place]
 	switch {
 	case !o.read:
 		return "Waiting for the pods of the node to be read."
@@ -21,16 +21,15 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 		return "Drained."
 	case one.counted() == 0:
 		return o.lock.waiting
-	case under == 0:
-		return c.waitingFor(o.targetedNode, one)
+	case progress.under == 0:
+		return c.waitingFor(progress, one.maintenance)
+	case progress.limiter != nil && (progress.beyond || progress.forwardedBy == ""):
+		return fmt.Sprintf("Evacuating (limited by %s)", progress.limiter.name())
+	case progress.forwardedBy != "":
+		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", progress.forwardedBy)
+	default:
+		return "Evacuating"
 	}
-	if c.side(o.targetedNode, one) < 0 {
-		return fmt.Sprintf("Evacuating (limited by %s)", o.limiter.name())
-	}
-	if older := o.progress[one.place].forwarder; older != nil {
-		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", older.name())
-	}
-	return "Evacuating"
 }
 
 // answer returns the nodes whose pods a maintenance with pods left waits for, by name.
@@ -45,11 +44,12 @@ func (c *conclusion) answer(m *maintenance) []*selection {
 	var limiters []*position
 	for _, one := range m.selections {
 		t := &c.targeted.nodes[one.node.index]
-		if t.progress[one.place].under > 0 || !t.read {
+		progress := &t.progress[one.place]
+		if progress.under > 0 || !t.read {
 			answer = append(answer, one)
 		}
-		if limiter := c.limiterOf(t, one); t.progress[one.place].beyond && !slices.Contains(limiters, limiter) {
-			limiters = append(limiters, limiter)
+		if progress.beyond && !slices.Contains(limiters, progress.limiter) {
+			limiters = append(limiters, progress.limiter)
 		}
 	}
 	if len(answer) == 0 {
@@ -67,16 +67,16 @@ func (c *conclusion) answer(m *maintenance) []*selection {
 
 // waitingFor names the nodes that a maintenance without pods under the target of its
 // node waits for.
-func (c *conclusion) waitingFor(t *targetedNode, one *selection) string {
-	asked := one.maintenance
-	if c.side(t, one) < 0 {
-		asked = t.limiter.maintenance
+func (c *conclusion) waitingFor(on *progress, m *maintenance) string {
+	asked := m
+	if on.limiter != nil {
+		asked = on.limiter.maintenance
 	}
-	key := [2]int{asked.age, one.maintenance.age}
+	key := [2]int{asked.age, m.age}
 	if known, found := c.waiting[key]; found {
 		return known
 	}
-	text := waitingText(c.answer(asked), one.maintenance)
+	text := waitingText(c.answer(asked), m)
 	c.waiting[key] = text
 	return text
 }

@@ -35,14 +35,14 @@ func TestPlansThatContradictEachOtherDoNotDeadlock(t *testing.T) {
 		"shared 1+1 Evacuating [Default 100 app=x]",
 	}, []string{
 		"right 1+1 Evacuating [Default 100 app=y]",
-		"shared 1+1 Evacuating [Default 100 app=x]",
+		"shared 1+1 Evacuating (limited by a) [Default 100 app=x]",
 	})
 	expect("then both labels leave it", []string{
 		"left 0+1 Evacuating [Default 100 app=x, Default 100 app=y]",
 		"shared 0+1 Evacuating [Default 100 app=x, Default 100 app=y]",
 	}, []string{
 		"right 1+0 Waiting for node shared. [Default 100 app=y]",
-		"shared 0+1 Evacuating [Default 100 app=x, Default 100 app=y]",
+		"shared 0+1 Evacuating (fast-forwarded by older a) [Default 100 app=x, Default 100 app=y]",
 	})
 	expect("and the younger one moves on", []string{
 		"left 0+0 Drained. [" + everything("x", "y") + "]",

@@ -43,7 +43,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 		if m.stage == v1alpha1.StageDrain {
 			s.progress = o.progress[one.place]
 			s.message = c.explain(o, one)
-			s.DrainMessage = s.message
+			s.DrainMessage, s.FastForwardedBy = s.message, s.progress.forwardedBy
 			if s.progress.under > 0 {
 				s.DrainMessage += o.turns()
 			}
@@ -162,7 +162,7 @@ const nodeBytes = 160
 
 // size is about how many bytes the node takes in the object.
 func (s *nodeStatus) size(d detail) int {
-	size := nodeBytes + len(s.NodeRef.Name) + len(s.DrainMessage) + s.target.written(d).size
+	size := nodeBytes + len(s.NodeRef.Name) + len(s.DrainMessage) + len(s.FastForwardedBy) + s.target.written(d).size
 	for _, b := range s.Blockers[:min(d.blockers, len(s.Blockers))] {
 		text, _ := json.Marshal(b)
 		size += len(text)

@@ -166,18 +166,17 @@ func (m *maintenance) events(nodes []nodeStatus, d *MaintenanceDecision) []event
 // events are what has become true of one node in Drain since it was last reported.
 func (s *nodeStatus) events() []event.Event {
 	one := s.selection
-	joined := one.observed == nil
-	if joined && !one.previous.set.Empty() || !joined && strings.HasPrefix(one.observed.DrainMessage, s.message) {
-		// Nothing is new but whose turn it is, or the status leaves the node out and
-		// nobody knows.
+	m, node, before := one.maintenance, one.node, one.observed
+	joined := before == nil || len(before.DrainTargets) == 0
+	switch {
+	case joined && !one.previous.set.Empty():
+		// The status leaves the node out and nobody knows.
+		return nil
+	case s.FastForwardedBy != "" && (joined || before.FastForwardedBy == ""):
+		return []event.Event{event.FastForwarded(m.object, node.name(), s.FastForwardedBy)}
+	case !joined && s.emptied && before.DrainMessage != s.message:
+		return []event.Event{event.NodeDrained(node.object, m.name())}
+	default:
 		return nil
 	}
-	m, node := one.maintenance, one.node
-	if older := s.progress.forwarder; older != nil && (joined || s.progress.under > 0) {
-		return []event.Event{event.FastForwarded(m.object, node.name(), older.name())}
-	}
-	if !joined && s.emptied {
-		return []event.Event{event.NodeDrained(node.object, m.name())}
-	}
-	return nil
 }

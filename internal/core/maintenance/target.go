@@ -46,8 +46,6 @@ type targetedNode struct {
 	// Drain.
 	ruling *position
 	target *target
-	// limiter is who keeps the target behind those that have come further.
-	limiter *position
 	// covered is by pod whether the target covers it.
 	covered []bool
 	// progress is by drain how far the node is.
@@ -63,9 +61,11 @@ type progress struct {
 	under int
 	// beyond is true if it has come to a counted pod that the target does not cover.
 	beyond bool
-	// forwarder is the older one that has brought the target further than it; nil if
-	// none has.
-	forwarder *position
+	// limiter is who keeps the target behind what it has come to; nil if nobody does.
+	limiter *position
+	// forwardedBy is the name of the older one that has brought the target ahead of it;
+	// empty if none has.
+	forwardedBy string
 }
 
 // target is which pods leave a node, as a set and as a status shows it.
@@ -182,8 +182,7 @@ func (a *aiming) aimAt(n *node) targetedNode {
 		}
 	}
 	t.takeTurns()
-	t.limiter = a.limiter(&t)
-	a.forward(&t)
+	a.limits(&t)
 	return t
 }
 

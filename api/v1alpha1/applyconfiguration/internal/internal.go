@@ -628,6 +628,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
           elementRelationship: atomic
+    - name: fastForwardedBy
+      type:
+        scalar: string
     - name: nodeRef
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeReference

@@ -15,6 +15,9 @@ type NodeMaintenanceNodeStatusApplyConfiguration struct {
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
 	// drainMessage says what the node is doing or what it waits for.
 	DrainMessage *string `json:"drainMessage,omitempty"`
+	// fastForwardedBy names the maintenance whose older drain had come further on this
+	// node than this one. It is there until this one has come as far (KEP-4212).
+	FastForwardedBy *string `json:"fastForwardedBy,omitempty"`
 	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet
 	// (KEP-4212).
 	PodsPendingEvacuation *int32 `json:"podsPendingEvacuation,omitempty"`
@@ -59,6 +62,14 @@ func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithDrainTargets(values ..
 // If called multiple times, the DrainMessage field is set to the value of the last call.
 func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithDrainMessage(value string) *NodeMaintenanceNodeStatusApplyConfiguration {
 	b.DrainMessage = &value
+	return b
+}
+
+// WithFastForwardedBy sets the FastForwardedBy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FastForwardedBy field is set to the value of the last call.
+func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithFastForwardedBy(value string) *NodeMaintenanceNodeStatusApplyConfiguration {
+	b.FastForwardedBy = &value
 	return b
 }
 
