@@ -26,23 +26,25 @@ func Decide(s Snapshot) Decision {
 	for _, d := range p.detached {
 		p.goOn(d)
 	}
-	for _, e := range p.waiting() {
-		p.begin(e)
+	for _, w := range p.waiting() {
+		p.begin(w)
 	}
-	for _, pod := range s.Pods {
-		p.settleMark(pod)
-	}
+	p.settleMarks()
 	return p.decision
 }
 
 // pass is one decision in the making.
 type pass struct {
 	Snapshot
-	sets map[types.UID]*appsv1.ReplicaSet
+	sets map[types.UID]*replicaSet
+	// records are those of detached pods, by the pod's UID.
+	records map[types.UID]Record
 	// wanted are the evacuations that somebody asks for, by the pod's UID.
 	wanted map[types.UID]*v1alpha1.Evacuation
 	// detached are the pods with a record, the oldest record first.
 	detached []detachedPod
+	// moving are the names of those that take up the Deployment's surge.
+	moving []string
 	// leaving are detached pods that are replaced: they serve no more.
 	leaving map[types.UID]bool
 	// ending are the pods after our turn that nobody asks to move any more: until
@@ -50,6 +52,12 @@ type pass struct {
 	ending map[types.UID]bool
 	// marked are the pods that were chosen to make room, by the pod they make it for.
 	marked map[types.UID]types.UID
+	// makesRoom are those pods, by their own UID.
+	makesRoom map[types.UID]bool
+	// available and ready count who serves; nil until somebody asks.
+	available, ready *census
+	// soon are pods that will be available by time alone.
+	soon []soonAvailable
 
 	decision Decision
 }
@@ -66,11 +74,11 @@ func (d detachedPod) returned() bool {
 
 func newPass(s Snapshot) *pass {
 	p := &pass{
-		Snapshot: s, sets: map[types.UID]*appsv1.ReplicaSet{}, wanted: map[types.UID]*v1alpha1.Evacuation{},
-		leaving: map[types.UID]bool{}, ending: map[types.UID]bool{}, marked: map[types.UID]types.UID{},
+		Snapshot: s, sets: map[types.UID]*replicaSet{}, records: map[types.UID]Record{}, wanted: map[types.UID]*v1alpha1.Evacuation{},
+		leaving: map[types.UID]bool{}, ending: map[types.UID]bool{}, marked: map[types.UID]types.UID{}, makesRoom: map[types.UID]bool{},
 	}
 	for _, set := range s.ReplicaSets {
-		p.sets[set.UID] = set
+		p.sets[set.UID] = &replicaSet{ReplicaSet: set}
 	}
 	for _, e := range s.Evacuations {
 		switch {
@@ -80,8 +88,16 @@ func newPass(s Snapshot) *pass {
 			p.ending[e.Spec.PodRef.UID] = true
 		}
 	}
-	for _, pod := range s.Pods {
+	p.readPods()
+	p.distribute()
+	return p
+}
+
+// readPods reads the annotations of the pods, each once.
+func (p *pass) readPods() {
+	for _, pod := range p.Pods {
 		if record, ok := recordOf(pod); ok {
+			p.records[pod.UID] = record
 			p.detached = append(p.detached, detachedPod{pod, record})
 			p.leaving[pod.UID] = p.ending[pod.UID] || pastOurTurn(p.wanted[pod.UID])
 		}
@@ -92,7 +108,14 @@ func newPass(s Snapshot) *pass {
 	slices.SortFunc(p.detached, func(a, b detachedPod) int {
 		return cmp.Or(a.record.Since.Compare(b.record.Since.Time), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
-	return p
+	for _, uid := range p.marked {
+		p.makesRoom[uid] = true
+	}
+	for _, d := range p.detached {
+		if d.pod.DeletionTimestamp == nil && !podclass.Terminal(d.pod) {
+			p.moving = append(p.moving, d.pod.Name)
+		}
+	}
 }
 
 // ourTurn tells whether we are the ones who move the pod now.
@@ -161,6 +184,8 @@ func (p *pass) finish(e *v1alpha1.Evacuation, result Result, message string) Mov
 		return nil
 	}
 	p.leaving[e.Spec.PodRef.UID] = true
+	p.available.leave(e.Spec.PodRef.UID)
+	p.ready.leave(e.Spec.PodRef.UID)
 	return complete(p.Now, e, result, message)
 }
 
@@ -179,22 +204,20 @@ func (p *pass) giveBack(d detachedPod, result Result, why string) Move {
 }
 
 // makeRoom marks the newest pod of the ReplicaSet as the one to go.
-func (p *pass) makeRoom(d detachedPod, home *appsv1.ReplicaSet) Move {
-	owned := p.ownedBy(home)
-	if _, made := p.marked[d.pod.UID]; made || len(owned) < int(wantedBy(home)) {
+func (p *pass) makeRoom(d detachedPod, home *replicaSet) Move {
+	if _, made := p.marked[d.pod.UID]; made || len(home.owned) < int(wantedBy(home.ReplicaSet)) {
 		return nil
 	}
-	lowest := deletionCost(d.pod)
-	var newcomer *corev1.Pod
-	for _, pod := range owned {
-		lowest = min(lowest, deletionCost(pod))
-		if p.mayMakeRoom(pod) && (newcomer == nil || newest(pod, newcomer) < 0) {
-			newcomer = pod
-		}
+	home.sort()
+	for home.candidate < len(home.owned) && !p.mayMakeRoom(home.owned[home.candidate]) {
+		home.candidate++
 	}
-	if newcomer == nil {
+	if home.candidate == len(home.owned) {
 		return nil
 	}
+	newcomer := home.owned[home.candidate]
+	home.candidate++
+	lowest := min(deletionCost(d.pod), home.cheapest)
 	p.marked[d.pod.UID] = newcomer.UID
 	record := replacement{Deployment: d.record.Deployment, For: d.pod.UID}
 	return Move{{
@@ -205,36 +228,29 @@ func (p *pass) makeRoom(d detachedPod, home *appsv1.ReplicaSet) Move {
 
 // mayMakeRoom leaves out pods with a part of their own in this.
 func (p *pass) mayMakeRoom(pod *corev1.Pod) bool {
-	for _, taken := range p.marked {
-		if taken == pod.UID {
-			return false
-		}
-	}
-	return p.wanted[pod.UID] == nil && !Detached(pod)
+	_, detached := p.records[pod.UID]
+	return p.wanted[pod.UID] == nil && !detached && !p.makesRoom[pod.UID]
 }
 
-// settleMark takes the mark off a pod that has outlived its purpose: the pod
+// settleMarks takes the mark off each pod that has outlived its purpose: the pod
 // that it was to make room for is back or gone, and the ReplicaSet has no pod
 // too many.
-func (p *pass) settleMark(pod *corev1.Pod) {
-	mark, ok := markOf(pod)
-	if !ok || pod.DeletionTimestamp != nil || p.awaitsRoom(mark.For) {
-		return
+func (p *pass) settleMarks() {
+	awaited := map[types.UID]bool{}
+	for _, d := range p.detached {
+		// It is still on its way back, or may be.
+		awaited[d.pod.UID] = awaited[d.pod.UID] || !(d.returned() && podclass.Owner(d.pod) != nil)
 	}
-	owner := podclass.Owner(pod)
-	if owner != nil {
-		if set := p.sets[owner.UID]; set != nil && len(p.ownedBy(set)) > int(wantedBy(set)) {
-			return
+	for _, pod := range p.Pods {
+		mark, ok := markOf(pod)
+		if !ok || pod.DeletionTimestamp != nil || awaited[mark.For] {
+			continue
 		}
+		if owner := podclass.Owner(pod); owner != nil && p.sets[owner.UID] != nil && p.sets[owner.UID].tooMany() {
+			continue
+		}
+		p.add(Move{{Pod: pod, Changed: unmark(pod, mark), Message: "Was not needed to make room."}})
 	}
-	p.add(Move{{Pod: pod, Changed: unmark(pod, mark), Message: "Was not needed to make room."}})
-}
-
-// awaitsRoom tells whether a pod is still on its way back, or may be.
-func (p *pass) awaitsRoom(uid types.UID) bool {
-	return slices.ContainsFunc(p.detached, func(d detachedPod) bool {
-		return d.pod.UID == uid && !(d.returned() && podclass.Owner(d.pod) != nil)
-	})
 }
 
 // remove deletes a pod that no ReplicaSet would ever take back.
@@ -244,7 +260,7 @@ func remove(pod *corev1.Pod, result Result, why string) Move {
 }
 
 // home is the ReplicaSet that a pod may go back to; nil if it is gone.
-func (p *pass) home(d detachedPod) *appsv1.ReplicaSet {
+func (p *pass) home(d detachedPod) *replicaSet {
 	set := p.sets[d.record.ReplicaSet.UID]
 	if set == nil || set.DeletionTimestamp != nil {
 		return nil

@@ -2,11 +2,8 @@ package surge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // maxNamed is how many pods a message names.
@@ -14,16 +11,11 @@ const maxNamed = 3
 
 // replacedMessage says who serves instead of a pod.
 func (p *pass) replacedMessage(d detachedPod, others, need int32) string {
-	var names []string
-	for _, pod := range p.newcomers(d) {
-		if p.available(pod) {
-			names = append(names, pod.Name)
-		}
-	}
-	if len(names) == 0 {
+	newcomers := p.newcomers(d)
+	if newcomers.available == nil {
 		return fmt.Sprintf("Pod %s is not needed any more: available without it: %d, needed: %d.", d.pod.Name, others, need)
 	}
-	return fmt.Sprintf("Pod %s is replaced by %s: available without it: %d, needed: %d.", d.pod.Name, names[0], others, need)
+	return fmt.Sprintf("Pod %s is replaced by %s: available without it: %d, needed: %d.", d.pod.Name, newcomers.available.Name, others, need)
 }
 
 // awaitedMessage says what a pod waits for.
@@ -45,27 +37,21 @@ func coveredMessage(d detachedPod, why string) string {
 
 // lacking names the newcomers that are not available, and what to look at.
 func (p *pass) lacking(d detachedPod) string {
-	var names []string
-	for _, pod := range p.newcomers(d) {
-		if !p.available(pod) {
-			names = append(names, pod.Name)
-		}
-	}
+	names := p.newcomers(d).lacking
 	if len(names) == 0 {
 		return fmt.Sprintf("No replacement is being made. Look at: kubectl -n %s describe replicaset %s", d.pod.Namespace, d.record.ReplicaSet.Name)
 	}
 	return fmt.Sprintf("Not available: %s. Look at: kubectl -n %s describe pod %s", list(names, "", ""), d.pod.Namespace, names[0])
 }
 
-// newcomers are the pods of a detached pod's ReplicaSet, the newest first.
-func (p *pass) newcomers(d detachedPod) []*corev1.Pod {
+// newcomers are the pods of a detached pod's ReplicaSet.
+func (p *pass) newcomers(d detachedPod) *replicaSet {
 	set := p.sets[d.record.ReplicaSet.UID]
 	if set == nil {
-		return nil
+		return &replicaSet{}
 	}
-	owned := p.ownedBy(set)
-	slices.SortFunc(owned, newest)
-	return owned
+	p.look(set)
+	return set
 }
 
 // list names some of the names, and what they do.

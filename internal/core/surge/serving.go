@@ -2,54 +2,63 @@ package surge
 
 import (
 	"cmp"
+	"math"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // availableBut counts the available pods of the Deployment other than one that
 // will stay: those of a ReplicaSet up to what it wants, because it is about to
-// remove the rest, and those that are detached and not replaced yet.
+// remove the rest, and those that are detached and not replaced yet. It looks
+// again when time alone will make one more available.
 func (p *pass) availableBut(one *corev1.Pod) int32 {
-	return p.countBut(one, p.available)
+	if p.available == nil {
+		p.available = p.countServing(func(pod *corev1.Pod) bool { return p.unavailableFor(pod) == 0 })
+		p.soon = p.availableSoon()
+	}
+	for len(p.soon) > 0 && p.leaving[p.soon[0].pod.UID] {
+		p.soon = p.soon[1:]
+	}
+	for _, next := range p.soon {
+		if next.pod.UID != one.UID && !p.leaving[next.pod.UID] {
+			p.lookAgain(next.after)
+			break
+		}
+	}
+	return p.available.but(one)
 }
 
 // covered tells whether enough other pods are ready, if not yet available, for a
 // budget to let a detached pod be evicted. To give it back could cost both: it is
 // evicted while its ReplicaSet removes the one that is ready in its place.
 func (p *pass) covered(d detachedPod) bool {
-	ready := func(pod *corev1.Pod) bool {
-		_, is := readySince(pod)
-		return is
+	if p.ready == nil {
+		p.ready = p.countServing(func(pod *corev1.Pod) bool { return p.unavailableFor(pod) < notReady })
 	}
-	return p.countBut(d.pod, ready) >= min(d.record.Need, p.wantedFor(d))
+	return p.ready.but(d.pod) >= min(d.record.Need, p.wantedFor(d))
 }
 
-func (p *pass) countBut(one *corev1.Pod, serves func(*corev1.Pod) bool) int32 {
-	var available int32
-	owned := map[types.UID]int32{}
+// soonAvailable is a ready pod that becomes available by time alone.
+type soonAvailable struct {
+	pod   *corev1.Pod
+	after time.Duration
+}
+
+// availableSoon are those that are ready and not yet available, the next one first.
+func (p *pass) availableSoon() []soonAvailable {
+	var soon []soonAvailable
 	for _, pod := range p.Pods {
-		if pod.UID == one.UID || p.leaving[pod.UID] || !serves(pod) {
-			continue
-		}
-		if record, detached := recordOf(pod); detached && !(detachedPod{pod, record}).returned() {
-			available++
-		} else if detached {
-			owned[record.ReplicaSet.UID]++
-		} else if owner := podclass.Owner(pod); owner != nil {
-			owned[owner.UID]++
+		if after := p.unavailableFor(pod); after > 0 && after < notReady {
+			soon = append(soon, soonAvailable{pod, after})
 		}
 	}
-	for uid, pods := range owned {
-		if set := p.sets[uid]; set != nil {
-			available += min(pods, wantedBy(set))
-		}
-	}
-	return available
+	slices.SortStableFunc(soon, func(a, b soonAvailable) int { return cmp.Compare(a.after, b.after) })
+	return soon
 }
 
 // released means that the ReplicaSet knows that the pod is not its own any more.
@@ -59,16 +68,21 @@ func released(d detachedPod) bool {
 	return owner == nil || owner.UID != d.record.ReplicaSet.UID
 }
 
-// available is what the Deployment controller calls so: ready for
-// minReadySeconds. It looks again when time alone will make the pod available.
-func (p *pass) available(pod *corev1.Pod) bool {
+// notReady is for how long a pod is not available that is not ready: nobody knows.
+const notReady = time.Duration(math.MaxInt64)
+
+// unavailableFor is how long it takes until a pod is what the Deployment
+// controller calls available, ready for minReadySeconds; 0 if it is.
+func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
 	ready, is := readySince(pod)
-	if !is || p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0 {
-		return is
+	switch {
+	case !is:
+		return notReady
+	case p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0:
+		return 0
 	}
 	since := ready.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
-	p.lookAgain(since.Sub(p.Now))
-	return !since.After(p.Now)
+	return max(since.Sub(p.Now), 0)
 }
 
 // readySince is since when a pod serves, if it does.
@@ -89,22 +103,6 @@ func active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
 }
 
-// ownedBy are the active pods that a ReplicaSet counts as its own.
-func (p *pass) ownedBy(set *appsv1.ReplicaSet) []*corev1.Pod {
-	var owned []*corev1.Pod
-	for _, pod := range p.Pods {
-		owner := podclass.Owner(pod)
-		if owner == nil || owner.UID != set.UID || !active(pod) {
-			continue
-		}
-		// One that was detached a moment ago may not have been released yet.
-		if pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] != detachedHash {
-			owned = append(owned, pod)
-		}
-	}
-	return owned
-}
-
 // wantedBy is how many pods a ReplicaSet wants; 1 if it does not say.
 func wantedBy(set *appsv1.ReplicaSet) int32 {
 	if set.Spec.Replicas == nil {
@@ -116,7 +114,7 @@ func wantedBy(set *appsv1.ReplicaSet) int32 {
 // wantedFor is how many pods there are to be of a detached pod's application.
 func (p *pass) wantedFor(d detachedPod) int32 {
 	if p.Deployment == nil {
-		return wantedBy(p.home(d))
+		return wantedBy(p.home(d).ReplicaSet)
 	}
 	return replicas(p.Deployment)
 }

@@ -21,7 +21,9 @@ import (
 func (w *world) manage() {
 	w.t.Helper()
 	snapshot := w.snapshot()
-	for _, move := range surge.Decide(snapshot).Moves {
+	decision := surge.Decide(snapshot)
+	w.checkCounts(snapshot, decision)
+	for _, move := range decision.Moves {
 		for i := range move {
 			if w.rand.IntN(10) == 0 {
 				return // It dies.
@@ -248,7 +250,7 @@ func TestWhateverHappensNothingIsLeft(t *testing.T) {
 }
 
 func TestNobodyEverMissesAPodThatIsDrained(t *testing.T) {
-	completed := 0
+	completed, counted := 0, 0
 	for seed := range uint64(200) {
 		w := newWorld(t, seed, true)
 		for range 80 {
@@ -260,6 +262,10 @@ func TestNobodyEverMissesAPodThatIsDrained(t *testing.T) {
 		w.rest()
 		w.checkRest()
 		completed += w.results[surge.Completed]
+		counted += w.counted
+	}
+	if counted == 0 {
+		t.Error("no message says how many pods are available")
 	}
 	if completed == 0 {
 		t.Error("no pod was ever replaced")

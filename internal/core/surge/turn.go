@@ -27,18 +27,24 @@ const (
 
 // waiting are the evacuations of pods that are still in their ReplicaSets and
 // whose turn is ours, the oldest first.
-func (p *pass) waiting() []*v1alpha1.Evacuation {
-	var waiting []*v1alpha1.Evacuation
+func (p *pass) waiting() []waitingPod {
+	var waiting []waitingPod
 	for _, pod := range p.Pods {
+		_, detached := p.records[pod.UID]
 		e := p.wanted[pod.UID]
-		if !Detached(pod) && ourTurn(e) && pod.DeletionTimestamp == nil && !podclass.Terminal(pod) {
-			waiting = append(waiting, e)
+		if !detached && ourTurn(e) && pod.DeletionTimestamp == nil && !podclass.Terminal(pod) {
+			waiting = append(waiting, waitingPod{pod, e})
 		}
 	}
-	slices.SortFunc(waiting, func(a, b *v1alpha1.Evacuation) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	slices.SortFunc(waiting, func(a, b waitingPod) int {
+		return cmp.Or(a.evacuation.CreationTimestamp.Compare(b.evacuation.CreationTimestamp.Time), cmp.Compare(a.evacuation.Name, b.evacuation.Name))
 	})
 	return waiting
+}
+
+type waitingPod struct {
+	pod        *corev1.Pod
+	evacuation *v1alpha1.Evacuation
 }
 
 // Begins tells whether a pod is about to be surged, so that its Deployment's
@@ -48,8 +54,8 @@ func Begins(s Snapshot) bool {
 }
 
 // begin detaches a pod, says why it cannot be detached, or lets it wait.
-func (p *pass) begin(e *v1alpha1.Evacuation) {
-	pod := p.podOf(e)
+func (p *pass) begin(w waitingPod) {
+	pod, e := w.pod, w.evacuation
 	if why := p.ineligible(pod); why != "" {
 		message := fmt.Sprintf("Deployment %s cannot surge: %s.", p.Name, why)
 		p.add(complete(p.Now, e, Refused, message))
@@ -60,17 +66,13 @@ func (p *pass) begin(e *v1alpha1.Evacuation) {
 		p.report(e, waits, fmt.Sprintf("%s: %s.", waits, p.Unread))
 		return
 	}
-	most, moving := maxSurge(p.Deployment), p.moving()
-	if len(moving) >= most {
+	most := maxSurge(p.Deployment)
+	if len(p.moving) >= most {
 		waits := fmt.Sprintf("Waits: maxSurge of Deployment %s allows %s at a time", p.Name, count(most))
-		p.report(e, waits, fmt.Sprintf("%s, %s now.", waits, list(moving, "is moving", "are moving")))
+		p.report(e, waits, fmt.Sprintf("%s, %s now.", waits, list(p.moving, "is moving", "are moving")))
 		return
 	}
 	p.detach(pod)
-}
-
-func (p *pass) podOf(e *v1alpha1.Evacuation) *corev1.Pod {
-	return p.Pods[slices.IndexFunc(p.Pods, func(pod *corev1.Pod) bool { return pod.UID == e.Spec.PodRef.UID })]
 }
 
 // ineligible returns why the pod cannot surge; empty if it can.
@@ -110,17 +112,7 @@ func (p *pass) detach(pod *corev1.Pod) {
 		Events: []event.Event{event.PodDetached(pod, message)},
 	}})
 	p.detached = append(p.detached, detachedPod{pod, record})
-}
-
-// moving are the names of the pods that take up the Deployment's surge.
-func (p *pass) moving() []string {
-	var moving []string
-	for _, d := range p.detached {
-		if d.pod.DeletionTimestamp == nil && !podclass.Terminal(d.pod) {
-			moving = append(moving, d.pod.Name)
-		}
-	}
-	return moving
+	p.moving = append(p.moving, pod.Name)
 }
 
 // report says where a pod stands and that we are still at it. It is written

@@ -43,6 +43,8 @@ type world struct {
 	calm bool
 	// results counts how surges ended.
 	results map[surge.Result]int
+	// counted is how many messages were found to count pods correctly.
+	counted int
 }
 
 func newWorld(t *testing.T, seed uint64, calm bool) *world {
