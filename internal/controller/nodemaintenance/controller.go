@@ -133,9 +133,13 @@ func restAfter(thought time.Duration) time.Duration {
 // pass takes a group one step further. It returns when the next pass is due if no
 // event asks for it before, 0 is never, and how long it had to think.
 func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought time.Duration) {
-	begun := r.clock.Now()
 	snapshot, err := r.observe(ctx, g)
 	if err != nil {
+		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
+	}
+	// What was waited for before, so that the cache shows our own writes, was no thought.
+	begun := r.clock.Now()
+	if err := r.observePods(ctx, g, &snapshot); err != nil {
 		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
 	}
 	decision, err := r.decideSafely(snapshot)

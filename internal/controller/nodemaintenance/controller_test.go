@@ -23,10 +23,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-// slowly has each read take a while.
+// slowly has each read of a list take a while.
 func (w *world) slowly(reading time.Duration) {
 	w.api.Refuse = func(request string) error {
-		if strings.HasPrefix(request, "list ") || strings.HasPrefix(request, "get ") {
+		if strings.HasPrefix(request, "list ") {
 			w.clock.Step(reading)
 		}
 		return nil

@@ -25,9 +25,10 @@ const fewPods = 500
 // +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
 
-// observe reads everything that the pass over a group decides on. A read that fails
-// is an error: what is unknown is never taken for absent. Only the pods whose drain
-// is a matter of rules wait if these or the namespaces could not be read.
+// observe reads the maintenances and nodes of a group, with what we have written
+// ourselves, and observePods what else its pass decides on. A read that fails is an
+// error: what is unknown is never taken for absent. Only the pods whose drain is a
+// matter of rules wait if these or the namespaces could not be read.
 func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.Snapshot, error) {
 	snapshot := maintenance.Snapshot{
 		Now:         r.clock.Now(),
@@ -52,7 +53,7 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 	for _, record := range records {
 		snapshot.Records[record.Name] = record
 	}
-	return snapshot, r.observePods(ctx, g, &snapshot)
+	return snapshot, nil
 }
 
 // observePods reads the pods of a group that matter, and what is known of them.

@@ -31,7 +31,11 @@ func TestAReadThatFailsStopsThePassOverItsGroup(t *testing.T) {
 			r := w.manager()
 			w.tell(r)
 
-			_, err := r.observe(w.t.Context(), &group.Group{Maintenances: []string{"upgrade"}, Nodes: []string{"one"}})
+			g := &group.Group{Maintenances: []string{"upgrade"}, Nodes: []string{"one"}}
+			snapshot, err := r.observe(w.t.Context(), g)
+			if err == nil {
+				err = r.observePods(w.t.Context(), g, &snapshot)
+			}
 
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("observe = %v, want an error that begins with %q", err, test.want)

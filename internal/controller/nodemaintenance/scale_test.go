@@ -24,6 +24,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/goal"
 )
 
 // BenchmarkPass is a pass that reads and decides while 100 nodes of a cluster
@@ -34,6 +35,7 @@ func BenchmarkPass(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d/pods=%d", nodes, nodes*podsPerNode), func(b *testing.B) {
 			r := newCachedReconciler(b, fleet{nodes: nodes, draining: draining, podsPerNode: podsPerNode})
 			for b.Loop() {
+				r.schedule.touch(r.clock.Now(), 0, group.Node("node-0000"))
 				if decided := r.think(b, group.Node("node-0000")); decided != draining {
 					b.Fatalf("decided on %d nodes, want %d", decided, draining)
 				}
@@ -52,6 +54,7 @@ func BenchmarkPodEvent(b *testing.B) {
 	old, now := aPod("pod-000007", "node-0007"), aPod("pod-000007", "node-0007")
 	now.DeletionTimestamp = &metav1.Time{Time: noon}
 	r.watched.set([]string{"node-0007"}, sets.New("node-0007"))
+	goal.CPU(b, 20*time.Millisecond)
 	for b.Loop() {
 		due, concerned := r.podMatters(old, now)
 		r.schedule.touch(r.clock.Now().Add(-due), due, concerned...)
@@ -59,12 +62,12 @@ func BenchmarkPodEvent(b *testing.B) {
 			b.Fatalf("decided on %d nodes, want 1", decided)
 		}
 	}
-	b.ReportMetric(20, "goal-ms")
 }
 
 // BenchmarkFirstPass is what a manager thinks at its start with 2,500 maintenances.
 func BenchmarkFirstPass(b *testing.B) {
 	r := newCachedReconciler(b, manyMaintenances)
+	goal.CPU(b, 2*time.Second)
 	for b.Loop() {
 		r.schedule, r.watched = newSchedule(), newWatched()
 		r.learn(b)
@@ -76,20 +79,21 @@ func BenchmarkFirstPass(b *testing.B) {
 			b.Fatalf("decided on %d nodes, want %d", decided, manyMaintenances.draining)
 		}
 	}
-	b.ReportMetric(2000, "goal-ms")
 }
 
-// think runs the pass over the group of a member until all writes are decided, and
-// returns on how many nodes there are any.
+// think runs the pass over the group of a member until all writes are decided, if it is
+// due, and returns on how many nodes there are any.
 func (r *reconciler) think(b *testing.B, member group.Member) int {
 	b.Helper()
-	r.schedule.touch(r.clock.Now(), 0, member)
 	turn, _ := r.schedule.begin(r.clock.Now(), member)
 	if turn == nil {
-		b.Fatalf("%s has no turn", member)
+		return 0
 	}
 	defer r.schedule.end(r.clock.Now(), turn, 0, 0)
 	snapshot, err := r.observe(b.Context(), turn.group)
+	if err == nil {
+		err = r.observePods(b.Context(), turn.group, &snapshot)
+	}
 	if err != nil {
 		b.Fatalf("observe: %v", err)
 	}
@@ -146,6 +150,8 @@ func newCachedReconciler(b *testing.B, of fleet) *reconciler {
 	}
 	r := newReconciler(c, func(...event.Event) {}, testingclock.NewFakeClock(noon), newMetrics(prometheus.NewRegistry()))
 	r.learn(b)
+	// What is read first fills its cache.
+	r.think(b, group.Node("node-0000"))
 	return r
 }
 
