@@ -175,12 +175,12 @@ type EvacuationStatus struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// refusingBudget is the name of the PodDisruptionBudget that refused the last
+	// refusingBudgetName is the name of the PodDisruptionBudget that refused the last
 	// eviction, or whose lock kept it from being asked for. Absent if it is no budget
 	// that refuses, or none that is known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	RefusingBudget string `json:"refusingBudget,omitempty"`
+	RefusingBudgetName string `json:"refusingBudgetName,omitempty"`
 
 	// conditions: EvictionRefused, with a BlockerType as its reason, while the
 	// API server refuses the eviction. Its message says when that is tried again.

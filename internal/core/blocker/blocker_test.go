@@ -81,7 +81,7 @@ func refused(kind v1alpha1.BlockerType, answer string) func(*known) {
 func by(budget string, refused func(*known)) func(*known) {
 	return func(f *known) {
 		refused(f)
-		f.Evacuation.Status.RefusingBudget = budget
+		f.Evacuation.Status.RefusingBudgetName = budget
 	}
 }
 

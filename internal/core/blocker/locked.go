@@ -14,7 +14,7 @@ import (
 // locked. The lock itself may be gone by now, or be that of another holder.
 func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBLocked, Message: answer}
-	name := f.Evacuation.Status.RefusingBudget
+	name := f.Evacuation.Status.RefusingBudgetName
 	if name == "" {
 		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b

@@ -39,7 +39,7 @@ type Refusal struct {
 func Refuse(status v1alpha1.EvacuationStatus, refusal Refusal, now time.Time) v1alpha1.EvacuationStatus {
 	told := *status.DeepCopy()
 	told.FailedEvictionCounter += min(refusal.Times, math.MaxInt32-told.FailedEvictionCounter)
-	told.RefusingBudget = refusal.Budget
+	told.RefusingBudgetName = refusal.Budget
 	words := refusal.words()
 	told.Message = fmt.Sprintf("Eviction refused: %s", words)
 	meta.SetStatusCondition(&told.Conditions, metav1.Condition{
@@ -72,7 +72,7 @@ func news(status v1alpha1.EvacuationStatus, refusal Refusal) bool {
 func sameKind(a, b v1alpha1.EvacuationStatus) bool {
 	conditionA := meta.FindStatusCondition(a.Conditions, v1alpha1.ConditionEvictionRefused)
 	conditionB := meta.FindStatusCondition(b.Conditions, v1alpha1.ConditionEvictionRefused)
-	return conditionA != nil && conditionB != nil && a.RefusingBudget == b.RefusingBudget &&
+	return conditionA != nil && conditionB != nil && a.RefusingBudgetName == b.RefusingBudgetName &&
 		conditionA.Status == conditionB.Status && conditionA.Reason == conditionB.Reason
 }
 

@@ -81,8 +81,8 @@ func TestARefusalSaysWhenItIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := evacuation.Refuse(v1alpha1.EvacuationStatus{}, evacuation.Refusal{Outcome: tc.outcome, Times: 1}, now)
-			if condition := got.Conditions[0]; condition.Message != tc.want || got.Message != "Eviction refused: "+tc.want || got.RefusingBudget != tc.outcome.Budget {
-				t.Errorf("told is %q, by budget %q and condition %q; want %q", got.Message, got.RefusingBudget, condition.Message, tc.want)
+			if condition := got.Conditions[0]; condition.Message != tc.want || got.Message != "Eviction refused: "+tc.want || got.RefusingBudgetName != tc.outcome.Budget {
+				t.Errorf("told is %q, by budget %q and condition %q; want %q", got.Message, got.RefusingBudgetName, condition.Message, tc.want)
 			}
 		})
 	}

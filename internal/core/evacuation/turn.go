@@ -170,7 +170,7 @@ func keep(s Snapshot) Decision {
 	d.Message = message
 	d.Status = s.Evacuation.Status.DeepCopy()
 	d.Status.Message = message
-	d.Status.RefusingBudget = ""
+	d.Status.RefusingBudgetName = ""
 	meta.SetStatusCondition(&d.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionFalse,
 		Reason: v1alpha1.ReasonEvacuatorReturned, Message: message,

@@ -19,7 +19,7 @@ import (
 
 // refuse lets the API server refuse to evict a pod because of a budget.
 func (w *world) refuse(pod *corev1.Pod) {
-	w.evacuations[pod.UID].Status.RefusingBudget = "web"
+	w.evacuations[pod.UID].Status.RefusingBudgetName = "web"
 	w.evacuations[pod.UID].Status.Conditions = []metav1.Condition{{
 		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, Reason: string(v1alpha1.BlockerPDBExhausted),
 		Message: "Cannot evict pod as it would violate the pod's disruption budget. The disruption budget web needs 3 healthy pods and has 3 currently",

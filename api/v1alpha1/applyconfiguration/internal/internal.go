@@ -289,7 +289,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: message
       type:
         scalar: string
-    - name: refusingBudget
+    - name: refusingBudgetName
       type:
         scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Evacuator

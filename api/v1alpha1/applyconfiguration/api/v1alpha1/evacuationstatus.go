@@ -32,10 +32,10 @@ type EvacuationStatusApplyConfiguration struct {
 	FailedEvictionCounter *int32 `json:"failedEvictionCounter,omitempty"`
 	// message says what is going on, for people. At most 32,768 characters.
 	Message *string `json:"message,omitempty"`
-	// refusingBudget is the name of the PodDisruptionBudget that refused the last
+	// refusingBudgetName is the name of the PodDisruptionBudget that refused the last
 	// eviction, or whose lock kept it from being asked for. Absent if it is no budget
 	// that refuses, or none that is known.
-	RefusingBudget *string `json:"refusingBudget,omitempty"`
+	RefusingBudgetName *string `json:"refusingBudgetName,omitempty"`
 	// conditions: EvictionRefused, with a BlockerType as its reason, while the
 	// API server refuses the eviction. Its message says when that is tried again.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
@@ -103,11 +103,11 @@ func (b *EvacuationStatusApplyConfiguration) WithMessage(value string) *Evacuati
 	return b
 }
 
-// WithRefusingBudget sets the RefusingBudget field in the declarative configuration to the given value
+// WithRefusingBudgetName sets the RefusingBudgetName field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the RefusingBudget field is set to the value of the last call.
-func (b *EvacuationStatusApplyConfiguration) WithRefusingBudget(value string) *EvacuationStatusApplyConfiguration {
-	b.RefusingBudget = &value
+// If called multiple times, the RefusingBudgetName field is set to the value of the last call.
+func (b *EvacuationStatusApplyConfiguration) WithRefusingBudgetName(value string) *EvacuationStatusApplyConfiguration {
+	b.RefusingBudgetName = &value
 	return b
 }
 
