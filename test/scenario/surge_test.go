@@ -235,6 +235,26 @@ func TestAReplacementThatNeverComesIsGivenUp(t *testing.T) {
 	endpoints.AssertAtLeast(t, 1)
 }
 
+// Kubernetes warns on a budget of the pod that is detached, and lets it go all the
+// same when it is replaced, although the budget allows no pod to be unavailable.
+func TestABudgetWarnsOfADetachedPodAndLetsItGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes, letNew := w.oldAndNew()
+	w.serve(app{name: "web", replicas: 1, ready: "0s"})
+	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0))})
+	pod := w.thePod("web")
+	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
+
+	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
+	w.awaitDetached(pod.Name)
+	w.awaitWarning("PodDisruptionBudget", "web", "UnmanagedPods", "were found to be unmanaged")
+	letNew()
+
+	w.awaitDrained("upgrade")
+	endpoints.AssertAtLeast(t, 1)
+}
+
 // Cancelling in the middle gives the pod back; the newcomer goes although it is ready.
 func TestASurgeIsCancelledInTheMiddle(t *testing.T) {
 	t.Parallel()
