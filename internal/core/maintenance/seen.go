@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/labelindex"
 )
 
 // seen is what a snapshot says: its objects parsed, related and classified.
@@ -114,6 +115,9 @@ type reader struct {
 	byName  map[string]*maintenance
 	targets map[string]*pastTarget
 	ledgers map[string]*ledger
+	// selectors finds maintenances by what their selectors ask for, once it is indexed.
+	selectors labelindex.Index[*maintenance]
+	indexed   bool
 }
 
 // read finds out who asks what of a node, and what its pods are.
@@ -123,7 +127,7 @@ func (r *reader) read(n *node) {
 	if n.gone {
 		return
 	}
-	for _, m := range r.maintenances {
+	for _, m := range r.candidates(n.object) {
 		if m.selects(n.object) {
 			r.join(n, m)
 		}
@@ -136,6 +140,23 @@ func (r *reader) read(n *node) {
 	if len(n.drains) > 0 {
 		r.readPods(n)
 	}
+}
+
+// fewMaintenances is up to how many maintenances are all tried on every node.
+const fewMaintenances = 16
+
+// candidates are the maintenances that can select a node, the oldest first.
+func (r *reader) candidates(object *corev1.Node) []*maintenance {
+	if len(r.maintenances) <= fewMaintenances {
+		return r.maintenances
+	}
+	if !r.indexed {
+		r.indexed = true
+		for _, m := range r.maintenances {
+			r.selectors.Put(m, labelindex.OfNodeSelector(m.object.Spec.NodeSelector)...)
+		}
+	}
+	return r.selectors.Candidates(object.Labels, labelindex.Name(object.Name))
 }
 
 func (r *reader) join(n *node, m *maintenance) {
