@@ -59,6 +59,9 @@ type reconciler struct {
 	wake func(...types.NamespacedName)
 	// known are the evacuations whose pods are known to be in the cache, or gone.
 	known sync.Map
+	// bulk deletes many objects at once, which client does not: it waits for the cache
+	// to show what it has written, object by object.
+	bulk deleter
 	// sweepLater has the complete evacuations of a namespace deleted; sweeping is held
 	// by whoever does, so that the other workers are free to evict.
 	sweepLater func(namespace string)
@@ -75,8 +78,14 @@ func Add(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
+	bulk, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("make a client that deletes many objects: %w", err)
+	}
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		client: mgr.GetClient(), bulk: bulk, live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
 		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}

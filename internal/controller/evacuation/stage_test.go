@@ -60,7 +60,7 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 func (s *stage) restart() {
 	s.api.Revive()
 	s.reconciler = &reconciler{
-		client: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, clock: s.clock,
+		client: s.api.Manager, bulk: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, clock: s.clock,
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
 	s.reconciler.room = eviction.NewRoom(eviction.RoomOptions{

@@ -14,6 +14,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
+// deleter deletes objects by their labels.
+type deleter interface {
+	DeleteAllOf(ctx context.Context, object client.Object, options ...client.DeleteAllOfOption) error
+}
+
 // finish lets go of an evacuation whose pod is gone and marks it, in one write. It is
 // deleted with all others that are marked; a new controller finds it by its mark.
 func (r *reconciler) finish(ctx context.Context, e *v1alpha1.Evacuation, decision core.Decision) error {
@@ -44,7 +49,7 @@ func (r *reconciler) sweep(ctx context.Context, namespace string) (reconcile.Res
 		return reconcile.Result{}, err
 	}
 	if all && len(complete) > 1 {
-		err = r.client.DeleteAllOf(ctx, &v1alpha1.Evacuation{}, client.InNamespace(namespace), marked)
+		err = r.bulk.DeleteAllOf(ctx, &v1alpha1.Evacuation{}, client.InNamespace(namespace), marked)
 	} else {
 		err = r.deleteEach(ctx, complete)
 	}
