@@ -56,7 +56,7 @@ func (r *Room) changes() int {
 // bar has a visitor wait for the end of a lock, outside of any line. If the room was
 // told of a change since before the look that has found the lock, nobody knows
 // whether it is still there, and the visitor has to look again. It returns who may
-// try in the line that he leaves.
+// try in the line that it leaves.
 func (r *Room) bar(seen sighting, now time.Time) (answer Answer, next []types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

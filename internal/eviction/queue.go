@@ -53,7 +53,7 @@ type QueueOptions struct {
 	Traffic *Traffic
 	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
 	Results *prometheus.CounterVec
-	// News is called when a status of the owner would say something else of his
+	// News is called when a status of the owner would say something else of its
 	// pods: a refusal has begun or changed, or an eviction has succeeded. It comes
 	// ReportAfter later, once for all that came together.
 	News func(owner types.NamespacedName)
@@ -154,7 +154,7 @@ func (q *Queue) work(ctx context.Context, tickets workqueue.TypedDelayingInterfa
 	return true
 }
 
-// spread tells the next owner his news; false if there is none any more.
+// spread tells the next owner its news; false if there is none any more.
 func (q *Queue) spread(news workqueue.TypedInterface[types.NamespacedName]) bool {
 	owner, shutdown := news.Get()
 	if shutdown {

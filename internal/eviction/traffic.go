@@ -22,7 +22,7 @@ const lateAnswer = time.Minute
 // been noted and is over, and one that begins later sees the lock.
 type Traffic struct {
 	// looking is shared by those who look, and is had alone by who asks: nobody is
-	// between his look at the budgets and the note of what he has found.
+	// between a look at the budgets and the note of what was found.
 	looking sync.RWMutex
 
 	mu    sync.Mutex

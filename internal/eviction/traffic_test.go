@@ -158,7 +158,7 @@ func TestABudgetIsBusyFromTheLookToTheAnswer(t *testing.T) {
 	expectBusy(t, "when it was locked", s.traffic)
 	busy := s.traffic.Busy()
 	busy[web] = true
-	expectBusy(t, "when a caller has changed his map", s.traffic)
+	expectBusy(t, "when a caller has changed its map", s.traffic)
 	expectBusy(t, "of nobody", nil)
 }
 

@@ -63,6 +63,6 @@ func TestCallersAreRememberedForAMoment(t *testing.T) {
 	}
 	known.forget(joe)
 	if got := known.recall(joe, now.Add(time.Minute)); got != "" {
-		t.Errorf("joe waits for %q after he was told", got)
+		t.Errorf("joe waits for %q after being told", got)
 	}
 }

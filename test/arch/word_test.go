@@ -28,6 +28,24 @@ func ambiguity(s source) (violations []string) {
 	return violations
 }
 
+// person is a word for a man. Programs are none, and people may be anybody.
+var person = regexp.MustCompile(`(?i)\b(he|his|him|himself)\b`)
+
+// persons finds words for a man.
+func persons(s source) (violations []string) {
+	for _, exempt := range []string{"test/arch/", "internal/core/maintenance/", "internal/controller/nodemaintenance/"} {
+		if strings.HasPrefix(s.path, exempt) {
+			return nil
+		}
+	}
+	for i, line := range strings.Split(s.text, "\n") {
+		if word := person.FindString(line); word != "" {
+			violations = append(violations, fmt.Sprintf("%s:%d: %q: a program is \"it\", a person \"they\"", s.path, i+1, word))
+		}
+	}
+	return violations
+}
+
 // reasons finds reasons of events that are no constant of the API.
 func reasons(list []source) (violations []string) {
 	var files []*ast.File
@@ -85,7 +103,7 @@ func positionOf(parameter string, f *ast.FuncDecl) int {
 
 func TestWords(t *testing.T) {
 	for _, s := range tree(t) {
-		for _, violation := range ambiguity(s) {
+		for _, violation := range append(ambiguity(s), persons(s)...) {
 			t.Error(violation)
 		}
 	}
@@ -106,6 +124,18 @@ func TestAmbiguityRuleCanFail(t *testing.T) {
 		"kubectl get pods --cluster east":            nil,
 	} {
 		if diff := cmp.Diff(want, ambiguity(example(t, "a.md", text))); diff != "" {
+			t.Errorf("%q: violations (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestPersonRuleCanFail(t *testing.T) {
+	for text, want := range map[string][]string{
+		"The caller\nwaits until his pod is gone.": {`a.md:2: "his": a program is "it", a person "they"`},
+		"He goes.":                       {`a.md:1: "He": a program is "it", a person "they"`},
+		"The cache of this history hid.": nil,
+	} {
+		if diff := cmp.Diff(want, persons(example(t, "a.md", text))); diff != "" {
 			t.Errorf("%q: violations (-want +got):\n%s", text, diff)
 		}
 	}

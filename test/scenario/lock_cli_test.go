@@ -89,7 +89,7 @@ func (m terminal) exec(t *testing.T, program string, args ...string) printed {
 	return printed{command.ProcessState.ExitCode(), shown}
 }
 
-// What the README has an owner type locks his budget and unlocks it.
+// What the README has an owner type locks a budget and unlocks it.
 func TestTheReadmesLock(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")

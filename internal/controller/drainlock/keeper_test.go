@@ -152,7 +152,7 @@ func TestALockThatNobodyCanReadIsWarnedOfOnce(t *testing.T) {
 	}
 }
 
-// Somebody was faster: the lock is looked at again soon, and what he wrote stays.
+// Somebody was faster: the lock is looked at again soon, and what was written stays.
 func TestALockThatHasChangedIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	stray := lockedBy(aBudget("web", 1), budget.Holder("upgrade", "one"), time.Hour)

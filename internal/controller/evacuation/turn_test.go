@@ -117,7 +117,7 @@ func (s *stage) expectEvents(want ...string) {
 	}
 }
 
-// Whoever calls the eviction API asks for as long as he calls, and five minutes
+// Whoever calls the eviction API asks for as long as the calls go on, and five minutes
 // and a half beyond that.
 func TestARequestOfTheEvictionAPIEnds(t *testing.T) {
 	t.Parallel()

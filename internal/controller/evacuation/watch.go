@@ -26,7 +26,7 @@ const (
 	// that of evacuations whose pod leaves or is gone; new ones are between them.
 	evictPriority, cleanPriority = 10, -10
 	// cleanDelay keeps the writes of cleaning up away from a burst of evictions.
-	cleanDelay = 500 * time.Millisecond
+	cleanDelay = 2 * time.Second
 	// sweepDelay is for how long complete evacuations are gathered.
 	sweepDelay = time.Second
 )

@@ -76,7 +76,7 @@ func TestARefusedWriteIsToldAndTriedAgain(t *testing.T) {
 	}
 }
 
-// Nobody is evicted from a node that could not be cordoned: what comes in his
+// Nobody is evicted from a node that could not be cordoned: what comes in its
 // place could land there again.
 func TestNobodyIsEvictedWithoutACordon(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
@@ -164,7 +164,7 @@ func TestTheNodeOfAnotherMachineIsLeftAlone(t *testing.T) {
 	})
 }
 
-// Somebody who implements a hook may write his condition at any moment. It stays.
+// Somebody who implements a hook may write its condition at any moment. It stays.
 func TestConditionsOfOthersAreNeverLost(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
 		w.running()

@@ -27,7 +27,7 @@ func halt(seen *observed, decision *lifecycle.Decision) {
 }
 
 // drain cordons the Node and has its pods evicted, those and no others that were
-// decided on. Without the cordon nobody is evicted: what comes in his place could
+// decided on. Without the cordon nobody is evicted: what comes in its place could
 // land there again.
 func (r *reconciler) drain(ctx context.Context, seen *observed, decision *lifecycle.Decision) error {
 	c := seen.connection

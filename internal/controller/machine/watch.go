@@ -228,7 +228,7 @@ func (r *reconciler) machines(namespace, field, value string) []types.Namespaced
 }
 
 // find reads what the cache has now. Who is not in it yet is reconciled as soon
-// as he is.
+// as it is.
 func (r *reconciler) find(list client.ObjectList, namespace, field, value string) bool {
 	err := r.client.List(context.Background(), list, client.InNamespace(namespace), client.MatchingFields{field: value},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)

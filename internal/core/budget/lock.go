@@ -30,7 +30,7 @@ const (
 
 // Lock is the content of v1alpha1.LockAnnotation.
 type Lock struct {
-	// Holder is who has it: Holder's value for a node, else words of his own.
+	// Holder is who has it: Holder's value for a node, else words of their own.
 	Holder string `json:"holder"`
 	// Reason says what for.
 	Reason string `json:"reason,omitempty"`

@@ -10,6 +10,6 @@
 // Invariants: a lock is taken only under the mutex, in the order of namespace and
 // name, and only while the budget allows every ready pod that stays under it to go
 // down; the mutex is held only while locks are being taken; whoever cannot take
-// all gives back what he took; a lock that was confirmed stays until its pods are
+// all gives back what it took; a lock that was confirmed stays until its pods are
 // ready again or gone; nothing is locked for ever.
 package drainlock

@@ -16,7 +16,7 @@ func (p *pass) refused(object types.UID) bool {
 }
 
 // refusal is in the way of a lock that could not be written: the others are given
-// back, as with any obstacle, so that nobody waits for a budget that he does not need.
+// back, as with any obstacle, so that nobody waits for a budget that is not needed.
 func (p *pass) refusal(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	one := p.budgets[b]
 	if one.ours() || !p.refused(one.UID) {

@@ -189,7 +189,7 @@ func (w *world) step() {
 }
 
 // rest lets the world come to rest: nobody disturbs it any more, and everybody
-// gets his turn.
+// gets its turn.
 func (w *world) rest() {
 	w.calm = true
 	for _, b := range w.all(w.budgets.now) {

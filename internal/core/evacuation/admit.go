@@ -23,7 +23,7 @@ type Call struct {
 	// Only is which pod the call is about.
 	Only PodVersion
 	// Meant is the pod of that name that the caller has been waiting for until
-	// now; empty if he has not.
+	// now; empty if it has not.
 	Meant types.UID
 	// Budgets are the PodDisruptionBudgets of the namespace.
 	Budgets []*policyv1.PodDisruptionBudget
@@ -48,12 +48,12 @@ func (v PodVersion) Of(pod *corev1.Pod) bool {
 }
 
 // Verdict is what a call of the eviction API is answered, and what it leaves
-// behind: who is told to wait has an Evacuation that asks in his name.
+// behind: who is told to wait has an Evacuation that asks in its name.
 type Verdict struct {
 	// Admitted is true if the call may reach the pod.
 	Admitted bool
 	// Gone is true if the pod that the caller has been waiting for is gone, and
-	// the one that bears its name now is none of his business.
+	// the one that bears its name now is none of the caller's business.
 	Gone bool
 	// Message says why not, for people.
 	Message string
@@ -68,13 +68,13 @@ type Verdict struct {
 }
 
 // Asks reports whether the caller's request is not known yet: nobody may be told
-// to wait for what he could not ask for.
+// to wait for what could not be asked for.
 func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
 
 // Admit decides about a call of the eviction API. While a budget of the pod is
 // locked, the caller has to wait and nobody is asked to move the pod. While an
-// evacuator can still move it, he has to wait, too, and the pod's evacuators are
-// asked in his name.
+// evacuator can still move it, the caller has to wait, too, and the pod's evacuators are
+// asked in the caller's name.
 func Admit(c Call) Verdict {
 	if leavesAnyway(c) {
 		return Verdict{Admitted: true}

@@ -170,7 +170,7 @@ func TestTheFirstCallAsksForAnEvacuation(t *testing.T) {
 	}
 }
 
-// A DaemonSet pod that somebody else can move waits for him, but then not for us.
+// A DaemonSet pod that somebody else can move waits for that one, but then not for us.
 func TestADaemonSetPodWithAnotherEvacuatorWaits(t *testing.T) {
 	early := ownedBy("DaemonSet", barePod())
 	early.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + "mover.example.com": "20000"}

@@ -72,7 +72,7 @@ const (
 
 // budgetName finds the budget where the API server tells of it: it has no field for
 // that. Who needs the name has it from Outcome.Budget.
-var budgetName = regexp.MustCompile(`[Tt]he disruption budget (\S+) `)
+var budgetName = regexp.MustCompile(`(?i:the) disruption budget (\S+) `)
 
 // Barred is the refusal of an eviction for which the API server is not asked,
 // because a budget of the pod is locked.

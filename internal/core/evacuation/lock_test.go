@@ -49,12 +49,12 @@ func TestACallUnderALockedBudgetWaits(t *testing.T) {
 		"nobody would move the pod":          {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{locked}, waits},
 		"evacuators are not asked":           {evacuation.Call{Snapshot: of(webPod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{open, locked}, waits},
 		"the request of others stays theirs": {evacuation.Call{Snapshot: of(webPod(), active("mover.example.com", at(0)), finalizers(ours))}, []*policyv1.PodDisruptionBudget{locked}, waits},
-		"his own request goes on": {
+		"the caller's own request goes on": {
 			evacuation.Call{Snapshot: of(webPod(), active("mover.example.com", at(0)), called(-time.Minute))},
 			[]*policyv1.PodDisruptionBudget{locked},
 			evacuation.Verdict{Message: lockedOut, Attempt: nowText},
 		},
-		"his pod is gone": {
+		"the caller's pod is gone": {
 			evacuation.Call{Snapshot: of(barePod(), noEvacuation), Meant: "earlier"},
 			[]*policyv1.PodDisruptionBudget{locked},
 			evacuation.Verdict{Gone: true, Message: "pod web-0 with UID earlier is gone; the pod of this name on node node-one has come after it"},

@@ -141,7 +141,7 @@ func besidesSeveral(warnings []string) (others []string) {
 }
 
 // Nodes of one maintenance in place can wait for each other until a person lets go
-// of one: he is told when he asks for it.
+// of one: they are told when they ask for it.
 func TestWarningsOfSeveralNodesInPlace(t *testing.T) {
 	const several = "spec.inPlace with 2 nodes: those whose pods stay under one PodDisruptionBudget wait for each other, " +
 		"and a node keeps its locks as long as it is selected; make one NodeMaintenance for each node, or take each out of spec.nodeSelector when it is back"

@@ -5,6 +5,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -26,7 +27,7 @@ type Goal struct {
 	// Beats names a contender that Ebbtide must stay below; empty for none.
 	Beats string
 	// Margin is how many times lower than that contender's value Ebbtide's must
-	// be; 0 means once.
+	// be; 0 means once. One below 1 lets it be higher.
 	Margin float64
 }
 
@@ -123,7 +124,7 @@ func (s Sheet) passes(line Line) bool {
 		return true
 	}
 	other := s.value(s.Goal.Beats)
-	return other != nil && *line.Value*max(s.Goal.Margin, 1) < *other
+	return other != nil && *line.Value*cmp.Or(s.Goal.Margin, 1) < *other
 }
 
 func (g Goal) words(unit string) string {
@@ -132,6 +133,8 @@ func (g Goal) words(unit string) string {
 		words = []string{fmt.Sprintf("≤ %g × oracle", g.AtMost)}
 	}
 	switch {
+	case g.Margin > 0 && g.Margin < 1:
+		words = append(words, fmt.Sprintf("< %.3g × %s", 1/g.Margin, g.Beats))
 	case g.Margin > 0:
 		words = append(words, fmt.Sprintf("%g × < %s", g.Margin, g.Beats))
 	case g.Beats != "":

@@ -16,7 +16,7 @@ func Free(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 		Scenario: "free",
 		Unit:     "s",
 		Quantile: 0.5,
-		Goal:     report.Goal{AtMost: 2.0, TimesOracle: true},
+		Goal:     report.Goal{AtMost: 1.2, TimesOracle: true, Beats: lab.Kubectl, Margin: 1 / 1.3},
 		Runs:     race(ctx, l, options, freeWork),
 	}
 }

@@ -16,7 +16,7 @@ func Machines(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 		Scenario: "machines",
 		Unit:     "s",
 		Quantile: 0.5,
-		Goal:     report.Goal{AtMost: 1.5, TimesOracle: true, Beats: lab.ClusterAPI, Margin: 3},
+		Goal:     report.Goal{AtMost: 1.3, TimesOracle: true, Beats: lab.ClusterAPI, Margin: 3},
 		Runs:     race(ctx, l, options.of(report.Oracle, lab.ClusterAPI, report.Ebbtide), work),
 	}
 }

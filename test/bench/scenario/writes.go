@@ -25,7 +25,7 @@ func Writes(ctx context.Context, l *lab.Lab, options Options) report.Sheet {
 		Scenario: "writes",
 		Unit:     "writes/pod",
 		Quantile: 0.5,
-		Goal:     report.Goal{AtMost: 6},
+		Goal:     report.Goal{AtMost: 3.5},
 		Runs:     runs,
 	}
 }
