@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -48,9 +49,12 @@ func (r *reconciler) sweep(ctx context.Context, namespace string) (reconcile.Res
 	if err != nil || len(complete) == 0 {
 		return reconcile.Result{}, err
 	}
-	if all && len(complete) > 1 {
+	together := all && len(complete) > 1
+	if together {
 		err = r.bulk.DeleteAllOf(ctx, &v1alpha1.Evacuation{}, client.InNamespace(namespace), marked)
-	} else {
+	}
+	// Who has given us an older role need not wait for a newer one.
+	if !together || apierrors.IsForbidden(err) {
 		err = r.deleteEach(ctx, complete)
 	}
 	if err != nil {

@@ -1,12 +1,14 @@
 package evacuation
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -113,6 +115,22 @@ func TestMarkedEvacuationsAreFoundAgainAfterARestart(t *testing.T) {
 	}
 	if deletions != 1 {
 		t.Errorf("%d deletions, want one: %v", deletions, s.api.Writes())
+	}
+}
+
+func TestWithoutTheRightToDeleteManyEachIsDeleted(t *testing.T) {
+	t.Parallel()
+	s, pods := crowd(t, 3)
+	s.api.Refuse = func(request string) error {
+		if strings.HasPrefix(request, "delete all of") {
+			return apierrors.NewForbidden(v1alpha1.SchemeGroupVersion.WithResource("evacuations").GroupResource(), "", errors.New("deletecollection"))
+		}
+		return nil
+	}
+	s.calm()
+	s.pass(sweepDelay)
+	if left := s.left(pods); len(left) > 0 {
+		t.Errorf("the evacuations of %v are left", left)
 	}
 }
 
