@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/test/goal"
 )
 
 // crowd is a Deployment of 5,000 replicas that all have to leave.
@@ -92,6 +93,7 @@ func BenchmarkDecide(b *testing.B) {
 	}{{"Begin", begin, 5000}, {"Wait", waiting, 5000}, {"Finish", replaced, 5000}, {"GiveBack", &cancelled, 1250}} {
 		b.Run(tc.name, func(b *testing.B) {
 			b.ReportAllocs()
+			goal.CPU(b, 50*time.Millisecond)
 			for b.Loop() {
 				if moves := len(surge.Decide(*tc.snapshot).Moves); moves != tc.moves {
 					b.Fatalf("%d moves, want %d", moves, tc.moves)
