@@ -2,7 +2,9 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +25,7 @@ const (
 	// pods of a ReplicaSet, the ReplicaSets of a Deployment.
 	OwnerField = "ebbtide.dev/owner"
 	// PodSurgeField finds the pods that carry an annotation of the surge
-	// evacuator, by "true".
+	// evacuator, by the UID of the Deployment that it names.
 	PodSurgeField = "ebbtide.dev/surging"
 
 	// EvacuationPodField finds the Evacuations of a pod, by its UID.
@@ -128,11 +130,19 @@ func PodHeldNode(object client.Object) []string {
 
 // PodSurge extracts PodSurgeField; other pods are in no index.
 func PodSurge(object client.Object) []string {
-	annotations := object.GetAnnotations()
-	if annotations[v1alpha1.SurgeAnnotation] == "" && annotations[v1alpha1.SurgeReplacementAnnotation] == "" {
-		return nil
+	var deployments []string
+	for _, key := range []string{v1alpha1.SurgeAnnotation, v1alpha1.SurgeReplacementAnnotation} {
+		var named struct {
+			Deployment struct {
+				UID string `json:"uid"`
+			} `json:"deployment"`
+		}
+		text := object.GetAnnotations()[key]
+		if text != "" && json.Unmarshal([]byte(text), &named) == nil && named.Deployment.UID != "" {
+			deployments = append(deployments, named.Deployment.UID)
+		}
 	}
-	return []string{"true"}
+	return slices.Compact(deployments)
 }
 
 // Owner extracts OwnerField.

@@ -86,12 +86,17 @@ func TestStripReplicaSetKeepsWhatDecisionsRead(t *testing.T) {
 
 func TestSurgingPodsAreIndexed(t *testing.T) {
 	t.Parallel()
+	const web = `{"pod":"uid-web-0","deployment":{"name":"web","uid":"uid-web"}}`
 	tests := map[string]struct {
 		annotations map[string]string
 		want        []string
 	}{
-		"detached":      {map[string]string{"ebbtide.dev/surge": "{}"}, []string{"true"}},
-		"makes room":    {map[string]string{"ebbtide.dev/surge-replacement": "{}"}, []string{"true"}},
+		"detached":      {map[string]string{"ebbtide.dev/surge": web}, []string{"uid-web"}},
+		"makes room":    {map[string]string{"ebbtide.dev/surge-replacement": web}, []string{"uid-web"}},
+		"both, of two":  {map[string]string{"ebbtide.dev/surge": web, "ebbtide.dev/surge-replacement": `{"deployment":{"uid":"uid-db"}}`}, []string{"uid-web", "uid-db"}},
+		"both, of one":  {map[string]string{"ebbtide.dev/surge": web, "ebbtide.dev/surge-replacement": web}, []string{"uid-web"}},
+		"of nobody":     {map[string]string{"ebbtide.dev/surge": "{}"}, nil},
+		"unreadable":    {map[string]string{"ebbtide.dev/surge": "web"}, nil},
 		"anything else": {map[string]string{"evacuation.coordination.k8s.io/priority_deployment.apps.k8s.io": "1"}, nil},
 	}
 	for name, test := range tests {

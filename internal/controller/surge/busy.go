@@ -2,8 +2,18 @@ package surge
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// pausePerPod is how long a Deployment is left alone after an event, for each of
+	// its pods: to look at one takes about a tenth of it. Without that, pods that
+	// change all the time would have a large Deployment looked at without end.
+	pausePerPod = 200 * time.Microsecond
+	// longestPause is what the largest Deployments wait.
+	longestPause = 2 * time.Second
 )
 
 // busy knows the Deployments that something goes on in, and their ReplicaSets,
@@ -11,9 +21,18 @@ import (
 type busy struct {
 	mu    sync.Mutex
 	items map[types.UID]item
+	// known is what is remembered of each Deployment.
+	known map[item]*known
 }
 
-func newBusy() *busy { return &busy{items: map[types.UID]item{}} }
+type known struct {
+	// uids are those under which it is in items, now or earlier.
+	uids []types.UID
+	// pods is how many pods it had when it was last observed.
+	pods int
+}
+
+func newBusy() *busy { return &busy{items: map[types.UID]item{}, known: map[item]*known{}} }
 
 // with returns the Deployment that is busy with an object: itself, or one of
 // its ReplicaSets.
@@ -29,16 +48,45 @@ func (b *busy) with(uid types.UID) (item, bool) {
 func (b *busy) note(uid types.UID, it item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.items[uid] = it
+	if b.known[it] == nil {
+		b.known[it] = &known{}
+	}
+	if other, noted := b.items[uid]; !noted || other != it {
+		b.items[uid] = it
+		b.known[it].uids = append(b.known[it].uids, uid)
+	}
+}
+
+// observed says how many pods there are to look at.
+func (b *busy) observed(it item, pods int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known[it] != nil {
+		b.known[it].pods = pods
+	}
+}
+
+// pause is how long after an event an item is looked at.
+func (b *busy) pause(it item) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known[it] == nil {
+		return 0
+	}
+	return min(time.Duration(b.known[it].pods)*pausePerPod, longestPause)
 }
 
 // forget drops a Deployment and its ReplicaSets.
 func (b *busy) forget(it item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for uid, other := range b.items {
-		if other == it {
+	if b.known[it] == nil {
+		return
+	}
+	for _, uid := range b.known[it].uids {
+		if b.items[uid] == it {
 			delete(b.items, uid)
 		}
 	}
+	delete(b.known, it)
 }

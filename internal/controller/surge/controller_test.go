@@ -160,9 +160,13 @@ func TestAnEvacuationThatCameBeforeItsPodWaits(t *testing.T) {
 type queue struct {
 	workqueue.TypedRateLimitingInterface[item]
 	added []item
+	// after is how long the last one is left alone.
+	after time.Duration
 }
 
-func (q *queue) Add(it item) { q.added = append(q.added, it) }
+func (q *queue) AddAfter(it item, after time.Duration) {
+	q.added, q.after = append(q.added, it), after
+}
 
 func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 	t.Parallel()
@@ -195,7 +199,7 @@ func TestOnlyPodsThatMatterCostAnything(t *testing.T) {
 				w.reconciler.busy.note(test.busy, web)
 			}
 			q := &queue{}
-			handlerOf(w.reconciler.ofPod).Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: test.pod}, q)
+			handlerOf(w.reconciler.busy, w.reconciler.ofPod).Create(t.Context(), event.TypedCreateEvent[*corev1.Pod]{Object: test.pod}, q)
 			if diff := cmp.Diff(test.want, q.added, cmp.AllowUnexported(item{})); diff != "" {
 				t.Errorf("reconciled (-want +got):\n%s", diff)
 			}

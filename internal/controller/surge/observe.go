@@ -38,6 +38,7 @@ func (r *reconciler) observe(ctx context.Context, it item) (s core.Snapshot, unr
 	if s.Pods, err = r.pods(ctx, s.ReplicaSets, annotated); err != nil {
 		return s, nil, err
 	}
+	r.busy.observed(it, len(s.Pods))
 	if s.Evacuations, err = r.evacuations(ctx, s.Pods); err != nil {
 		return s, nil, err
 	}
@@ -128,7 +129,7 @@ func (r *reconciler) deployment(ctx context.Context, it item) (*appsv1.Deploymen
 // annotated are the pods that carry an annotation of ours for the Deployment.
 func (r *reconciler) annotated(ctx context.Context, it item) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
-	err := r.client.List(ctx, list, client.InNamespace(it.Namespace), client.MatchingFields{kube.PodSurgeField: "true"},
+	err := r.client.List(ctx, list, client.InNamespace(it.Namespace), client.MatchingFields{kube.PodSurgeField: string(it.uid)},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list surging pods: %w", err)

@@ -28,19 +28,20 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[item] {
 			r.wake = q.Add
 			return nil
 		}),
-		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.ofEvacuation)),
-		source.TypedKind(c, &appsv1.Deployment{}, handlerOf(r.ofDeployment)),
-		source.TypedKind(c, &appsv1.ReplicaSet{}, handlerOf(r.ofReplicaSet)),
-		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.ofPod)),
+		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r.busy, r.ofEvacuation)),
+		source.TypedKind(c, &appsv1.Deployment{}, handlerOf(r.busy, r.ofDeployment)),
+		source.TypedKind(c, &appsv1.ReplicaSet{}, handlerOf(r.busy, r.ofReplicaSet)),
+		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.busy, r.ofPod)),
 	}
 }
 
-// handlerOf follows an object to what it was and what it is about.
-func handlerOf[T client.Object](follow leads[T]) handler.TypedEventHandler[T, item] {
+// handlerOf follows an object to what it was and what it is about. What came
+// meanwhile is looked at together.
+func handlerOf[T client.Object](b *busy, follow leads[T]) handler.TypedEventHandler[T, item] {
 	type queue = workqueue.TypedRateLimitingInterface[item]
 	enqueue := func(ctx context.Context, q queue, object T) {
 		if it, found := follow(ctx, object); found {
-			q.Add(it)
+			q.AddAfter(it, b.pause(it))
 		}
 	}
 	return handler.TypedFuncs[T, item]{
