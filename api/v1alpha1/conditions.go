@@ -7,6 +7,10 @@ const (
 	ConditionDrained = "Drained"
 	// ConditionBlocked says whether something holds the maintenance up.
 	ConditionBlocked = "Blocked"
+	// ConditionSucceeded says for ever how a maintenance ended: True with ReasonDrained
+	// if it had drained all of its nodes, or with ReasonNotDraining if it was never in
+	// Drain; False with ReasonCancelled if it was completed before. Absent before Complete.
+	ConditionSucceeded = "Succeeded"
 )
 
 // Conditions of an Evacuation.
@@ -66,6 +70,13 @@ const (
 	ReasonDrained = "Drained"
 	// ReasonNoNodes: the selector matches no node.
 	ReasonNoNodes = "NoNodes"
+	// ReasonNodesGone: the selector matches none of its nodes any more; the status says
+	// whether they had been drained.
+	ReasonNodesGone = "NodesGone"
+	// ReasonCancelled: the maintenance was completed before its nodes were drained.
+	ReasonCancelled = "Cancelled"
+	// ReasonNotDraining: the maintenance was completed without stage Drain.
+	ReasonNotDraining = "NotDraining"
 	// ReasonInvalidSpec: the spec cannot be understood; the message names the field.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonNotBlocked: nothing holds the maintenance up.

@@ -207,7 +207,8 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	Summary string `json:"summary,omitempty"`
 
-	// stageStatuses lists the stages that were started, in order.
+	// stageStatuses lists the stages that were run, in order; Cordon is run before
+	// Drain in any case.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -221,7 +222,7 @@ type NodeMaintenanceStatus struct {
 	// +listType=atomic
 	NodeStatuses []NodeMaintenanceNodeStatus `json:"nodeStatuses,omitempty"`
 
-	// conditions are Drained and Blocked.
+	// conditions are Drained, Blocked and, from Complete on, Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -286,6 +287,14 @@ type NodeMaintenanceNodeStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Blockers []Blocker `json:"blockers,omitempty"`
+
+	// retained are the pods that stay on purpose, summed up like blockers: why they
+	// stay, and what would have them leave. At most 10; left out where the object
+	// would grow too large.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Retained []Blocker `json:"retained,omitempty"`
 }
 
 // Blocker is one reason why pods of a node do not leave, and what to do about it.
@@ -379,4 +388,18 @@ const (
 	BlockerRecordRefused BlockerType = "RecordRefused"
 	// BlockerForeignUncordon is somebody who keeps making the node schedulable.
 	BlockerForeignUncordon BlockerType = "ForeignUncordon"
+)
+
+// The reasons why a pod stays on its node on purpose.
+const (
+	// RetainedNoEvacuator is a DaemonSet or static pod that nobody can remove for good.
+	RetainedNoEvacuator BlockerType = "NoEvacuator"
+	// RetainedDrainLabel is a pod whose label asks to skip it.
+	RetainedDrainLabel BlockerType = "DrainLabel"
+	// RetainedDrainRule is a pod that a MachineDrainRule has skipped.
+	RetainedDrainRule BlockerType = "DrainRule"
+	// RetainedDrainDepth is a pod of a type below spec.drainDepth.
+	RetainedDrainDepth BlockerType = "DrainDepth"
+	// RetainedInPlace is a pod that stays while its node is away (skip-drain-on-upgrade).
+	RetainedInPlace BlockerType = "InPlace"
 )

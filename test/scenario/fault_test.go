@@ -154,7 +154,7 @@ func TestSelectorThatMatchesNoNode(t *testing.T) {
 
 	w.maintainLabelled("nobody", v1alpha1.StageDrain, "pool", w.name("nobody"))
 
-	w.awaitCondition("nobody", v1alpha1.ConditionDrained, "True", v1alpha1.ReasonNoNodes)
+	w.awaitCondition("nobody", v1alpha1.ConditionDrained, "False", v1alpha1.ReasonNoNodes)
 	w.awaitEvent("nobody", v1alpha1.ReasonNoNodes)
 	shown := &unstructured.Unstructured{}
 	shown.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"))

@@ -16,24 +16,75 @@ import (
 // maxMessage is how many bytes of a condition's message are kept.
 const maxMessage = 4096
 
-// conditions say whether the maintenance is drained and whether something holds
-// it up. They speak of the present: before their stage and after the maintenance
-// is complete there is nothing to say.
+// conditions say whether the maintenance is drained and whether something holds it
+// up. They speak of the present: before their stage and after the maintenance is
+// complete there is nothing to say but how it ended.
 func (c *conclusion) conditions(m *maintenance, t totals) []metav1.Condition {
 	conditions := slices.Clone(m.object.Status.Conditions)
-	if !m.holds() && len(t.obstacles) == 0 {
-		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionDrained)
-		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionBlocked)
-		return conditions
-	}
 	blocked := t.blockedCondition()
-	if m.stage == v1alpha1.StageDrain {
-		c.set(m, &conditions, drainedCondition(t, blocked))
-	} else {
+	switch {
+	case m.stage == v1alpha1.StageDrain:
+		c.set(m, &conditions, t.drainedCondition(m, blocked))
+	case m.stage == v1alpha1.StageComplete:
+		c.set(m, &conditions, m.ending())
+		fallthrough
+	default:
 		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionDrained)
 	}
-	c.set(m, &conditions, blocked)
+	if m.holds() || len(t.obstacles) > 0 {
+		c.set(m, &conditions, blocked)
+	} else {
+		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionBlocked)
+	}
 	return conditions
+}
+
+// ending is how a maintenance in Complete has ended, as far as its status says when it
+// gets there. It is recorded before the status forgets, and does not change any more.
+func (m *maintenance) ending() metav1.Condition {
+	status := &m.object.Status
+	if known := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSucceeded); known != nil {
+		return *known
+	}
+	ending := metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue}
+	drained := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrained)
+	switch {
+	case !hasStarted(m.object, v1alpha1.StageDrain):
+		ending.Reason, ending.Message = v1alpha1.ReasonNotDraining, "Complete, was not in stage Drain."
+	case drained != nil && drained.Status == metav1.ConditionTrue:
+		ending.Reason, ending.Message = v1alpha1.ReasonDrained, "Complete, was drained."
+	default:
+		ending.Status, ending.Reason = metav1.ConditionFalse, v1alpha1.ReasonCancelled
+		ending.Message = fmt.Sprintf("Cancelled, %s.", whatWasLeft(status))
+	}
+	return ending
+}
+
+// whatWasLeft is why a maintenance was not drained. A status that leaves nodes out
+// begins with those that have pods.
+func whatWasLeft(status *v1alpha1.NodeMaintenanceStatus) string {
+	pods, undrained := int32(0), 0
+	for i := range status.NodeStatuses {
+		node := &status.NodeStatuses[i]
+		left := node.PodsPendingEvacuation + node.PodsEvacuating
+		pods += left
+		undrained += ones(left > 0)
+	}
+	were := "were"
+	if pods == 1 {
+		were = "was"
+	}
+	text := fmt.Sprintf("%s %s left", plural(pods, "pod"), were)
+	switch listed := len(status.NodeStatuses); {
+	case status.NodeCount == 0:
+		return "no node was selected"
+	case pods == 0:
+		return "not all nodes were drained"
+	case undrained == listed && listed < int(status.NodeCount):
+		return "at least " + text
+	default:
+		return text
+	}
 }
 
 // invalidConditions are those of a maintenance that cannot be understood.
@@ -62,12 +113,10 @@ func (c *conclusion) set(m *maintenance, conditions *[]metav1.Condition, conditi
 	meta.SetStatusCondition(conditions, condition)
 }
 
-func drainedCondition(t totals, blocked metav1.Condition) metav1.Condition {
+func (t totals) drainedCondition(m *maintenance, blocked metav1.Condition) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}
 	if t.nodes == 0 {
-		condition.Reason = v1alpha1.ReasonNoNodes
-		condition.Message = "spec.nodeSelector matches no node, so there is nothing to drain."
-		return condition
+		return m.drainedNothing()
 	}
 	condition.Message = fmt.Sprintf("%d of %s drained, %s left: %d pending evacuation, %d evacuating; %s retained.",
 		t.drained, plural(t.nodes, "node"), plural(t.left(), "pod"), t.pending, t.evacuating, plural(t.retained, "pod"))
@@ -83,6 +132,27 @@ func drainedCondition(t totals, blocked metav1.Condition) metav1.Condition {
 	}
 	if t.unread > 0 {
 		condition.Message += fmt.Sprintf(" The pods of %s could not be read.", plural(t.unread, "node"))
+	}
+	return condition
+}
+
+// drainedNothing is Drained of a maintenance that selects no node. That is no success,
+// as the selector may be mistaken. Nodes that it had and that are gone, though nobody
+// has changed the selector, stay what they were.
+func (m *maintenance) drainedNothing() metav1.Condition {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionDrained, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes,
+		Message: "spec.nodeSelector matches no node, so nothing is drained. See the labels of the nodes: kubectl get nodes --show-labels",
+	}
+	status := &m.object.Status
+	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrained)
+	gone := status.NodeCount > 0 || before != nil && before.Reason == v1alpha1.ReasonNodesGone
+	if !gone || status.ObservedGeneration != m.object.Generation {
+		return condition
+	}
+	condition.Reason, condition.Message = v1alpha1.ReasonNodesGone, "The nodes that spec.nodeSelector matched are gone or bear other labels; they had not been drained."
+	if before != nil && before.Status == metav1.ConditionTrue {
+		condition.Status, condition.Message = metav1.ConditionTrue, "The nodes that spec.nodeSelector matched are gone or bear other labels; they had been drained."
 	}
 	return condition
 }

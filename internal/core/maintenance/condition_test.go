@@ -82,7 +82,7 @@ func TestConditionsAndSummaryOfADrain(t *testing.T) {
 		t.Errorf("it is told again: %v", reasons(d.Events))
 	}
 	m.Spec.Stage = complete
-	expect("complete", "complete")
+	expect("complete", "complete, was drained", "Succeeded=True Drained")
 }
 
 func TestNoNodes(t *testing.T) {
@@ -93,8 +93,8 @@ func TestNoNodes(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
-	if c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonNoNodes {
-		t.Errorf("Drained is %+v, want True because of NoNodes", c)
+	if c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonNoNodes {
+		t.Errorf("Drained is %+v, want False because of NoNodes", c)
 	}
 	if again := w.pass().Maintenances[0].Events; len(again) > 0 {
 		t.Errorf("it is told again: %v", reasons(again))

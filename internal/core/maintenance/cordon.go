@@ -97,7 +97,8 @@ func (m *maintenance) asksUncordon() bool {
 	})
 }
 
-// restored gives a node back that nobody holds any more.
+// restored gives a node back that nobody holds any more. One that somebody has made
+// schedulable in the meantime stays so, whatever it was before.
 func restored(n *node) cordon {
 	if n.ledger.Unknown {
 		return cordon{
@@ -105,9 +106,10 @@ func restored(n *node) cordon {
 			events: []event.Event{event.NodeLeftCordoned(n.object)},
 		}
 	}
+	unschedulable := n.ledger.WasUnschedulable && n.object.Spec.Unschedulable
 	return cordon{
-		change: &CordonChange{Unschedulable: n.ledger.WasUnschedulable},
-		events: []event.Event{event.NodeRestored(n.object, n.ledger.WasUnschedulable)},
+		change: &CordonChange{Unschedulable: unschedulable},
+		events: []event.Event{event.NodeRestored(n.object, unschedulable)},
 	}
 }
 
@@ -134,7 +136,9 @@ func (n *node) keptCordon(now time.Time) cordon {
 		return c
 	}
 	next := ledger{
-		WasUnschedulable: n.ledger.WasUnschedulable, Unknown: n.ledger.Unknown,
+		// Who uncordons a node that was cordoned before wants it back schedulable. Where
+		// nobody knows what it was, that is no answer.
+		WasUnschedulable: n.ledger.WasUnschedulable && (n.ledger.Unknown || !foreign), Unknown: n.ledger.Unknown,
 		Holders: n.holders, ForeignUncordons: c.uncordons,
 	}
 	c.change = &CordonChange{Unschedulable: true, Ledger: next.text()}

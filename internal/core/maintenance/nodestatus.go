@@ -29,6 +29,9 @@ type nodeStatus struct {
 	emptied, drained bool
 }
 
+// noTarget is the target that a maintenance has for a node before it is in Drain.
+var noTarget target
+
 // nodeStatuses are those of all nodes of a maintenance, by name.
 func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 	statuses := make([]nodeStatus, len(m.selections))
@@ -36,12 +39,15 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 	for i, one := range m.selections {
 		o := &c.nodes[one.node.index]
 		s := &statuses[i]
-		s.selection, s.target, s.obstacles = one, o.target, o.obstaclesFor(one)
+		s.selection, s.target, s.obstacles = one, &noTarget, o.obstaclesFor(one)
 		s.NodeRef.Name, s.Blockers = one.node.name(), s.obstacles.shown
 		s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained = one.pending, one.evacuating, one.retained
 		s.emptied, s.drained = o.emptied(one), o.drained(one)
 		if m.stage == v1alpha1.StageDrain {
-			s.progress = o.progress[one.place]
+			s.target, s.progress = o.target, o.progress[one.place]
+			if len(m.selections) <= plainNodes && one.retained > 0 {
+				s.Retained = o.retainedBy(m)
+			}
 			s.message = c.explain(o, one)
 			s.DrainMessage, s.FastForwardedBy = s.message, s.progress.forwardedBy
 			if s.progress.under > 0 {
@@ -55,6 +61,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 
 // detail is how much a list says of each node.
 type detail struct {
+	retained bool
 	blockers int
 	// brief leaves out the lines of a target that its other lines cover.
 	brief bool
@@ -63,18 +70,19 @@ type detail struct {
 // list is nodeStatuses as a status has it, by name, and how many it leaves out.
 //
 // Past 1,000 nodes those that are not drained come first. A list that would be
-// too long first loses blockers and then nodes, drained ones before others. What
+// too long first loses the pods that stay, then blockers and then nodes, drained ones before others. What
 // is left out must not lose its target. Therefore only nodes whose target is the
 // most frequent one are left out, and the last listed node has that same target
 // and stands in for them: see omittedTargets. If all others are too many, the targets
 // are shown without the lines that make no difference.
 func list(m *maintenance, statuses []nodeStatus) (listed []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
 	all := m.listedOf(statuses)
-	d := detail{}
-	for _, d.blockers = range []int{blocker.MaxBlockers, 3, 1, 0} {
+	d := detail{retained: true, blockers: blocker.MaxBlockers}
+	for _, d.blockers = range []int{d.blockers, d.blockers, 3, 1, 0} {
 		if sizeOf(all, d) <= listBytes {
 			break
 		}
+		d.retained = false
 	}
 	kept := all
 	if len(all) > plainNodes || sizeOf(all, d) > listBytes {
@@ -88,17 +96,20 @@ func list(m *maintenance, statuses []nodeStatus) (listed []v1alpha1.NodeMaintena
 		entry := s.NodeMaintenanceNodeStatus
 		entry.DrainTargets = s.target.written(d).lines
 		entry.Blockers = entry.Blockers[:min(d.blockers, len(entry.Blockers))]
+		if !d.retained {
+			entry.Retained = nil
+		}
 		listed = append(listed, entry)
 	}
 	return listed, len(all) - len(kept)
 }
 
-// listedOf are the nodes that a status describes: all in Drain, those with a blocker
-// before and after it.
+// listedOf are the nodes that a status describes: all until the maintenance is complete,
+// then those that something keeps from being given back.
 func (m *maintenance) listedOf(statuses []nodeStatus) []*nodeStatus {
 	var all []*nodeStatus
 	for i := range statuses {
-		if m.stage == v1alpha1.StageDrain || len(statuses[i].Blockers) > 0 {
+		if m.stage != v1alpha1.StageComplete || len(statuses[i].Blockers) > 0 {
 			all = append(all, &statuses[i])
 		}
 	}
@@ -163,8 +174,12 @@ const nodeBytes = 160
 // size is about how many bytes the node takes in the object.
 func (s *nodeStatus) size(d detail) int {
 	size := nodeBytes + len(s.NodeRef.Name) + len(s.DrainMessage) + len(s.FastForwardedBy) + s.target.written(d).size
-	for _, b := range s.Blockers[:min(d.blockers, len(s.Blockers))] {
-		text, _ := json.Marshal(b)
+	shown := s.Blockers[:min(d.blockers, len(s.Blockers))]
+	if d.retained {
+		shown = slices.Concat(shown, s.Retained)
+	}
+	for i := range shown {
+		text, _ := json.Marshal(&shown[i])
 		size += len(text)
 	}
 	return size

@@ -146,7 +146,7 @@ func (s *simulation) happen() {
 			m := pick(s, s.maintenances)
 			was := slices.Index(stages, m.Spec.Stage)
 			m.Spec.Stage = stages[min(3, was+pick(s, []int{0, 1, 1, 1, 3}))]
-			s.freed = s.freed || m.Spec.Stage == v1alpha1.StageComplete && len(m.Status.StageStatuses) == 0
+			s.freed = s.freed || m.Spec.Stage == v1alpha1.StageComplete && !cordoned(m)
 		}
 	case 6:
 		if len(s.maintenances) > 0 && s.chance(30) {
@@ -161,6 +161,10 @@ func (s *simulation) happen() {
 	}
 }
 
+func cordoned(m *v1alpha1.NodeMaintenance) bool {
+	return slices.ContainsFunc(m.Status.StageStatuses, func(s v1alpha1.StageStatus) bool { return s.Name == v1alpha1.StageCordon })
+}
+
 // meddle changes what we have set on a node.
 func (s *simulation) meddle(node *corev1.Node) {
 	switch s.random.IntN(4) {
@@ -171,7 +175,7 @@ func (s *simulation) meddle(node *corev1.Node) {
 	case 2:
 		node.Annotations[v1alpha1.DrainTargetsAnnotation] = pick(s, []string{"", "[]", "}"})
 	default:
-		node.Spec.Unschedulable = false
+		node.Spec.Unschedulable, s.before[node.Name] = false, false
 	}
 }
 
@@ -324,7 +328,7 @@ func (s *simulation) drainAll() {
 
 func (s *simulation) allDrained(decision maintenance.Decision) bool {
 	return !slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
-		return d.Maintenance.Spec.Stage == v1alpha1.StageDrain && d.Maintenance.DeletionTimestamp == nil && !isTrue(d.Status.Conditions, v1alpha1.ConditionDrained)
+		return drains(d.Maintenance) && d.Status.NodeCount > 0 && !isTrue(d.Status.Conditions, v1alpha1.ConditionDrained)
 	})
 }
 

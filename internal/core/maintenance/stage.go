@@ -69,11 +69,26 @@ func (c *conclusion) advanceStage(m *maintenance, d *MaintenanceDecision) {
 	default:
 		d.AddFinalizer = !hasFinalizer(object) && object.DeletionTimestamp == nil
 	}
-	if m.starts {
+	for _, stage := range m.runs() {
 		started := metav1.NewTime(c.Now).Rfc3339Copy()
 		d.Status.StageStatuses = append(slices.Clip(d.Status.StageStatuses),
-			v1alpha1.StageStatus{Name: m.stage, StartTimestamp: &started})
-		d.Record = true
+			v1alpha1.StageStatus{Name: stage, StartTimestamp: &started})
+	}
+	d.Record = m.starts
+}
+
+// runs are the stages that this decision runs first: every drain has its cordon, and
+// Idle is run without anything that would have to be recorded before.
+func (m *maintenance) runs() []v1alpha1.NodeMaintenanceStage {
+	switch {
+	case m.stage == v1alpha1.StageIdle && m.object.DeletionTimestamp == nil && !hasStarted(m.object, m.stage):
+		return []v1alpha1.NodeMaintenanceStage{m.stage}
+	case !m.starts:
+		return nil
+	case m.stage == v1alpha1.StageDrain && !hasStarted(m.object, v1alpha1.StageCordon):
+		return []v1alpha1.NodeMaintenanceStage{v1alpha1.StageCordon, m.stage}
+	default:
+		return []v1alpha1.NodeMaintenanceStage{m.stage}
 	}
 }
 

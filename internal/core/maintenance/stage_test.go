@@ -50,12 +50,12 @@ func TestStagesAndFinalizer(t *testing.T) {
 		recorded            stages
 		want                verdict
 	}{
-		"no stage is Idle":                   {stage: "", want: verdict{}},
-		"Idle":                               {stage: idle, want: verdict{}},
+		"no stage is Idle":                   {stage: "", want: verdict{stages: stages{idle}}},
+		"Idle":                               {stage: idle, want: verdict{stages: stages{idle}}},
 		"Idle is deleted":                    {stage: idle, deleting: true, want: verdict{}},
 		"Idle with a finalizer is deleted":   {stage: idle, deleting: true, finalizer: true, want: verdict{drop: true}},
 		"Cordon starts":                      {stage: cordon, want: verdict{add: true, record: true, stages: stages{cordon}}},
-		"Drain starts":                       {stage: drain, want: verdict{add: true, record: true, stages: stages{drain}}},
+		"Drain starts":                       {stage: drain, want: verdict{add: true, record: true, stages: stages{cordon, drain}}},
 		"Drain follows Cordon":               {stage: drain, finalizer: true, recorded: stages{cordon}, want: verdict{record: true, stages: stages{cordon, drain}}},
 		"Cordon goes on":                     {stage: cordon, finalizer: true, recorded: stages{cordon}, want: verdict{stages: stages{cordon}}},
 		"Cordon has lost its finalizer":      {stage: cordon, recorded: stages{cordon}, want: verdict{add: true, stages: stages{cordon}}},

@@ -113,7 +113,8 @@ func (m *maintenance) summary(t totals, omitted int) string {
 	case v1alpha1.StageCordon:
 		words = append(words, fmt.Sprintf("%d/%d nodes cordoned", t.cordoned, t.nodes))
 	case v1alpha1.StageComplete:
-		words = append(words, "complete")
+		ending := strings.TrimSuffix(m.ending().Message, ".")
+		words = append(words, strings.ToLower(ending[:1])+ending[1:])
 	default:
 		words = append(words, fmt.Sprintf("%d/%d nodes drained", t.drained, t.nodes))
 	}

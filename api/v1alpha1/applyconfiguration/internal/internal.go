@@ -643,6 +643,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: podsRetained
       type:
         scalar: numeric
+    - name: retained
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.Blocker
+          elementRelationship: atomic
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenanceSpec
   map:
     fields:

@@ -28,6 +28,10 @@ type NodeMaintenanceNodeStatusApplyConfiguration struct {
 	// blockers are the reasons why pods do not leave, those of most pods first;
 	// at most 10.
 	Blockers []BlockerApplyConfiguration `json:"blockers,omitempty"`
+	// retained are the pods that stay on purpose, summed up like blockers: why they
+	// stay, and what would have them leave. At most 10; left out where the object
+	// would grow too large.
+	Retained []BlockerApplyConfiguration `json:"retained,omitempty"`
 }
 
 // NodeMaintenanceNodeStatusApplyConfiguration constructs a declarative configuration of the NodeMaintenanceNodeStatus type for use with
@@ -106,6 +110,19 @@ func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithBlockers(values ...*Bl
 			panic("nil value passed to WithBlockers")
 		}
 		b.Blockers = append(b.Blockers, *values[i])
+	}
+	return b
+}
+
+// WithRetained adds the given value to the Retained field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Retained field.
+func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithRetained(values ...*BlockerApplyConfiguration) *NodeMaintenanceNodeStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithRetained")
+		}
+		b.Retained = append(b.Retained, *values[i])
 	}
 	return b
 }

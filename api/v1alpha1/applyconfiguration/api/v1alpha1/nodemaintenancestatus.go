@@ -18,14 +18,15 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// summary is the state in one short line, for people.
 	Summary *string `json:"summary,omitempty"`
-	// stageStatuses lists the stages that were started, in order.
+	// stageStatuses lists the stages that were run, in order; Cordon is run before
+	// Drain in any case.
 	StageStatuses []StageStatusApplyConfiguration `json:"stageStatuses,omitempty"`
 	// nodeStatuses describes the selected nodes by name. Past 1,000 nodes those
 	// that are not drained come first, and drained ones may be left out so that
 	// the object stays small; summary then says how many. The drainTargets of the
 	// last one are then also those of the nodes left out.
 	NodeStatuses []NodeMaintenanceNodeStatusApplyConfiguration `json:"nodeStatuses,omitempty"`
-	// conditions are Drained and Blocked.
+	// conditions are Drained, Blocked and, from Complete on, Succeeded.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -1,0 +1,76 @@
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// retention is pods of one owner that stay for the same reason.
+type retention struct {
+	why     v1alpha1.BlockerType
+	owner   string
+	pods    int32
+	example *pod
+}
+
+// retainedBy says which pods of the node stay as far as a maintenance is concerned, and
+// why: those of most pods first, at most ten.
+func (n *node) retainedBy(m *maintenance) []v1alpha1.Blocker {
+	var all []retention
+	for i := range n.pods {
+		p := &n.pods[i]
+		if m.counts(p) {
+			continue
+		}
+		one := retention{why: m.whyRetained(p), owner: ownerOf(p.object), pods: 1, example: p}
+		at := slices.IndexFunc(all, func(r retention) bool { return r.why == one.why && r.owner == one.owner })
+		if at < 0 {
+			all = append(all, one)
+			continue
+		}
+		all[at].pods++
+		if comparePods(p.object, all[at].example.object) < 0 {
+			all[at].example = p
+		}
+	}
+	slices.SortFunc(all, func(a, b retention) int {
+		return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.why, b.why), comparePods(a.example.object, b.example.object))
+	})
+	var retained []v1alpha1.Blocker
+	for _, one := range all[:min(blocker.MaxBlockers, len(all))] {
+		b := blocker.Retained(one.why, one.example.object, one.example.treatment.Object)
+		b.PodCount = one.pods
+		retained = append(retained, b)
+	}
+	return retained
+}
+
+// whyRetained is why the maintenance does not wait for a pod.
+func (m *maintenance) whyRetained(p *pod) v1alpha1.BlockerType {
+	switch {
+	case m.keeps(p):
+		return v1alpha1.RetainedInPlace
+	case p.Depth() > m.depth:
+		return v1alpha1.RetainedDrainDepth
+	case p.treatment == &unremovable:
+		return v1alpha1.RetainedNoEvacuator
+	case p.treatment.Object.Kind != "":
+		return v1alpha1.RetainedDrainRule
+	default:
+		return v1alpha1.RetainedDrainLabel
+	}
+}
+
+// ownerOf names the pod's controller, or the pod if it has none.
+func ownerOf(object *corev1.Pod) string {
+	if owner := podclass.Owner(object); owner != nil {
+		return object.Namespace + "/" + owner.Kind + "/" + owner.Name + "/" + string(owner.UID)
+	}
+	return string(object.UID)
+}
