@@ -11,24 +11,24 @@ import (
 
 // claim is what one owner wants.
 type claim struct {
-	// pods are its candidates, by their keys in the room.
+	// pods are its candidates, by their keys in the dispatcher.
 	pods  map[types.NamespacedName]*candidate
 	grace *int64
 }
 
 // candidate is a pod that somebody wants to be evicted, or wanted until now.
 type candidate struct {
-	ticket ticket
-	name   types.NamespacedName
-	uid    types.UID
+	item item
+	name types.NamespacedName
+	uid  types.UID
 	// owners want it, in the order in which they came. The rest never changes.
 	owners []types.NamespacedName
 }
 
-// claim notes what an owner wants and returns the tickets of pods that were not
+// claim notes what an owner wants and returns the items of pods that were not
 // wanted before or are not any more.
-func (q *Queue) claim(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) []ticket {
-	var changed []ticket
+func (q *Queue) claim(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) []item {
+	var changed []item
 	before := q.claims[owner]
 	now := claim{pods: make(map[types.NamespacedName]*candidate, len(pods)), grace: grace}
 	for _, pod := range pods {
@@ -36,7 +36,7 @@ func (q *Queue) claim(owner types.NamespacedName, pods []*corev1.Pod, grace *int
 		c := before.pods[key]
 		if c == nil {
 			c = q.join(owner, key, pod)
-			changed = append(changed, c.ticket)
+			changed = append(changed, c.item)
 		}
 		now.pods[key] = c
 	}
@@ -44,7 +44,7 @@ func (q *Queue) claim(owner types.NamespacedName, pods []*corev1.Pod, grace *int
 		if now.pods[key] == nil {
 			c.owners = slices.DeleteFunc(c.owners, func(o types.NamespacedName) bool { return o == owner })
 			if len(c.owners) == 0 {
-				changed = append(changed, c.ticket)
+				changed = append(changed, c.item)
 			}
 		}
 	}
@@ -61,9 +61,9 @@ func (q *Queue) join(owner, key types.NamespacedName, pod *corev1.Pod) *candidat
 	c := q.candidates[key]
 	if c == nil {
 		c = &candidate{
-			ticket: ticket{pod: key, payer: owner},
-			name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
-			uid:    pod.UID,
+			item: item{pod: key, payer: owner},
+			name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
+			uid:  pod.UID,
 		}
 		q.candidates[key] = c
 	}
@@ -71,13 +71,13 @@ func (q *Queue) join(owner, key types.NamespacedName, pod *corev1.Pod) *candidat
 	return c
 }
 
-// candidate returns the pod that the ticket is for and the grace period that its
-// first owner wants; nil if nobody wants the pod. Such a pod leaves the room here,
+// candidate returns the pod that the item is for and the grace period that its
+// first owner wants; nil if nobody wants the pod. Such a pod leaves the dispatcher here,
 // where nobody else works on it.
-func (q *Queue) candidate(t ticket) (*candidate, *int64) {
+func (q *Queue) candidate(t item) (*candidate, *int64) {
 	q.mu.Lock()
 	c := q.candidates[t.pod]
-	if c == nil || c.ticket != t {
+	if c == nil || c.item != t {
 		// It has left, and may have come back in the name of another owner.
 		q.mu.Unlock()
 		return nil, nil
@@ -87,7 +87,7 @@ func (q *Queue) candidate(t ticket) (*candidate, *int64) {
 		return c, q.claims[c.owners[0]].grace
 	}
 	delete(q.candidates, t.pod)
-	next := q.room.forget(t.pod)
+	next := q.dispatcher.forget(t.pod)
 	q.mu.Unlock()
 	q.wake(next...)
 	return nil, nil

@@ -1,7 +1,7 @@
 // Package eviction evicts pods: who of the many that are to leave asks the API
 // server when, for whoever wants them to leave.
 //
-// A Room makes pods of one budget wait for each other and for their budget, and
+// A Dispatcher makes pods of one budget wait for each other and for their budget, and
 // all others for their time. A Queue evicts through it the pods of one cluster
 // for many owners, without any object that asks for it. That a pod is to be
 // evicted at all is decided elsewhere.

@@ -13,9 +13,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
-// barrier is a lock of a budget as those know it who wait for its end; the zero
-// barrier is no lock.
-type barrier struct {
+// budgetLock is a lock of a budget as those know it who wait for its end; the zero
+// budgetLock is no lock.
+type budgetLock struct {
 	budget types.NamespacedName
 	// words are what it says of itself besides its end. They stay the same when it is
 	// renewed.
@@ -25,86 +25,86 @@ type barrier struct {
 	refusal evacuation.Outcome
 }
 
-// barrierOf finds the first locked one of the budgets.
-func (r *Room) barrierOf(budgets []*policyv1.PodDisruptionBudget, now time.Time) barrier {
-	b, hold := budget.FirstLocked(budgets, now, r.options.LongestLock)
+// lockOf finds the first locked one of the budgets.
+func (d *Dispatcher) lockOf(budgets []*policyv1.PodDisruptionBudget, now time.Time) budgetLock {
+	b, hold := budget.FirstLocked(budgets, now, d.options.LongestLock)
 	if b == nil {
-		return barrier{}
+		return budgetLock{}
 	}
 	endless := hold
 	endless.Ends = time.Time{}
-	return barrier{
+	return budgetLock{
 		budget: client.ObjectKeyFromObject(b), words: endless.Describe(b), ends: hold.Ends, refusal: evacuation.Barred(b, hold),
 	}
 }
 
-func (b barrier) locked() bool { return b.words != "" }
+func (b budgetLock) locked() bool { return b.words != "" }
 
-// holds reports whether who was told of this barrier may go on waiting: it is the
+// holds reports whether who was told of this budgetLock may go on waiting: it is the
 // same lock, perhaps renewed, that a later look has found.
-func (b barrier) holds(later barrier, now time.Time) bool {
+func (b budgetLock) holds(later budgetLock, now time.Time) bool {
 	return b.budget == later.budget && b.words == later.words && now.Before(b.ends)
 }
 
-// changes returns how many changes of locks the room was told of.
-func (r *Room) changes() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lockChanges
+// changes returns how many changes of locks the dispatcher was told of.
+func (d *Dispatcher) changes() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lockChanges
 }
 
-// bar has a visitor wait for the end of a lock, outside of any line. If the room was
+// waitForLock has a pod wait for the end of a lock, outside of any queue. If the dispatcher was
 // told of a change since before the look that has found the lock, nobody knows
-// whether it is still there, and the visitor has to look again. It returns who may
-// try in the line that it leaves.
-func (r *Room) bar(seen sighting, now time.Time) (answer Answer, next []types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guest(seen.visit)
-	left := g.budget
-	r.refund(g)
-	r.move(g, types.NamespacedName{})
-	next = r.release(left)
-	if r.lockChanges != seen.changes {
+// whether it is still there, and the pod has to look again. It returns who may
+// try in the queue that it leaves.
+func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer, next []types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waitingPod(seen.attempt)
+	left := p.budget
+	d.refund(p)
+	d.move(p, types.NamespacedName{})
+	next = d.release(left)
+	if d.lockChanges != seen.changes {
 		return Answer{Again: time.Nanosecond}, next
 	}
-	g.failures = 0
-	g.standing, g.notBefore = barred, now.Add(safety)
-	if seen.lock.ends.Before(g.notBefore) {
-		g.notBefore = seen.lock.ends
+	p.failures = 0
+	p.state, p.notBefore = waitingForLock, now.Add(safety)
+	if seen.lock.ends.Before(p.notBefore) {
+		p.notBefore = seen.lock.ends
 	}
 	// A lock that is renewed again and again is told again when what was told is over.
-	if g.refusal.Type != v1alpha1.BlockerPDBLocked || !g.told.holds(seen.lock, now) {
-		g.told = seen.lock
-		g.note(seen.lock.refusal, now)
+	if p.refusal.Type != v1alpha1.BlockerPDBLocked || !p.told.holds(seen.lock, now) {
+		p.told = seen.lock
+		p.note(seen.lock.refusal, now)
 	}
-	outcome := g.refusal.Outcome
-	return Answer{Outcome: &outcome, Again: g.notBefore.Sub(now)}, next
+	outcome := p.refusal.Outcome
+	return Answer{Outcome: &outcome, Again: p.notBefore.Sub(now)}, next
 }
 
-// unbar is told of a budget whose lock may be another one now, or none. It returns
+// lockMoved is told of a budget whose lock may be another one now, or none. It returns
 // those that wait for the one that they have seen and should look again, the oldest
 // first. A lock that was only renewed wakes nobody.
-func (r *Room) unbar(budget types.NamespacedName, lock barrier) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lockChanges++
-	var waiting []*guest
-	for _, g := range r.guests {
-		stays := lock.locked() && g.told.words == lock.words && !lock.ends.Before(g.notBefore)
-		if g.standing == barred && g.told.budget == budget && !stays {
-			g.standing = arriving
-			waiting = append(waiting, g)
+func (d *Dispatcher) lockMoved(budget types.NamespacedName, lock budgetLock) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lockChanges++
+	var waiting []*waitingPod
+	for _, p := range d.waiting {
+		stays := lock.locked() && p.told.words == lock.words && !lock.ends.Before(p.notBefore)
+		if p.state == waitingForLock && p.told.budget == budget && !stays {
+			p.state = fresh
+			waiting = append(waiting, p)
 		}
 	}
 	return oldestFirst(waiting)
 }
 
-func oldestFirst(guests []*guest) []types.NamespacedName {
-	slices.SortFunc(guests, (*guest).compare)
-	keys := make([]types.NamespacedName, len(guests))
-	for i, g := range guests {
-		keys[i] = g.key
+func oldestFirst(waiting []*waitingPod) []types.NamespacedName {
+	slices.SortFunc(waiting, (*waitingPod).compare)
+	keys := make([]types.NamespacedName, len(waiting))
+	for i, p := range waiting {
+		keys[i] = p.key
 	}
 	return keys
 }

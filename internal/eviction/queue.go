@@ -63,17 +63,17 @@ type QueueOptions struct {
 // are evicted in parallel, those of one budget as fast as it allows. It is safe
 // for concurrent use.
 type Queue struct {
-	options QueueOptions
-	room    *Room
+	options    QueueOptions
+	dispatcher *Dispatcher
 
-	// mu may be held when the room is asked, never when a work queue is, which may
-	// itself ask the room.
+	// mu may be held when the dispatcher is asked, never when a work queue is, which may
+	// itself ask the dispatcher.
 	mu         sync.Mutex
 	claims     map[types.NamespacedName]claim
 	candidates map[types.NamespacedName]*candidate
 	// Both are nil until Start.
-	tickets workqueue.TypedDelayingInterface[ticket]
-	news    workqueue.TypedDelayingInterface[types.NamespacedName]
+	items workqueue.TypedDelayingInterface[item]
+	news  workqueue.TypedDelayingInterface[types.NamespacedName]
 }
 
 // NewQueue returns a Queue that does nothing until it is started.
@@ -90,7 +90,7 @@ func NewQueue(options QueueOptions) *Queue {
 		claims:     map[types.NamespacedName]claim{},
 		candidates: map[types.NamespacedName]*candidate{},
 	}
-	q.room = NewRoom(RoomOptions{
+	q.dispatcher = NewDispatcher(DispatcherOptions{
 		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock,
 		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Jitter: rand.Float64, LongestPause: longestPause, Results: options.Results, Wake: q.wake,
@@ -100,17 +100,17 @@ func NewQueue(options QueueOptions) *Queue {
 
 // Start evicts until the context ends, and then returns nil. It is called once.
 func (q *Queue) Start(ctx context.Context) error {
-	tickets := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[ticket]{
+	items := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
 		Clock: q.options.Clock,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[ticket]{Clock: q.options.Clock, Queue: newLanes(q.room.hasTurn)}),
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.options.Clock, Queue: newOwnerQueues(q.dispatcher.hasTurn)}),
 	})
 	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.options.Clock})
-	q.open(tickets, news)
+	q.open(items, news)
 	var running sync.WaitGroup
 	busy := make(chan struct{}, q.options.Workers)
 	for range q.options.Workers * standIns {
 		running.Go(func() {
-			for q.work(ctx, tickets, busy) {
+			for q.work(ctx, items, busy) {
 			}
 		})
 	}
@@ -119,37 +119,37 @@ func (q *Queue) Start(ctx context.Context) error {
 		}
 	})
 	<-ctx.Done()
-	tickets.ShutDown()
+	items.ShutDown()
 	news.ShutDown()
 	running.Wait()
 	return nil
 }
 
-func (q *Queue) open(tickets workqueue.TypedDelayingInterface[ticket], news workqueue.TypedDelayingInterface[types.NamespacedName]) {
+func (q *Queue) open(items workqueue.TypedDelayingInterface[item], news workqueue.TypedDelayingInterface[types.NamespacedName]) {
 	q.mu.Lock()
-	q.tickets, q.news = tickets, news
-	waiting := make([]ticket, 0, len(q.candidates))
+	q.items, q.news = items, news
+	waiting := make([]item, 0, len(q.candidates))
 	for _, c := range q.candidates {
-		waiting = append(waiting, c.ticket)
+		waiting = append(waiting, c.item)
 	}
 	q.mu.Unlock()
-	add(tickets, waiting)
+	add(items, waiting)
 }
 
 // work tries the next pod; false if there is none any more.
-func (q *Queue) work(ctx context.Context, tickets workqueue.TypedDelayingInterface[ticket], busy chan struct{}) bool {
+func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface[item], busy chan struct{}) bool {
 	busy <- struct{}{}
 	free := sync.OnceFunc(func() { <-busy })
 	defer free()
-	t, shutdown := tickets.Get()
+	t, shutdown := items.Get()
 	if shutdown {
 		return false
 	}
-	defer tickets.Done(t)
+	defer items.Done(t)
 	slow := q.options.Clock.AfterFunc(slowWork, free)
 	defer slow.Stop()
 	if again := q.try(ctx, t); again > 0 {
-		tickets.AddAfter(t, again)
+		items.AddAfter(t, again)
 	}
 	return true
 }
@@ -172,9 +172,9 @@ func (q *Queue) spread(news workqueue.TypedInterface[types.NamespacedName]) bool
 func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) {
 	q.mu.Lock()
 	changed := q.claim(owner, pods, grace)
-	tickets := q.tickets
+	items := q.items
 	q.mu.Unlock()
-	add(tickets, changed)
+	add(items, changed)
 }
 
 // Answers returns the last refusals of the owner's pods, by the API server or a
@@ -185,7 +185,7 @@ func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Out
 	defer q.mu.Unlock()
 	answers := map[types.UID]evacuation.Outcome{}
 	for key, c := range q.claims[owner].pods {
-		if refusal := q.room.refusal(key); refusal.Result != "" {
+		if refusal := q.dispatcher.refusal(key); refusal.Result != "" {
 			answers[c.uid] = refusal
 		}
 	}
@@ -194,7 +194,9 @@ func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Out
 
 // BudgetChanged tells of a disruption budget that came (old is nil), went (now
 // is nil) or changed.
-func (q *Queue) BudgetChanged(old, now *policyv1.PodDisruptionBudget) { q.room.BudgetChanged(old, now) }
+func (q *Queue) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
+	q.dispatcher.BudgetChanged(old, now)
+}
 
 // wake has pods tried as soon as possible.
 func (q *Queue) wake(keys ...types.NamespacedName) {
@@ -202,36 +204,36 @@ func (q *Queue) wake(keys ...types.NamespacedName) {
 		return
 	}
 	q.mu.Lock()
-	woken := make([]ticket, 0, len(keys))
+	woken := make([]item, 0, len(keys))
 	for _, key := range keys {
 		if c := q.candidates[key]; c != nil {
-			woken = append(woken, c.ticket)
+			woken = append(woken, c.item)
 		}
 	}
-	tickets := q.tickets
+	items := q.items
 	q.mu.Unlock()
-	add(tickets, woken)
+	add(items, woken)
 }
 
-func add(queue workqueue.TypedDelayingInterface[ticket], tickets []ticket) {
+func add(queue workqueue.TypedDelayingInterface[item], items []item) {
 	if queue == nil {
 		return
 	}
-	for _, t := range tickets {
+	for _, t := range items {
 		queue.Add(t)
 	}
 }
 
 // try evicts a pod if it is its turn and returns when to try again, unless it is
 // woken before; 0 is not.
-func (q *Queue) try(ctx context.Context, t ticket) time.Duration {
+func (q *Queue) try(ctx context.Context, t item) time.Duration {
 	c, grace := q.candidate(t)
 	if c == nil || ctx.Err() != nil {
 		return 0
 	}
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", t.payer.String(), "Pod", c.name.String()))
-	defer q.room.Yield(t.pod)
-	before := q.room.refusal(t.pod)
+	defer q.dispatcher.Yield(t.pod)
+	before := q.dispatcher.refusal(t.pod)
 	answer, err := q.evict(ctx, c, grace)
 	switch {
 	case ctx.Err() != nil:
@@ -242,7 +244,7 @@ func (q *Queue) try(ctx context.Context, t ticket) time.Duration {
 	case answer.Outcome == nil:
 		return answer.Again
 	}
-	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, q.room.refusal(t.pod)) {
+	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, q.dispatcher.refusal(t.pod)) {
 		q.tell(t.pod)
 	}
 	return answer.Again
@@ -258,14 +260,14 @@ func (q *Queue) evict(ctx context.Context, c *candidate, grace *int64) (Answer, 
 		return Answer{}, fmt.Errorf("get the pod: %w", err)
 	}
 	if err != nil || pod.UID != c.uid {
-		q.room.Forget(c.ticket.pod)
+		q.dispatcher.Forget(c.item.pod)
 		return Answer{Again: unreadPause}, nil
 	}
 	if pod.DeletionTimestamp != nil {
-		q.room.Forget(c.ticket.pod)
+		q.dispatcher.Forget(c.item.pod)
 		return Answer{}, nil
 	}
-	return q.room.Evict(ctx, c.ticket.pod, pod, grace)
+	return q.dispatcher.Evict(ctx, c.item.pod, pod, grace)
 }
 
 // sameWords reports whether a status would tell of both refusals alike.

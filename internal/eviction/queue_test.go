@@ -158,7 +158,7 @@ func TestOwnersTakeTurns(t *testing.T) {
 	})
 }
 
-// The turn of a budget does not wait in the line of its pod's owner.
+// The turn of a budget does not wait in the queue of its pod's owner.
 func TestAPodThatHasItsTurnGoesBeforeOthers(t *testing.T) {
 	inWorld(t, 2, func(w *world) {
 		pods := w.newPods("a", "b")

@@ -53,42 +53,42 @@ func growing(first, last time.Duration, failures int, jitter float64) time.Durat
 }
 
 // note keeps a refusal for the next report.
-func (g *guest) note(outcome evacuation.Outcome, now time.Time) {
+func (p *waitingPod) note(outcome evacuation.Outcome, now time.Time) {
 	passing := outcome.Result == evacuation.Throttled || outcome.Result == evacuation.Contended
-	if passing && g.failures < persistent {
+	if passing && p.failures < persistent {
 		return
 	}
-	if g.refusal.Times == 0 {
-		g.refused = now
+	if p.refusal.Times == 0 {
+		p.refused = now
 	}
-	g.refusal = evacuation.Refusal{Outcome: outcome, Times: g.refusal.Times + 1}
+	p.refusal = evacuation.Refusal{Outcome: outcome, Times: p.refusal.Times + 1}
 }
 
 // refusal returns the last refusal since the pod was evicted; empty if there is none.
-func (r *Room) refusal(key types.NamespacedName) evacuation.Outcome {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if g := r.guests[key]; g != nil {
-		return g.refusal.Outcome
+func (d *Dispatcher) refusal(key types.NamespacedName) evacuation.Outcome {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.waiting[key]; p != nil {
+		return p.refusal.Outcome
 	}
 	return evacuation.Outcome{}
 }
 
 // Unreported returns what the status of the pod's Evacuation does not tell yet of
 // the refusals, and when that is due to be written; nil if it tells everything.
-func (r *Room) Unreported(key types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	if g == nil || g.refusal.Times == 0 {
+func (d *Dispatcher) Unreported(key types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	if p == nil || p.refusal.Times == 0 {
 		return nil, time.Time{}
 	}
-	refusal, due := g.refusal, g.refused.Add(ReportAfter)
+	refusal, due := p.refusal, p.refused.Add(ReportAfter)
 	if every := evacuation.ReportEvery(status, refusal); every > 0 {
 		// After a restart nobody knows when it was last written.
-		since := g.reported
+		since := p.reported
 		if since.IsZero() {
-			since = g.refused
+			since = p.refused
 		}
 		due = later(due, since.Add(every))
 	}
@@ -96,12 +96,12 @@ func (r *Room) Unreported(key types.NamespacedName, status v1alpha1.EvacuationSt
 }
 
 // Wrote notes that refusals were written.
-func (r *Room) Wrote(key types.NamespacedName, refusal evacuation.Refusal, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if g := r.guests[key]; g != nil {
-		g.refusal.Times -= refusal.Times
-		g.reported = now
+func (d *Dispatcher) Wrote(key types.NamespacedName, refusal evacuation.Refusal, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.waiting[key]; p != nil {
+		p.refusal.Times -= refusal.Times
+		p.reported = now
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 const lateAnswer = time.Minute
 
 // Traffic knows for which disruption budgets evictions are under way in one
-// cluster. Rooms and Queues that share it tell it, before they look whether a
+// cluster. Dispatchers and Queues that share it tell it, before they look whether a
 // budget is locked and until the answer is there. Nil is nobody's.
 //
 // Whoever has locked a budget sees the lock in the cache that these read, and then

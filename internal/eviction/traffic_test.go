@@ -26,9 +26,9 @@ import (
 // them all. What happens at certain moments can be said.
 type shop struct {
 	client.Reader
-	traffic *Traffic
-	room    *Room
-	clock   *clocktesting.FakeClock
+	traffic    *Traffic
+	dispatcher *Dispatcher
+	clock      *clocktesting.FakeClock
 
 	budget atomic.Pointer[policyv1.PodDisruptionBudget]
 	// beforeRead and afterRead happen around a look into the cache, onRequest with a
@@ -45,7 +45,7 @@ func newShop() *shop {
 		woken: func(...types.NamespacedName) {},
 	}
 	s.budget.Store(budgetNamed("web", 100))
-	s.room = NewRoom(RoomOptions{
+	s.dispatcher = NewDispatcher(DispatcherOptions{
 		Evictor: s, Reader: s, Clock: s.clock, Traffic: s.traffic, Jitter: func() float64 { return 0 }, LongestPause: time.Minute,
 		Results: NewResults(), Wake: func(keys ...types.NamespacedName) { s.woken(keys...) },
 	})
@@ -71,7 +71,7 @@ func happen(what func()) {
 	}
 }
 
-// lock changes the cache, and returns what the room is to be told.
+// lock changes the cache, and returns what the dispatcher is to be told.
 func (s *shop) lock(locked bool) (old, now *policyv1.PodDisruptionBudget) {
 	now = budgetNamed("web", 100)
 	if locked {
@@ -88,7 +88,7 @@ func webPod(name string) *corev1.Pod {
 
 func (s *shop) evict(t *testing.T, name string) Answer {
 	t.Helper()
-	answer, err := s.room.Evict(t.Context(), types.NamespacedName{Namespace: "shop", Name: name}, webPod(name), nil)
+	answer, err := s.dispatcher.Evict(t.Context(), types.NamespacedName{Namespace: "shop", Name: name}, webPod(name), nil)
 	if err != nil {
 		t.Errorf("evict %s: %v", name, err)
 	}
@@ -162,11 +162,11 @@ func TestABudgetIsBusyFromTheLookToTheAnswer(t *testing.T) {
 	expectBusy(t, "of nobody", nil)
 }
 
-// Evictions for Evacuations and for Machines have a Room each.
+// Evictions for Evacuations and for Machines have a Dispatcher each.
 func TestABudgetIsBusyUntilTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	s, other := newShop(), newShop()
-	other.room.options.Traffic = s.traffic
+	other.dispatcher.options.Traffic = s.traffic
 	s.onRequest = func() {
 		other.evict(t, "b")
 		expectBusy(t, "when one of two evictions is over", s.traffic, web)
@@ -217,20 +217,20 @@ func TestLocksAndEvictionsMeet(t *testing.T) {
 			name := fmt.Sprintf("pod-%d", i)
 			for !over.Load() {
 				s.evict(t, name)
-				s.room.Forget(types.NamespacedName{Namespace: "shop", Name: name})
+				s.dispatcher.Forget(types.NamespacedName{Namespace: "shop", Name: name})
 			}
 		})
 	}
 	confirmations := 0
 	for range rounds {
-		s.room.BudgetChanged(s.lock(true))
+		s.dispatcher.BudgetChanged(s.lock(true))
 		if !s.traffic.Busy()[web] {
 			confirmations++
 			confirmed.Store(true)
 			runtime.Gosched()
 			confirmed.Store(false)
 		}
-		s.room.BudgetChanged(s.lock(false))
+		s.dispatcher.BudgetChanged(s.lock(false))
 	}
 	over.Store(true)
 	running.Wait()
@@ -246,7 +246,7 @@ func TestAnUnlockingDuringTheLookIsNotMissed(t *testing.T) {
 	s.lock(true)
 	s.afterRead = func() {
 		s.afterRead = nil
-		s.room.BudgetChanged(s.lock(false))
+		s.dispatcher.BudgetChanged(s.lock(false))
 	}
 	if answer := s.evict(t, "a"); answer.Outcome != nil || answer.Again != time.Nanosecond {
 		t.Errorf("answer %+v, want to look again at once", answer)
@@ -297,7 +297,7 @@ func TestNoUnlockingIsLost(t *testing.T) {
 		if i < pods {
 			queue <- types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("pod-%d", i)}
 		}
-		s.room.BudgetChanged(s.lock(i%2 == 0))
+		s.dispatcher.BudgetChanged(s.lock(i%2 == 0))
 	}
 	done := make(chan struct{})
 	go func() { left.Wait(); close(done) }()
@@ -323,12 +323,12 @@ func TestALockIsWaitedForInTheOrderOfAge(t *testing.T) {
 	for _, name := range []string{"b", "c", "a"} {
 		s.evict(t, name)
 	}
-	s.room.BudgetChanged(s.lock(false))
+	s.dispatcher.BudgetChanged(s.lock(false))
 	if want := []string{"a", "b", "c"}; !slices.Equal(woken, want) {
 		t.Errorf("woken %v, want %v", woken, want)
 	}
 	woken = nil
-	s.room.BudgetChanged(s.lock(false))
+	s.dispatcher.BudgetChanged(s.lock(false))
 	if len(woken) > 0 {
 		t.Errorf("woken %v by a change that is none", woken)
 	}

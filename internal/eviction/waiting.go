@@ -15,47 +15,47 @@ import (
 // is tried again without any sign.
 const safety = 30 * time.Second
 
-// standing is what a guest is waiting for.
-type standing int
+// state is what a pod is waiting for.
+type state int
 
 const (
-	// arriving: for nothing.
-	arriving standing = iota
-	// queued: for its turn in the line of its budget.
+	// fresh: for nothing.
+	fresh state = iota
+	// queued: for its turn in the queue of its budget.
 	queued
 	// trying: it has a turn.
 	trying
-	// parked: for its budget to open.
-	parked
-	// resting: for some time to pass.
-	resting
-	// barred: for the end of a lock.
-	barred
+	// waitingForBudget: for its budget to open.
+	waitingForBudget
+	// backingOff: for some time to pass.
+	backingOff
+	// waitingForLock: for the end of a lock.
+	waitingForLock
 )
 
-// guest is one pod.
-type guest struct {
-	key      types.NamespacedName
-	born     time.Time
-	standing standing
-	// notBefore is when a parked, resting or barred guest is tried again anyway.
+// waitingPod is one pod.
+type waitingPod struct {
+	key   types.NamespacedName
+	born  time.Time
+	state state
+	// notBefore is when a pod that waits or backs off is tried again anyway.
 	notBefore time.Time
 	// failures is how often in a row it was refused for other reasons than its budget.
 	failures int
-	// budget is the line that it belongs to; empty if it needs none.
+	// budget is the queue that it belongs to; empty if it needs none.
 	budget types.NamespacedName
 	ready  bool
-	// openings are those of the line when the turn began.
+	// openings are those of the queue when the turn began.
 	openings int
 	// told is the lock that the refusal tells of, if it tells of one.
-	told barrier
+	told budgetLock
 	// refusal is what has to be reported, since when, and when it last was.
 	refusal           evacuation.Refusal
 	refused, reported time.Time
 }
 
-// visit is who asks to evict.
-type visit struct {
+// attempt is what a pod asks with whether it may be evicted.
+type attempt struct {
 	key types.NamespacedName
 	// born is when the pod was created.
 	born time.Time
@@ -66,292 +66,292 @@ type visit struct {
 	ready bool
 }
 
-// enter reports whether the visitor may try now. If it may not and wait is not
-// zero, it should ask again then; otherwise it is woken. A visitor that has
-// another budget now leaves its turn to the next one of the old line, which is
+// begin reports whether the pod may try now. If it may not and wait is not
+// zero, it should ask again then; otherwise it is woken. A pod that has
+// another budget now leaves its turn to the next one of the old queue, which is
 // returned.
-func (r *Room) enter(v visit, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guest(v)
-	g.ready = v.ready
-	if wait := g.rests(now); wait > 0 {
+func (d *Dispatcher) begin(v attempt, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waitingPod(v)
+	p.ready = v.ready
+	if wait := p.rests(now); wait > 0 {
 		return false, wait, nil
 	}
-	if left := g.budget; left != v.budget {
-		r.refund(g)
-		r.move(g, v.budget)
-		next = r.release(left)
+	if left := p.budget; left != v.budget {
+		d.refund(p)
+		d.move(p, v.budget)
+		next = d.release(left)
 	}
-	if g.budget == (types.NamespacedName{}) {
-		g.standing = trying
+	if p.budget == (types.NamespacedName{}) {
+		p.state = trying
 		return true, 0, next
 	}
-	l := r.lines[g.budget]
-	if until := l.closed[g.ready]; g.standing == parked && now.Before(until) {
+	q := d.budgetQueues[p.budget]
+	if until := q.closed[p.ready]; p.state == waitingForBudget && now.Before(until) {
 		// Another pod was refused meanwhile, for this one, too.
-		g.notBefore = r.spread(until)
-		return false, g.rests(now), next
+		p.notBefore = d.spread(until)
+		return false, p.rests(now), next
 	}
-	if g.standing != trying && !l.hasTurn() {
-		if g.standing == parked {
+	if p.state != trying && !q.hasTurn() {
+		if p.state == waitingForBudget {
 			// Whoever has the turn asks for this one, too.
-			g.notBefore = r.spread(now.Add(firstRefusedPause))
-			return false, g.rests(now), next
+			p.notBefore = d.spread(now.Add(firstRefusedPause))
+			return false, p.rests(now), next
 		}
-		g.standing = queued
+		p.state = queued
 		return false, 0, next
 	}
-	if g.standing != trying {
-		l.take(g)
+	if p.state != trying {
+		q.take(p)
 	}
-	g.openings = l.openings
+	p.openings = q.openings
 	return true, 0, next
 }
 
-// guest finds the visitor, who may be new.
-func (r *Room) guest(v visit) *guest {
-	g := r.guests[v.key]
-	if g == nil {
-		g = &guest{key: v.key, born: v.born}
-		r.guests[v.key] = g
+// waitingPod finds the pod, which may be new.
+func (d *Dispatcher) waitingPod(v attempt) *waitingPod {
+	p := d.waiting[v.key]
+	if p == nil {
+		p = &waitingPod{key: v.key, born: v.born}
+		d.waiting[v.key] = p
 	}
-	return g
-}
-
-// rests returns for how long the guest need not even look; 0 if it may.
-func (g *guest) rests(now time.Time) time.Duration {
-	if g.standing != parked && g.standing != resting {
-		return 0
-	}
-	return max(g.notBefore.Sub(now), 0)
+	return p
 }
 
 // rests returns for how long the pod need not even look; 0 if it may.
-func (r *Room) rests(key types.NamespacedName, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if g := r.guests[key]; g != nil {
-		return g.rests(now)
+func (p *waitingPod) rests(now time.Time) time.Duration {
+	if p.state != waitingForBudget && p.state != backingOff {
+		return 0
+	}
+	return max(p.notBefore.Sub(now), 0)
+}
+
+// rests returns for how long the pod need not even look; 0 if it may.
+func (d *Dispatcher) rests(key types.NamespacedName, now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.waiting[key]; p != nil {
+		return p.rests(now)
 	}
 	return 0
 }
 
 // hasTurn reports whether a pod has its turn, for which others of its budget wait.
-func (r *Room) hasTurn(key types.NamespacedName) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	return g != nil && g.standing == trying
+func (d *Dispatcher) hasTurn(key types.NamespacedName) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	return p != nil && p.state == trying
 }
 
 // slow lets the next one try while a try is still under way.
-func (r *Room) slow(key types.NamespacedName) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	if g == nil || g.standing != trying {
+func (d *Dispatcher) slow(key types.NamespacedName) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	if p == nil || p.state != trying {
 		return nil
 	}
-	if l := r.lines[g.budget]; l != nil {
-		l.tries[key] = true
+	if q := d.budgetQueues[p.budget]; q != nil {
+		q.tries[key] = true
 	}
-	return r.release(g.budget)
+	return d.release(p.budget)
 }
 
-// leave ends a try and returns who may try now.
-func (r *Room) leave(key types.NamespacedName, outcome evacuation.Outcome, now time.Time) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	if g == nil {
+// finish ends a try and returns who may try now.
+func (d *Dispatcher) finish(key types.NamespacedName, outcome evacuation.Outcome, now time.Time) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	if p == nil {
 		return nil
 	}
-	left := g.budget
-	openings := g.openings
+	left := p.budget
+	openings := p.openings
 	if named := budgetOf(key.Namespace, outcome); named != (types.NamespacedName{}) && named != left {
-		r.move(g, named)
-		openings = r.lines[named].openings
+		d.move(p, named)
+		openings = d.budgetQueues[named].openings
 	}
-	r.settle(g, outcome, now)
-	if l := r.lines[g.budget]; l != nil {
-		l.account(g, outcome, openings)
+	d.settle(p, outcome, now)
+	if q := d.budgetQueues[p.budget]; q != nil {
+		q.account(p, outcome, openings)
 	}
-	return append(r.release(left), r.releaseOther(left, g.budget)...)
+	return append(d.release(left), d.releaseOther(left, p.budget)...)
 }
 
 // yield takes back a turn that was not used, for instance because a read
 // failed, and returns who may try now.
-func (r *Room) yield(key types.NamespacedName, now time.Time) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	if g == nil || g.standing != trying {
+func (d *Dispatcher) yield(key types.NamespacedName, now time.Time) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	if p == nil || p.state != trying {
 		return nil
 	}
-	r.refund(g)
-	r.rest(g, now.Add(time.Second))
-	return r.release(g.budget)
+	d.refund(p)
+	d.rest(p, now.Add(time.Second))
+	return d.release(p.budget)
 }
 
 // forget removes a pod that nobody waits to evict any more and returns who may
 // try now.
-func (r *Room) forget(key types.NamespacedName) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	if g == nil {
+func (d *Dispatcher) forget(key types.NamespacedName) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	if p == nil {
 		return nil
 	}
-	left := g.budget
-	r.refund(g)
-	r.move(g, types.NamespacedName{})
-	delete(r.guests, key)
-	return r.release(left)
+	left := p.budget
+	d.refund(p)
+	d.move(p, types.NamespacedName{})
+	delete(d.waiting, key)
+	return d.release(left)
 }
 
-// wait returns how long a guest that may not try now has to wait; 0 if it is
+// wait returns how long a pod that may not try now has to wait; 0 if it is
 // woken or does not wait.
-func (r *Room) wait(key types.NamespacedName, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.guests[key]
-	if g == nil || g.standing != parked && g.standing != resting {
+func (d *Dispatcher) wait(key types.NamespacedName, now time.Time) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.waiting[key]
+	if p == nil || p.state != waitingForBudget && p.state != backingOff {
 		return 0
 	}
-	return max(g.notBefore.Sub(now), time.Nanosecond)
+	return max(p.notBefore.Sub(now), time.Nanosecond)
 }
 
-// moved is told how many disruptions a budget allows and returns who may try.
-func (r *Room) moved(budget types.NamespacedName, allowed int32) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.lines[budget]
-	if l == nil {
+// budgetAllows is told how many disruptions a budget allows and returns who may try.
+func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.budgetQueues[budget]
+	if q == nil {
 		return nil
 	}
-	l.credit = allowed
+	q.credit = allowed
 	if allowed > 0 {
-		l.open()
+		q.open()
 	}
-	return r.release(budget)
+	return d.release(budget)
 }
 
-// scatter is told of a budget that is gone or selects other pods, so that nothing
+// budgetReplaced is told of a budget that is gone or selects other pods, so that nothing
 // is known of its pods any more. Neither is of pods that had too many budgets:
 // it may have been one of these. It returns all that should ask again, the
 // oldest first.
-func (r *Room) scatter(budget types.NamespacedName) []types.NamespacedName {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.lines[budget]
-	if l != nil {
-		l.credit = unknown
-		l.open()
+func (d *Dispatcher) budgetReplaced(budget types.NamespacedName) []types.NamespacedName {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.budgetQueues[budget]
+	if q != nil {
+		q.credit = unknown
+		q.open()
 	}
-	var waiting []*guest
-	for _, g := range r.guests {
-		inLine := l != nil && g.budget == budget && (g.standing == parked || g.standing == queued)
-		if inLine || g.hasSeveral(budget.Namespace) {
-			g.standing, g.failures = arriving, 0
-			waiting = append(waiting, g)
+	var waiting []*waitingPod
+	for _, p := range d.waiting {
+		inQueue := q != nil && p.budget == budget && (p.state == waitingForBudget || p.state == queued)
+		if inQueue || p.hasSeveral(budget.Namespace) {
+			p.state, p.failures = fresh, 0
+			waiting = append(waiting, p)
 		}
 	}
 	return oldestFirst(waiting)
 }
 
 // settle notes what became of a try.
-func (r *Room) settle(g *guest, outcome evacuation.Outcome, now time.Time) {
+func (d *Dispatcher) settle(p *waitingPod, outcome evacuation.Outcome, now time.Time) {
 	switch outcome.Result {
 	case evacuation.Evicted, evacuation.Gone:
-		g.failures = 0
-		g.refusal = evacuation.Refusal{}
-		r.rest(g, now.Add(safety))
+		p.failures = 0
+		p.refusal = evacuation.Refusal{}
+		d.rest(p, now.Add(safety))
 		return
 	case evacuation.Budgeted:
-		g.failures = 0
-		r.rest(g, r.spread(now.Add(min(cmp.Or(outcome.RetryAfter, safety), safety))))
-		if g.budget != (types.NamespacedName{}) {
-			g.standing = parked
+		p.failures = 0
+		d.rest(p, d.spread(now.Add(min(cmp.Or(outcome.RetryAfter, safety), safety))))
+		if p.budget != (types.NamespacedName{}) {
+			p.state = waitingForBudget
 		}
 	default:
-		g.failures++
-		r.rest(g, now.Add(pause(outcome, g.failures, r.options.Jitter(), r.options.LongestPause)))
+		p.failures++
+		d.rest(p, now.Add(pause(outcome, p.failures, d.options.Jitter(), d.options.LongestPause)))
 	}
-	g.note(outcome, now)
+	p.note(outcome, now)
 }
 
 // refund gives back the credit of a turn that was not used.
-func (r *Room) refund(g *guest) {
-	if l := r.lines[g.budget]; l != nil && g.standing == trying {
-		l.refund()
+func (d *Dispatcher) refund(p *waitingPod) {
+	if q := d.budgetQueues[p.budget]; q != nil && p.state == trying {
+		q.refund()
 	}
 }
 
 // spread keeps what has begun at the same time from going on at the same time.
-func (r *Room) spread(at time.Time) time.Time {
-	return at.Add(time.Duration(r.options.Jitter() * float64(safety) / 4))
+func (d *Dispatcher) spread(at time.Time) time.Time {
+	return at.Add(time.Duration(d.options.Jitter() * float64(safety) / 4))
 }
 
 // rest takes the turn away until the time has come.
-func (r *Room) rest(g *guest, until time.Time) {
-	g.standing, g.notBefore = resting, until
-	if l := r.lines[g.budget]; l != nil {
-		delete(l.tries, g.key)
+func (d *Dispatcher) rest(p *waitingPod, until time.Time) {
+	p.state, p.notBefore = backingOff, until
+	if q := d.budgetQueues[p.budget]; q != nil {
+		delete(q.tries, p.key)
 	}
 }
 
-// move puts a guest into the line of another budget.
-func (r *Room) move(g *guest, budget types.NamespacedName) {
-	if l := r.lines[g.budget]; l != nil {
-		delete(l.tries, g.key)
-		delete(l.guests, g.key)
-		if len(l.guests) == 0 {
-			delete(r.lines, g.budget)
+// move puts a pod into the queue of another budget.
+func (d *Dispatcher) move(p *waitingPod, budget types.NamespacedName) {
+	if q := d.budgetQueues[p.budget]; q != nil {
+		delete(q.tries, p.key)
+		delete(q.waiting, p.key)
+		if len(q.waiting) == 0 {
+			delete(d.budgetQueues, p.budget)
 		}
 	}
-	g.budget, g.standing = budget, arriving
+	p.budget, p.state = budget, fresh
 	if budget == (types.NamespacedName{}) {
 		return
 	}
-	l := r.lines[budget]
-	if l == nil {
-		l = newLine()
-		r.lines[budget] = l
+	q := d.budgetQueues[budget]
+	if q == nil {
+		q = newBudgetQueue()
+		d.budgetQueues[budget] = q
 	}
-	l.guests[g.key] = g
+	q.waiting[p.key] = p
 }
 
-func (r *Room) releaseOther(left, budget types.NamespacedName) []types.NamespacedName {
+func (d *Dispatcher) releaseOther(left, budget types.NamespacedName) []types.NamespacedName {
 	if left == budget {
 		return nil
 	}
-	return r.release(budget)
+	return d.release(budget)
 }
 
 // release gives the turn to the oldest who may have it, if it is free.
-func (r *Room) release(budget types.NamespacedName) []types.NamespacedName {
-	l := r.lines[budget]
-	if l == nil || !l.hasTurn() {
+func (d *Dispatcher) release(budget types.NamespacedName) []types.NamespacedName {
+	q := d.budgetQueues[budget]
+	if q == nil || !q.hasTurn() {
 		return nil
 	}
-	next := l.oldest()
+	next := q.oldest()
 	if next == nil {
 		return nil
 	}
-	l.take(next)
+	q.take(next)
 	return []types.NamespacedName{next.key}
 }
 
 // hasSeveral reports whether the pod waits in the namespace because it has more
 // than one budget.
-func (g *guest) hasSeveral(namespace string) bool {
-	return g.standing == resting && g.key.Namespace == namespace && g.refusal.Type == v1alpha1.BlockerMultiplePDBs
+func (p *waitingPod) hasSeveral(namespace string) bool {
+	return p.state == backingOff && p.key.Namespace == namespace && p.refusal.Type == v1alpha1.BlockerMultiplePDBs
 }
 
 // compare puts the oldest pod first.
-func (g *guest) compare(other *guest) int {
-	return cmp.Or(g.born.Compare(other.born), strings.Compare(g.key.String(), other.key.String()))
+func (p *waitingPod) compare(other *waitingPod) int {
+	return cmp.Or(p.born.Compare(other.born), strings.Compare(p.key.String(), other.key.String()))
 }
 
 func budgetOf(namespace string, outcome evacuation.Outcome) types.NamespacedName {

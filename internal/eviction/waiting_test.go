@@ -24,29 +24,29 @@ var (
 	deny  = evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: "not on a Friday"}
 )
 
-func testRoom() *Room {
-	return NewRoom(RoomOptions{Jitter: func() float64 { return 0 }, LongestPause: time.Minute})
+func testDispatcher() *Dispatcher {
+	return NewDispatcher(DispatcherOptions{Jitter: func() float64 { return 0 }, LongestPause: time.Minute})
 }
 
-// pod is a visitor under the budget web; a lower number is older.
-func pod(number int) visit {
-	return visit{
+// pod is a pod under the budget web; a lower number is older.
+func pod(number int) attempt {
+	return attempt{
 		key:    types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("pod-%d", number)},
 		born:   dawn.Add(time.Duration(number) * time.Second),
 		budget: web,
 	}
 }
 
-func free(number int) visit {
+func free(number int) attempt {
 	v := pod(number)
 	v.budget = types.NamespacedName{}
 	return v
 }
 
 // arrive lets pods ask in this order and returns those that may try.
-func arrive(r *Room, now time.Time, visits ...visit) (trying []string) {
-	for _, v := range visits {
-		if mayTry, _, _ := r.enter(v, now); mayTry {
+func arrive(r *Dispatcher, now time.Time, attempts ...attempt) (trying []string) {
+	for _, v := range attempts {
+		if mayTry, _, _ := r.begin(v, now); mayTry {
 			trying = append(trying, v.key.Name)
 		}
 	}
@@ -71,74 +71,74 @@ func expect(t *testing.T, what string, got []string, want ...string) {
 
 func TestPodsWithoutABudgetAllTryAtOnce(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	expect(t, "trying", arrive(r, dawn, free(1), free(2), free(3)), "pod-1", "pod-2", "pod-3")
 }
 
 func TestPodsOfABudgetTryOneAfterTheOtherTheOldestNext(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	expect(t, "trying", arrive(r, dawn, pod(5), pod(4), pod(3), pod(2), pod(1)), "pod-5")
-	expect(t, "after a success", names(r.leave(pod(5).key, evict, dawn)), "pod-1")
+	expect(t, "after a success", names(r.finish(pod(5).key, evict, dawn)), "pod-1")
 	expect(t, "another one asks", arrive(r, dawn, pod(3)))
 	expect(t, "the woken one asks", arrive(r, dawn, pod(1)), "pod-1")
-	expect(t, "after another success", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
+	expect(t, "after another success", names(r.finish(pod(1).key, evict, dawn)), "pod-2")
 }
 
 func TestASlowTryLetsTheNextOneTry(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
-	var visits []visit
+	r := testDispatcher()
+	var attempts []attempt
 	for i := range maxTries + 2 {
-		visits = append(visits, pod(i))
+		attempts = append(attempts, pod(i))
 	}
-	arrive(r, dawn, visits...)
+	arrive(r, dawn, attempts...)
 	for i := range maxTries - 1 {
 		expect(t, "one is slow", names(r.slow(pod(i).key)), pod(i+1).key.Name)
 	}
 	expect(t, "too many are slow", names(r.slow(pod(maxTries-1).key)))
-	expect(t, "one of them is back", names(r.leave(pod(0).key, evict, dawn)), pod(maxTries).key.Name)
+	expect(t, "one of them is back", names(r.finish(pod(0).key, evict, dawn)), pod(maxTries).key.Name)
 	expect(t, "it is not slow any more", names(r.slow(pod(0).key)))
 }
 
 func TestAnExhaustedBudgetIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
-	expect(t, "one that was never refused tries too", names(r.leave(pod(1).key, full, dawn)), "pod-2")
-	expect(t, "and the next", names(r.leave(pod(2).key, full, dawn)), "pod-3")
-	expect(t, "then nobody", names(r.leave(pod(3).key, full, dawn)))
+	expect(t, "one that was never refused tries too", names(r.finish(pod(1).key, full, dawn)), "pod-2")
+	expect(t, "and the next", names(r.finish(pod(2).key, full, dawn)), "pod-3")
+	expect(t, "then nobody", names(r.finish(pod(3).key, full, dawn)))
 	expect(t, "asking again is no use", arrive(r, dawn.Add(time.Second), pod(1), pod(2), pod(3)))
 
-	expect(t, "the budget allows two", names(r.moved(web, 2)), "pod-1")
-	expect(t, "success lets the next one try", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
-	expect(t, "two are enough", names(r.leave(pod(2).key, evict, dawn)))
-	expect(t, "the budget allows none", names(r.moved(web, 0)))
-	expect(t, "the budget allows one", names(r.moved(web, 1)), "pod-3")
-	expect(t, "a refusal wakes nobody", names(r.leave(pod(3).key, full, dawn)))
+	expect(t, "the budget allows two", names(r.budgetAllows(web, 2)), "pod-1")
+	expect(t, "success lets the next one try", names(r.finish(pod(1).key, evict, dawn)), "pod-2")
+	expect(t, "two are enough", names(r.finish(pod(2).key, evict, dawn)))
+	expect(t, "the budget allows none", names(r.budgetAllows(web, 0)))
+	expect(t, "the budget allows one", names(r.budgetAllows(web, 1)), "pod-3")
+	expect(t, "a refusal wakes nobody", names(r.finish(pod(3).key, full, dawn)))
 }
 
 func TestATurnThatWasNoUseIsGivenOn(t *testing.T) {
 	t.Parallel()
-	outcomes := map[string]func(*Room) []types.NamespacedName{
-		"denied by a webhook": func(r *Room) []types.NamespacedName { return r.leave(pod(1).key, deny, dawn) },
-		"gone": func(r *Room) []types.NamespacedName {
-			return r.leave(pod(1).key, evacuation.Outcome{Result: evacuation.Gone}, dawn)
+	outcomes := map[string]func(*Dispatcher) []types.NamespacedName{
+		"denied by a webhook": func(r *Dispatcher) []types.NamespacedName { return r.finish(pod(1).key, deny, dawn) },
+		"gone": func(r *Dispatcher) []types.NamespacedName {
+			return r.finish(pod(1).key, evacuation.Outcome{Result: evacuation.Gone}, dawn)
 		},
-		"a read failed":          func(r *Room) []types.NamespacedName { return r.yield(pod(1).key, dawn) },
-		"an evacuator came back": func(r *Room) []types.NamespacedName { return r.forget(pod(1).key) },
-		"the API server is busy": func(r *Room) []types.NamespacedName {
-			return r.leave(pod(1).key, evacuation.Outcome{Result: evacuation.Throttled}, dawn)
+		"a read failed":          func(r *Dispatcher) []types.NamespacedName { return r.yield(pod(1).key, dawn) },
+		"an evacuator came back": func(r *Dispatcher) []types.NamespacedName { return r.forget(pod(1).key) },
+		"the API server is busy": func(r *Dispatcher) []types.NamespacedName {
+			return r.finish(pod(1).key, evacuation.Outcome{Result: evacuation.Throttled}, dawn)
 		},
 	}
 	for name, end := range outcomes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := testRoom()
+			r := testDispatcher()
 			arrive(r, dawn, pod(1), pod(2))
-			r.leave(pod(1).key, full, dawn)
-			r.leave(pod(2).key, full, dawn)
-			expect(t, "the budget allows one", names(r.moved(web, 1)), "pod-1")
+			r.finish(pod(1).key, full, dawn)
+			r.finish(pod(2).key, full, dawn)
+			expect(t, "the budget allows one", names(r.budgetAllows(web, 1)), "pod-1")
 			expect(t, name, names(end(r)), "pod-2")
 		})
 	}
@@ -146,19 +146,19 @@ func TestATurnThatWasNoUseIsGivenOn(t *testing.T) {
 
 func TestABudgetThatOpensDuringATryIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1))
-	expect(t, "nobody waits yet", names(r.moved(web, 1)))
-	expect(t, "the refusal is older than the opening", names(r.leave(pod(1).key, full, dawn)), "pod-1")
+	expect(t, "nobody waits yet", names(r.budgetAllows(web, 1)))
+	expect(t, "the refusal is older than the opening", names(r.finish(pod(1).key, full, dawn)), "pod-1")
 	arrive(r, dawn, pod(1))
-	expect(t, "this one is not", names(r.leave(pod(1).key, full, dawn)))
+	expect(t, "this one is not", names(r.finish(pod(1).key, full, dawn)))
 }
 
 func TestTheSafetyRetry(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1))
-	r.leave(pod(1).key, full, dawn)
+	r.finish(pod(1).key, full, dawn)
 	if wait := r.wait(pod(1).key, dawn); wait != safety {
 		t.Errorf("wait = %s, want %s", wait, safety)
 	}
@@ -168,7 +168,7 @@ func TestTheSafetyRetry(t *testing.T) {
 
 func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
 	expect(t, "a read failed", names(r.yield(pod(1).key, dawn)), "pod-2")
 	expect(t, "nothing is taken back twice", names(r.yield(pod(1).key, dawn)))
@@ -178,22 +178,22 @@ func TestATurnThatIsNotUsedIsTakenBackOnce(t *testing.T) {
 
 func TestABudgetThatIsAnotherNowHoldsNobody(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
-	r.leave(pod(1).key, full, dawn)
-	r.leave(pod(2).key, full, dawn)
-	r.leave(pod(3).key, full, dawn)
-	expect(t, "those that wait ask again", names(r.scatter(web)), "pod-1", "pod-2", "pod-3")
+	r.finish(pod(1).key, full, dawn)
+	r.finish(pod(2).key, full, dawn)
+	r.finish(pod(3).key, full, dawn)
+	expect(t, "those that wait ask again", names(r.budgetReplaced(web)), "pod-1", "pod-2", "pod-3")
 	expect(t, "without the budget", arrive(r, dawn, free(1), free(2)), "pod-1", "pod-2")
-	expect(t, "an unknown budget", names(r.scatter(types.NamespacedName{Name: "unknown"})))
+	expect(t, "an unknown budget", names(r.budgetReplaced(types.NamespacedName{Name: "unknown"})))
 }
 
 func TestAPodWithAnotherBudgetLeavesItsTurnToTheNextOne(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1), pod(2), pod(3))
-	expect(t, "the next one tries", names(r.leave(pod(1).key, evict, dawn)), "pod-2")
-	mayTry, _, next := r.enter(free(2), dawn)
+	expect(t, "the next one tries", names(r.finish(pod(1).key, evict, dawn)), "pod-2")
+	mayTry, _, next := r.begin(free(2), dawn)
 	if !mayTry {
 		t.Error("a pod that has no single budget any more may try at any time")
 	}
@@ -202,21 +202,21 @@ func TestAPodWithAnotherBudgetLeavesItsTurnToTheNextOne(t *testing.T) {
 
 func TestARefusalNamesTheBudgetToWaitFor(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, free(1))
-	r.leave(free(1).key, full, dawn)
+	r.finish(free(1).key, full, dawn)
 	expect(t, "the cache did not know the budget yet", arrive(r, dawn, pod(1)))
-	expect(t, "now it does", names(r.moved(web, 1)), "pod-1")
+	expect(t, "now it does", names(r.budgetAllows(web, 1)), "pod-1")
 }
 
 func TestAnotherRefusalRestsAndHoldsNobody(t *testing.T) {
 	t.Parallel()
-	r := testRoom()
+	r := testDispatcher()
 	arrive(r, dawn, pod(1), pod(2))
-	expect(t, "the next one tries", names(r.leave(pod(1).key, deny, dawn)), "pod-2")
-	expect(t, "the budget does not wake it", names(r.moved(web, 1)))
+	expect(t, "the next one tries", names(r.finish(pod(1).key, deny, dawn)), "pod-2")
+	expect(t, "the budget does not wake it", names(r.budgetAllows(web, 1)))
 	expect(t, "time does", arrive(r, dawn.Add(time.Second), pod(1)))
-	expect(t, "as soon as it is its turn", names(r.leave(pod(2).key, evict, dawn)), "pod-1")
+	expect(t, "as soon as it is its turn", names(r.finish(pod(2).key, evict, dawn)), "pod-1")
 }
 
 func TestPause(t *testing.T) {
@@ -276,7 +276,7 @@ func (s *apiServer) evict() evacuation.Outcome {
 }
 
 // giveBack returns what the budget allows now. Nobody orders the events of two
-// openings, so that the room may hear of the later one first.
+// openings, so that the dispatcher may hear of the later one first.
 func (s *apiServer) giveBack() int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,7 +292,7 @@ func TestNoOpeningIsLost(t *testing.T) {
 	const pods, workers, allowed = 300, 8, 1
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	r := testRoom()
+	r := testDispatcher()
 	server := &apiServer{allowed: allowed}
 	server.left.Add(pods)
 	// Every pod is woken at most once for every try and every opening.
@@ -302,9 +302,9 @@ func TestNoOpeningIsLost(t *testing.T) {
 			queue <- key
 		}
 	}
-	visits := map[types.NamespacedName]visit{}
+	attempts := map[types.NamespacedName]attempt{}
 	for i := range pods {
-		visits[pod(i).key] = pod(i)
+		attempts[pod(i).key] = pod(i)
 		queue <- pod(i).key
 	}
 	// A work queue never hands out the same pod twice at the same time.
@@ -312,7 +312,7 @@ func TestNoOpeningIsLost(t *testing.T) {
 	var openings sync.WaitGroup
 	work := func(key types.NamespacedName) {
 		defer busy.lock(key)()
-		mayTry, _, _ := r.enter(visits[key], dawn)
+		mayTry, _, _ := r.begin(attempts[key], dawn)
 		if !mayTry {
 			return
 		}
@@ -320,10 +320,10 @@ func TestNoOpeningIsLost(t *testing.T) {
 		runtime.Gosched() // An answer takes a while, in which the budget may open.
 		if outcome.Result == evacuation.Evicted {
 			openings.Go(func() {
-				wake(r.moved(web, server.giveBack()))
+				wake(r.budgetAllows(web, server.giveBack()))
 			})
 		}
-		wake(r.leave(key, outcome, dawn))
+		wake(r.finish(key, outcome, dawn))
 	}
 	for range workers {
 		openings.Go(func() { serve(ctx, queue, work) })

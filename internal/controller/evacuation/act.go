@@ -18,7 +18,7 @@ func (r *reconciler) act(ctx context.Context, seen *core.Snapshot, decision core
 	if decision.Evict {
 		return r.evict(ctx, seen, decision)
 	}
-	r.room.Forget(client.ObjectKeyFromObject(seen.Evacuation))
+	r.dispatcher.Forget(client.ObjectKeyFromObject(seen.Evacuation))
 	if err := r.cleanUp(ctx, seen.Evacuation, decision); err != nil {
 		return 0, err
 	}
@@ -30,7 +30,7 @@ func (r *reconciler) act(ctx context.Context, seen *core.Snapshot, decision core
 
 // evict asks the API server once, if the pod's budget has a turn for it.
 func (r *reconciler) evict(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
-	answer, err := r.room.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, nil)
+	answer, err := r.dispatcher.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, nil)
 	if err != nil || answer.Outcome == nil {
 		return answer.Again, err
 	}

@@ -50,11 +50,11 @@ type reconciler struct {
 	client client.Client
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
-	emit    func(...event.Event)
-	clock   clock.PassiveClock
-	surge   surge.Mode
-	metrics *metrics
-	room    *eviction.Room
+	emit       func(...event.Event)
+	clock      clock.PassiveClock
+	surge      surge.Mode
+	metrics    *metrics
+	dispatcher *eviction.Dispatcher
 	// wake has evacuations reconciled at once, before all others.
 	wake func(...types.NamespacedName)
 	// known are the evacuations whose pods are known to be in the cache, or gone.
@@ -89,7 +89,7 @@ func Add(mgr manager.Manager, options Options) error {
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
 		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}
-	r.room = eviction.NewRoom(eviction.RoomOptions{
+	r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
 		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64, LongestPause: core.LongestPause,
 		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
@@ -107,7 +107,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if request.Name == "" {
 		return r.sweep(ctx, request.Namespace)
 	}
-	defer r.room.Yield(request.NamespacedName)
+	defer r.dispatcher.Yield(request.NamespacedName)
 	seen, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
@@ -130,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // forget drops everything that is remembered of an evacuation that is gone.
 func (r *reconciler) forget(key types.NamespacedName) {
-	r.room.Forget(key)
+	r.dispatcher.Forget(key)
 	r.metrics.gone(key)
 	r.known.Delete(key)
 }

@@ -63,7 +63,7 @@ func (s *stage) restart() {
 		client: s.api.Manager, bulk: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, clock: s.clock,
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
-	s.reconciler.room = eviction.NewRoom(eviction.RoomOptions{
+	s.reconciler.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
 		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
 		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	})

@@ -104,13 +104,13 @@ func (r *reconciler) cleanLater(ctx context.Context, pod *corev1.Pod, q queue) {
 func (r *reconciler) budgetHandler() handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request] {
 	return handler.TypedFuncs[*policyv1.PodDisruptionBudget, reconcile.Request]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*policyv1.PodDisruptionBudget], _ queue) {
-			r.room.BudgetChanged(nil, e.Object)
+			r.dispatcher.BudgetChanged(nil, e.Object)
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*policyv1.PodDisruptionBudget], _ queue) {
-			r.room.BudgetChanged(e.ObjectOld, e.ObjectNew)
+			r.dispatcher.BudgetChanged(e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*policyv1.PodDisruptionBudget], _ queue) {
-			r.room.BudgetChanged(e.Object, nil)
+			r.dispatcher.BudgetChanged(e.Object, nil)
 		},
 	}
 }

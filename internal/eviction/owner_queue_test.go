@@ -9,9 +9,9 @@ import (
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	awaited := map[string]bool{}
-	l := newLanes(func(pod types.NamespacedName) bool { return awaited[pod.Name] })
-	of := func(payer types.NamespacedName, pod string) ticket {
-		return ticket{pod: types.NamespacedName{Namespace: "shop", Name: pod}, payer: payer}
+	l := newOwnerQueues(func(pod types.NamespacedName) bool { return awaited[pod.Name] })
+	of := func(payer types.NamespacedName, pod string) item {
+		return item{pod: types.NamespacedName{Namespace: "shop", Name: pod}, payer: payer}
 	}
 	empty := func() (order []string) {
 		for l.Len() > 0 {
@@ -19,7 +19,7 @@ func TestLanes(t *testing.T) {
 		}
 		return order
 	}
-	for _, waiting := range []ticket{of(blue, "a"), of(blue, "b"), of(blue, "c"), of(green, "d"), of(green, "e")} {
+	for _, waiting := range []item{of(blue, "a"), of(blue, "b"), of(blue, "c"), of(green, "d"), of(green, "e")} {
 		l.Push(waiting)
 	}
 	l.Touch(of(blue, "a"))

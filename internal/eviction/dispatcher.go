@@ -36,9 +36,9 @@ func NewResults() *prometheus.CounterVec {
 	}, []string{"result"})
 }
 
-// RoomOptions is what a Room works with. All of it is required, unless it says
+// DispatcherOptions is what a Dispatcher works with. All of it is required, unless it says
 // otherwise.
-type RoomOptions struct {
+type DispatcherOptions struct {
 	Evictor Evictor
 	// Reader lists disruption budgets; it must read from a cache.
 	Reader client.Reader
@@ -56,38 +56,38 @@ type RoomOptions struct {
 	// Results counts the answers; see NewResults.
 	Results *prometheus.CounterVec
 	// Wake has pods evicted that waited for their turn: Evict is to be called for
-	// them as soon as possible. It must not call the room.
+	// them as soon as possible. It must not call the dispatcher.
 	Wake func(...types.NamespacedName)
 }
 
-// Room holds the pods that wait to be evicted, and says who may try. A pod goes
+// Dispatcher holds the pods that wait to be evicted, and says who may try. A pod goes
 // by any key of its namespace that no other pod ever has. Calls for one key come
 // one after the other, calls for several at any time.
 //
-// Pods of one budget form a line: one tries at a time, the oldest first, as
+// Pods of one budget form a queue: one tries at a time, the oldest first, as
 // many as the watched budget has last said that it allows. A refusal uses that
 // credit up, unless the budget opened while the refusal was under way, so that
 // no opening is ever lost. A pod that was never refused tries without credit,
 // so that it can say what refuses it. Pods under a budget that is locked wait
-// outside of all lines, and the API server is not asked for them: they go on when
+// outside of all queues, and the API server is not asked for them: they go on when
 // the lock goes or ends. All of it is in memory: after a restart everything is
 // simply tried again.
-type Room struct {
-	options RoomOptions
+type Dispatcher struct {
+	options DispatcherOptions
 
-	mu     sync.Mutex
-	guests map[types.NamespacedName]*guest
-	lines  map[types.NamespacedName]*line
-	// lockChanges counts the changes of locks that the room was told of.
+	mu           sync.Mutex
+	waiting      map[types.NamespacedName]*waitingPod
+	budgetQueues map[types.NamespacedName]*budgetQueue
+	// lockChanges counts the changes of locks that the dispatcher was told of.
 	lockChanges int
 }
 
-// NewRoom returns an empty Room.
-func NewRoom(options RoomOptions) *Room {
-	return &Room{
-		options: options,
-		guests:  map[types.NamespacedName]*guest{},
-		lines:   map[types.NamespacedName]*line{},
+// NewDispatcher returns an empty Dispatcher.
+func NewDispatcher(options DispatcherOptions) *Dispatcher {
+	return &Dispatcher{
+		options:      options,
+		waiting:      map[types.NamespacedName]*waitingPod{},
+		budgetQueues: map[types.NamespacedName]*budgetQueue{},
 	}
 }
 
@@ -105,77 +105,77 @@ type Answer struct {
 //
 // Errors: the budgets cannot be read, or the context ended before the answer.
 // The turn is then to be given back with Yield.
-func (r *Room) Evict(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, grace *int64) (Answer, error) {
-	now := r.options.Clock.Now()
-	if wait := r.rests(key, now); wait > 0 {
+func (d *Dispatcher) Evict(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, grace *int64) (Answer, error) {
+	now := d.options.Clock.Now()
+	if wait := d.rests(key, now); wait > 0 {
 		return Answer{Again: wait}, nil
 	}
-	seen, err := r.look(ctx, key, pod)
+	seen, err := d.look(ctx, key, pod)
 	defer seen.try.end()
 	if err != nil {
 		return Answer{}, err
 	}
 	if seen.lock.locked() {
-		answer, next := r.bar(seen, now)
-		r.options.Wake(next...)
+		answer, next := d.waitForLock(seen, now)
+		d.options.Wake(next...)
 		return answer, nil
 	}
-	mayTry, wait, next := r.enter(seen.visit, now)
-	r.options.Wake(next...)
+	mayTry, wait, next := d.begin(seen.attempt, now)
+	d.options.Wake(next...)
 	if !mayTry {
 		return Answer{Again: wait}, nil
 	}
-	outcome, err := r.ask(ctx, seen, pod, grace)
+	outcome, err := d.ask(ctx, seen, pod, grace)
 	if err != nil {
 		return Answer{}, err
 	}
-	now = r.options.Clock.Now()
-	r.options.Wake(r.leave(key, outcome, now)...)
-	return Answer{Outcome: &outcome, Again: r.wait(key, now)}, nil
+	now = d.options.Clock.Now()
+	d.options.Wake(d.finish(key, outcome, now)...)
+	return Answer{Outcome: &outcome, Again: d.wait(key, now)}, nil
 }
 
 // ask asks the API server.
-func (r *Room) ask(ctx context.Context, seen sighting, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
-	slow := r.options.Clock.AfterFunc(slowTry, func() { r.options.Wake(r.slow(seen.visit.key)...) })
-	answer := r.options.Evictor.Evict(ctx, pod, grace)
+func (d *Dispatcher) ask(ctx context.Context, seen observation, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
+	slow := d.options.Clock.AfterFunc(slowTry, func() { d.options.Wake(d.slow(seen.attempt.key)...) })
+	answer := d.options.Evictor.Evict(ctx, pod, grace)
 	slow.Stop()
-	seen.try.answered(answer, r.options.Clock)
+	seen.try.answered(answer, d.options.Clock)
 	if err := ctx.Err(); err != nil {
 		return evacuation.Outcome{}, fmt.Errorf("evict pod %s: %w", pod.Name, err)
 	}
 	outcome := evacuation.Classify(answer)
-	r.options.Results.WithLabelValues(string(outcome.Result)).Inc()
+	d.options.Results.WithLabelValues(string(outcome.Result)).Inc()
 	return outcome, nil
 }
 
 // Yield gives a turn to the next pod if it was not used, for instance because a
 // read failed.
-func (r *Room) Yield(key types.NamespacedName) {
-	r.options.Wake(r.yield(key, r.options.Clock.Now())...)
+func (d *Dispatcher) Yield(key types.NamespacedName) {
+	d.options.Wake(d.yield(key, d.options.Clock.Now())...)
 }
 
 // Forget removes a pod that is not to be evicted any more.
-func (r *Room) Forget(key types.NamespacedName) { r.options.Wake(r.forget(key)...) }
+func (d *Dispatcher) Forget(key types.NamespacedName) { d.options.Wake(d.forget(key)...) }
 
-// BudgetChanged tells the room of a disruption budget that came (old is nil),
+// BudgetChanged tells the dispatcher of a disruption budget that came (old is nil),
 // went (now is nil) or changed.
-func (r *Room) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
+func (d *Dispatcher) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
 	key := client.ObjectKeyFromObject(cmp.Or(now, old))
 	var woken []types.NamespacedName
 	switch {
 	case now == nil, old != nil && !sameSubjects(&old.Spec, &now.Spec):
-		woken = append(r.scatter(key), r.unbar(key, barrier{})...)
+		woken = append(d.budgetReplaced(key), d.lockMoved(key, budgetLock{})...)
 	default:
 		if allowed, known := budget.Allowed(now); known {
-			woken = r.moved(key, allowed)
+			woken = d.budgetAllows(key, allowed)
 		}
 		if lockChanged(old, now) {
-			lock := r.barrierOf([]*policyv1.PodDisruptionBudget{now}, r.options.Clock.Now())
-			woken = append(woken, r.unbar(key, lock)...)
+			lock := d.lockOf([]*policyv1.PodDisruptionBudget{now}, d.options.Clock.Now())
+			woken = append(woken, d.lockMoved(key, lock)...)
 		}
 	}
 	if len(woken) > 0 {
-		r.options.Wake(woken...)
+		d.options.Wake(woken...)
 	}
 }
 
@@ -185,23 +185,23 @@ func sameSubjects(a, b *policyv1.PodDisruptionBudgetSpec) bool {
 		equality.Semantic.DeepEqual(a.UnhealthyPodEvictionPolicy, b.UnhealthyPodEvictionPolicy)
 }
 
-// sighting is what a look at the budgets of a pod has shown.
-type sighting struct {
-	visit visit
+// observation is what a look at the budgets of a pod has shown.
+type observation struct {
+	attempt attempt
 	// lock is the one that keeps the pod from being evicted; zero if none does.
-	lock barrier
-	// changes are those that the room was told of before the look.
+	lock budgetLock
+	// changes are those that the dispatcher was told of before the look.
 	changes int
 	// try is known to Traffic since before the look.
 	try *try
 }
 
 // look finds the budgets of the pod and whether one of them is locked.
-func (r *Room) look(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (sighting, error) {
-	seen := sighting{visit: visit{key: key, born: pod.CreationTimestamp.Time, ready: podclass.Ready(pod)}, changes: r.changes()}
+func (d *Dispatcher) look(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (observation, error) {
+	seen := observation{attempt: attempt{key: key, born: pod.CreationTimestamp.Time, ready: podclass.Ready(pod)}, changes: d.changes()}
 	var err error
-	seen.try, err = r.options.Traffic.begin(func() ([]types.NamespacedName, error) {
-		budgets, err := r.budgets(ctx, pod)
+	seen.try, err = d.options.Traffic.begin(func() ([]types.NamespacedName, error) {
+		budgets, err := d.budgets(ctx, pod)
 		if err != nil {
 			return nil, err
 		}
@@ -212,20 +212,20 @@ func (r *Room) look(ctx context.Context, key types.NamespacedName, pod *corev1.P
 		// A pod under several is refused whatever they allow, so that none of them is
 		// worth waiting for.
 		if len(names) == 1 {
-			seen.visit.budget = names[0]
+			seen.attempt.budget = names[0]
 		}
-		seen.lock = r.barrierOf(budgets, r.options.Clock.Now())
+		seen.lock = d.lockOf(budgets, d.options.Clock.Now())
 		return names, nil
 	})
 	return seen, err
 }
 
 // budgets finds the budgets that protect the pod, by name.
-func (r *Room) budgets(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
+func (d *Dispatcher) budgets(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
 	// The list is only read, and it is read for every try of every pod. It does not
 	// wait for locks that we write meanwhile: Traffic knows of those who do not see them.
-	err := r.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	err := d.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list pod disruption budgets: %w", err)
 	}

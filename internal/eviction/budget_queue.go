@@ -21,14 +21,14 @@ const (
 	unknown = math.MaxInt32
 )
 
-// line is the pods of one budget.
-type line struct {
+// budgetQueue is the pods of one budget.
+type budgetQueue struct {
 	// credit is how many of those who were refused may try again.
 	credit int32
 	// openings counts how often the budget was seen to allow something.
 	openings int
-	guests   map[types.NamespacedName]*guest
-	// tries are the guests that are trying, with true if they are slow.
+	waiting  map[types.NamespacedName]*waitingPod
+	// tries are the pods that are trying, with true if they are slow.
 	tries map[types.NamespacedName]bool
 	// closed is until when nobody need ask again who was refused, of the pods that
 	// are ready and of those that are not: for each of the two the budget has one
@@ -36,71 +36,71 @@ type line struct {
 	closed map[bool]time.Time
 }
 
-func newLine() *line {
-	return &line{
-		credit: unknown,
-		guests: map[types.NamespacedName]*guest{},
-		tries:  map[types.NamespacedName]bool{},
-		closed: map[bool]time.Time{},
+func newBudgetQueue() *budgetQueue {
+	return &budgetQueue{
+		credit:  unknown,
+		waiting: map[types.NamespacedName]*waitingPod{},
+		tries:   map[types.NamespacedName]bool{},
+		closed:  map[bool]time.Time{},
 	}
 }
 
 // hasTurn reports whether somebody may begin to try.
-func (l *line) hasTurn() bool {
-	for _, slow := range l.tries {
+func (q *budgetQueue) hasTurn() bool {
+	for _, slow := range q.tries {
 		if !slow {
 			return false
 		}
 	}
-	return len(l.tries) < maxTries
+	return len(q.tries) < maxTries
 }
 
-func (l *line) take(g *guest) {
-	l.tries[g.key] = false
-	l.credit = max(l.credit-1, 0)
-	g.standing = trying
+func (q *budgetQueue) take(p *waitingPod) {
+	q.tries[p.key] = false
+	q.credit = max(q.credit-1, 0)
+	p.state = trying
 }
 
 // account corrects what is known of the budget by what became of a try. A refusal
 // that is older than the last opening says nothing about it.
-func (l *line) account(g *guest, outcome evacuation.Outcome, openings int) {
+func (q *budgetQueue) account(p *waitingPod, outcome evacuation.Outcome, openings int) {
 	switch outcome.Result {
 	case evacuation.Evicted:
 	case evacuation.Budgeted:
-		if l.openings == openings {
-			l.close(g)
+		if q.openings == openings {
+			q.close(p)
 		}
 	default:
-		l.refund()
+		q.refund()
 	}
 }
 
 // close notes that a budget has refused. One that keeps a pod that is not ready
 // keeps the ready ones, too; not so the other way round.
-func (l *line) close(g *guest) {
-	l.credit = 0
-	l.closed[true] = g.notBefore
-	if !g.ready {
-		l.closed[false] = g.notBefore
+func (q *budgetQueue) close(p *waitingPod) {
+	q.credit = 0
+	q.closed[true] = p.notBefore
+	if !p.ready {
+		q.closed[false] = p.notBefore
 	}
 }
 
 // open notes that the budget has allowed something.
-func (l *line) open() {
-	l.openings++
-	clear(l.closed)
+func (q *budgetQueue) open() {
+	q.openings++
+	clear(q.closed)
 }
 
 // oldest is the next one to try; nil if nobody may.
-func (l *line) oldest() *guest {
-	var first *guest
-	for _, g := range l.guests {
-		mayTry := g.standing == queued || (g.standing == parked && l.credit > 0)
-		if mayTry && (first == nil || g.compare(first) < 0) {
-			first = g
+func (q *budgetQueue) oldest() *waitingPod {
+	var first *waitingPod
+	for _, p := range q.waiting {
+		mayTry := p.state == queued || (p.state == waitingForBudget && q.credit > 0)
+		if mayTry && (first == nil || p.compare(first) < 0) {
+			first = p
 		}
 	}
 	return first
 }
 
-func (l *line) refund() { l.credit = min(l.credit, unknown-1) + 1 }
+func (q *budgetQueue) refund() { q.credit = min(q.credit, unknown-1) + 1 }
