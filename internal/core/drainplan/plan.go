@@ -63,8 +63,13 @@ func Inject(plan []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
 }
 
 func contains(plan []v1alpha1.DrainPlanEntry, entry v1alpha1.DrainPlanEntry) bool {
+	entry = complete(entry)
 	return slices.ContainsFunc(plan, func(other v1alpha1.DrainPlanEntry) bool {
-		return equality.Semantic.DeepEqual(entry, complete(other))
+		if other.PodPriority != entry.PodPriority || cmp.Or(other.PodType, v1alpha1.PodTypeDefault) != entry.PodType {
+			return false
+		}
+		selector := complete(other).PodSelector
+		return selector == entry.PodSelector || equality.Semantic.DeepEqual(selector, entry.PodSelector)
 	})
 }
 

@@ -125,3 +125,26 @@ func BenchmarkDecideInPlace(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDecideCrowd is a decision about 1,000 maintenances of the same node.
+func BenchmarkDecideCrowd(b *testing.B) {
+	const crowd = 1000
+	w := newWorld(nil, "one")
+	w.runners.DaemonSets = true
+	w.run("one", 20, 0, labelled("app", "web"))
+	w.run("one", 10, 2000)
+	for n := range crowd {
+		w.maintenance(fmt.Sprintf("m-%04d", n), v1alpha1.StageDrain, []v1alpha1.DrainPlanEntry{entry("Default", int32(n))}, "one")
+	}
+	for range 3 {
+		w.pass()
+	}
+	snapshot := w.snapshot()
+	b.ReportAllocs()
+	goal.Time(b, 200*time.Millisecond)
+	for b.Loop() {
+		if decision := maintenance.Decide(snapshot); len(decision.Maintenances) != crowd {
+			b.Fatal("a maintenance is missing")
+		}
+	}
+}

@@ -92,6 +92,9 @@ func list(m *maintenance, statuses []nodeStatus) (listed []v1alpha1.NodeMaintena
 		d.brief = true
 		kept = shorten(all, d)
 	}
+	if len(kept) > 0 {
+		listed = make([]v1alpha1.NodeMaintenanceNodeStatus, 0, len(kept))
+	}
 	for _, s := range kept {
 		entry := s.NodeMaintenanceNodeStatus
 		entry.DrainTargets = s.target.written(d).lines
