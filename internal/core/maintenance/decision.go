@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// Decision is what one pass over all maintenances concluded. The shell carries
+// Decision is what is done and said about the maintenances of a snapshot. The shell carries
 // it out in the order record, act, report: the finalizer and the status of a
 // maintenance whose Record is true are written before anything is done to its
 // nodes. A failed record stops the nodes of that maintenance and no other.
@@ -38,7 +38,7 @@ type MaintenanceDecision struct {
 	AddFinalizer, DropFinalizer bool
 	// Status is the complete status to be written.
 	Status v1alpha1.NodeMaintenanceStatus
-	// Record is true if Status holds what must be in the API before the pass
+	// Record is true if Status holds what must be in the API before the shell
 	// acts: a stage that starts, or drain targets that grew.
 	Record bool
 	// Urgent is true if a condition changed its status or reason, so that the

@@ -12,9 +12,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
-// Snapshot is everything that a pass reads. It is never changed by Decide.
+// Snapshot is everything that a decision reads. It is never changed by Decide.
 type Snapshot struct {
-	// Now is the time of the pass.
+	// Now is the time of the decision.
 	Now time.Time
 	// Maintenances are all NodeMaintenances, in any order.
 	Maintenances []*v1alpha1.NodeMaintenance
