@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,5 +88,36 @@ func get(t *testing.T, c client.Client, node *corev1.Node) {
 	t.Helper()
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), node); err != nil {
 		t.Fatalf("get the node: %v", err)
+	}
+}
+
+// Conditions come and go by their type; those of others stay as they are.
+func TestConditionsArePublishedAndRemoved(t *testing.T) {
+	t.Parallel()
+	kubelets := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}
+	planned := corev1.NodeCondition{Type: v1alpha1.NodeMaintenancePlanned, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNodeMaintenance}
+	drained := corev1.NodeCondition{Type: v1alpha1.NodeDrained, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonNodeMaintenance}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "one"},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{kubelets, planned}},
+	}
+	c := fake.NewClientBuilder().WithObjects(node).WithStatusSubresource(node).Build()
+	for _, step := range []struct {
+		published []corev1.NodeCondition
+		removed   []corev1.NodeConditionType
+		want      []corev1.NodeCondition
+	}{
+		{[]corev1.NodeCondition{drained}, []corev1.NodeConditionType{planned.Type}, []corev1.NodeCondition{kubelets, drained}},
+		{nil, []corev1.NodeConditionType{drained.Type, planned.Type}, []corev1.NodeCondition{kubelets}},
+	} {
+		if err := kube.PublishConditions(t.Context(), c, node, step.published, step.removed); err != nil {
+			t.Fatal(err)
+		}
+		got := node.DeepCopy()
+		get(t, c, got)
+		byType := cmpopts.SortSlices(func(a, b corev1.NodeCondition) bool { return a.Type > b.Type })
+		if diff := cmp.Diff(step.want, got.Status.Conditions, byType); diff != "" {
+			t.Errorf("conditions (-want +got):\n%s", diff)
+		}
 	}
 }

@@ -27,6 +27,9 @@ type nodeStatus struct {
 	// message is DrainMessage without whose turn it is.
 	message          string
 	emptied, drained bool
+	// blockerBytes and retainedBytes are how many bytes the first of them take in the
+	// object, by how many; nil before somebody has asked.
+	blockerBytes, retainedBytes []int
 }
 
 // noTarget is the target that a maintenance has for a node before it is in Drain.
@@ -177,15 +180,31 @@ const nodeBytes = 160
 // size is about how many bytes the node takes in the object.
 func (s *nodeStatus) size(d detail) int {
 	size := nodeBytes + len(s.NodeRef.Name) + len(s.DrainMessage) + len(s.FastForwardedBy) + s.target.written(d).size
-	shown := s.Blockers[:min(d.blockers, len(s.Blockers))]
-	if d.retained {
-		shown = slices.Concat(shown, s.Retained)
+	if s.blockerBytes == nil {
+		s.blockerBytes, s.retainedBytes = sizesOf(s.Blockers), sizesOf(s.Retained)
 	}
-	for i := range shown {
-		text, _ := json.Marshal(&shown[i])
-		size += len(text)
+	size += s.blockerBytes[min(d.blockers, len(s.Blockers))]
+	if d.retained {
+		size += s.retainedBytes[len(s.Retained)]
 	}
 	return size
+}
+
+// noBytes is what no blockers take.
+var noBytes = []int{0}
+
+// sizesOf is how many bytes the first blockers take in the object, by how many.
+func sizesOf(blockers []v1alpha1.Blocker) []int {
+	if len(blockers) == 0 {
+		return noBytes
+	}
+	sizes := make([]int, 1, len(blockers)+1)
+	for i := range blockers {
+		// A blocker always marshals: it is nothing but words, numbers and a time.
+		text, _ := json.Marshal(&blockers[i])
+		sizes = append(sizes, sizes[i]+len(text)+1)
+	}
+	return sizes
 }
 
 func sizeOf(statuses []*nodeStatus, d detail) int {
