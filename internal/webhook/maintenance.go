@@ -36,24 +36,39 @@ type maintenanceDefaulter struct{}
 
 // Handle completes the plan of a new NodeMaintenance. It also completes that of
 // a changed one if it becomes the old one by that: who applies the same manifest
-// again has not changed the plan, which is immutable.
+// again has not changed the plan, which is immutable. And it puts the finalizer on
+// what is acted on, which the controller would have to write otherwise.
 func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request) admission.Response {
 	before, after, err := decodeMaintenances(request)
 	if err != nil || slices.ContainsFunc(after.Spec.DrainPlan, isNull) {
 		// The schema, which the API server checks next, says better what is wrong.
 		return admission.Allowed("")
 	}
+	operations := finalizer(after)
 	full := drainplan.Inject(after.Spec.DrainPlan)
-	if before != nil && !equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) || len(full) == len(after.Spec.DrainPlan) {
-		return admission.Allowed("")
+	if before == nil || equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) {
+		operations = append(operations, insertions(after.Spec.DrainPlan, full)...)
 	}
-	return admission.Patched("", insertions(after.Spec.DrainPlan, full)...)
+	return admission.Patched("", operations...)
+}
+
+// finalizer adds the finalizer to a maintenance that holds nodes.
+func finalizer(m *v1alpha1.NodeMaintenance) []jsonpatch.Operation {
+	holds := m.Spec.Stage == v1alpha1.StageCordon || m.Spec.Stage == v1alpha1.StageDrain
+	switch {
+	case !holds, m.DeletionTimestamp != nil, slices.Contains(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer):
+		return nil
+	case len(m.Finalizers) == 0:
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/finalizers", []string{v1alpha1.MaintenanceCompletionFinalizer})}
+	default:
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/finalizers/-", v1alpha1.MaintenanceCompletionFinalizer)}
+	}
 }
 
 // insertions make the full plan of a plan and leave alone what its author wrote:
 // a label without a value would get an empty one, and not be refused any more.
 func insertions(plan, full []v1alpha1.DrainPlanEntry) (operations []jsonpatch.Operation) {
-	if len(plan) == 0 {
+	if len(plan) == 0 && len(full) > 0 {
 		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/spec/drainPlan", full)}
 	}
 	for at, entry := range full {

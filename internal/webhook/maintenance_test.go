@@ -74,6 +74,46 @@ func wantRefused(t *testing.T, err error, words ...string) {
 	}
 }
 
+// What holds nodes bears the finalizer from its first moment; what is over gets none.
+func TestTheFinalizerComesWithTheStage(t *testing.T) {
+	ours := []string{v1alpha1.MaintenanceCompletionFinalizer}
+	const theirs = "example.com/audit"
+	for name, test := range map[string]struct {
+		stage      v1alpha1.NodeMaintenanceStage
+		finalizers []string
+		want       []string
+	}{
+		"idle":                    {stage: v1alpha1.StageIdle},
+		"cordon":                  {stage: v1alpha1.StageCordon, want: ours},
+		"drain":                   {stage: v1alpha1.StageDrain, want: ours},
+		"drain, asked for by all": {stage: v1alpha1.StageDrain, finalizers: ours, want: ours},
+		"drain beside others":     {stage: v1alpha1.StageDrain, finalizers: []string{theirs}, want: append([]string{theirs}, ours...)},
+		"complete":                {stage: v1alpha1.StageComplete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newAPI(t)
+			m := maintenanceOf(c.Pool(), "nobody")
+			m.Spec.Stage, m.Finalizers = test.stage, test.finalizers
+			must(t, c.Client.Create(t.Context(), m))
+			t.Cleanup(func() {
+				must(t, c.Client.Patch(context.WithoutCancel(t.Context()), m,
+					client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stage":"Complete"},"metadata":{"finalizers":null}}`))))
+				must(t, c.Client.Delete(context.WithoutCancel(t.Context()), m))
+			})
+			if diff := cmp.Diff(test.want, m.Finalizers); diff != "" {
+				t.Errorf("finalizers (-want +got):\n%s", diff)
+			}
+			if test.stage != v1alpha1.StageIdle {
+				return
+			}
+			must(t, c.Client.Patch(t.Context(), m, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"stage":"Drain"}}`))))
+			if diff := cmp.Diff(ours, m.Finalizers); diff != "" {
+				t.Errorf("finalizers when the stage has moved on (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestTheDrainPlanIsCompletedOnce(t *testing.T) {
 	c := newAPI(t)
 	m := maintenanceOf(c.Pool(), "nobody")

@@ -105,7 +105,8 @@ func (a *action) cordon(ctx context.Context, node *actionNode) {
 // announce publishes the node conditions, best effort: a refusal is shown and
 // tried again after a while, and stops nothing.
 func (a *action) announce(ctx context.Context, node *actionNode) {
-	if len(node.Conditions)+len(node.Retract) == 0 {
+	if node.closed || len(node.Conditions)+len(node.Retract) == 0 {
+		// The next pass has time for that.
 		return
 	}
 	write := maintenance.Write{Kind: writeConditions, Node: node.Node.Name}

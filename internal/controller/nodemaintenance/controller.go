@@ -147,7 +147,7 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 		return r.next(ctx, g, 0, err), 0
 	}
 	thought = r.clock.Since(begun)
-	w := &writer{reconciler: r}
+	w := &writer{reconciler: r, group: g}
 	records := w.record(ctx, decision.Maintenances)
 	w.act(ctx, decision.Nodes, records)
 	w.report(ctx, records)

@@ -124,6 +124,32 @@ func TestGroupsThatMeetWaitForEachOther(t *testing.T) {
 	}
 }
 
+// Of many groups that come together none has pods leave while others still cordon
+// nodes on which they would land; a group that is alone waits for nobody.
+func TestPodsStayWhileACrowdCordons(t *testing.T) {
+	t.Parallel()
+	s := newSchedule()
+	first, second := &group.Group{Maintenances: []string{"first"}}, &group.Group{Maintenances: []string{"second"}}
+	s.cordons(noon, first, true)
+	if got := s.crowd(noon, first); got != 0 {
+		t.Errorf("alone the pods of a group wait for %s", got)
+	}
+	s.cordons(noon, first, true)
+	s.cordons(noon.Add(30*time.Millisecond), second, false)
+	if got, want := s.crowd(noon.Add(50*time.Millisecond), first), 80*time.Millisecond; got != want {
+		t.Errorf("beside a group that cordons the pods wait for %s, want %s", got, want)
+	}
+	if got := s.crowd(noon.Add(50*time.Millisecond), second); got != 0 {
+		t.Errorf("the pods of a group that did not ask to wait do so for %s", got)
+	}
+	for at := 100 * time.Millisecond; at < 5*time.Second; at += 50 * time.Millisecond {
+		s.cordons(noon.Add(at), second, false)
+		if got := s.crowd(noon.Add(at), first); got > 0 != (at < longestCrowd) {
+			t.Fatalf("after %s of cordons the pods wait for %s more, want them to wait for %s at the most", at, got, longestCrowd)
+		}
+	}
+}
+
 // A defect that one group meets is told, and stops that group alone.
 func TestAPanicStopsOneGroup(t *testing.T) {
 	t.Parallel()
@@ -187,6 +213,9 @@ func TestNobodyPaysForRefusedNeighbours(t *testing.T) {
 	}
 	r := w.manager()
 	w.reconcile(r)
+	// They came together, so their pods wait until all are cordoned.
+	w.clock.Step(crowdGap)
+	w.must(runDue(t.Context(), r, w.clock))
 
 	if diff := cmp.Diff([]string{"pod-node-19"}, w.evacuatedPods()); diff != "" {
 		t.Errorf("evacuated pods (-want +got):\n%s", diff)

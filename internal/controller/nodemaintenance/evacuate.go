@@ -59,10 +59,19 @@ func (a *action) withdraw(ctx context.Context) {
 // evacuate asks for the evacuation of pods, on each node in the order of the drain plan.
 func (a *action) evacuate(ctx context.Context) {
 	asked := func(node *actionNode) []maintenance.Request { return node.Evacuate }
+	wanted := slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return len(node.Evacuate) > 0 })
 	if slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return node.closed }) {
-		if slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return len(node.Evacuate) > 0 }) {
+		a.schedule.cordons(a.clock.Now(), a.group, wanted)
+		if wanted {
 			a.wait(atOnce)
 		}
+		return
+	}
+	if !wanted {
+		return
+	}
+	if crowd := a.schedule.crowd(a.clock.Now(), a.group); crowd > 0 {
+		a.wait(crowd)
 		return
 	}
 	inTurn(a, asked, func(node *actionNode, request maintenance.Request) {

@@ -11,6 +11,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/group"
 )
 
+const (
+	// crowdGap is for how long no group may have cordoned a node before the pods of
+	// those leave that did so lately, longestCrowd how long they wait for that.
+	crowdGap, longestCrowd = 100 * time.Millisecond, 2 * time.Second
+)
+
 // schedule knows which groups there are and which of them is due when. A group is
 // due if one of its members is. It has at most one pass at a time over a member, also
 // while groups meet and part.
@@ -24,8 +30,18 @@ type schedule struct {
 	// rests is when the next pass may begin over groups that took long to think about,
 	// by their key.
 	rests map[group.Member]time.Time
+	// latest are the two groups that have cordoned nodes last, and crowded is since when
+	// the pods of groups wait for others to do so, by their key.
+	latest  [2]cordoned
+	crowded map[group.Member]time.Time
 	// queue has a member taken to begin after a time. It is nil before the first event.
 	queue func(member group.Member, after time.Duration)
+}
+
+// cordoned is when a group has cordoned nodes.
+type cordoned struct {
+	key group.Member
+	at  time.Time
 }
 
 // turn is a pass under way over a group.
@@ -40,6 +56,7 @@ func newSchedule() *schedule {
 		due:     map[group.Member]time.Time{},
 		running: map[group.Member]*turn{},
 		rests:   map[group.Member]time.Time{},
+		crowded: map[group.Member]time.Time{},
 	}
 }
 
@@ -142,6 +159,37 @@ func (s *schedule) end(now time.Time, ended *turn, due, rest time.Duration) {
 	s.enqueue(0, ended.waiting...)
 }
 
+// cordons notes that a group has cordoned nodes, and waits if its pods wait for others.
+func (s *schedule) cordons(now time.Time, g *group.Group, waits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.latest[0].key != g.Key() {
+		s.latest[1] = s.latest[0]
+	}
+	s.latest[0] = cordoned{g.Key(), now}
+	if waits {
+		s.crowded[g.Key()] = now
+	}
+}
+
+// crowd is how long the pods of a group still stay, because others of many groups that
+// came together may have to cordon nodes on which these pods would land.
+func (s *schedule) crowd(now time.Time, g *group.Group) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, waits := s.crowded[g.Key()]
+	other := s.latest[0]
+	if other.key == g.Key() {
+		other = s.latest[1]
+	}
+	left := min(crowdGap-now.Sub(other.at), longestCrowd-now.Sub(since))
+	if !waits || left <= 0 {
+		delete(s.crowded, g.Key())
+		return 0
+	}
+	return left
+}
+
 // setMaintenance and the next three tell the index what there is. They return the
 // members that are not in the group any more and have to be looked at themselves.
 func (s *schedule) setMaintenance(m *v1alpha1.NodeMaintenance) []group.Member {
@@ -154,6 +202,7 @@ func (s *schedule) deleteMaintenance(name string) []group.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.rests, group.Maintenance(name))
+	delete(s.crowded, group.Maintenance(name))
 	return s.index.DeleteMaintenance(name)
 }
 

@@ -144,7 +144,7 @@ func (w *world) manager() *reconciler {
 
 // act has a manager do what was decided, and returns what has come of it.
 func (w *world) act(r *reconciler, all records, decided ...maintenance.NodeDecision) *writer {
-	acting := &writer{reconciler: r}
+	acting := &writer{reconciler: r, group: &group.Group{Maintenances: []string{"upgrade"}}}
 	acting.act(w.t.Context(), decided, all)
 	return acting
 }

@@ -16,6 +16,8 @@ import (
 // for concurrent use.
 type writer struct {
 	*reconciler
+	// group is whose pass it is.
+	group *group.Group
 
 	mu sync.Mutex
 	// due is when the next pass is due; 0 is never.
