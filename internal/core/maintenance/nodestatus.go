@@ -59,7 +59,22 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 		}
 		sum.add(o, s)
 	}
+	c.addLeft(&sum, m)
 	return statuses, sum
+}
+
+// addLeft adds what cannot be given back of nodes that have left the maintenance. They
+// have no entry in its status.
+func (c *conclusion) addLeft(sum *totals, m *maintenance) {
+	for _, n := range m.listed {
+		o := &c.nodes[n.index]
+		if len(o.refusals) == 0 || slices.ContainsFunc(n.selections, func(one *selection) bool { return one.maintenance == m }) {
+			continue
+		}
+		for _, kind := range kindsOf(o.refusals) {
+			sum.obstacles = addKind(sum.obstacles, kind)
+		}
+	}
 }
 
 // detail is how much a list says of each node.

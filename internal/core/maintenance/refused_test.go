@@ -154,6 +154,24 @@ func TestARefusedReturnIsNamed(t *testing.T) {
 	}
 }
 
+// A node that has left its maintenance has no entry in a status, but what cannot be
+// taken back from it is named all the same.
+func TestWhatCannotBeTakenBackFromANodeThatLeftIsNamed(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	m := w.maintenance("m", drain, nil, "one", "two")
+	pod := w.run("one", 1, 0)[0]
+	w.pass()
+	m.Spec.NodeSelector = named("two")
+
+	d := maintenance.Decide(w.refusing("no", maintenance.Write{Kind: maintenance.WriteWithdrawal, Pod: pod.UID}))
+
+	c := meta.FindStatusCondition(d.Maintenances[0].Status.Conditions, v1alpha1.ConditionBlocked)
+	const want = "WithdrawalRefused: 1 pod on 1 node. Namespace/default: The withdrawal of Evacuation default/uid-0001-pod-0001 is refused: no."
+	if c.Reason != "WithdrawalRefused" || !strings.HasPrefix(c.Message, want) {
+		t.Errorf("Blocked is %s: %s, want %s", c.Reason, c.Message, want)
+	}
+}
+
 func TestARefusedRecordIsNamed(t *testing.T) {
 	w := newWorld(t, "one")
 	inPlace(w.maintenance("m", drain, nil, "one"), 300)
