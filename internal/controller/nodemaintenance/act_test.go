@@ -169,6 +169,7 @@ func TestAskingForEvacuations(t *testing.T) {
 		existing *v1alpha1.Evacuation
 		refusal  error
 		want     map[string][]string
+		refused  int
 	}{
 		"a pod without an Evacuation gets one": {
 			want: map[string][]string{"uid-of-shop-1-shop-1": {v1alpha1.NodeMaintenanceInstigator}},
@@ -181,9 +182,10 @@ func TestAskingForEvacuations(t *testing.T) {
 			existing: leaving,
 			want:     map[string][]string{"uid-of-shop-1-shop-1": {foreign.Finalizers[0]}},
 		},
-		"a namespace on its way out takes no Evacuation": {
+		"a namespace on its way out takes no Evacuation, and is not asked all the time": {
 			refusal: terminating,
 			want:    map[string][]string{},
+			refused: 1,
 		},
 	}
 	for name, test := range tests {
@@ -197,8 +199,8 @@ func TestAskingForEvacuations(t *testing.T) {
 			w.api.Refuse = func(string) error { return test.refusal }
 
 			ended := w.act(w.manager(), nil, maintenance.NodeDecision{Node: aNode("one"), Evacuate: asked})
-			if ended.refused != 0 || ended.stale != nil {
-				t.Errorf("%d writes were refused, the first with %v, and stale is %v", ended.refused, ended.first, ended.stale)
+			if ended.refused != test.refused || ended.stale != nil {
+				t.Errorf("%d writes were refused, the first with %v, and stale is %v, want %d", ended.refused, ended.first, ended.stale, test.refused)
 			}
 			got := map[string][]string{}
 			for _, found := range w.evacuations() {

@@ -85,19 +85,13 @@ func (a *action) evacuate(ctx context.Context) {
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
 
 // ask creates the Evacuation of a pod, or joins the one that somebody else asked
-// for. One that is on its way out cannot be joined; its deletion brings the next
-// pass, as the deletion of a pod does whose namespace is on its way out.
+// for. One that is on its way out cannot be joined; its deletion brings the next pass.
 func (r *reconciler) ask(ctx context.Context, request maintenance.Request) error {
 	pod := request.Pod
 	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
 	switch {
 	case request.Evacuation == nil:
-		err := r.create(ctx, pod)
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			logger.V(1).Info("The namespace of the pod is being deleted and takes no Evacuation")
-			return nil
-		}
-		if err != nil {
+		if err := r.create(ctx, pod); err != nil {
 			return err
 		}
 	case request.Evacuation.DeletionTimestamp != nil:

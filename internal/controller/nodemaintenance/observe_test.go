@@ -1,11 +1,13 @@
 package nodemaintenance
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/group"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 func TestAReadThatFailsStopsThePassOverItsGroup(t *testing.T) {
@@ -22,20 +24,11 @@ func TestAReadThatFailsStopsThePassOverItsGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, aMaintenance("upgrade", "old"), aNode("one"), aPod("shop-1", "one"))
-			w.api.Refuse = func(request string) error {
-				if request == test.unreadable {
-					return errRefused
-				}
-				return nil
-			}
+			w.api.Refuse = refuseRead(test.unreadable)
 			r := w.manager()
 			w.tell(r)
 
-			g := &group.Group{Maintenances: []string{"upgrade"}, Nodes: []string{"one"}}
-			snapshot, err := r.observe(w.t.Context(), g)
-			if err == nil {
-				err = r.observePods(w.t.Context(), g, &snapshot)
-			}
+			_, err := r.observeAll(w.t.Context(), &group.Group{Maintenances: []string{"upgrade"}, Nodes: []string{"one"}})
 
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("observe = %v, want an error that begins with %q", err, test.want)
@@ -49,6 +42,15 @@ func TestAReadThatFailsStopsThePassOverItsGroup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// observeAll reads everything that the pass over a group decides on.
+func (r *reconciler) observeAll(ctx context.Context, g *group.Group) (maintenance.Snapshot, error) {
+	snapshot, err := r.observe(ctx, g)
+	if err == nil {
+		err = r.observePods(ctx, g, &snapshot)
+	}
+	return snapshot, err
 }
 
 func TestPodsAreReadOnlyWhereTheyMatter(t *testing.T) {

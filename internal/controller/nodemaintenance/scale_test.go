@@ -90,10 +90,7 @@ func (r *reconciler) think(b *testing.B, member group.Member) int {
 		return 0
 	}
 	defer r.schedule.end(r.clock.Now(), turn, 0, 0)
-	snapshot, err := r.observe(b.Context(), turn.group)
-	if err == nil {
-		err = r.observePods(b.Context(), turn.group, &snapshot)
-	}
+	snapshot, err := r.observeAll(b.Context(), turn.group)
 	if err != nil {
 		b.Fatalf("observe: %v", err)
 	}

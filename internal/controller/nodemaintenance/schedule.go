@@ -47,8 +47,8 @@ type cordoned struct {
 // turn is a pass under way over a group.
 type turn struct {
 	group *group.Group
-	// waiting are the items that came meanwhile and have to come again.
-	waiting []group.Member
+	// waiting are the members that came meanwhile and have to come again.
+	waiting sets.Set[group.Member]
 }
 
 func newSchedule() *schedule {
@@ -118,11 +118,11 @@ func (s *schedule) begin(now time.Time, member group.Member) (begun *turn, again
 	}
 	for one := range g.Members {
 		if busy := s.running[one]; busy != nil {
-			busy.waiting = append(busy.waiting, member)
+			busy.waiting.Insert(member)
 			return nil, 0
 		}
 	}
-	begun = &turn{group: g}
+	begun = &turn{group: g, waiting: sets.New[group.Member]()}
 	for one := range g.Members {
 		s.running[one] = begun
 		delete(s.due, one)
@@ -156,7 +156,7 @@ func (s *schedule) end(now time.Time, ended *turn, due, rest time.Duration) {
 	if due > 0 {
 		s.touch(now, due, key)
 	}
-	s.enqueue(0, ended.waiting...)
+	s.enqueue(0, ended.waiting.UnsortedList()...)
 }
 
 // cordons notes that a group has cordoned nodes, and waits if its pods wait for others.

@@ -134,12 +134,14 @@ func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, []group.Me
 // Evacuation vanishes that may have stood in the way of a new one. What
 // evacuators report only changes what our status says.
 func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Duration, []group.Member) {
-	name := cmp.Or(now, old).Annotations[v1alpha1.NodeAnnotation]
+	e := cmp.Or(now, old)
+	name := e.Annotations[v1alpha1.NodeAnnotation]
 	if name == "" {
-		return 0, nil
+		// Somebody has taken the annotation away, or it came without our webhook.
+		return statusInterval, r.watched.with(e.Namespace, everyNode)
 	}
 	node := []group.Member{group.Node(name)}
-	switch ours := isOurs(cmp.Or(now, old)); {
+	switch ours := isOurs(e); {
 	case now == nil && (ours || r.watched.has(name)):
 		return coalesce, node
 	case now == nil:

@@ -151,6 +151,8 @@ func TestHowSoonEvacuationEventsMatter(t *testing.T) {
 	pod := aPod("shop-1", "one")
 	ours := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, nil)
 	theirs := evacuation.New(pod, v1alpha1.InstigatorFinalizerPrefix+"autoscaler.example.com", nil)
+	nowhere := theirs.DeepCopy()
+	nowhere.Annotations = nil
 	busy, idle := watching(t, "one"), watching(t)
 	runRelevance(t, map[string]relevanceTest{
 		"a request of ours comes":        {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, ours) }},
@@ -159,6 +161,7 @@ func TestHowSoonEvacuationEventsMatter(t *testing.T) {
 		"an evacuator reports to us":     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(ours, ours) }},
 		"an evacuator reports to them":   {want: never, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(theirs, theirs) }},
 		"one vanishes during a drain":    {want: coalesce, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(theirs, nil) }},
+		"one without a node changes":     {want: statusInterval, matters: func() (time.Duration, []group.Member) { return busy.evacuationMatters(nil, nowhere) }},
 		"one of others vanishes at rest": {want: never, matters: func() (time.Duration, []group.Member) { return idle.evacuationMatters(theirs, nil) }},
 	})
 }
