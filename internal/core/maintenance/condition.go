@@ -53,6 +53,9 @@ func (m *maintenance) ending() metav1.Condition {
 		ending.Reason, ending.Message = v1alpha1.ReasonNotDraining, "Complete, was not in stage Drain."
 	case drained != nil && drained.Status == metav1.ConditionTrue:
 		ending.Reason, ending.Message = v1alpha1.ReasonDrained, "Complete, was drained."
+	case drained == nil && !m.starts:
+		// A manager of an older version has completed it and said nothing.
+		ending.Status, ending.Reason, ending.Message = metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "Complete."
 	default:
 		ending.Status, ending.Reason = metav1.ConditionFalse, v1alpha1.ReasonCancelled
 		ending.Message = fmt.Sprintf("Cancelled, %s.", whatWasLeft(status))

@@ -91,6 +91,17 @@ func TestACancellationIsRecordedBeforeItsPodsAreForgotten(t *testing.T) {
 	}
 }
 
+func TestAnEndingThatNobodyHasRecordedIsUnknown(t *testing.T) {
+	w := newWorld(t, "one")
+	m := w.maintenance("m", complete, nil, "one")
+	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+	m.Status.StageStatuses = started(drain, complete)
+	w.pass()
+	if got := conditionOf(m, v1alpha1.ConditionSucceeded); got != "Unknown Unknown: Complete." || m.Status.Summary != "complete" {
+		t.Errorf("Succeeded is %q and the summary %q", got, m.Status.Summary)
+	}
+}
+
 func TestNodesThatWentAwayAreNotAMistakenSelector(t *testing.T) {
 	const (
 		drainedBefore = "True NodesGone: The nodes that spec.nodeSelector matched are gone or bear other labels; they had been drained."

@@ -80,6 +80,24 @@ func TestARefusedEvacuationIsNamedAndHoldsNobodyElseUp(t *testing.T) {
 	}
 }
 
+// What there is to say about a pod is said with its own write, however often others
+// are refused before.
+func TestAPodIsWarnedOfWithItsEvacuationOnly(t *testing.T) {
+	w := newWorld(t, "one")
+	w.maintenance("m", drain, nil, "one")
+	pod := w.run("one", 1, 0, labelled(v1alpha1.DrainLabel, "nonsense"))[0]
+	for range 10 {
+		for _, node := range maintenance.Decide(w.refusing(quota, evacuationOf(pod.UID))).Nodes {
+			if said := reasons(told(node)); len(said) != 1 || said[0] != "Node/one NodeCordoned" {
+				t.Errorf("said %v while nothing is done about the pod", said)
+			}
+		}
+	}
+	if said := reasons(w.pass().Nodes[0].Evacuate[0].Events); len(said) != 1 || said[0] != "Pod/pod-0001 DrainLabelIgnored" {
+		t.Errorf("said %v with its Evacuation", said)
+	}
+}
+
 func requestedBy(d maintenance.Decision) []string {
 	var all []string
 	for _, node := range d.Nodes {
