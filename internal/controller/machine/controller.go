@@ -58,7 +58,7 @@ type reconciler struct {
 	live     client.Reader
 	clusters clusters
 	// object reads an object of any kind.
-	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (sighting, error)
+	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (foundObject, error)
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
 	clock   clock.PassiveClock

@@ -69,24 +69,24 @@ func (o *objects) open(config *rest.Config, options cache.Options) (err error) {
 // get reads an object; nil if it does not exist. That it does not is only ever
 // said by the API server: a cache that is behind knows nothing of what is new. It
 // tells also whether changed will tell of the object's next change.
-func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (sighting, error) {
+func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
 	followed := o.follows(ctx, kind)
 	if followed {
 		object := blank(kind)
 		err := o.cache.Get(ctx, key, object)
 		if err == nil {
-			return sighting{within(key.Namespace, object), true}, nil
+			return foundObject{within(key.Namespace, object), true}, nil
 		}
 		if !apierrors.IsNotFound(err) {
-			return sighting{}, err
+			return foundObject{}, err
 		}
 	}
 	object, err := ask(ctx, o.live, key, kind)
-	return sighting{object, followed}, err
+	return foundObject{object, followed}, err
 }
 
-// sighting is an object, nil if it does not exist, and whether it is watched.
-type sighting struct {
+// foundObject is an object, nil if it does not exist, and whether it is watched.
+type foundObject struct {
 	object  *unstructured.Unstructured
 	watched bool
 }

@@ -136,9 +136,9 @@ func (r *reconciler) observeObject(
 	}
 }
 
-func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (sighting, error) {
+func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
 	object, err := ask(ctx, r.live, key, kind)
-	return sighting{object: object}, err
+	return foundObject{object: object}, err
 }
 
 // surely reads an object from a cache and, if it is not there, from the API

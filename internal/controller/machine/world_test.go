@@ -98,9 +98,9 @@ func (w *world) restart() {
 	}
 	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
 	w.manager.emit = w.api.Emit
-	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (sighting, error) {
+	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
 		object, err := ask(ctx, w.api.Manager, key, kind)
-		return sighting{object, true}, err
+		return foundObject{object, true}, err
 	}
 }
 
