@@ -62,10 +62,10 @@ type reconciler struct {
 	// bulk deletes many objects at once, which client does not: it waits for the cache
 	// to show what it has written, object by object.
 	bulk deleter
-	// sweepLater has the complete evacuations of a namespace deleted; sweeping is held
-	// by whoever does, so that the other workers are free to evict.
-	sweepLater func(namespace string)
-	sweeping   sync.Mutex
+	// sweepLater has the complete evacuations of a namespace deleted after a time;
+	// sweeps says whose turn it is.
+	sweepLater func(namespace string, after time.Duration)
+	sweeps     sweeps
 }
 
 // Add registers the controller with a manager whose client reads from a cache

@@ -67,8 +67,8 @@ func (s *stage) restart() {
 		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
 		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	})
-	s.reconciler.sweepLater = func(namespace string) {
-		s.timers[types.NamespacedName{Namespace: namespace}] = s.clock.Now().Add(sweepDelay)
+	s.reconciler.sweepLater = func(namespace string, after time.Duration) {
+		s.timers[types.NamespacedName{Namespace: namespace}] = s.clock.Now().Add(after)
 	}
 	s.queue, s.timers = nil, map[types.NamespacedName]time.Time{}
 	list := &v1alpha1.EvacuationList{}

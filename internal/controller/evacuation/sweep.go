@@ -3,9 +3,11 @@ package evacuation
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -30,7 +32,7 @@ func (r *reconciler) finish(ctx context.Context, e *v1alpha1.Evacuation, decisio
 		}
 		log.FromContext(ctx).Info("Let go of an evacuation", "because", decision.Message)
 	}
-	r.sweepLater(e.Namespace)
+	r.sweepLater(e.Namespace, sweepDelay)
 	return nil
 }
 
@@ -40,10 +42,16 @@ func (r *reconciler) finish(ctx context.Context, e *v1alpha1.Evacuation, decisio
 // else has marked is decided here, too, and if it is not complete nothing is deleted
 // by the mark.
 func (r *reconciler) sweep(ctx context.Context, namespace string) (reconcile.Result, error) {
-	if !r.sweeping.TryLock() {
-		return reconcile.Result{RequeueAfter: sweepDelay}, nil
+	if !r.sweeps.begin(namespace) {
+		return reconcile.Result{}, nil
 	}
-	defer r.sweeping.Unlock()
+	defer func() {
+		if next := r.sweeps.end(); next != "" {
+			r.sweepLater(next, 0)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
 	marked := client.MatchingLabels{v1alpha1.CompleteLabel: "true"}
 	complete, all, err := r.complete(ctx, namespace, marked)
 	if err != nil || len(complete) == 0 {
@@ -62,6 +70,43 @@ func (r *reconciler) sweep(ctx context.Context, namespace string) (reconcile.Res
 	}
 	log.FromContext(ctx).Info("Deleted evacuations", "namespace", namespace, "count", len(complete))
 	return reconcile.Result{}, nil
+}
+
+// maxSweeps is how many namespaces are swept at the same time: most workers are free
+// to evict, and a namespace whose deletions hang holds up few others.
+const maxSweeps = 4
+
+// sweeps are the namespaces that are swept, and those that wait for their turn. The
+// zero value has none. It is safe for concurrent use.
+type sweeps struct {
+	mu      sync.Mutex
+	running int
+	waiting sets.Set[string]
+}
+
+// begin returns true if the namespace has its turn, which end ends. If not, it is
+// among those that end returns later.
+func (s *sweeps) begin(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running < maxSweeps {
+		s.running++
+		return true
+	}
+	if s.waiting == nil {
+		s.waiting = sets.New[string]()
+	}
+	s.waiting.Insert(namespace)
+	return false
+}
+
+// end returns whose turn it is next; empty if nobody waits.
+func (s *sweeps) end() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	next, _ := s.waiting.PopAny()
+	return next
 }
 
 // complete finds the marked evacuations that nobody has deleted yet and whose pods

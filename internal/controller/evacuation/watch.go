@@ -27,8 +27,9 @@ const (
 	evictPriority, cleanPriority = 10, -10
 	// cleanDelay keeps the writes of cleaning up away from a burst of evictions.
 	cleanDelay = 2 * time.Second
-	// sweepDelay is for how long complete evacuations are gathered.
-	sweepDelay = time.Second
+	// sweepDelay is for how long complete evacuations are gathered, sweepTimeout how long
+	// it may take to delete those of a namespace.
+	sweepDelay, sweepTimeout = time.Second, 30 * time.Second
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -37,7 +38,7 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 	return []source.Source{
 		source.Func(func(_ context.Context, q queue) error {
 			r.wake = func(keys ...types.NamespacedName) { wake(q, keys) }
-			r.sweepLater = func(namespace string) { sweepLater(q, namespace) }
+			r.sweepLater = func(namespace string, after time.Duration) { sweepLater(q, namespace, after) }
 			return nil
 		}),
 		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{}),
@@ -54,9 +55,9 @@ func wake(q queue, keys []types.NamespacedName) {
 }
 
 // sweepLater queues a request without a name, which is that of the whole namespace.
-func sweepLater(q queue, namespace string) {
+func sweepLater(q queue, namespace string, after time.Duration) {
 	priority := cleanPriority
-	add(q, types.NamespacedName{Namespace: namespace}, priorityqueue.AddOpts{Priority: &priority, After: sweepDelay})
+	add(q, types.NamespacedName{Namespace: namespace}, priorityqueue.AddOpts{Priority: &priority, After: after})
 }
 
 // add also serves a manager whose queues have no priorities.
