@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/group"
@@ -16,8 +17,9 @@ import (
 
 const (
 	// firstRefusal and longestRefusal bound how long a refused write rests before it is
-	// tried again. Each further refusal doubles the time.
-	firstRefusal, longestRefusal = time.Second, time.Minute
+	// tried again. Each further refusal doubles the time. What a quota or a policy
+	// forbids is not allowed a second later, so that rests for firstForbidden.
+	firstRefusal, firstForbidden, longestRefusal = time.Second, 8 * time.Second, time.Minute
 	// maxRefusal is how many bytes of a refusal are remembered.
 	maxRefusal = 512
 )
@@ -64,7 +66,11 @@ func (r *refusals) add(now time.Time, owner group.Member, write maintenance.Writ
 		known = &refusal{Refusal: maintenance.Refusal{Since: now}}
 		r.of[owner][write] = known
 	}
-	rest := min(longestRefusal, firstRefusal<<min(known.times, 10))
+	first := firstRefusal
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		first = firstForbidden
+	}
+	rest := min(longestRefusal, first<<min(known.times, 10))
 	rest -= time.Duration(r.jitter() * float64(rest) / 4)
 	known.times++
 	known.Again, known.Message = now.Add(rest), shorten(err.Error())

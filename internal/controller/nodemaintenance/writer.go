@@ -53,7 +53,8 @@ func (w *writer) write(owner group.Member, write maintenance.Write, request func
 		defer w.mu.Unlock()
 		w.stale = err
 	default:
-		w.wait(w.refusals.add(w.clock.Now(), owner, write, err))
+		// The next pass tells of it.
+		w.wait(min(statusInterval, w.refusals.add(w.clock.Now(), owner, write, err)))
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.refused++
