@@ -66,9 +66,9 @@ func (a *action) onNodes(do func(*actionNode)) {
 	})
 }
 
-// change makes a write that belongs to a node, unless the pass is out of time. A
+// changeNode makes a write that belongs to a node, unless the pass is out of time. A
 // maintenance is not finished with a node as long as one is not made.
-func (a *action) change(node *actionNode, write maintenance.Write, request func() error) bool {
+func (a *action) changeNode(node *actionNode, write maintenance.Write, request func() error) bool {
 	switch {
 	case a.clock.Now().After(a.ends):
 		a.wait(atOnce)
@@ -88,7 +88,7 @@ func (a *action) change(node *actionNode, write maintenance.Write, request func(
 func (a *action) cordon(ctx context.Context, node *actionNode) {
 	if wanted := node.Cordon; wanted != nil {
 		write := maintenance.Write{Kind: maintenance.WriteCordon, Node: node.Node.Name}
-		if !a.change(node, write, func() error { return kube.Cordon(ctx, a.client, node.Node, kube.Hold(*wanted)) }) {
+		if !a.changeNode(node, write, func() error { return kube.Cordon(ctx, a.client, node.Node, kube.Hold(*wanted)) }) {
 			node.failed = true
 			return
 		}

@@ -20,22 +20,22 @@ import (
 // inTurn does something for what the nodes have, such as their pods: for the first of
 // each node, then for the second of each. So no node waits for all of another one.
 func inTurn[T any](a *action, of func(*actionNode) []T, do func(*actionNode, T)) {
-	type turn struct {
+	type task struct {
 		place int
 		node  *actionNode
 		one   T
 	}
-	var turns []turn
+	var tasks []task
 	for _, node := range a.nodes {
 		if node.failed {
 			continue
 		}
 		for place, one := range of(node) {
-			turns = append(turns, turn{place, node, one})
+			tasks = append(tasks, task{place, node, one})
 		}
 	}
-	slices.SortStableFunc(turns, func(a, b turn) int { return a.place - b.place })
-	parallel(a.workers, len(turns), func(i int) { do(turns[i].node, turns[i].one) })
+	slices.SortStableFunc(tasks, func(a, b task) int { return a.place - b.place })
+	parallel(a.workers, len(tasks), func(i int) { do(tasks[i].node, tasks[i].one) })
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
@@ -45,7 +45,7 @@ func (a *action) withdraw(ctx context.Context) {
 	all := func(node *actionNode) []*v1alpha1.Evacuation { return node.Withdraw }
 	inTurn(a, all, func(node *actionNode, withdrawn *v1alpha1.Evacuation) {
 		write := maintenance.Write{Kind: maintenance.WriteWithdrawal, Pod: withdrawn.Spec.PodRef.UID}
-		made := a.change(node, write, func() error {
+		made := a.changeNode(node, write, func() error {
 			_, err := kube.RemoveFinalizer(ctx, a.client, withdrawn, v1alpha1.NodeMaintenanceInstigator)
 			return err
 		})
@@ -76,7 +76,7 @@ func (a *action) evacuate(ctx context.Context) {
 	}
 	inTurn(a, asked, func(node *actionNode, request maintenance.Request) {
 		write := maintenance.Write{Kind: maintenance.WriteEvacuation, Pod: request.Pod.UID}
-		if a.change(node, write, func() error { return a.ask(ctx, request) }) {
+		if a.changeNode(node, write, func() error { return a.ask(ctx, request) }) {
 			a.emit(request.Events...)
 		}
 	})

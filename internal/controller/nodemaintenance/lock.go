@@ -21,7 +21,7 @@ func (a *action) writeRecord(ctx context.Context, node *actionNode) {
 		return
 	}
 	write := maintenance.Write{Kind: maintenance.WriteRecord, Node: node.Node.Name}
-	made := a.change(node, write, func() error {
+	made := a.changeNode(node, write, func() error {
 		if change.Old == nil {
 			created := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node.Node.Name}}
 			change.Spec.DeepCopyInto(&created.Spec)

@@ -57,15 +57,15 @@ func (w *writer) record(ctx context.Context, decisions []maintenance.Maintenance
 	parallel(w.workers, len(decisions), func(i int) {
 		one := all[decisions[i].Maintenance.Name]
 		if one.AddFinalizer || one.Complete || one.Record {
-			one.failed = !w.change(one, "record", func() error { return w.recordOne(ctx, one) })
+			one.failed = !w.changeMaintenance(one, "record", func() error { return w.recordOne(ctx, one) })
 		}
 	})
 	return all
 }
 
-// change makes writes that belong to a maintenance. What is refused cannot be told in
+// changeMaintenance makes writes that belong to a maintenance. What is refused cannot be told in
 // its status, because it may be the status that is refused.
-func (w *writer) change(one *record, verb string, request func() error) bool {
+func (w *writer) changeMaintenance(one *record, verb string, request func() error) bool {
 	return w.write(group.Maintenance(one.stored.Name), maintenance.Write{Kind: writeMaintenance}, func() error {
 		err := request()
 		if err == nil {

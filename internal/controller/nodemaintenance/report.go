@@ -40,7 +40,7 @@ func (w *writer) report(ctx context.Context, all records) {
 			w.wait(postponed)
 			return
 		}
-		w.change(one, "report", func() error { return w.reportOne(ctx, one) })
+		w.changeMaintenance(one, "report", func() error { return w.reportOne(ctx, one) })
 	})
 }
 
