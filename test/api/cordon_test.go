@@ -82,7 +82,7 @@ func (o operator) cordon(t *testing.T, by client.Client, node *unstructured.Unst
 func ledgerOf(t *testing.T, names ...string) string {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "held"}}
-	snapshot := coremaintenance.Snapshot{Now: time.Now(), Nodes: []*corev1.Node{node}, Pods: map[string][]*corev1.Pod{"held": nil}}
+	snapshot := coremaintenance.Snapshot{Now: time.Now(), Nodes: []*corev1.Node{node}, Pods: map[string][]coremaintenance.Pod{"held": nil}}
 	for _, name := range names {
 		snapshot.Maintenances = append(snapshot.Maintenances, &v1alpha1.NodeMaintenance{
 			ObjectMeta: metav1.ObjectMeta{Name: name},

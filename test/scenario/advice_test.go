@@ -237,7 +237,7 @@ func TestAdviceToLookShowsBudgets(t *testing.T) {
 		"it is not known whose one": {kind: v1alpha1.BlockerPDBLocked, answer: "locked"},
 	} {
 		refused := metav1.Condition{Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, Reason: string(tc.kind), Message: tc.answer}
-		found, _ := blocker.Of(blocker.Facts{
+		found, _ := blocker.Of(&blocker.Facts{
 			Pod: web, Budgets: budget.Compile(tc.budgets),
 			Evacuation: &v1alpha1.Evacuation{Status: v1alpha1.EvacuationStatus{Conditions: []metav1.Condition{refused}}},
 		})

@@ -65,13 +65,17 @@ func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *
 	// Before the pods are read: an event that comes between the two finds the node
 	// watched, one that came earlier is in the cache already.
 	r.watched.set(g.Nodes, reading)
-	snapshot.Pods = make(map[string][]*corev1.Pod, len(reading))
+	snapshot.Pods = make(map[string][]maintenance.Pod, len(reading))
 	for node := range reading {
 		var pods corev1.PodList
 		if err := r.list(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}); err != nil {
 			return fmt.Errorf("list the pods of node %s: %w", node, err)
 		}
-		snapshot.Pods[node] = kube.Pointers(pods.Items)
+		onNode := make([]maintenance.Pod, len(pods.Items))
+		for i := range pods.Items {
+			onNode[i].Object = &pods.Items[i]
+		}
+		snapshot.Pods[node] = onNode
 		r.refusals.addOf(node, snapshot.Pods[node], snapshot.Refused)
 	}
 	namespaces := r.watched.namespaces(snapshot.Pods, anyInPlace(snapshot.Maintenances))
@@ -83,8 +87,7 @@ func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *
 		snapshot.Budgets[namespace] = kube.Pointers(budgets.Items)
 	}
 	snapshot.Rules, snapshot.Facts = r.rules(ctx, namespaces)
-	snapshot.Evacuations, err = r.evacuations(ctx, snapshot.Pods)
-	return err
+	return r.evacuations(ctx, snapshot.Pods)
 }
 
 // reading are the nodes of a group whose pods matter: those of a maintenance that
@@ -164,38 +167,42 @@ func (r *reconciler) rules(ctx context.Context, of sets.Set[string]) (drainrule.
 	return compiled, drainrule.Facts{Namespaces: labels}
 }
 
-// evacuations finds the Evacuations of pods. Of several for one pod, which only a
-// missing admission webhook lets in, it is the one that we asked for.
-func (r *reconciler) evacuations(ctx context.Context, pods map[string][]*corev1.Pod) (map[types.UID]*v1alpha1.Evacuation, error) {
-	wanted := sets.New[types.UID]()
+// evacuations finds the Evacuations of pods.
+func (r *reconciler) evacuations(ctx context.Context, pods map[string][]maintenance.Pod) error {
+	count := 0
 	for _, onNode := range pods {
-		for _, pod := range onNode {
-			wanted.Insert(pod.UID)
-		}
+		count += len(onNode)
 	}
 	found := map[types.UID]*v1alpha1.Evacuation{}
-	if len(wanted) > fewPods {
-		return found, r.addEvacuations(ctx, found, wanted)
-	}
-	for uid := range wanted {
-		if err := r.addEvacuations(ctx, found, wanted, client.MatchingFields{kube.EvacuationPodField: string(uid)}); err != nil {
-			return nil, err
+	if count > fewPods {
+		if err := r.addEvacuations(ctx, found); err != nil {
+			return err
 		}
 	}
-	return found, nil
+	for _, onNode := range pods {
+		for i := range onNode {
+			uid := onNode[i].Object.UID
+			if count <= fewPods {
+				if err := r.addEvacuations(ctx, found, client.MatchingFields{kube.EvacuationPodField: string(uid)}); err != nil {
+					return err
+				}
+			}
+			onNode[i].Evacuation = found[uid]
+		}
+	}
+	return nil
 }
 
-func (r *reconciler) addEvacuations(
-	ctx context.Context, found map[types.UID]*v1alpha1.Evacuation, wanted sets.Set[types.UID], options ...client.ListOption,
-) error {
+// addEvacuations adds Evacuations by the UID of their pod. Of several for one pod,
+// which only a missing admission webhook lets in, it is the one that we asked for.
+func (r *reconciler) addEvacuations(ctx context.Context, found map[types.UID]*v1alpha1.Evacuation, options ...client.ListOption) error {
 	var all v1alpha1.EvacuationList
 	if err := r.list(ctx, &all, options...); err != nil {
 		return fmt.Errorf("list evacuations: %w", err)
 	}
 	for i := range all.Items {
 		one := &all.Items[i]
-		uid := one.Spec.PodRef.UID
-		if wanted.Has(uid) && (found[uid] == nil || isOurs(one)) {
+		if uid := one.Spec.PodRef.UID; found[uid] == nil || isOurs(one) {
 			found[uid] = one
 		}
 	}

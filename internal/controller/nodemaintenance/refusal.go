@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -113,7 +112,7 @@ func (r *refusals) left(now time.Time, owner group.Member, write maintenance.Wri
 
 // addOf adds the refusals of a node and its pods to others. Those of pods that are
 // gone are forgotten.
-func (r *refusals) addOf(node string, pods []*corev1.Pod, others map[maintenance.Write]maintenance.Refusal) {
+func (r *refusals) addOf(node string, pods []maintenance.Pod, others map[maintenance.Write]maintenance.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := r.of[group.Node(node)]
@@ -122,7 +121,7 @@ func (r *refusals) addOf(node string, pods []*corev1.Pod, others map[maintenance
 	}
 	exist := make(map[types.UID]bool, len(pods))
 	for _, pod := range pods {
-		exist[pod.UID] = true
+		exist[pod.Object.UID] = true
 	}
 	maps.DeleteFunc(known, func(write maintenance.Write, _ *refusal) bool { return write.Pod != "" && !exist[write.Pod] })
 	for write, one := range known {

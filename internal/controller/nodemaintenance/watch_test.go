@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/group"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 func changed[T any](object *T, change func(*T)) *T {
@@ -29,10 +30,10 @@ func watching(t *testing.T, nodes ...string) *reconciler {
 	t.Helper()
 	r := newWorld(t).manager()
 	r.watched.set(nodes, sets.New(nodes...))
-	pods := map[string][]*corev1.Pod{}
+	pods := map[string][]maintenance.Pod{}
 	for _, node := range nodes {
 		r.schedule.setNode(aNode(node))
-		pods[node] = []*corev1.Pod{aPod("any", node)}
+		pods[node] = []maintenance.Pod{{Object: aPod("any", node)}}
 	}
 	r.watched.namespaces(pods, false)
 	return r

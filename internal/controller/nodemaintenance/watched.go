@@ -3,10 +3,10 @@ package nodemaintenance
 import (
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"ebbtide.dev/ebbtide/internal/core/group"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 // watched are the nodes whose pods the last passes have read, and what else matters to
@@ -45,15 +45,15 @@ func (w *watched) set(nodes []string, read sets.Set[string]) {
 }
 
 // namespaces notes where the pods of watched nodes are, and returns these namespaces.
-func (w *watched) namespaces(pods map[string][]*corev1.Pod, inPlace bool) sets.Set[string] {
+func (w *watched) namespaces(pods map[string][]maintenance.Pod, inPlace bool) sets.Set[string] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := sets.New[string]()
 	for name, onNode := range pods {
 		namespaces := sets.New[string]()
 		for _, pod := range onNode {
-			namespaces.Insert(pod.Namespace)
-			all.Insert(pod.Namespace)
+			namespaces.Insert(pod.Object.Namespace)
+			all.Insert(pod.Object.Namespace)
 		}
 		if known := w.nodes[name]; known != nil {
 			known.inPlace = inPlace

@@ -37,11 +37,11 @@ type Facts struct {
 
 // Of returns what holds the pod back, if anything does. A pod that simply
 // leaves, or that nobody has asked to leave yet, has no blocker.
-func Of(f Facts) (v1alpha1.Blocker, bool) {
+func Of(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Pod.DeletionTimestamp != nil {
 		return terminating(f)
 	}
-	for _, explain := range []func(Facts) (v1alpha1.Blocker, bool){refused, unclear, waitedFor, evacuating, recreated} {
+	for _, explain := range []func(*Facts) (v1alpha1.Blocker, bool){refused, unclear, waitedFor, evacuating, recreated} {
 		if b, found := explain(f); found {
 			return b, true
 		}

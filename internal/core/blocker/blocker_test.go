@@ -40,7 +40,7 @@ type known struct {
 }
 
 // facts are those of a pod of a ReplicaSet on a healthy node, older than the drain.
-func facts(changes ...func(*known)) blocker.Facts {
+func facts(changes ...func(*known)) *blocker.Facts {
 	controller := true
 	f := known{Facts: blocker.Facts{
 		Now: now,
@@ -62,7 +62,7 @@ func facts(changes ...func(*known)) blocker.Facts {
 		change(&f)
 	}
 	f.Budgets = budget.Compile(f.budgets)
-	return f.Facts
+	return &f.Facts
 }
 
 func refused(kind v1alpha1.BlockerType, answer string) func(*known) {
@@ -163,7 +163,7 @@ func unclear(f *known) {
 func ownerless(f *known) { f.Pod.OwnerReferences = nil }
 
 type story struct {
-	facts blocker.Facts
+	facts *blocker.Facts
 	want  v1alpha1.Blocker
 }
 

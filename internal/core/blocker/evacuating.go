@@ -11,7 +11,7 @@ import (
 )
 
 // evacuating explains a pod that an evacuator is moving.
-func evacuating(f Facts) (v1alpha1.Blocker, bool) {
+func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Evacuation == nil {
 		return v1alpha1.Blocker{}, false
 	}
@@ -31,7 +31,7 @@ func evacuating(f Facts) (v1alpha1.Blocker, bool) {
 
 // recreated explains a pod that came after the drain began: the cordon does not
 // keep its owner from putting pods on this node.
-func recreated(f Facts) (v1alpha1.Blocker, bool) {
+func recreated(f *Facts) (v1alpha1.Blocker, bool) {
 	owner := metav1.GetControllerOf(f.Pod)
 	if owner == nil || f.DrainStarted.IsZero() || !f.Pod.CreationTimestamp.After(f.DrainStarted) {
 		return v1alpha1.Blocker{}, false

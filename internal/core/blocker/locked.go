@@ -12,7 +12,7 @@ import (
 
 // refusedByLock explains an eviction that nobody has tried, because a budget is
 // locked. The lock itself may be gone by now, or be that of another holder.
-func refusedByLock(f Facts, answer string) v1alpha1.Blocker {
+func refusedByLock(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBLocked, Message: answer}
 	name := f.Evacuation.Status.RefusingBudgetName
 	if name == "" {

@@ -19,7 +19,7 @@ var webhookInMessage = regexp.MustCompile(`admission webhook "([^"]+)"`)
 
 // refused explains an eviction that the API server refused, from the condition
 // that the evacuation controller keeps of its answer.
-func refused(f Facts) (v1alpha1.Blocker, bool) {
+func refused(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Evacuation == nil {
 		return v1alpha1.Blocker{}, false
 	}
@@ -35,7 +35,7 @@ func refused(f Facts) (v1alpha1.Blocker, bool) {
 	return b, true
 }
 
-func explain(f Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker {
+func explain(f *Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker {
 	switch kind {
 	case v1alpha1.BlockerPDBExhausted:
 		return refusedByBudget(f, answer)
@@ -58,7 +58,7 @@ func explain(f Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocker
 	}
 }
 
-func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
+func refusedByBudget(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Message: answer}
 	name, guilty := guiltyBudget(f)
 	if name == "" {
@@ -81,7 +81,7 @@ func refusedByBudget(f Facts, answer string) v1alpha1.Blocker {
 
 // guiltyBudget finds the budget that refused, or else the only one that applies. The
 // budget itself may be gone by now.
-func guiltyBudget(f Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
+func guiltyBudget(f *Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
 	applying := f.Budgets.Applying(f.Pod)
 	name = f.Evacuation.Status.RefusingBudgetName
 	if name == "" && len(applying) == 1 {
@@ -98,7 +98,7 @@ func guiltyBudget(f Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
 // maxNames is how many of the budgets of a pod are named.
 const maxNames = 10
 
-func refusedForBudgets(f Facts, answer string) v1alpha1.Blocker {
+func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {
 	applying := f.Budgets.Applying(f.Pod)
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerMultiplePDBs, Object: ofOwner(f.Pod), Message: answer}
 	if len(applying) < 2 {
@@ -120,7 +120,7 @@ func refusedForBudgets(f Facts, answer string) v1alpha1.Blocker {
 	return b
 }
 
-func refusedByWebhook(f Facts, answer string) v1alpha1.Blocker {
+func refusedByWebhook(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerWebhookDenied, Message: answer}
 	named := webhookInMessage.FindStringSubmatch(answer)
 	if named == nil {

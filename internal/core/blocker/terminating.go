@@ -15,7 +15,7 @@ import (
 const GraceSlack = 10 * time.Second
 
 // terminating explains a pod that was deleted or evicted and is still there.
-func terminating(f Facts) (v1alpha1.Blocker, bool) {
+func terminating(f *Facts) (v1alpha1.Blocker, bool) {
 	if since, unreachable := unreachableSince(f.Node); unreachable {
 		return unreachableNode(f, since), true
 	}
@@ -52,7 +52,7 @@ func unreachableSince(node *corev1.Node) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func unreachableNode(f Facts, since time.Time) v1alpha1.Blocker {
+func unreachableNode(f *Facts, since time.Time) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerNodeUnreachable, OfNode(f.Node), since)
 	b.Message = fmt.Sprintf("The kubelet of node %s does not answer, so nobody confirms that its terminating pods have stopped.", f.Node.Name)
 	b.Suggestion = fmt.Sprintf("Bring the node back. If the machine is certainly off: "+

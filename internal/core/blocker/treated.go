@@ -9,7 +9,7 @@ import (
 
 // unclear explains a pod that waits because nobody knows how to treat it. One
 // that somebody evacuates already does not wait for that.
-func unclear(f Facts) (v1alpha1.Blocker, bool) {
+func unclear(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Treatment.Cause == "" || f.Evacuation != nil {
 		return v1alpha1.Blocker{}, false
 	}
@@ -21,7 +21,7 @@ func unclear(f Facts) (v1alpha1.Blocker, bool) {
 }
 
 // waitedFor explains a pod that is left to finish by itself.
-func waitedFor(f Facts) (v1alpha1.Blocker, bool) {
+func waitedFor(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Treatment.Behavior != v1alpha1.DrainBehaviorWaitCompleted {
 		return v1alpha1.Blocker{}, false
 	}

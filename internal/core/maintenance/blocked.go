@@ -27,7 +27,7 @@ func (t *targeted) block(o *outcome) {
 			// Only what refuses a pod is asked for its budgets: to compile them takes a while.
 			facts.Budgets = t.budgets.in(p.object.Namespace)
 		}
-		found, blocked := blocker.Of(facts)
+		found, blocked := blocker.Of(&facts)
 		if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
 			found, blocked = blocker.EvacuationRefused(p.object, refusal), true
 		}

@@ -151,7 +151,7 @@ func (t *targeted) explainLock(o *outcome, spec v1alpha1.DrainRecordSpec, budget
 		return "Waiting for the DrainRecord of an earlier drain to go" + then, nil
 	}
 	facts := drainlock.Facts{
-		Now: t.Now, Record: o.recordWith(spec), Pods: t.Pods[o.name()], Budgets: budgets, Longest: t.LongestLock,
+		Now: t.Now, Record: o.recordWith(spec), Pods: t.podsOf(o.node), Budgets: budgets, Longest: t.LongestLock,
 	}
 	waiting := drainlock.Waiting(facts)
 	if waiting == "" {
@@ -223,4 +223,14 @@ func (n *node) waited() []string {
 		}
 	}
 	return names
+}
+
+// podsOf are all pods of a node, finished ones too.
+func (s *seen) podsOf(n *node) []*corev1.Pod {
+	all := s.Pods[n.name()]
+	objects := make([]*corev1.Pod, len(all))
+	for i := range all {
+		objects[i] = all[i].Object
+	}
+	return objects
 }

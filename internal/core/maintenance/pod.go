@@ -65,21 +65,18 @@ func ours(evacuation *v1alpha1.Evacuation) bool {
 // readPods classifies the pods of a node in Drain and counts them for each of its
 // maintenances. The pods of other nodes are not looked at.
 func (r *reader) readPods(n *node) {
-	objects := r.Pods[n.name()]
-	n.pods = make([]pod, 0, len(objects))
+	all := r.Pods[n.name()]
+	n.pods = make([]pod, 0, len(all))
 	rules := r.Rules.ForNode(n.object.Labels)
-	for _, object := range objects {
-		evacuation := r.Evacuations[object.UID]
-		if evacuation != nil {
-			r.evacuations++
-		}
-		if podclass.Terminal(object) {
-			if ours(evacuation) {
-				n.finished = append(n.finished, object)
+	for _, one := range all {
+		asked := ours(one.Evacuation)
+		if podclass.Terminal(one.Object) {
+			if asked {
+				n.finished = append(n.finished, one)
 			}
 			continue
 		}
-		p := pod{Subject: drainplan.SubjectOf(object), object: object, evacuation: evacuation, asked: ours(evacuation)}
+		p := pod{Subject: drainplan.SubjectOf(one.Object), object: one.Object, evacuation: one.Evacuation, asked: asked}
 		p.treatment = r.treatment(n, &p, rules)
 		if n.inPlace != nil {
 			p.staying = r.staying(n, &p)

@@ -238,7 +238,7 @@ func TestANodeThatIsGoneLeavesItsMaintenance(t *testing.T) {
 	w.pass()
 	w.nodes = w.nodes[:1]
 	snapshot := w.snapshot()
-	snapshot.Pods["two"] = w.pods["two"]
+	snapshot.Pods["two"] = w.evacuated("two")
 	got := maintenance.Decide(snapshot).Nodes
 	if len(got) != 1 || got[0].Node.Name != "two" || len(got[0].Withdraw) != 1 || got[0].Cordon != nil || len(got[0].Conditions) > 0 {
 		t.Errorf("decided %+v, want the evacuation of the pod of node two withdrawn and nothing else", got)

@@ -20,8 +20,6 @@ type seen struct {
 	nodes []*node
 	// budgets finds those of a pod.
 	budgets budgets
-	// evacuations is how many Evacuations were found for pods of nodes in Drain.
-	evacuations int
 }
 
 // node is a node as it was seen.
@@ -54,7 +52,7 @@ type node struct {
 	// Drain that are not finished, finished the others that have an Evacuation of ours.
 	read     bool
 	pods     []pod
-	finished []*corev1.Pod
+	finished []Pod
 }
 
 func (n *node) name() string { return n.object.Name }

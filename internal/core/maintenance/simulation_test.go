@@ -283,7 +283,7 @@ func (s *simulation) shuffled(snapshot maintenance.Snapshot) maintenance.Snapsho
 	shuffle := snapshot
 	shuffle.Maintenances = shuffledSlice(s, snapshot.Maintenances)
 	shuffle.Nodes = shuffledSlice(s, snapshot.Nodes)
-	shuffle.Pods = map[string][]*corev1.Pod{}
+	shuffle.Pods = map[string][]maintenance.Pod{}
 	for node, pods := range snapshot.Pods {
 		shuffle.Pods[node] = shuffledSlice(s, pods)
 	}

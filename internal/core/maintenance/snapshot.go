@@ -24,9 +24,7 @@ type Snapshot struct {
 	// empty entry; one without any entry has unknown pods, which nothing is
 	// concluded from. A node with an entry that is not among Nodes is gone. Nodes
 	// that have a DrainRecord need an entry, too.
-	Pods map[string][]*corev1.Pod
-	// Evacuations are those of the pods above, by the UID of the pod.
-	Evacuations map[types.UID]*v1alpha1.Evacuation
+	Pods map[string][]Pod
 	// Budgets are the PodDisruptionBudgets, by namespace.
 	Budgets map[string][]*policyv1.PodDisruptionBudget
 	// Records are the DrainRecords, by the name of their node.
@@ -41,6 +39,13 @@ type Snapshot struct {
 	Runners Runners
 	// Refused are writes that the API server has refused lately.
 	Refused map[Write]Refusal
+}
+
+// Pod is a pod and its Evacuation.
+type Pod struct {
+	Object *corev1.Pod
+	// Evacuation is nil if there is none.
+	Evacuation *v1alpha1.Evacuation
 }
 
 // Write names a write of a NodeDecision.

@@ -13,31 +13,29 @@ import (
 // withdraw finds the Evacuations that we asked for and that no maintenance in Drain
 // asks for any more, and says which writes for the nodes are refused.
 func (t *targeted) withdraw(outcomes []outcome) {
-	elsewhere := len(t.Evacuations) > t.evacuations
 	for i := range outcomes {
 		o := &outcomes[i]
 		if !o.unclear {
-			t.withdrawFrom(o, elsewhere)
+			t.withdrawFrom(o)
 		}
 		t.refuse(o)
 	}
 }
 
-// withdrawFrom looks at pods of nodes that are not in Drain only if there may be
-// Evacuations of such.
-func (t *targeted) withdrawFrom(o *outcome, elsewhere bool) {
+// withdrawFrom finds those of one node; where nobody drains, that is all of them.
+func (t *targeted) withdrawFrom(o *outcome) {
 	for i := range o.pods {
 		if p := &o.pods[i]; p.asked && !o.leaves(i) {
 			o.withdrawOne(p.object, p.evacuation)
 		}
 	}
 	others := o.finished
-	if len(o.drains) == 0 && elsewhere {
+	if len(o.drains) == 0 {
 		others = t.Pods[o.name()]
 	}
-	for _, object := range others {
-		if evacuation := t.Evacuations[object.UID]; ours(evacuation) {
-			o.withdrawOne(object, evacuation)
+	for _, one := range others {
+		if ours(one.Evacuation) {
+			o.withdrawOne(one.Object, one.Evacuation)
 		}
 	}
 	slices.Sort(o.forbidden)

@@ -165,24 +165,33 @@ func (w *world) selected() []*corev1.Node {
 
 func (w *world) snapshot() maintenance.Snapshot {
 	selected := w.selected()
-	pods := map[string][]*corev1.Pod{}
+	pods := map[string][]maintenance.Pod{}
 	for name := range w.records {
-		pods[name] = w.pods[name]
+		pods[name] = w.evacuated(name)
 		if at := slices.IndexFunc(w.nodes, func(n *corev1.Node) bool { return n.Name == name }); at >= 0 && !slices.Contains(selected, w.nodes[at]) {
 			selected = append(selected, w.nodes[at])
 		}
 	}
 	for _, node := range selected {
-		if read, known := w.pods[node.Name]; known {
-			pods[node.Name] = read
+		if _, known := w.pods[node.Name]; known {
+			pods[node.Name] = w.evacuated(node.Name)
 		}
 	}
 	return maintenance.Snapshot{
 		Now: w.now, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
-		Evacuations: w.evacuations, Runners: w.runners,
+		Runners: w.runners,
 		Records: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}
+}
+
+// evacuated are the pods of a node with their Evacuations.
+func (w *world) evacuated(node string) []maintenance.Pod {
+	pods := make([]maintenance.Pod, 0, len(w.pods[node]))
+	for _, pod := range w.pods[node] {
+		pods = append(pods, maintenance.Pod{Object: pod, Evacuation: w.evacuations[pod.UID]})
+	}
+	return pods
 }
 
 // pass decides and carries everything out, as the shell does.
