@@ -37,8 +37,8 @@ const (
 // "<pod UID>-<first 150 characters of the pod's name>", without the dashes and
 // dots that the cut may leave at its end.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.metadata.generateName)",fieldPath=".metadata.generateName",message="metadata.generateName is not supported: set metadata.name to <spec.podRef.uid>-<first 150 characters of spec.podRef.name>"
-// +kubebuilder:validation:XValidation:rule="[self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name)].all(full, full.startsWith(self.metadata.name) && full.substring(self.metadata.name.size()).matches('^[-.]*$'))",fieldPath=".metadata.name",messageExpression="'metadata.name must be ' + self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name) + ', which is <spec.podRef.uid>-<first 150 characters of spec.podRef.name>'"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.metadata.generateName)",fieldPath=".metadata.generateName",message="metadata.generateName is not supported: set metadata.name to <spec.podRef.uid>-<first 150 characters of spec.podRef.name>"
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || [self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name)].all(full, full.startsWith(self.metadata.name) && full.substring(self.metadata.name.size()).matches('^[-.]*$'))",fieldPath=".metadata.name",messageExpression="'metadata.name must be ' + self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name) + ', which is <spec.podRef.uid>-<first 150 characters of spec.podRef.name>'"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,shortName=evac

@@ -100,10 +100,10 @@ type NodeMaintenanceSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || oldSelf.size() == 0 || self == oldSelf",message="drainPlan is immutable; complete or delete this NodeMaintenance and create another one with the new plan"
-	// +kubebuilder:validation:XValidation:rule="self.map(e, {'Default':0,'DaemonSet':1,'Static':2}[e.podType]).isSorted()",message="order the entries by podType: first Default, then DaemonSet, then Static"
-	// +kubebuilder:validation:XValidation:rule="['Default','DaemonSet','Static'].all(t, self.filter(e, e.podType == t).map(e, e.podPriority).isSorted())",message="order the entries of each podType by podPriority, lowest first"
-	// +kubebuilder:validation:XValidation:rule="['Default','DaemonSet','Static'].all(t, !self.filter(e, e.podType == t).map(e, e.podPriority).isSorted() || self.filter(e, e.podType == t).map(e, e.podPriority * 2 + (has(e.podSelector) ? 0 : 1)).isSorted())",message="of entries with the same podType and podPriority put those with a podSelector first"
-	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="each entry may occur only once; remove the duplicate"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.map(e, {'Default':0,'DaemonSet':1,'Static':2}[e.podType]).isSorted()",message="order the entries by podType: first Default, then DaemonSet, then Static"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || ['Default','DaemonSet','Static'].all(t, self.filter(e, e.podType == t).map(e, e.podPriority).isSorted())",message="order the entries of each podType by podPriority, lowest first"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || ['Default','DaemonSet','Static'].all(t, !self.filter(e, e.podType == t).map(e, e.podPriority).isSorted() || self.filter(e, e.podType == t).map(e, e.podPriority * 2 + (has(e.podSelector) ? 0 : 1)).isSorted())",message="of entries with the same podType and podPriority put those with a podSelector first"
+	// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || self.all(e, self.exists_one(other, e == other))",message="each entry may occur only once; remove the duplicate"
 	DrainPlan []DrainPlanEntry `json:"drainPlan,omitempty"`
 
 	// drainDepth is the last pod type that is removed; deeper ones are

@@ -28,6 +28,9 @@ func newManager(f flags) (manager.Manager, error) {
 		return nil, fmt.Errorf("load the kubeconfig: %w", err)
 	}
 	config.QPS, config.Burst = float32(f.qps), f.burst
+	// The API server would compress every event of every watch on its own, which costs
+	// it more than the bytes cost a network inside of a cluster.
+	config.DisableCompression = true
 	consistent := true
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: newScheme(),
