@@ -14,7 +14,7 @@ func (t *targeted) limits(n *targetedNode) {
 	set := n.target.set
 	var atTop []*position
 	for _, one := range n.drains {
-		if p := &t.positions[one.maintenance.age]; !p.through && set.AtTop(p.entry) {
+		if p := &t.positions[one.maintenance.age]; set.AtTop(p.entry) {
 			atTop = append(atTop, p)
 		}
 	}
