@@ -13,14 +13,14 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=create;patch
 
-// writeRecord has the DrainRecord of a node say what its drain needs; a node that
+// writeDrainRecord has the DrainRecord of a node say what its drain needs; a node that
 // is never away needs none. The drain lock controller takes and gives the locks.
-func (a *action) writeRecord(ctx context.Context, node *actionNode) {
-	change := node.Record
+func (a *action) writeDrainRecord(ctx context.Context, node *actionNode) {
+	change := node.DrainRecord
 	if change == nil {
 		return
 	}
-	write := maintenance.Write{Kind: maintenance.WriteRecord, Node: node.Node.Name}
+	write := maintenance.Write{Kind: maintenance.WriteDrainRecord, Node: node.Node.Name}
 	made := a.changeNode(node, write, func() error {
 		if change.Old == nil {
 			created := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node.Node.Name}}

@@ -231,7 +231,7 @@ func TestARecordIsNotWrittenOverAnotherOne(t *testing.T) {
 	w := newWorld(t, stored)
 	old := w.records()[0]
 	spec := v1alpha1.DrainRecordSpec{MaintenanceRef: v1alpha1.MaintenanceReference{Name: "next"}, InPlace: v1alpha1.InPlace{ExpectedDowntimeSeconds: 60}}
-	change := maintenance.NodeDecision{Node: aNode("one"), Record: &maintenance.RecordChange{Old: &old, Spec: spec}}
+	change := maintenance.NodeDecision{Node: aNode("one"), DrainRecord: &maintenance.DrainRecordChange{Old: &old, Spec: spec}}
 	r := w.manager()
 	w.act(r, nil, change)
 	got := w.records()[0]
@@ -245,7 +245,7 @@ func TestARecordIsNotWrittenOverAnotherOne(t *testing.T) {
 	if ended := w.act(r, nil, change); !apierrors.IsConflict(ended.stale) {
 		t.Errorf("a decision on an old record comes to %v, want a conflict that is decided again", ended.stale)
 	}
-	change.Record.Old = nil
+	change.DrainRecord.Old = nil
 	if ended := w.act(r, nil, change); !apierrors.IsAlreadyExists(ended.stale) {
 		t.Errorf("a second record comes to %v, want that it exists", ended.stale)
 	}

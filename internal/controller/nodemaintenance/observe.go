@@ -31,10 +31,10 @@ const fewPods = 500
 // matter of rules wait if these or the namespaces could not be read.
 func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.Snapshot, error) {
 	snapshot := maintenance.Snapshot{
-		Now:         r.clock.Now(),
-		Budgets:     map[string][]*policyv1.PodDisruptionBudget{},
-		Records:     map[string]*v1alpha1.DrainRecord{},
-		LongestLock: r.longestLock,
+		Now:          r.clock.Now(),
+		Budgets:      map[string][]*policyv1.PodDisruptionBudget{},
+		DrainRecords: map[string]*v1alpha1.DrainRecord{},
+		LongestLock:  r.longestLock,
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
 		Refused: map[maintenance.Write]maintenance.Refusal{},
@@ -51,7 +51,7 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 		return snapshot, err
 	}
 	for _, record := range records {
-		snapshot.Records[record.Name] = record
+		snapshot.DrainRecords[record.Name] = record
 	}
 	return snapshot, nil
 }
@@ -94,7 +94,7 @@ func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *
 // asks for it, those with an Evacuation of ours, and those with a DrainRecord. Some
 // of them may be gone.
 func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) (sets.Set[string], error) {
-	reading := sets.KeySet(snapshot.Records)
+	reading := sets.KeySet(snapshot.DrainRecords)
 	for _, m := range snapshot.Maintenances {
 		if maintenance.ReadsPods(m) {
 			reading.Insert(r.schedule.nodesOf(m.Name)...)

@@ -138,7 +138,7 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 	name := e.Annotations[v1alpha1.NodeAnnotation]
 	if name == "" {
 		// Somebody has taken the annotation away, or it came without our webhook.
-		return statusInterval, r.watched.with(e.Namespace, everyNode)
+		return statusInterval, r.watched.withPodsIn(e.Namespace, everyNode)
 	}
 	node := []group.Member{group.Node(name)}
 	switch ours := isOurs(e); {
@@ -161,11 +161,11 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 func (r *reconciler) budgetMatters(old, now *policyv1.PodDisruptionBudget) (time.Duration, []group.Member) {
 	namespace := cmp.Or(now, old).Namespace
 	if old == nil || now == nil || old.Generation != now.Generation {
-		if urgent := r.watched.with(namespace, func(node *watchedNode) bool { return node.inPlace }); len(urgent) > 0 {
+		if urgent := r.watched.withPodsIn(namespace, func(node *watchedNode) bool { return node.inPlace }); len(urgent) > 0 {
 			return coalesce, urgent
 		}
 	}
-	return statusInterval, r.watched.with(namespace, func(node *watchedNode) bool { return node.blocked || node.inPlace })
+	return statusInterval, r.watched.withPodsIn(namespace, func(node *watchedNode) bool { return node.blocked || node.inPlace })
 }
 
 // recordMatters drops what no decision reads of a DrainRecord.
@@ -184,7 +184,7 @@ func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Dura
 	if cmp.Or(now, old).Namespace != r.namespace || old != nil && now != nil && old.Generation == now.Generation {
 		return 0, nil
 	}
-	return coalesce, r.watched.with("", everyNode)
+	return coalesce, r.watched.all()
 }
 
 // namespaceMatters drops all but labels: rules select by them.
@@ -192,7 +192,7 @@ func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
 		return 0, nil
 	}
-	return coalesce, r.watched.with(cmp.Or(now, old).Name, everyNode)
+	return coalesce, r.watched.withPodsIn(cmp.Or(now, old).Name, everyNode)
 }
 
 func everyNode(*watchedNode) bool { return true }

@@ -97,20 +97,22 @@ func (w *watched) has(node string) bool {
 	return w.nodes[node] != nil
 }
 
-// with are the watched nodes with pods in a namespace, or all if it is empty, that are
-// as asked.
-func (w *watched) with(namespace string, asked func(*watchedNode) bool) []group.Member {
+// all are the watched nodes.
+func (w *watched) all() []group.Member {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	found := make([]group.Member, 0, len(w.nodes))
+	for name := range w.nodes {
+		found = append(found, group.Node(name))
+	}
+	return found
+}
+
+// withPodsIn are the watched nodes with pods in a namespace that are as asked.
+func (w *watched) withPodsIn(namespace string, asked func(*watchedNode) bool) []group.Member {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var found []group.Member
-	if namespace == "" {
-		for name, node := range w.nodes {
-			if asked(node) {
-				found = append(found, group.Node(name))
-			}
-		}
-		return found
-	}
 	for name := range w.in[namespace] {
 		if asked(w.nodes[name]) {
 			found = append(found, group.Node(name))

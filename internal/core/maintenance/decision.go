@@ -50,7 +50,7 @@ type MaintenanceDecision struct {
 
 // NodeDecision is what is done to one node and its pods, in this order: Cordon,
 // Record, Evacuate and Withdraw, Conditions. A failed Cordon stops the rest of this
-// node, a failed Record stops nothing.
+// node, a failed DrainRecord stops nothing.
 type NodeDecision struct {
 	// Node is the node as it was observed; only a name if it is gone.
 	Node *corev1.Node
@@ -59,8 +59,8 @@ type NodeDecision struct {
 	Maintenances []string
 	// Cordon is the change of the cordon and its ledger; nil leaves both alone.
 	Cordon *CordonChange
-	// Record is the change of the node's DrainRecord; nil leaves it alone.
-	Record *RecordChange
+	// DrainRecord is the change of the node's DrainRecord; nil leaves it alone.
+	DrainRecord *DrainRecordChange
 	// Evacuate are the pods that need an Evacuation with our instigator
 	// finalizer and have none, lowest drain plan entry first.
 	Evacuate []Request
@@ -85,9 +85,9 @@ type Request struct {
 	Events []event.Event
 }
 
-// RecordChange is what the DrainRecord of a node is to say. It is written under the
+// DrainRecordChange is what the DrainRecord of a node is to say. It is written under the
 // resource version of the record as it was observed.
-type RecordChange struct {
+type DrainRecordChange struct {
 	// Old is the record as it was observed; nil creates it.
 	Old *v1alpha1.DrainRecord
 	// Spec is the complete spec to be written.

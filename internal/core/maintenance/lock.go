@@ -15,7 +15,7 @@ import (
 
 // lock is what becomes of the DrainRecord of a node in place, and how far its locks are.
 type lock struct {
-	change *RecordChange
+	change *DrainRecordChange
 	// complete is true if every budget that is needed is locked, or none is.
 	complete bool
 	// needed and taken are how many budgets are to be locked and are.
@@ -66,9 +66,9 @@ func (o *outcome) lockFor(need drainlock.Need, spec v1alpha1.DrainRecordSpec, to
 		if need.Leaving = o.leavers(); len(need.Leaving) > 0 {
 			written = drainlock.Needs(need)
 		}
-		l.change = o.writeRecord(written)
+		l.change = o.writeDrainRecord(written)
 	case l.needed > 0 && o.object.Spec.Unschedulable && len(o.waited()) == 0:
-		l.change = o.writeRecord(spec)
+		l.change = o.writeDrainRecord(spec)
 	}
 	return l
 }
@@ -162,26 +162,26 @@ func (t *targeted) explainLock(o *outcome, spec v1alpha1.DrainRecordSpec, budget
 
 // completeRecord has the locks go when their pods are ready again. Nobody waits for
 // those that have to leave now: a lock would keep the ones that never get ready.
-func (n *node) completeRecord() *RecordChange {
+func (n *node) completeRecord() *DrainRecordChange {
 	over := n.record.Spec
 	over.Complete = true
 	for _, leaving := range n.leavers() {
 		over.Pods = slices.DeleteFunc(slices.Clone(over.Pods), func(pod v1alpha1.StayingPod) bool { return pod.UID == leaving.UID })
 	}
-	return n.writeRecord(over)
+	return n.writeDrainRecord(over)
 }
 
-// writeRecord has the record say what it does not say yet. One that is on its way
+// writeDrainRecord has the record say what it does not say yet. One that is on its way
 // out takes no change but that it is complete, as somebody's finalizer may hold it
 // for ever, and its name is taken until it is gone. While a maintenance that is not
 // understood holds the node, what it needs is unknown.
-func (n *node) writeRecord(spec v1alpha1.DrainRecordSpec) *RecordChange {
+func (n *node) writeDrainRecord(spec v1alpha1.DrainRecordSpec) *DrainRecordChange {
 	switch {
 	case n.unclear:
 	case n.record == nil:
-		return &RecordChange{Spec: spec}
+		return &DrainRecordChange{Spec: spec}
 	case (spec.Complete || n.record.DeletionTimestamp == nil) && !sameNeeds(n.record.Spec, spec):
-		return &RecordChange{Old: n.record, Spec: spec}
+		return &DrainRecordChange{Old: n.record, Spec: spec}
 	}
 	return nil
 }

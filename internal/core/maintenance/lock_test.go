@@ -223,7 +223,7 @@ func TestAMaintenanceEndsAfterItsRecord(t *testing.T) {
 
 	m.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
 	w.records["one"].Spec.Complete = false
-	if d := maintenance.Decide(w.snapshot()); d.Maintenances[0].DropFinalizer || d.Nodes[0].Record == nil {
+	if d := maintenance.Decide(w.snapshot()); d.Maintenances[0].DropFinalizer || d.Nodes[0].DrainRecord == nil {
 		t.Errorf("decided %+v, want the record completed first", d)
 	}
 }
@@ -337,7 +337,7 @@ func TestARecordThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	w.records["one"].DeletionTimestamp = metaTime(w.now)
 	m.Spec.Reason = "another"
 	w.expectRecord("its locks must not be renewed as long as somebody holds it", "one", "m 300s: pod-0001(db) lock db complete")
-	if d := w.pass(); slices.ContainsFunc(d.Nodes, func(n maintenance.NodeDecision) bool { return n.Record != nil }) {
+	if d := w.pass(); slices.ContainsFunc(d.Nodes, func(n maintenance.NodeDecision) bool { return n.DrainRecord != nil }) {
 		t.Error("the record is written again")
 	}
 	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || !strings.Contains(lines(m)[0], "DrainRecord of an earlier drain") {

@@ -59,22 +59,22 @@ func (w *world) budget(app string) *policyv1.PodDisruptionBudget {
 	return b
 }
 
-// writeRecord writes a DrainRecord as the API server does.
-func (w *world) writeRecord(d *maintenance.NodeDecision) {
-	if d.Record == nil {
+// writeDrainRecord writes a DrainRecord as the API server does.
+func (w *world) writeDrainRecord(d *maintenance.NodeDecision) {
+	if d.DrainRecord == nil {
 		return
 	}
-	if d.Record.Old != w.records[d.Node.Name] {
+	if d.DrainRecord.Old != w.records[d.Node.Name] {
 		w.t.Fatalf("the record of node %s is written although it is another one", d.Node.Name)
 	}
 	written := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{
 		Name: d.Node.Name, Generation: 1, CreationTimestamp: metav1.NewTime(w.now),
 	}}
-	if d.Record.Old != nil {
-		written = d.Record.Old.DeepCopy()
+	if d.DrainRecord.Old != nil {
+		written = d.DrainRecord.Old.DeepCopy()
 		written.Generation++
 	}
-	d.Record.Spec.DeepCopyInto(&written.Spec)
+	d.DrainRecord.Spec.DeepCopyInto(&written.Spec)
 	w.records[d.Node.Name] = written
 }
 

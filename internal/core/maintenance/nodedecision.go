@@ -15,7 +15,7 @@ import (
 // nodeDecision is what is done to a node now; any is false if that is nothing.
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	d = NodeDecision{
-		Node: o.object, Cordon: o.cordon.change, Record: o.lock.change, Withdraw: o.withdraw, Events: o.cordon.events,
+		Node: o.object, Cordon: o.cordon.change, DrainRecord: o.lock.change, Withdraw: o.withdraw, Events: o.cordon.events,
 		Evacuate: o.requests(),
 	}
 	d.Conditions, d.Retract = c.nodeConditions(o)
@@ -23,7 +23,7 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		d.Events = append(d.Events, event.CancellationForbidden(o.object, o.forbidden))
 	}
 	c.postpone(&d)
-	if d.Cordon == nil && d.Record == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
+	if d.Cordon == nil && d.DrainRecord == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
 		return d, false
 	}
 	d.Maintenances = c.involved(o)
@@ -41,10 +41,10 @@ func (c *conclusion) postpone(d *NodeDecision) {
 		return refused && c.Now.Before(refusal.Again)
 	}
 	if d.Cordon != nil && waits(Write{Kind: WriteCordon, Node: d.Node.Name}) {
-		d.Cordon, d.Record, d.Evacuate, d.Events = nil, nil, nil, nil
+		d.Cordon, d.DrainRecord, d.Evacuate, d.Events = nil, nil, nil, nil
 	}
-	if waits(Write{Kind: WriteRecord, Node: d.Node.Name}) {
-		d.Record = nil
+	if waits(Write{Kind: WriteDrainRecord, Node: d.Node.Name}) {
+		d.DrainRecord = nil
 	}
 	d.Evacuate = slices.DeleteFunc(d.Evacuate, func(r Request) bool {
 		return waits(Write{Kind: WriteEvacuation, Pod: r.Pod.UID})

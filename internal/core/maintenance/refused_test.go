@@ -197,10 +197,10 @@ func TestARefusedRecordIsNamed(t *testing.T) {
 	w.budget("db")
 	w.pass()
 
-	d := maintenance.Decide(w.refusing("no", maintenance.Write{Kind: maintenance.WriteRecord, Node: "one"}))
+	d := maintenance.Decide(w.refusing("no", maintenance.Write{Kind: maintenance.WriteDrainRecord, Node: "one"}))
 
-	if len(d.Nodes) > 0 && d.Nodes[0].Record != nil {
-		t.Errorf("it is tried again at once: %+v", d.Nodes[0].Record)
+	if len(d.Nodes) > 0 && d.Nodes[0].DrainRecord != nil {
+		t.Errorf("it is tried again at once: %+v", d.Nodes[0].DrainRecord)
 	}
 	want := []string{"one: RecordRefused 0 The DrainRecord of node one is refused: no. It is tried again at 07:00:30 UTC."}
 	if diff := cmp.Diff(want, blockersOf(d, 0)); diff != "" {

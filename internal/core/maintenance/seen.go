@@ -120,7 +120,7 @@ type reader struct {
 
 // read finds out who asks what of a node, and what its pods are.
 func (r *reader) read(n *node) {
-	n.record = r.Records[n.name()]
+	n.record = r.DrainRecords[n.name()]
 	_, n.read = r.Pods[n.name()]
 	if n.gone {
 		return

@@ -199,8 +199,8 @@ func (s *simulation) checkRecords(decision maintenance.Decision) {
 		will[node] = record.Spec
 	}
 	for _, d := range decision.Nodes {
-		if d.Record != nil {
-			will[d.Node.Name] = d.Record.Spec
+		if d.DrainRecord != nil {
+			will[d.Node.Name] = d.DrainRecord.Spec
 			s.checkMade(d)
 		}
 	}
@@ -214,7 +214,7 @@ func (s *simulation) checkRecords(decision maintenance.Decision) {
 // checkMade: a record is made, or taken over, when nobody waits for a pod of the
 // cordoned node and something is to be locked.
 func (s *simulation) checkMade(d maintenance.NodeDecision) {
-	node, change := d.Node.Name, d.Record
+	node, change := d.Node.Name, d.DrainRecord
 	goesOn := change.Old != nil && !change.Old.Spec.Complete
 	// One that is over may still let go of pods that have to leave.
 	staysOver := change.Old != nil && change.Spec.Complete

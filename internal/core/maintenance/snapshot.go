@@ -27,8 +27,8 @@ type Snapshot struct {
 	Pods map[string][]Pod
 	// Budgets are the PodDisruptionBudgets, by namespace.
 	Budgets map[string][]*policyv1.PodDisruptionBudget
-	// Records are the DrainRecords, by the name of their node.
-	Records map[string]*v1alpha1.DrainRecord
+	// DrainRecords are by the name of their node.
+	DrainRecords map[string]*v1alpha1.DrainRecord
 	// LongestLock is how long the lock of a budget may hold; 0 is budget.LongestLock.
 	LongestLock time.Duration
 	// Rules are the MachineDrainRules of Ebbtide's own namespace, and Facts what
@@ -63,8 +63,8 @@ type WriteKind string
 const (
 	// WriteCordon is NodeDecision.Cordon.
 	WriteCordon WriteKind = "Cordon"
-	// WriteRecord is NodeDecision.Record.
-	WriteRecord WriteKind = "Record"
+	// WriteDrainRecord is NodeDecision.DrainRecord.
+	WriteDrainRecord WriteKind = "DrainRecord"
 	// WriteEvacuation is one of NodeDecision.Evacuate.
 	WriteEvacuation WriteKind = "Evacuation"
 	// WriteWithdrawal is one of NodeDecision.Withdraw.

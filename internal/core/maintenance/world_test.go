@@ -179,8 +179,8 @@ func (w *world) snapshot() maintenance.Snapshot {
 	}
 	return maintenance.Snapshot{
 		Now: w.now, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
-		Runners: w.runners,
-		Records: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
+		Runners:      w.runners,
+		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}
 }
@@ -221,7 +221,7 @@ func (w *world) record(d *maintenance.MaintenanceDecision) {
 }
 
 func (w *world) act(d *maintenance.NodeDecision) {
-	w.writeRecord(d)
+	w.writeDrainRecord(d)
 	if d.Node.UID == "" {
 		return
 	}
