@@ -300,7 +300,7 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 		_, err = create(user, "-none", nodes...)
 		wantRefused(t, err, three+" at least 29 more of the 40 that are selected")
 		_, err = create(user, "-nobody", "no-such-node")
-		wantRefused(t, err, fmt.Sprintf(`user %q may not delete nodes, and a NodeMaintenance that matches no node now will drain nodes that come later`, name))
+		wantRefused(t, err, fmt.Sprintf(`user %q may not delete node no-such-node,`, name))
 	})
 	t.Run("a user who may delete two nodes", func(t *testing.T) {
 		name, user := c.User(t, maintains, deletes(nodes[0], nodes[1]))
@@ -318,6 +318,31 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 		must(t, c.Client.Update(t.Context(), m))
 		m.Spec.Stage = v1alpha1.StageCordon
 		must(t, user.Update(t.Context(), m))
+		must(t, user.Delete(t.Context(), m))
+	})
+	t.Run("a user who means all nodes that come later", func(t *testing.T) {
+		name, user := c.User(t, maintains, deletes(nodes[0], "one-day"))
+		var today corev1.NodeList
+		must(t, c.Client.List(t.Context(), &today))
+		var others []string
+		for _, node := range today.Items {
+			if node.Name != nodes[0] {
+				others = append(others, node.Name)
+			}
+		}
+		m := maintenanceOf(c.Pool() + "-later")
+		m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: others},
+		}}}
+		refusal := fmt.Sprintf("user %q may not delete every node, and a NodeMaintenance that selects nodes by labels, or all but some, takes nodes that come later", name)
+		wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
+		m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{fieldTerm(corev1.NodeSelectorOpNotIn, nodes[1])}
+		wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
+
+		m = maintenanceOf(c.Pool()+"-later", nodes[0], "one-day")
+		must(t, user.Create(t.Context(), m))
+		m.Spec.NodeSelector = maintenanceOf("", nodes[0], "another-day").Spec.NodeSelector
+		wantRefused(t, user.Update(t.Context(), m.DeepCopy()), fmt.Sprintf("user %q may not delete node another-day,", name))
 		must(t, user.Delete(t.Context(), m))
 	})
 	t.Run("a user whose nodes are gone", func(t *testing.T) {
@@ -374,9 +399,7 @@ func TestASelectorThatTakesTooMuchIsWarnedOf(t *testing.T) {
 	nodes := newNodes(t, c, 2, map[string]string{"node-role.kubernetes.io/control-plane": ""})
 	newNodes(t, newAPI(t), 1, nil)
 	all := maintenanceOf("all")
-	all.Spec.NodeSelector.NodeSelectorTerms[0] = corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
-		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"none"}},
-	}}
+	all.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{fieldTerm(corev1.NodeSelectorOpNotIn, "none")}
 	for want, m := range map[string]*v1alpha1.NodeMaintenance{
 		"matches every node of the cluster (":      all,
 		"matches every control-plane node (2)":     maintenanceOf("control-plane", nodes...),

@@ -80,14 +80,15 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	started.address = address
 }
 
-// maintenanceOf is a maintenance of named nodes.
+// maintenanceOf names nodes, which need not exist.
 func maintenanceOf(name string, nodes ...string) *v1alpha1.NodeMaintenance {
-	return &v1alpha1.NodeMaintenance{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.NodeMaintenanceSpec{NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-			{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes},
-			}},
-		}}},
+	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeMaintenanceSpec{NodeSelector: &corev1.NodeSelector{}}}
+	for _, node := range nodes {
+		m.Spec.NodeSelector.NodeSelectorTerms = append(m.Spec.NodeSelector.NodeSelectorTerms, fieldTerm(corev1.NodeSelectorOpIn, node))
 	}
+	return m
+}
+
+func fieldTerm(operator corev1.NodeSelectorOperator, node string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: operator, Values: []string{node}}}}
 }

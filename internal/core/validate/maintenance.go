@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -27,7 +29,8 @@ type MaintenanceChange struct {
 }
 
 // Affected are the names of the nodes that the NodeMaintenance selects before or
-// after the change, in order: who makes it has to be allowed to delete each.
+// after the change, in order, and of those that it names for later: who makes it has
+// to be allowed to delete each.
 //
 // Errors: a selector cannot be understood; the error names the field.
 func (c MaintenanceChange) Affected() ([]string, error) {
@@ -44,8 +47,34 @@ func (c MaintenanceChange) Affected() ([]string, error) {
 			names = append(names, node.Name)
 		}
 	}
+	if !c.Ends() {
+		for _, term := range c.New.Spec.NodeSelector.NodeSelectorTerms {
+			names = append(names, namedBy(term)...)
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// TakesLaterNodes returns true if the change has nodes taken that nobody can name now:
+// any node that comes later, or gets another label, may match a term without a name.
+func (c MaintenanceChange) TakesLaterNodes() bool {
+	if c.Ends() || c.Old != nil && equality.Semantic.DeepEqual(c.Old.Spec, c.New.Spec) {
+		return false
+	}
+	return c.New.Spec.NodeSelector == nil || slices.ContainsFunc(c.New.Spec.NodeSelector.NodeSelectorTerms,
+		func(term corev1.NodeSelectorTerm) bool { return len(namedBy(term)) == 0 })
+}
+
+// namedBy are the names of the only nodes that a term can match; none if it does not
+// go by name. Whatever else the term asks for only makes them fewer.
+func namedBy(term corev1.NodeSelectorTerm) []string {
+	for _, field := range term.MatchFields {
+		if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn {
+			return field.Values
+		}
+	}
+	return nil
 }
 
 // Ends returns true if the change takes no node from now on.
@@ -61,15 +90,15 @@ type NodeRights struct {
 	// not delete, in order, and Unknown how many were not asked for any more.
 	Affected, Unknown int
 	Refused           []string
-	// Ends is whether the NodeMaintenance takes no node from now on.
-	Ends bool
+	// Later is whether the NodeMaintenance may take nodes that come later.
+	Later bool
 	// Why is what the authorizer said about the right to delete every node.
 	Why string
 }
 
 // Enough returns true if no further review can change the answer or the nodes
 // that it names.
-func (r NodeRights) Enough() bool { return len(r.Refused) > maxNamed }
+func (r NodeRights) Enough() bool { return r.Later || len(r.Refused) > maxNamed }
 
 // Refusal says why the user may not put these nodes into maintenance, change that
 // or end it. It is empty if the user may.
@@ -80,9 +109,9 @@ func (r NodeRights) Refusal() string {
 		why = " (" + r.Why + ")"
 	}
 	switch {
-	case r.Affected == 0 && !r.Ends:
-		return fmt.Sprintf("user %q may not delete nodes%s, and a NodeMaintenance that matches no node now will drain nodes that come later: "+
-			help+"nodes in the whole cluster, or select nodes that exist", r.User, why)
+	case r.Later:
+		return fmt.Sprintf("user %q may not delete every node%s, and a NodeMaintenance that selects nodes by labels, or all but some, takes nodes that come later: "+
+			help+"nodes in the whole cluster, or name each node in a term of its own, with matchFields, metadata.name and In", r.User, why)
 	case len(r.Refused) == 0 && r.Unknown == 0:
 		return ""
 	}

@@ -64,6 +64,73 @@ func TestAffectedNodes(t *testing.T) {
 	}
 }
 
+// byName is a maintenance with a term for each of these nodes, which may not exist.
+func byName(stage v1alpha1.NodeMaintenanceStage, nodes ...string) *v1alpha1.NodeMaintenance {
+	m := &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: stage, NodeSelector: &corev1.NodeSelector{}}}
+	for _, node := range nodes {
+		m.Spec.NodeSelector.NodeSelectorTerms = append(m.Spec.NodeSelector.NodeSelectorTerms, fieldTerm(corev1.NodeSelectorOpIn, node))
+	}
+	return m
+}
+
+func fieldTerm(operator corev1.NodeSelectorOperator, node string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: operator, Values: []string{node}},
+	}}
+}
+
+// with adds terms to a maintenance.
+func with(m *v1alpha1.NodeMaintenance, terms ...corev1.NodeSelectorTerm) *v1alpha1.NodeMaintenance {
+	m.Spec.NodeSelector.NodeSelectorTerms = append(m.Spec.NodeSelector.NodeSelectorTerms, terms...)
+	return m
+}
+
+func TestNodesThatComeLater(t *testing.T) {
+	narrowed := byName("Drain", "w-1", "w-9")
+	narrowed.Spec.NodeSelector.NodeSelectorTerms[1].MatchExpressions = []corev1.NodeSelectorRequirement{
+		{Key: "rack", Operator: corev1.NodeSelectorOpExists},
+	}
+	allBut := with(byName("Drain"), fieldTerm(corev1.NodeSelectorOpNotIn, "w-1"))
+	narrowAllBut := with(byName("Drain"), fieldTerm(corev1.NodeSelectorOpNotIn, "w-1"))
+	narrowAllBut.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields = append(
+		narrowAllBut.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields, fieldTerm(corev1.NodeSelectorOpIn, "w-2").MatchFields...)
+	labelled := everything("Idle")
+	labelled.Labels = map[string]string{"team": "a"}
+	for name, tt := range map[string]struct {
+		old, new *v1alpha1.NodeMaintenance
+		later    bool
+		affected []string
+	}{
+		"named, one of them not there":           {nil, byName("Idle", "w-9", "w-1"), false, []string{"w-1", "w-9"}},
+		"named and narrowed by labels":           {nil, narrowed, false, []string{"w-1", "w-9"}},
+		"by labels":                              {nil, of("Idle", corev1.LabelHostname, "w-1"), true, []string{"w-1"}},
+		"by labels that no node has":             {nil, of("Idle", "rack", "9"), true, nil},
+		"one named, others by labels":            {nil, with(byName("Cordon", "w-9"), of("", "rack", "9").Spec.NodeSelector.NodeSelectorTerms...), true, []string{"w-9"}},
+		"all but one":                            {nil, allBut, true, []string{"cp-1", "cp-2", "w-2", "w-3"}},
+		"all but one, and named":                 {nil, narrowAllBut, false, []string{"w-2"}},
+		"by labels, and taken further":           {everything("Idle"), everything("Drain"), true, []string{"cp-1", "cp-2", "w-1", "w-2", "w-3"}},
+		"by labels, with the same spec":          {everything("Idle"), labelled, false, []string{"cp-1", "cp-2", "w-1", "w-2", "w-3"}},
+		"by labels before, named now":            {of("Idle", "rack", "3"), byName("Idle", "w-1"), false, []string{"w-1", "w-3"}},
+		"by labels, and ends":                    {of("Drain", "rack", "3"), of("Complete", "rack", "3"), false, []string{"w-3"}},
+		"named, one of them not there, and ends": {byName("Drain", "w-1", "w-9"), byName("Complete", "w-1", "w-9"), false, []string{"w-1"}},
+		"by labels, and is deleted":              {of("Drain", "rack", "3"), nil, false, []string{"w-3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}
+			affected, err := change.Affected()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.affected, affected); diff != "" {
+				t.Errorf("affected nodes (-want +got):\n%s", diff)
+			}
+			if got := change.TakesLaterNodes(); got != tt.later {
+				t.Errorf("takes later nodes is %v, want %v", got, tt.later)
+			}
+		})
+	}
+}
+
 func TestASelectorThatCannotBeReadIsNamed(t *testing.T) {
 	broken := of("Drain", "rack", "1")
 	broken.Spec.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Operator = "Near"
@@ -85,19 +152,14 @@ func TestNodeRights(t *testing.T) {
 		want   string
 	}{
 		"every node is allowed": {validate.NodeRights{User: "jane", Affected: 2}, false, ""},
-		"no node yet": {
-			validate.NodeRights{User: "jane", Why: "RBAC: no"},
-			false,
-			`user "jane" may not delete nodes (RBAC: no), and a NodeMaintenance that matches no node now will drain nodes that come later: ` +
-				`ask for the verb "delete" on nodes in the whole cluster, or select nodes that exist`,
+		"nodes that come later": {
+			validate.NodeRights{User: "jane", Why: "RBAC: no", Affected: 2, Unknown: 2, Later: true},
+			true,
+			`user "jane" may not delete every node (RBAC: no), and a NodeMaintenance that selects nodes by labels, or all but some, ` +
+				`takes nodes that come later: ask for the verb "delete" on nodes in the whole cluster, ` +
+				`or name each node in a term of its own, with matchFields, metadata.name and In`,
 		},
-		"no node any more, and the maintenance ends": {validate.NodeRights{User: "jane", Ends: true}, false, ""},
-		"one node, and the maintenance ends": {
-			validate.NodeRights{User: "jane", Affected: 1, Refused: []string{"a"}, Ends: true},
-			false,
-			`user "jane" may not delete node a, and only who may delete a node may have it drained: ` +
-				`ask for the verb "delete" on nodes, or select only nodes that you may delete`,
-		},
+		"no node any more": {validate.NodeRights{User: "jane"}, false, ""},
 		"one node": {
 			validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}},
 			false,
