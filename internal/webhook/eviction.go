@@ -29,7 +29,7 @@ import (
 // They try again on 429 and give up on anything else.
 type evictionGate struct {
 	pods registry
-	// cached reads, direct writes past the cache.
+	// cached may be behind, direct reads and writes past the cache.
 	cached  client.Reader
 	direct  client.Client
 	callers *callers
@@ -132,11 +132,12 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 	return call, nil
 }
 
-// budgets are those of the namespace. They are only read.
+// budgets are those of the namespace, as the API server has them: a lock counts from
+// the moment in which it is written, and a cache may be behind for as long as its
+// watch is cut off.
 func (g evictionGate) budgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
-	err := g.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
+	if err := g.direct.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the disruption budgets: %w", err)
 	}
 	return kube.Pointers(list.Items), nil

@@ -13,20 +13,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readiness is whether the API server can call us: the server listens, and what
-// it serves is trusted by every one of our webhook configurations. Once it was
-// so, only a rotation can change it, and that is over in a moment.
+// readiness is whether the API server can call us: the server listens, what it
+// serves is trusted by every one of our webhook configurations, and what answers are
+// made of has been read. Once it was so, only a rotation can change it, and that is
+// over in a moment.
 type readiness struct {
-	reader  client.Reader
-	address string
-	dnsName string
-	reached atomic.Bool
+	reader    client.Reader
+	informers informers
+	address   string
+	dnsName   string
+	reached   atomic.Bool
 }
 
 // check is a healthz.Checker.
 func (r *readiness) check(request *http.Request) error {
 	if r.reached.Load() {
 		return nil
+	}
+	if err := r.informers.synced(); err != nil {
+		return err
 	}
 	bundles, err := r.bundles(request.Context())
 	if err != nil {

@@ -50,9 +50,12 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", c.WebhookPort(t))
 	consistent := true
+	options := kube.CacheOptions()
+	// What is read from the cache has to be watched before the first request.
+	options.ReaderFailOnMissingInformer = true
 	mgr, err := manager.New(c.Config, manager.Options{
 		Scheme:  c.Client.Scheme(),
-		Cache:   kube.CacheOptions(),
+		Cache:   options,
 		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})

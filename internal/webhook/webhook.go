@@ -65,7 +65,11 @@ func Add(mgr manager.Manager, options Options) error {
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("add the webhook server: %w", err)
 	}
-	ready := &readiness{reader: direct, address: options.Address, dnsName: dnsName(options.Namespace)}
+	informers, err := startInformers(mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	ready := &readiness{reader: direct, informers: informers, address: options.Address, dnsName: dnsName(options.Namespace)}
 	if err := mgr.AddReadyzCheck("webhooks", ready.check); err != nil {
 		return fmt.Errorf("add the readiness check of the webhooks: %w", err)
 	}
