@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"strings"
 	"time"
 
 	"ebbtide.dev/ebbtide/internal/core/budget"
@@ -15,6 +16,7 @@ type flags struct {
 	leaderElect, webhooks          bool
 	evictionNotice                 bool
 	webhookAddress                 string
+	webhookClient                  webhook.ClientCertificate
 	namespace                      string
 	qps                            float64
 	burst                          int
@@ -36,6 +38,13 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 		"address of /healthz and /readyz; 0 serves none")
 	set.BoolVar(&f.webhooks, "webhooks", true, "answer the API server's admission requests")
 	set.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "address that admission requests come to, over HTTPS")
+	set.StringVar(&f.webhookClient.CAFile, "webhook-client-ca", "",
+		"PEM file with the authorities of the certificate that the API server shows to webhooks; without it whoever reaches the port is answered")
+	set.Func("webhook-client-names", "common names that this certificate may have, separated by commas; without them any name of these authorities",
+		func(text string) error {
+			f.webhookClient.Names = strings.Split(text, ",")
+			return nil
+		})
 	set.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
 	set.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease and of the webhooks' Service and certificate")
@@ -63,6 +72,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 func (f *flags) webhookOptions() webhook.Options {
 	return webhook.Options{
 		Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock, EvictionNotice: f.evictionNotice,
+		Client: f.webhookClient,
 	}
 }
 

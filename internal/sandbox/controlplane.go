@@ -60,6 +60,7 @@ func (c *Cluster) apiserver(etcdPort int) component {
 				"--tls-cert-file=" + c.credentials.path("server.crt"),
 				"--tls-private-key-file=" + c.credentials.path("server.key"),
 				"--token-auth-file=" + c.credentials.path("tokens.csv"),
+				"--admission-control-config-file=" + c.credentials.path(admissionConfiguration),
 				"--service-account-issuer=https://kubernetes.default.svc",
 				"--service-account-key-file=" + c.credentials.path("service-account.key"),
 				"--service-account-signing-key-file=" + c.credentials.path("service-account.key"),

@@ -1,12 +1,19 @@
 package sandbox
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/csv"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -18,6 +25,28 @@ import (
 const (
 	ManagerNamespace      = "ebbtide-system"
 	ManagerServiceAccount = "ebbtide"
+)
+
+// CallerName is the common name of the certificate that the API server shows to
+// webhooks.
+const CallerName = "kube-apiserver-webhook-client"
+
+const (
+	// callerCA is the file of that certificate, which is its own authority.
+	callerCA = "webhook-client.crt"
+	// admissionConfiguration is the file that has the API server show it.
+	admissionConfiguration = "admission.yaml"
+	admissionText          = `apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: MutatingAdmissionWebhook
+  configuration: &webhooks
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: %q
+- name: ValidatingAdmissionWebhook
+  configuration: *webhooks
+`
 )
 
 // identity is a user of the API server, known by a token.
@@ -59,6 +88,9 @@ func newCredentials(dir string) (credentials, error) {
 	if err != nil {
 		return c, err
 	}
+	if err := c.writeCaller(); err != nil {
+		return c, err
+	}
 	for name, data := range map[string][]byte{
 		"server.crt": crt, "server.key": key, "service-account.key": serviceAccountKey,
 	} {
@@ -67,6 +99,39 @@ func newCredentials(dir string) (credentials, error) {
 		}
 	}
 	return c, c.writeTokens()
+}
+
+// writeCaller writes what the API server shows to webhooks: a certificate that is its
+// own authority, and the configuration that has it shown.
+func (c credentials) writeCaller() error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: CallerName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return err
+	}
+	config := clientcmdapi.NewConfig()
+	config.AuthInfos["*"] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), ClientKeyData: keyPEM,
+	}
+	if err := os.WriteFile(c.path(callerCA), config.AuthInfos["*"].ClientCertificateData, 0o600); err != nil {
+		return err
+	}
+	if err := clientcmd.WriteToFile(*config, c.kubeconfig("webhooks")); err != nil {
+		return err
+	}
+	return os.WriteFile(c.path(admissionConfiguration), fmt.Appendf(nil, admissionText, c.kubeconfig("webhooks")), 0o600)
 }
 
 func (c credentials) writeTokens() error {

@@ -38,6 +38,8 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 			return append([]string{
 				"--kubeconfig=" + c.ManagerKubeconfig,
 				"--namespace=" + ManagerNamespace,
+				"--webhook-client-ca=" + c.CallerCA(),
+				"--webhook-client-names=" + CallerName,
 				fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", port),
 				"--metrics-bind-address=0",
 				// A manager that is started again need not wait for a lease to expire.
@@ -104,3 +106,7 @@ func (m *Manager) Tail(n int) string { return m.tail(n) }
 
 // LogFile is the path of the manager's log.
 func (m *Manager) LogFile() string { return m.log }
+
+// CallerCA is a PEM file with the authority of the certificate that the API server
+// shows to webhooks.
+func (c *Cluster) CallerCA() string { return c.credentials.path(callerCA) }

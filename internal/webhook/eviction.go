@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,13 +36,18 @@ type evictionGate struct {
 	callers *callers
 	// notices is nil if nobody is to be told of NodeMaintenances.
 	notices *notices
+	// writes bounds what is written for those who call.
+	writes flowcontrol.RateLimiter
 	// longestLock is how long a lock may hold; see budget.LockOf.
 	longestLock time.Duration
 	now         func() time.Time
 }
 
 func newEvictionGate(pods registry, cached client.Reader, direct client.Client, options Options) evictionGate {
-	gate := evictionGate{pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: options.LongestLock, now: time.Now}
+	gate := evictionGate{
+		pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: options.LongestLock, now: time.Now,
+		writes: flowcontrol.NewTokenBucketRateLimiter(writesPerSecond, writesAtOnce),
+	}
 	if options.EvictionNotice {
 		gate.notices = newNotices(cached)
 	}
@@ -179,6 +185,9 @@ func dryRun(request admission.Request, eviction *policyv1.Eviction) bool {
 
 // record makes the verdict known to the controller.
 func (g evictionGate) record(ctx context.Context, e *v1alpha1.Evacuation, verdict evacuation.Verdict) error {
+	if writes := verdict.Create != nil || verdict.Attempt != "" || verdict.Join; writes && !g.writes.TryAccept() {
+		return fmt.Errorf("more than %d evacuations a second are asked for in this way", writesPerSecond)
+	}
 	if verdict.Create != nil {
 		if err := g.direct.Create(ctx, verdict.Create); err != nil {
 			return fmt.Errorf("create the evacuation: %w", err)

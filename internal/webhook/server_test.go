@@ -66,7 +66,10 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(mgr, Options{Address: address, Namespace: sandbox.ManagerNamespace, Surge: surge.Annotated, EvictionNotice: true}); err != nil {
+	if err := Add(mgr, Options{
+		Address: address, Namespace: sandbox.ManagerNamespace, Surge: surge.Annotated, EvictionNotice: true,
+		Client: ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -39,13 +39,16 @@ type Options struct {
 	// EvictionNotice has those who evict the pods of a node told once how a
 	// NodeMaintenance would drain it.
 	EvictionNotice bool
+	// Client is what the API server has to show.
+	Client ClientCertificate
 }
 
 // Add has the manager serve the webhooks, and makes its readiness wait until the
 // API server can call them. The manager's client reads from a cache with
 // kube.CacheOptions and kube.IndexFields.
 //
-// Errors: the address is none, or the manager does not take what we add.
+// Errors: the address is none, the file of authorities cannot be used, or the manager
+// does not take what we add.
 func Add(mgr manager.Manager, options Options) error {
 	direct, err := directClient(mgr)
 	if err != nil {
@@ -55,12 +58,13 @@ func Add(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	server, err := newServer(options.Address, certificate)
+	server, err := newServer(options, certificate)
 	if err != nil {
 		return err
 	}
+	room := make(turns, requestsAtOnce)
 	for path, handler := range handlers(mgr, reviewer{direct}, options) {
-		server.Register(path, &webhook.Admission{Handler: handler})
+		server.Register(path, room.of(&webhook.Admission{Handler: bounded{handler}}))
 	}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("add the webhook server: %w", err)
@@ -94,18 +98,22 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 	}
 }
 
-func newServer(address string, certificate *certificate) (webhook.Server, error) {
-	host, text, err := net.SplitHostPort(address)
+func newServer(options Options, certificate *certificate) (webhook.Server, error) {
+	if err := options.Client.check(); err != nil {
+		return nil, err
+	}
+	host, text, err := net.SplitHostPort(options.Address)
 	if err != nil {
 		return nil, fmt.Errorf("address of the webhooks: %w", err)
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return nil, fmt.Errorf("address of the webhooks %s: the port must be a number", address)
+		return nil, fmt.Errorf("address of the webhooks %s: the port must be a number", options.Address)
 	}
 	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 		config.MinVersion = tls.VersionTLS13
 		config.GetCertificate = certificate.get
+		options.Client.demand(config)
 	}}}), nil
 }
 

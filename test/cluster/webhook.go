@@ -23,3 +23,7 @@ func (c *Cluster) WebhookPort(t testing.TB) int {
 	}
 	return port
 }
+
+// CallerCA is a PEM file with the authority of the certificate that the API server
+// shows to webhooks; its common name is sandbox.CallerName.
+func (c *Cluster) CallerCA() string { return c.plane.CallerCA() }

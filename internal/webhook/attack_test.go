@@ -1,0 +1,258 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"ebbtide.dev/ebbtide/test/fault"
+)
+
+// madeUp is an eviction that nobody has asked the API server for.
+func madeUp(t *testing.T, pod metav1.Object, user string) []byte {
+	t.Helper()
+	review, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "1", Operation: admissionv1.Create, Namespace: pod.GetNamespace(), Name: pod.GetName(),
+			UserInfo: authenticationv1.UserInfo{Username: user},
+			Object:   runtime.RawExtension{Raw: []byte(`{"apiVersion":"policy/v1","kind":"Eviction"}`)},
+		},
+	})
+	must(t, err)
+	return review
+}
+
+// certificateOf makes a certificate that is its own authority, for a name.
+func certificateOf(t *testing.T, name string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// post sends a review to the port of the webhooks past the API server.
+func post(t *testing.T, certificates []tls.Certificate, review []byte) (answer string, err error) {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+started.address+"/validate/evictions", bytes.NewReader(review))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return "", err
+	}
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	must(t, response.Body.Close())
+	return string(body), nil
+}
+
+// A pod that reaches the port makes up an eviction by an administrator.
+func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
+	c := newAPI(t)
+	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
+	review := madeUp(t, pod, "system:admin")
+	for caller, certificates := range map[string][]tls.Certificate{
+		"without a certificate": nil,
+		"with one of its own":   {certificateOf(t, "kube-apiserver-webhook-client")},
+	} {
+		answer, err := post(t, certificates, review)
+		if err == nil || !strings.Contains(err.Error(), "tls: ") {
+			t.Errorf("a caller %s is answered %q, error %v; want no connection", caller, answer, err)
+		}
+	}
+	if e := evacuationOf(t, c, pod); e != nil {
+		t.Errorf("a made-up eviction has asked for an evacuation: %+v", e)
+	}
+	wantToWait(t, evict(t, c, pod), "mover.example.com is asked to move pod web")
+}
+
+// The authority may be one that signs for others, too.
+func TestACertificateForAnotherNameIsRefused(t *testing.T) {
+	t.Parallel()
+	kubelet := certificateOf(t, "system:node:one")
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate[0]}), 0o600))
+	for _, test := range []struct {
+		names []string
+		want  string
+	}{
+		{names: nil, want: ""},
+		{names: []string{"other", "system:node:one"}, want: ""},
+		{names: []string{"other", "another"}, want: `the caller's certificate is of "system:node:one", not of other, another`},
+	} {
+		server := &tls.Config{Certificates: []tls.Certificate{certificateOf(t, "server")}}
+		ClientCertificate{CAFile: file, Names: test.names}.demand(server)
+		got := handshake(t, server, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{kubelet}})
+		if got != test.want {
+			t.Errorf("names %v: the server says %q, want %q", test.names, got, test.want)
+		}
+	}
+}
+
+// handshake returns what the server says against it.
+func handshake(t *testing.T, server, caller *tls.Config) string {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	must(t, err)
+	defer func() { must(t, listener.Close()) }()
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	calls.Go(func() {
+		if connection, err := tls.Dial("tcp", listener.Addr().String(), caller); err == nil {
+			_ = connection.Close()
+		}
+	})
+	accepted, err := listener.Accept()
+	must(t, err)
+	defer func() { _ = accepted.Close() }()
+	err = accepted.(*tls.Conn).Handshake()
+	return strings.Replace(errorText(err), "admitted", "", 1)
+}
+
+func TestAuthoritiesThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty.crt")
+	must(t, os.WriteFile(empty, nil, 0o600))
+	for want, certificate := range map[string]ClientCertificate{
+		"read the authorities of the API server's certificate, --webhook-client-ca: open /no/such/file: no such file or directory": {CAFile: "/no/such/file"},
+		"there is no certificate in " + empty + ", --webhook-client-ca: give a PEM file":                                           {CAFile: empty},
+		"names of the API server's certificate (a, b) need its authorities: set --webhook-client-ca":                               {Names: []string{"a", "b"}},
+	} {
+		if _, err := newServer(Options{Address: ":9443", Client: certificate}, nil); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestAUserOfWhomTooMuchIsSaidIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	answered := admission.HandlerFunc(func(context.Context, admission.Request) admission.Response { return admission.Allowed("") })
+	many := make([]string, 3000)
+	for i := range many {
+		many[i] = strings.Repeat("g", 100)
+	}
+	for name, test := range map[string]struct {
+		user authenticationv1.UserInfo
+		want string
+	}{
+		"a usual one":     {user: authenticationv1.UserInfo{Username: "jane", Groups: many[:1000]}},
+		"a long name":     {authenticationv1.UserInfo{Username: strings.Repeat("j", 1025)}, "the user name has 1025 bytes, and Ebbtide answers users with names of at most 1024"},
+		"too many groups": {authenticationv1.UserInfo{Username: "jane", Groups: many}, `groups and extra fields of user "jane" have 300000 bytes, and Ebbtide reviews at most 262144`},
+		"too much extra": {
+			authenticationv1.UserInfo{Username: "jane", UID: "u", Extra: map[string]authenticationv1.ExtraValue{"k": {strings.Repeat("e", 262143)}}},
+			`groups and extra fields of user "jane" have 262145 bytes, and Ebbtide reviews at most 262144`,
+		},
+	} {
+		answer := bounded{answered}.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: test.user}})
+		if answer.Allowed != (test.want == "") || !answer.Allowed && answer.Result.Message != test.want {
+			t.Errorf("%s: answer %+v, want %q", name, answer.Result, test.want)
+		}
+	}
+}
+
+// Many requests at once wait for their turn, and not for ever.
+func TestRequestsHaveTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := make(chan struct{})
+		handler := make(turns, 1).of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))
+		ask := func() *recorder {
+			answer := &recorder{done: make(chan struct{}), code: http.StatusOK}
+			go func() {
+				defer close(answer.done)
+				handler.ServeHTTP(answer, (&http.Request{}).WithContext(t.Context()))
+			}()
+			synctest.Wait()
+			return answer
+		}
+		first, second := ask(), ask()
+		time.Sleep(time.Second)
+		third := ask()
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		const refused = "429 1 admission requests are being answered already, try again\n"
+		if got := second.said(); got != refused {
+			t.Errorf("who has waited for 2.5 s is answered %q, want %q", got, refused)
+		}
+		close(held)
+		synctest.Wait()
+		for name, one := range map[string]*recorder{"the first one": first, "one who has waited for 1.5 s": third} {
+			if got := one.said(); got != "200 " {
+				t.Errorf("%s is answered %q", name, got)
+			}
+		}
+	})
+}
+
+// recorder is the answer to a request.
+type recorder struct {
+	bytes.Buffer
+	code int
+	done chan struct{}
+}
+
+func (r *recorder) Header() http.Header  { return http.Header{} }
+func (r *recorder) WriteHeader(code int) { r.code = code }
+
+func (r *recorder) said() string {
+	select {
+	case <-r.done:
+		return fmt.Sprintf("%d %s", r.code, r.String())
+	default:
+		return "not yet"
+	}
+}
+
+// One who calls the eviction API for all pods of a cluster does not write without end.
+func TestWritesForCallersAreBounded(t *testing.T) {
+	t.Parallel()
+	pod := podNamed("shop", "web")
+	pod.Annotations = registered("mover.example.com", "20")
+	api := fault.NewServer(t, pod)
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{})
+	for range writesAtOnce {
+		gate.writes.TryAccept()
+	}
+	answer := gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
+	}})
+	const want = "the evacuators of pod web could not be asked, try again: more than 100 evacuations a second are asked for in this way"
+	if answer.Allowed || answer.Result.Code != http.StatusTooManyRequests || answer.Result.Message != want {
+		t.Errorf("allowed %v, answer %+v, want %q", answer.Allowed, answer.Result, want)
+	}
+	if writes := api.Writes(); len(writes) > 0 {
+		t.Errorf("writes %v, want none", writes)
+	}
+}
