@@ -200,7 +200,7 @@ type MachineStatus struct {
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
 
-	// nodeRef is the Machine's Node.
+	// nodeRef is the Machine's Node, as long as that has the providerID in spec.
 	// +optional
 	NodeRef *MachineNodeReference `json:"nodeRef,omitempty"`
 
@@ -225,10 +225,13 @@ type MachineStatus struct {
 type MachineNodeReference struct {
 	// name of the Node.
 	// +required
+	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
 	// uid of the Node; another one of that name is not the Machine's.
-	// +optional
-	UID types.UID `json:"uid,omitempty"`
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	UID types.UID `json:"uid"`
 }
 
 // MachineDeletionStatus is when the steps of a deletion began. Each is written

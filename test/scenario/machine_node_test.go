@@ -74,8 +74,8 @@ func TestANodeThatIsDeletedBySomebodyElseEndsTheDrain(t *testing.T) {
 
 	w.awaitEmptied(m)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
-		"The Node is not drained: Node "+m+" does not exist.")
-	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Node "+m+" does not exist.")
+		"The Node is not drained: Node "+m+", which the Machine had, does not exist any more.")
+	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Node "+m+", which the Machine had, does not exist any more.")
 	w.awaitEnd(m)
 }
 

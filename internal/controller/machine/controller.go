@@ -72,6 +72,9 @@ type reconciler struct {
 	// outdated are the Machines whose last pass was decided on old state, refused
 	// is what could not be done for a Machine in its last pass, and why.
 	outdated, refused sync.Map
+	// asked are the Machines of which the API server has said that there is no
+	// Node, with their UIDs.
+	asked sync.Map
 	// wake has Machines reconciled. It is called from everywhere, and does nothing
 	// before there is a queue: all Machines are reconciled at the start.
 	wake  func(...types.NamespacedName)
@@ -143,17 +146,21 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.next(ctx, seen, kube.Soonest(decision.RequeueAfter, due), acted, reported), nil
 }
 
-// decide asks the API server for the pods of a Node before it is found drained:
-// nobody looks at them again, and a cache that is behind knows nothing of the
-// last ones that came.
+// decide asks the API server before a Node is found drained, or found missing:
+// nobody looks at its pods again, and a cache that is behind knows nothing of what
+// came last.
 func (r *reconciler) decide(ctx context.Context, seen *observed) lifecycle.Decision {
 	decision := lifecycle.Decide(seen.Snapshot)
-	if !decision.DrainEnds {
-		return decision
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	r.observePods(ctx, seen, seen.connection.Live)
+	switch {
+	case decision.DrainEnds:
+		r.observePods(ctx, seen, seen.connection.Live)
+	case decision.NodeMissing:
+		r.askForNode(ctx, seen)
+	default:
+		return decision
+	}
 	return lifecycle.Decide(seen.Snapshot)
 }
 
@@ -181,4 +188,5 @@ func (r *reconciler) forget(machine types.NamespacedName) {
 	r.failures.Forget(machine)
 	r.outdated.Delete(machine)
 	r.refused.Delete(machine)
+	r.asked.Delete(machine)
 }

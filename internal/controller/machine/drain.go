@@ -42,7 +42,7 @@ func (r *reconciler) drain(ctx context.Context, seen *observed, decision *lifecy
 	if decision.Drain == nil {
 		return nil
 	}
-	logger := log.FromContext(ctx).WithValues("Node", seen.Nodes[0].Name)
+	logger := log.FromContext(ctx).WithValues("Node", seen.node.Name)
 	if decision.DrainStarts {
 		logger.Info("Draining Node")
 	}
@@ -84,7 +84,7 @@ func logDrained(ctx context.Context, seen *observed, decision *lifecycle.Decisio
 	if !decision.DrainEnds {
 		return
 	}
-	logger := log.FromContext(ctx).WithValues("Node", seen.Nodes[0].Name)
+	logger := log.FromContext(ctx).WithValues("Node", seen.node.Name)
 	if !decision.DrainStarts {
 		logger.Info("Drain completed, remaining Pods on the Node have been evicted")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,8 @@ type observed struct {
 	// connection is to the cluster of the Node; nil if there is none, or if the
 	// Machine does not need its Node.
 	connection *workload.Connection
+	// node is the Machine's; nil if it is not known, or not needed.
+	node *corev1.Node
 	// crowded is true if too many passes are in need of its cluster already.
 	crowded bool
 	// unread is true if something could not be read, or is not watched, so that
@@ -66,7 +69,7 @@ func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error 
 			client.MatchingFields{kube.MachineClusterField: spec.ClusterName}, client.HasLabels{v1alpha1.ControlPlaneLabel},
 		})
 	}
-	if seen.Machine.Status.NodeRef == nil && spec.ProviderID != "" {
+	if spec.ProviderID != "" {
 		which = append(which, []client.ListOption{client.MatchingFields{kube.MachineProviderField: spec.ProviderID}})
 	}
 	for _, options := range which {

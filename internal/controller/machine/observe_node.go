@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
@@ -51,10 +52,11 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 		seen.NodesProblem, seen.unread = err.Error(), true
 		return
 	}
-	if seen.Machine.DeletionTimestamp == nil || len(seen.Nodes) != 1 {
+	own := lifecycle.Own(seen.Machine, seen.Nodes)
+	if seen.Machine.DeletionTimestamp == nil || len(own) != 1 {
 		return
 	}
-	at.place.node = seen.Nodes[0].Name
+	seen.node, at.place.node = own[0], own[0].Name
 	r.look(key, at)
 	r.observePods(ctx, seen, connection.Client)
 	observeVolumes(ctx, seen)
@@ -80,46 +82,50 @@ func (r *reconciler) release(machine types.NamespacedName) {
 	r.clusters.Release(before.cluster, machine)
 }
 
-// nodesOf returns the Node that the Machine refers to or, if it refers to none,
-// those that have its provider ID.
-func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Machine) ([]*corev1.Node, error) {
+// nodesOf returns the Nodes that have the Machine's provider ID and the one that
+// it refers to: only that one if it has it.
+func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Machine) (nodes []*corev1.Node, err error) {
 	if ref := machine.Status.NodeRef; ref != nil {
 		node := &corev1.Node{}
 		found, err := surely(ctx, c.Client, c.Live, types.NamespacedName{Name: ref.Name}, node)
 		if err != nil {
 			return nil, fmt.Errorf("get node %s: %w", ref.Name, err)
 		}
-		if !found {
-			return nil, nil
+		if found {
+			nodes = append(nodes, node)
 		}
-		return []*corev1.Node{node}, nil
+		if len(lifecycle.Own(machine, nodes)) > 0 {
+			return nodes, nil
+		}
 	}
 	if machine.Spec.ProviderID == "" {
-		return nil, nil
+		return nodes, nil
 	}
 	var list corev1.NodeList
-	err := c.Client.List(ctx, &list, client.MatchingFields{kube.NodeProviderField: machine.Spec.ProviderID})
-	if err == nil && len(list.Items) == 0 && machine.DeletionTimestamp != nil {
-		err = askForNodes(ctx, c.Live, machine.Spec.ProviderID, &list)
-	}
-	if err != nil {
+	if err := c.Client.List(ctx, &list, client.MatchingFields{kube.NodeProviderField: machine.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("list the nodes of provider ID %s: %w", machine.Spec.ProviderID, err)
 	}
-	return kube.Pointers(list.Items), nil
+	return append(nodes, kube.Pointers(list.Items)...), nil
 }
 
-// askForNodes asks the API server, which knows no provider IDs to select by.
-func askForNodes(ctx context.Context, live client.Reader, providerID string, found *corev1.NodeList) error {
+// askForNode asks the API server whether there is really no Node of the Machine's
+// provider ID, by which nobody can select: a look at all of them, once in the
+// life of a Machine. What comes after that comes to the cache.
+func (r *reconciler) askForNode(ctx context.Context, seen *observed) {
+	key, uid := client.ObjectKeyFromObject(seen.Machine), seen.Machine.UID
+	if asked, _ := r.asked.Load(key); asked == uid || seen.connection == nil {
+		return
+	}
 	var all corev1.NodeList
-	if err := live.List(ctx, &all); err != nil {
-		return err
+	if err := seen.connection.Live.List(ctx, &all); err != nil {
+		seen.NodesProblem, seen.unread = fmt.Sprintf("list the nodes: %v", err), true
+		return
 	}
-	for i := range all.Items {
-		if all.Items[i].Spec.ProviderID == providerID {
-			found.Items = append(found.Items, all.Items[i])
-		}
+	found := lifecycle.Own(seen.Machine, kube.Pointers(all.Items))
+	if len(found) == 0 {
+		r.asked.Store(key, uid)
 	}
-	return nil
+	seen.Nodes = append(seen.Nodes, found...)
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machinedrainrules,verbs=get;list;watch
@@ -134,7 +140,7 @@ func (r *reconciler) observePods(ctx context.Context, seen *observed, from clien
 }
 
 func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reader) (nodedrain.Snapshot, error) {
-	c, node := seen.connection, seen.Nodes[0].Name
+	c, node := seen.connection, seen.node.Name
 	var pods corev1.PodList
 	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the pods of node %s: %w", node, err)

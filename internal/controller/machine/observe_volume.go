@@ -17,7 +17,7 @@ import (
 // observeVolumes reads what is attached to the Node, and whose it is. It comes
 // after observePods.
 func observeVolumes(ctx context.Context, seen *observed) {
-	c, node := seen.connection.Client, seen.Nodes[0]
+	c, node := seen.connection.Client, seen.node
 	var attachments storagev1.VolumeAttachmentList
 	err := c.List(ctx, &attachments, client.MatchingFields{kube.AttachmentNodeField: node.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -55,6 +55,8 @@ type world struct {
 	users map[types.NamespacedName]bool
 	// connect is the client of the cluster if it is not the manager's.
 	connect client.Client
+	// live is its API server if that is not the manager's.
+	live client.Reader
 	// unreachable is why there is no connection; nil if there is.
 	unreachable error
 	logger      logr.Logger
@@ -113,6 +115,9 @@ func (w *world) Use(_ *v1alpha1.Cluster, user types.NamespacedName) (*workload.C
 	connected := &workload.Connection{Client: w.api.Manager, Live: w.api.Manager, Evictions: w.queue}
 	if w.connect != nil {
 		connected.Client = w.connect
+	}
+	if w.live != nil {
+		connected.Live = w.live
 	}
 	return connected, nil
 }

@@ -77,6 +77,7 @@ func nodeLimit(m *v1alpha1.Machine) time.Duration {
 }
 
 func (p *pass) lookNode() verdict {
+	p.decision.NodeMissing = p.absent()
 	problem := cmp.Or(p.doubt, p.sight.problem())
 	switch {
 	case p.untouchable != "":

@@ -114,7 +114,7 @@ var cleanUp = map[string]story{
 	"10. Node deletion will be retried until the Node object is gone": {
 		of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes, s.Now = nil, after(3) },
 		does:   "DeletionCompleted, drop finalizer",
-		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1 does not exist."},
+		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1, which the Machine had, does not exist any more."},
 		events: []string{"NodeDeleted"},
 	},
 	"10. the Node is being deleted already": {

@@ -26,6 +26,7 @@ var needs = []need{
 // create makes what the Machine lacks, up to its Node.
 func (p *pass) create() {
 	p.observe()
+	p.decision.Status.Deletion = nil // No step of a deletion can be over yet.
 	p.setCreatable()
 	p.recordHookSeen()
 	p.decision.AddFinalizer = !p.held() && (p.created() || !p.Cluster.missing())

@@ -152,7 +152,7 @@ var creations = map[string]born{
 	}, v1alpha1.MachineProvisioning},
 	"the Node is waited for": {story{
 		of: provisioned, does: "WaitingForNode",
-		says: map[string]string{nodeCondition: "False/NotReady: No Node has the providerID docker://worker-1."},
+		says: map[string]string{nodeCondition: "False/NotReady: No Node has the providerID docker://worker-1 yet."},
 	}, v1alpha1.MachineProvisioned},
 	"the Node is waited for, whatever becomes of the infrastructure's reading": {story{
 		of: provisioned, change: func(s *lifecycle.Snapshot) {
@@ -190,7 +190,7 @@ var creations = map[string]born{
 	}, v1alpha1.MachineFailed},
 	"it runs, its Node is gone": {story{
 		of: running, change: func(s *lifecycle.Snapshot) { s.Nodes = nil },
-		does: "Running", says: map[string]string{nodeCondition: "False/NotFound: Node node-1 does not exist."}, events: []string{"NotFound"},
+		does: "Running", says: map[string]string{nodeCondition: "False/NotFound: Node node-1, which the Machine had, does not exist any more."}, events: []string{"NotFound"},
 	}, v1alpha1.MachineRunning},
 	"it runs and does not look at its Node": {story{
 		of: running, change: func(s *lifecycle.Snapshot) { s.Nodes, s.NodesUnneeded = nil, true },

@@ -85,6 +85,9 @@ type Decision struct {
 	// DrainStarts is true when pods begin to leave, again after they could not be
 	// read; DrainEnds when no more have to. For logs.
 	DrainStarts, DrainEnds bool
+	// NodeMissing is true if the decision goes on with that there is no Node of the
+	// Machine's providerID. Ask the API server before it is believed.
+	NodeMissing bool
 	// DeleteInfrastructure and DeleteBootstrap delete the object, with its UID and
 	// resource version as precondition.
 	DeleteInfrastructure, DeleteBootstrap bool

@@ -126,7 +126,16 @@ func (p *pass) end(s step) (end time.Time, limited bool) {
 	if began == nil || s.limit == nil || s.limit(p.Machine) == 0 {
 		return time.Time{}, false
 	}
-	return began.Add(s.limit(p.Machine)), true
+	return p.since(began).Add(s.limit(p.Machine)), true
+}
+
+// since is from when a limit counts. No step begins before the deletion does,
+// whatever was written down before.
+func (p *pass) since(began *metav1.Time) time.Time {
+	if deleted := p.Machine.DeletionTimestamp; deleted != nil && began.Before(deleted) {
+		return deleted.Time
+	}
+	return began.Time
 }
 
 // setDeleting says in which step the deletion is, what it waits for and since when.
@@ -168,11 +177,11 @@ func (p *pass) began() v1alpha1.MachineDeletionStatus {
 
 // expired tells whether a step has used up its time; one without limit never does.
 func (p *pass) expired(began *metav1.Time, limit time.Duration) bool {
-	return overAt(p.Now, began, limit)
+	return p.overAt(p.Now, began, limit)
 }
 
-func overAt(at time.Time, began *metav1.Time, limit time.Duration) bool {
-	return began != nil && limit > 0 && !at.Before(began.Add(limit))
+func (p *pass) overAt(at time.Time, began *metav1.Time, limit time.Duration) bool {
+	return began != nil && limit > 0 && !at.Before(p.since(began).Add(limit))
 }
 
 // seconds is a limit of the API: 0 is none.

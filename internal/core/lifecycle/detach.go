@@ -34,6 +34,7 @@ func (p *pass) lookDetach() verdict {
 	if p.detached() {
 		return verdict{}
 	}
+	p.decision.NodeMissing = p.absent()
 	if why := p.unwaited(); why != "" {
 		return verdict{outcome: skipped, message: "Volumes are not waited for: " + why}
 	}
@@ -124,7 +125,7 @@ func (p *pass) leftPods() bool {
 	if began := p.began().WaitForNodeVolumeDetachStartTime; began != nil {
 		ended = began.Time
 	}
-	return overAt(ended, p.began().NodeDrainStartTime, drainLimit(p.Machine))
+	return p.overAt(ended, p.began().NodeDrainStartTime, drainLimit(p.Machine))
 }
 
 func (p *pass) tellDetach(v verdict) {

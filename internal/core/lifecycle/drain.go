@@ -29,6 +29,7 @@ func (p *pass) lookDrain() verdict {
 	if p.drained() {
 		return verdict{}
 	}
+	p.decision.NodeMissing = p.absent()
 	if why := p.undrained(); why != "" {
 		return verdict{outcome: skipped, message: "The Node is not drained: " + why}
 	}

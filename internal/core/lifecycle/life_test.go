@@ -102,5 +102,5 @@ const life = `
   True/DeletingNode: Deleting Node node-1 since 2026-11-21T08:00:11Z, until 2026-11-21T08:00:21Z at the longest.
 08:00:13 DeletionCompleted, drop finalizer
   True/DeletionCompleted: Everything is gone.
-  Event Normal NodeDeleted: Node node-1 does not exist.
+  Event Normal NodeDeleted: Node node-1, which the Machine had, does not exist any more.
 `

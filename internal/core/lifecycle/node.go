@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,11 @@ func (s sight) missing() bool {
 	return false
 }
 
+// absent tells whether there is known to be no Node of the Machine's providerID.
+func (p *pass) absent() bool {
+	return p.Machine.Spec.ProviderID != "" && p.sight.missing() && p.sight.reason != v1alpha1.ReasonNotOwned
+}
+
 // problem is why nobody knows; empty if somebody does.
 func (s sight) problem() string {
 	if s.node != nil || s.missing() {
@@ -51,14 +57,18 @@ func (p *pass) advised(problem string) string {
 	return problem + "\nGet the cluster back, or correct its kubeconfig. " + goneForGood
 }
 
-// look finds the Machine's Node.
+// look finds the Machine's Node: the one that has its providerID. What is in
+// status.nodeRef only says which one that was.
 func (p *pass) look() sight {
 	ref, id := p.Machine.Status.NodeRef, p.Machine.Spec.ProviderID
 	switch {
-	case ref == nil && id == "" && p.deleting() && p.Infrastructure.Problem != "":
+	case id == "" && p.deleting() && p.Infrastructure.Problem != "":
 		return unseen(v1alpha1.ReasonUnknown, "The Machine has no providerID yet, and %s could not be read, so nobody knows whether there is a Node: %s",
 			p.infrastructureName(), p.Infrastructure.Problem)
-	case ref == nil && id == "":
+	case id == "" && ref != nil:
+		return unseen(v1alpha1.ReasonUnknown, "Nobody knows whether Node %s is the Machine's, because the Machine has no providerID. "+
+			"Set spec.providerID to what the Node has, if it is.", ref.Name)
+	case id == "":
 		return unseen(v1alpha1.ReasonNotReady, "The Machine has no providerID, so it has no Node.")
 	case p.Cluster.missing():
 		return unseen(v1alpha1.ReasonUnknown, "%s does not exist, so nobody knows whether there is a Node. Create the Cluster. %s", p.cluster(), goneForGood)
@@ -66,8 +76,6 @@ func (p *pass) look() sight {
 		return unseen(v1alpha1.ReasonReady, "Node %s.", ref.Name)
 	case p.NodesProblem != "":
 		return unseen(v1alpha1.ReasonUnknown, "Nodes could not be read: %s", p.NodesProblem)
-	case ref != nil:
-		return p.lookByName(ref, id)
 	default:
 		return p.lookByProviderID(id)
 	}
@@ -81,28 +89,24 @@ func seen(node *corev1.Node) sight {
 	return sight{state{v1alpha1.ReasonReady, fmt.Sprintf("Node %s.", node.Name)}, node}
 }
 
-// lookByName finds the Node that the Machine had. A Node of the same name is
-// another one, unless it has the Machine's providerID: then the same host has
-// registered again.
-func (p *pass) lookByName(ref *v1alpha1.MachineNodeReference, id string) sight {
-	for _, node := range p.Nodes {
-		if node.Name != ref.Name {
-			continue
-		}
-		if ref.UID == "" || node.UID == ref.UID || id != "" && node.Spec.ProviderID == id {
-			return seen(node)
-		}
-		return unseen(v1alpha1.ReasonNotFound, "Node %s of UID %s is gone; the Node of that name that is there now has UID %s and is not the Machine's.",
-			ref.Name, ref.UID, node.UID)
-	}
-	return unseen(v1alpha1.ReasonNotFound, "Node %s does not exist.", ref.Name)
-}
-
+// lookByProviderID finds the Node. Of several that have the providerID it is the
+// one that the Machine had. A Node of that name has another UID if the same host
+// has registered again.
 func (p *pass) lookByProviderID(id string) sight {
-	nodes := slices.DeleteFunc(slices.Clone(p.Nodes), func(node *corev1.Node) bool { return node.Spec.ProviderID != id })
+	nodes := Own(p.Machine, p.Nodes)
+	if ref := p.Machine.Status.NodeRef; ref != nil && ref.UID != "" {
+		for _, same := range []func(*corev1.Node) bool{
+			func(node *corev1.Node) bool { return node.UID == ref.UID },
+			func(node *corev1.Node) bool { return node.Name == ref.Name },
+		} {
+			if n := slices.IndexFunc(nodes, same); n >= 0 {
+				return seen(nodes[n])
+			}
+		}
+	}
 	switch len(nodes) {
 	case 0:
-		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s.", id)
+		return p.lookInVain(id)
 	case 1:
 		return p.lookUnclaimed(nodes[0])
 	}
@@ -112,6 +116,36 @@ func (p *pass) lookByProviderID(id string) sight {
 	}
 	return unseen(v1alpha1.ReasonAmbiguous, "%d Nodes have the providerID %s: %s. Delete those that are not the Machine's.",
 		len(nodes), id, nodedrain.List(names, namedNodes))
+}
+
+// lookInVain tells a Node that is gone from one that never was, and from one that
+// only has its name.
+func (p *pass) lookInVain(id string) sight {
+	ref := p.Machine.Status.NodeRef
+	switch {
+	case ref == nil && !p.deleting():
+		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s yet.", id)
+	case ref == nil:
+		return unseen(v1alpha1.ReasonNotReady, "No Node has the providerID %s, and the Machine never had one.", id)
+	}
+	for _, node := range p.Nodes {
+		switch {
+		case node.Name != ref.Name:
+		case node.Spec.ProviderID == "":
+			return unseen(v1alpha1.ReasonUnknown, "Node %s has no providerID, so nobody knows whether it is still the Machine's. Delete it if it is not.", ref.Name)
+		default:
+			return unseen(v1alpha1.ReasonNotFound, "Node %s of UID %s is gone; the Node of that name that is there now has UID %s and providerID %q, not %q, and is not the Machine's.",
+				ref.Name, cmp.Or(string(ref.UID), "unknown"), node.UID, node.Spec.ProviderID, id)
+		}
+	}
+	return unseen(v1alpha1.ReasonNotFound, "Node %s, which the Machine had, does not exist any more.", ref.Name)
+}
+
+// Own returns those Nodes that have the Machine's providerID.
+func Own(m *v1alpha1.Machine, nodes []*corev1.Node) []*corev1.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(node *corev1.Node) bool {
+		return m.Spec.ProviderID == "" || node.Spec.ProviderID != m.Spec.ProviderID
+	})
 }
 
 // lookUnclaimed leaves a Node alone that another Machine has.

@@ -62,7 +62,7 @@ type Snapshot struct {
 	// Cluster is the one that the Machine names.
 	Cluster Reading[v1alpha1.Cluster]
 	// Siblings are other Machines of the Cluster: all of the control plane if the
-	// Machine is being deleted, and all of its providerID until it has a Node.
+	// Machine is being deleted, and all of its providerID.
 	Siblings []*v1alpha1.Machine
 	// ControlPlane manages the Cluster's control plane; nil if the Cluster names none.
 	ControlPlane *Reading[External]
@@ -70,8 +70,8 @@ type Snapshot struct {
 	Infrastructure Reading[External]
 	// Bootstrap is what bootstrap.configRef names; nil if the Machine names none.
 	Bootstrap *Reading[External]
-	// Nodes are those of the name in status.nodeRef or, without it, those of
-	// spec.providerID.
+	// Nodes are those of spec.providerID and the one of the name in status.nodeRef.
+	// Only that one if it has the providerID.
 	Nodes []*corev1.Node
 	// NodesProblem is why nodes could not be read.
 	NodesProblem string

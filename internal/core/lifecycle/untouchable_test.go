@@ -82,7 +82,7 @@ var untouched = map[string]story{
 	"no nodeRef and none found by providerID": {
 		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef, s.Nodes = nil, nil },
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No Node has the providerID docker://worker-1."},
+		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No Node has the providerID docker://worker-1, and the Machine never had one."},
 		events: skipped,
 	},
 	"no nodeRef, but one found by providerID: it is recorded first": {
@@ -184,8 +184,8 @@ var special = map[string]story{
 		},
 		does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{
-			drainingCondition: "False/Skipped: The Node is not drained: Node node-1 does not exist.",
-			volumesCondition:  "False/Skipped: Volumes are not waited for: Node node-1 does not exist.",
+			drainingCondition: "False/Skipped: The Node is not drained: Node node-1, which the Machine had, does not exist any more.",
+			volumesCondition:  "False/Skipped: Volumes are not waited for: Node node-1, which the Machine had, does not exist any more.",
 		},
 		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
 	},
@@ -200,8 +200,15 @@ var special = map[string]story{
 		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "docker://other" },
 		does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Node node-1 of UID node-uid is gone; " +
-			"the Node of that name that is there now has UID other and is not the Machine's."},
+			"the Node of that name that is there now has UID other and providerID \"docker://other\", not \"docker://worker-1\", and is not the Machine's."},
 		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+	},
+	"a Node of the same name may be the Machine's": {
+		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "" },
+		does: "DrainingNode",
+		says: map[string]string{drainedCondition: "False/DrainError: Node node-1 has no providerID, so nobody knows whether it is still the Machine's. " +
+			"Delete it if it is not."},
+		events: []string{"Unknown", "DrainError"},
 	},
 	"the Machine's Node has registered again": {
 		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID = "other" },

@@ -19,7 +19,7 @@ type MachineStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is how far it has come, for people.
 	Phase *apiv1alpha1.MachinePhase `json:"phase,omitempty"`
-	// nodeRef is the Machine's Node.
+	// nodeRef is the Machine's Node, as long as that has the providerID in spec.
 	NodeRef *MachineNodeReferenceApplyConfiguration `json:"nodeRef,omitempty"`
 	// controlPlaneHookSeen is true since the pre-terminate hook of a
 	// KubeadmControlPlane was first seen. When it is gone then, the Node has left

@@ -1,0 +1,92 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+)
+
+// victim is a Node of somebody else with a pod, which the shell has found under
+// the name in status.nodeRef.
+func victim(s *lifecycle.Snapshot, uid string) {
+	s.Machine.Status.NodeRef = &v1alpha1.MachineNodeReference{Name: "victim", UID: "victim-uid"}
+	if uid != "victim-uid" {
+		s.Machine.Status.NodeRef.UID = ""
+	}
+	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "victim", UID: "victim-uid"}, Spec: corev1.NodeSpec{ProviderID: "docker://victim"}}
+	s.Nodes = append([]*corev1.Node{other}, s.Nodes...)
+	s.Drain.Pods = []*corev1.Pod{pod("a")}
+}
+
+// TestAForgedNodeIsNotDrained: whatever status.nodeRef says, nothing is done to a
+// Node that has not the Machine's providerID; the Node that has it is the Machine's.
+func TestAForgedNodeIsNotDrained(t *testing.T) {
+	t.Parallel()
+	alone := func(s *lifecycle.Snapshot) { s.Nodes = s.Nodes[:1] }
+	run(t, map[string]story{
+		"another Node instead of the Machine's own": {
+			of: draining, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid") },
+			does: "Recording, record",
+		},
+		"another Node without a UID": {
+			of: draining, change: func(s *lifecycle.Snapshot) { victim(s, "") },
+			does: "Recording, record",
+		},
+		"another Node, and the Machine has none": {
+			of: draining, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid"); alone(s) },
+			does: "WaitingForInfrastructureDeletion, record",
+			says: map[string]string{drainingCondition: `False/Skipped: The Node is not drained: Node victim of UID victim-uid is gone; ` +
+				`the Node of that name that is there now has UID victim-uid and providerID "docker://victim", not "docker://worker-1", and is not the Machine's.`},
+			events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+		},
+		"another Node, and only the Node is left to be deleted": {
+			of: leaving, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid"); alone(s) },
+			does: "DeletionCompleted, drop finalizer", events: []string{"NodeDeleted"},
+		},
+		"another Node, and the Machine has no providerID": {
+			of: draining, change: func(s *lifecycle.Snapshot) {
+				victim(s, "victim-uid")
+				s.Machine.Spec.ProviderID, s.Infrastructure.Object.ProviderID = "", ""
+			},
+			does: "DrainingNode",
+			says: map[string]string{drainedCondition: "False/DrainError: Nobody knows whether Node victim is the Machine's, because the Machine has no providerID. " +
+				"Set spec.providerID to what the Node has, if it is."},
+			events: []string{"Unknown", "DrainError"},
+		},
+		"a Node that registered under another name": {
+			of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].Name, s.Nodes[0].UID = "node-9", "uid-9" },
+			does: "Recording, record",
+		},
+		"another Node of a Machine that runs": {
+			of: running, change: func(s *lifecycle.Snapshot) { victim(s, "victim-uid") },
+			does: "WaitingForNode, record",
+		},
+	})
+}
+
+// TestAForgedTimeEndsNoStep: no step begins before the deletion, whatever was
+// written down before it.
+func TestAForgedTimeEndsNoStep(t *testing.T) {
+	t.Parallel()
+	longAgo := metav1.NewTime(start.AddDate(-1, 0, 0))
+	run(t, map[string]story{
+		"a drain that was over before the deletion": {
+			of: running, change: func(s *lifecycle.Snapshot) {
+				s.Machine.Status.Deletion = &v1alpha1.MachineDeletionStatus{WaitForNodeVolumeDetachStartTime: &longAgo}
+			},
+			does: "Running, forget the deletion",
+		},
+		"a drain that began long before the deletion": {
+			of: draining, change: func(s *lifecycle.Snapshot) {
+				s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(600))
+				s.Machine.Status.Deletion.NodeDrainStartTime, s.Now = &longAgo, after(599)
+				s.Drain.Pods = []*corev1.Pod{pod("a")}
+			},
+			does: "DrainingNode, evict app/a, look again in 1s", events: []string{"DrainStarted"},
+		},
+	})
+}
