@@ -25,8 +25,10 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/test/fault"
@@ -242,9 +244,7 @@ func TestWritesForCallersAreBounded(t *testing.T) {
 	pod.Annotations = registered("mover.example.com", "20")
 	api := fault.NewServer(t, pod)
 	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{})
-	for range writesAtOnce {
-		gate.writes.TryAccept()
-	}
+	gate.writes = flowcontrol.NewFakeNeverRateLimiter()
 	answer := gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})
@@ -255,4 +255,33 @@ func TestWritesForCallersAreBounded(t *testing.T) {
 	if writes := api.Writes(); len(writes) > 0 {
 		t.Errorf("writes %v, want none", writes)
 	}
+}
+
+// Whatever node joins, or is relabelled, is not there for a review.
+func TestNobodyDrainsNodesThatComeLater(t *testing.T) {
+	c := newAPI(t)
+	nodes := newNodes(t, c, 2, nil)
+	name, user := c.User(t, maintains, deletes(nodes[0], "one-day"))
+	var today corev1.NodeList
+	must(t, c.Client.List(t.Context(), &today))
+	var others []string
+	for _, node := range today.Items {
+		if node.Name != nodes[0] {
+			others = append(others, node.Name)
+		}
+	}
+	m := maintenanceOf(c.Pool() + "-later")
+	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: others},
+	}}}
+	refusal := fmt.Sprintf("user %q may not delete every node, and a NodeMaintenance that selects nodes by labels, or all but some, takes nodes that come later", name)
+	wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
+	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{fieldTerm(corev1.NodeSelectorOpNotIn, nodes[1])}
+	wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
+
+	m = maintenanceOf(c.Pool()+"-later", nodes[0], "one-day")
+	must(t, user.Create(t.Context(), m))
+	m.Spec.NodeSelector = maintenanceOf("", nodes[0], "another-day").Spec.NodeSelector
+	wantRefused(t, user.Update(t.Context(), m.DeepCopy()), fmt.Sprintf("user %q may not delete node another-day,", name))
+	must(t, user.Delete(t.Context(), m))
 }

@@ -328,35 +328,6 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 	})
 }
 
-// Whatever node joins, or is relabelled, is not there for a review.
-func TestNobodyDrainsNodesThatComeLater(t *testing.T) {
-	c := newAPI(t)
-	nodes := newNodes(t, c, 2, nil)
-	name, user := c.User(t, maintains, deletes(nodes[0], "one-day"))
-	var today corev1.NodeList
-	must(t, c.Client.List(t.Context(), &today))
-	var others []string
-	for _, node := range today.Items {
-		if node.Name != nodes[0] {
-			others = append(others, node.Name)
-		}
-	}
-	m := maintenanceOf(c.Pool() + "-later")
-	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: others},
-	}}}
-	refusal := fmt.Sprintf("user %q may not delete every node, and a NodeMaintenance that selects nodes by labels, or all but some, takes nodes that come later", name)
-	wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
-	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{fieldTerm(corev1.NodeSelectorOpNotIn, nodes[1])}
-	wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
-
-	m = maintenanceOf(c.Pool()+"-later", nodes[0], "one-day")
-	must(t, user.Create(t.Context(), m))
-	m.Spec.NodeSelector = maintenanceOf("", nodes[0], "another-day").Spec.NodeSelector
-	wantRefused(t, user.Update(t.Context(), m.DeepCopy()), fmt.Sprintf("user %q may not delete node another-day,", name))
-	must(t, user.Delete(t.Context(), m))
-}
-
 func TestAReviewThatFailsIsNoYes(t *testing.T) {
 	c := newAPI(t)
 	broken := interceptor.NewClient(c.Client, interceptor.Funcs{
