@@ -24,13 +24,10 @@ import (
 // and lets nobody have objects deleted with a Machine who may not delete them.
 type machineValidator struct{ reviews reviewer }
 
-// Handle refuses a new Machine whose parts its author may not delete, a change of
-// hooks during the deletion, and a deletion that begins with the parts. It warns
-// of what a Machine will wait for and of hooks that nobody will understand.
+// Handle refuses a new Machine whose parts its author may not delete, and a change of
+// hooks during the deletion. It warns of what a Machine will wait for and of hooks
+// that nobody will understand.
 func (v machineValidator) Handle(ctx context.Context, request admission.Request) admission.Response {
-	if request.Operation == admissionv1.Delete {
-		return deletion(request)
-	}
 	change, err := v.observe(ctx, request)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)

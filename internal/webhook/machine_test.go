@@ -192,17 +192,6 @@ func TestHooksAreFrozenByTheDeletionOfAMachine(t *testing.T) {
 	}
 }
 
-// A Machine goes step by step. The garbage collector would begin with what it owns.
-func TestAMachineIsNotDeletedInTheForeground(t *testing.T) {
-	c := newAPI(t)
-	m := machineOf(c.Namespace(t), "m")
-	must(t, c.Client.Create(t.Context(), m))
-	err := c.Client.Delete(t.Context(), m, client.PropagationPolicy(metav1.DeletePropagationForeground))
-	wantDenied(t, err, "machine-deletions.ebbtide.dev", "Machine m cannot be deleted in the foreground: its infrastructure would be deleted at once, "+
-		"before its Node is drained and its hooks are gone; delete it with the propagation policy Background, which is the default")
-	must(t, c.Client.Delete(t.Context(), m, client.PropagationPolicy(metav1.DeletePropagationBackground)))
-}
-
 // An answer that nobody could give is no yes.
 func TestAMachineWhoseClusterCannotBeReadIsRefused(t *testing.T) {
 	c := newAPI(t)
