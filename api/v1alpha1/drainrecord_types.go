@@ -57,17 +57,18 @@ type DrainRecordSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// pods are those that stay on the node, by namespace and name; at most 4,096.
+	// pods are those that stay on the node, by namespace and name; at most 512.
+	// Beyond that those without budgets are left out.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:MaxItems=512
 	Pods []StayingPod `json:"pods,omitempty"`
 
 	// budgets are the PodDisruptionBudgets to be locked, in the order of
-	// namespace and name in which locks are taken; at most 4,096.
+	// namespace and name in which locks are taken; at most 256.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:MaxItems=256
 	Budgets []BudgetReference `json:"budgets,omitempty"`
 
 	// complete is true if the maintenance is over: each lock goes when the pods
@@ -109,17 +110,19 @@ type StayingPod struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
-	// budgetNames are those of the PodDisruptionBudgets of its namespace that
-	// protect it, in order; at most 256.
+	// budgetUIDs are those of the PodDisruptionBudgets that protect it, in the order
+	// of their names; at most 16. A pod under more does not stay.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:Type=string
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=253
-	BudgetNames []string `json:"budgetNames,omitempty"`
+	// +kubebuilder:validation:items:MaxLength=64
+	BudgetUIDs []types.UID `json:"budgetUIDs,omitempty"`
 }
 
-// BudgetReference names a PodDisruptionBudget.
+// BudgetReference names a PodDisruptionBudget. Another one of the same name is
+// another, and its lock and what was given up of it are no matter of this one.
 type BudgetReference struct {
 	// namespace of the budget.
 	// +required
@@ -131,6 +134,11 @@ type BudgetReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
+	// uid of the budget.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
 }
 
 // DrainRecordStatus is what the drain of a node has got.
@@ -143,17 +151,18 @@ type DrainRecordStatus struct {
 	// +optional
 	WaitStartTime *metav1.Time `json:"waitStartTime,omitempty"`
 
-	// locks are those that were taken, in the order of spec.budgets; at most 4,096.
+	// locks are those that were taken, in the order of spec.budgets; at most 512:
+	// those that are needed, and those that are about to go.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:MaxItems=512
 	Locks []RecordedLock `json:"locks,omitempty"`
 
-	// givenUp are the budgets that could not be locked in time; at most 4,096.
+	// givenUp are the budgets that could not be locked in time; at most 256.
 	// Their pods do not stay.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=4096
+	// +kubebuilder:validation:MaxItems=256
 	GivenUp []GivenUpBudget `json:"givenUp,omitempty"`
 
 	// conditions are Locked.
@@ -185,13 +194,16 @@ type GivenUpBudget struct {
 	// givenUpTime is when it was given up.
 	// +required
 	GivenUpTime metav1.Time `json:"givenUpTime"`
-	// message says what was in the way. At most 32,768 characters.
+	// message says what was in the way. At most 1,024 characters.
 	// +required
-	// +kubebuilder:validation:MaxLength=32768
+	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
-	// pods are those that stayed under it until then; at most 4,096.
+	// podUIDs are those of the pods that stayed under it until then; at most 512.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=4096
-	Pods []StayingPod `json:"pods,omitempty"`
+	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:items:Type=string
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	PodUIDs []types.UID `json:"podUIDs,omitempty"`
 }

@@ -54,6 +54,9 @@ const (
 	// EventTolerationTooShort warns that a pod that asks to stay leaves, because it
 	// would be deleted while its node is away.
 	EventTolerationTooShort = "TolerationTooShort"
+	// EventTooManyBudgets warns that a pod that asks to stay leaves, because it, or
+	// its node, has more budgets than can be locked.
+	EventTooManyBudgets = "TooManyBudgets"
 	// EventPodDetached: the pod was taken out of its ReplicaSet to be replaced.
 	EventPodDetached = "PodDetached"
 	// EventPodGivenBack: a detached pod may go back to its ReplicaSet.

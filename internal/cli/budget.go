@@ -249,7 +249,7 @@ func (o *budgetOptions) look(maintenance string) string {
 
 // drainOf returns whose lock of a drain it is; ok is false if it is none.
 func drainOf(hold budget.Hold) (maintenance, node string, ok bool) {
-	maintenance, node, ok = budget.HolderOf(hold.Holder)
+	maintenance, node, ok = hold.Drain()
 	// What says so and has no such names is not from a drain, and not fit to be shown.
 	ok = ok && len(validation.IsDNS1123Subdomain(maintenance)) == 0 && len(validation.IsDNS1123Subdomain(node)) == 0
 	return maintenance, node, ok

@@ -1,9 +1,18 @@
 package api
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // record is a DrainRecord with these lines in its spec beside what it needs.
@@ -35,8 +44,8 @@ func TestDrainRecordIsRefused(t *testing.T) {
 		"nobody":           {strings.Replace(record("bad", ""), "name: reboot", `name: ""`, 1), refusal{"spec.maintenanceRef.name": "should be at least 1 chars long"}},
 		"no settings":      {strings.Replace(record("bad", ""), "inPlace: {expectedDowntimeSeconds: 600}", "", 1), refusal{"spec.inPlace": "Required value"}},
 		"a long reason":    {record("bad", "reason: "+strings.Repeat("r", 1025)), refusal{"spec.reason": "may not be more than 1024"}},
-		"too many pods":    {record("bad", "pods: "+repeated(stayingPod, 4097)), refusal{"spec.pods": "must have at most 4096 items"}},
-		"too many budgets": {record("bad", "budgets: "+repeated("{namespace: shop, name: db}", 4097)), refusal{"spec.budgets": "must have at most 4096 items"}},
+		"too many pods":    {record("bad", "pods: "+repeated(stayingPod, 513)), refusal{"spec.pods": "must have at most 512 items"}},
+		"too many budgets": {record("bad", "budgets: "+repeated("{namespace: shop, name: db}", 257)), refusal{"spec.budgets": "must have at most 256 items"}},
 		"a pod without uid": {
 			record("bad", "pods: [{namespace: shop, name: db-0}]"),
 			refusal{"spec.pods[0].uid": "Required value"},
@@ -46,8 +55,8 @@ func TestDrainRecordIsRefused(t *testing.T) {
 			refusal{"spec.budgets[0].name": "may not be more than 253"},
 		},
 		"a pod under too many budgets": {
-			record("bad", "pods: [{namespace: shop, name: db-0, uid: "+uid+", budgetNames: "+repeated("db", 257)+"}]"),
-			refusal{"spec.pods[0].budgetNames": "must have at most 256 items"},
+			record("bad", "pods: [{namespace: shop, name: db-0, uid: "+uid+", budgetUIDs: "+repeated("db", 17)+"}]"),
+			refusal{"spec.pods[0].budgetUIDs": "must have at most 16 items"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,11 +66,43 @@ func TestDrainRecordIsRefused(t *testing.T) {
 	}
 }
 
-// A node with more pods than any kubelet runs has room in its record.
-func TestALargeDrainRecordIsAccepted(t *testing.T) {
+// A record that is as full as it may be, with the longest names that there are, fits
+// into the storage of the API server, and so does its status: no names that others
+// choose keep a drain from writing down what it does.
+func TestTheFullestDrainRecordIsStored(t *testing.T) {
 	t.Parallel()
-	c := server(t)
-	if err := try(t, c, record("large", "pods: "+repeated(stayingPod, 4096)+"\nbudgets: "+repeated("{namespace: shop, name: db}", 4096))); err != nil {
-		t.Errorf("refused: %v", err)
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true}).Client
+	uids := func(n int) []types.UID { return slices.Repeat([]types.UID{uid}, n) }
+	name := func(i int) string { return fmt.Sprintf("%s%04d", strings.Repeat("n", 249), i) }
+	shop := strings.Repeat("s", 63)
+	full := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: name(0)}, Spec: v1alpha1.DrainRecordSpec{
+		MaintenanceRef: v1alpha1.MaintenanceReference{Name: name(0), UID: uid}, Reason: strings.Repeat("ü", 1024),
+		InPlace: v1alpha1.InPlace{ExpectedDowntimeSeconds: 600},
+	}}
+	for i := range drainlock.MaxPods {
+		full.Spec.Pods = append(full.Spec.Pods, v1alpha1.StayingPod{Namespace: shop, Name: name(i), UID: uid, BudgetUIDs: uids(drainlock.MaxBudgetsOfPod)})
+	}
+	for i := range drainlock.MaxBudgets {
+		full.Spec.Budgets = append(full.Spec.Budgets, v1alpha1.BudgetReference{Namespace: shop, Name: name(i), UID: uid})
+	}
+	if err := c.Create(t.Context(), full); err != nil {
+		t.Fatalf("the spec is refused: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.WithoutCancel(t.Context()), full); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, b := range full.Spec.Budgets {
+		full.Status.Locks = append(full.Status.Locks, v1alpha1.RecordedLock{BudgetReference: b, AcquiredTime: metav1.Now(), ConfirmedTime: new(metav1.Now())})
+		given := v1alpha1.GivenUpBudget{
+			BudgetReference: b, Action: v1alpha1.LockTimeoutDelete, GivenUpTime: metav1.Now(), Message: strings.Repeat("m", 1024),
+		}
+		// Each of the 512 pods is under 16 budgets.
+		given.PodUIDs = uids(drainlock.MaxPods * drainlock.MaxBudgetsOfPod / drainlock.MaxBudgets)
+		full.Status.GivenUp = append(full.Status.GivenUp, given)
+	}
+	if err := c.Status().Update(t.Context(), full); err != nil {
+		t.Errorf("the status is refused: %v", err)
 	}
 }

@@ -134,26 +134,88 @@ func TestALockOfTheWrongLengthIsWarnedOf(t *testing.T) {
 	}
 }
 
-// The names of drains are for drains: a lock that none has taken is removed.
+// The names of drains are for drains. What the manager does not take for a drain's
+// lock is its writer's own, who is told that the name is misleading.
 func TestALockInTheNameOfADrainIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	c, heard := warned(t)
-	lock := strings.Replace(written(0, time.Hour), "team/db", budget.Holder("reboot", "node-1"), 1)
-	o := create(t, c, locked("drain-lock", lock))
-	want := []string{"the holder in annotation ebbtide.dev/lock begins with nodemaintenance/, which is for drains; " +
-		"a lock that no drain has taken is removed, so choose another name"}
-	if diff := cmp.Diff(want, heard.take()); diff != "" {
-		t.Errorf("warnings (-want +got):\n%s", diff)
+	for name, lock := range map[string]string{
+		"blank":    strings.Replace(drainLock("reboot"), "{", "{ ", 1),
+		"reversed": `{"expiresAt":"` + ahead(time.Hour) + `","holder":"nodemaintenance/reboot/node-1"}`,
+		"capitals": strings.Replace(drainLock("reboot"), "holder", "Holder", 1),
+	} {
+		o := create(t, c, locked("drain-lock-"+name, lock))
+		want := []string{"the holder in annotation ebbtide.dev/lock begins with nodemaintenance/, which is for drains, " +
+			"and this is the lock of nobody's drain; choose another name"}
+		if diff := cmp.Diff(want, heard.take()); diff != "" {
+			t.Errorf("warnings (-want +got):\n%s", diff)
+		}
+		pdb := &policyv1.PodDisruptionBudget{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), pdb); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, drain := holdOf(pdb).Drain(); drain {
+			t.Errorf("%s: the manager takes this for a drain's: %s", name, lock)
+		}
 	}
-	manager := theManager(t, cluster.Start(t, cluster.Spec{OnlyAPIServer: true}), onBudgets("patch"), heard)
-	heard.take()
-	renewed := fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", strings.Replace(lock, "reboot", "other", 1))
-	if err := patch(t, manager, o, renewed); err != nil {
+}
+
+// The owner of a budget makes up the lock of a drain, so that a node has to look
+// after it. It is refused in every way of writing that the manager would believe.
+func TestNobodyElseWritesTheLockOfADrain(t *testing.T) {
+	t.Parallel()
+	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	installPolicies(t, server)
+	_, owner := server.User(t, onBudgets("create", "get", "update", "patch"))
+	cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+		err := try(t, server.Client, locked("probe-of-forged", drainLock("probe")))
+		return fmt.Sprint(err), apierrors.IsForbidden(err)
+	})
+	const want = "annotation ebbtide.dev/lock is that of a drain, which Ebbtide alone writes: remove the annotation, " +
+		"or lock the PodDisruptionBudget in your own name with kubectl ebbtide lock"
+	refused := func(what string, err error) {
+		t.Helper()
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %s", what, err, want)
+		}
+	}
+	lock := drainLock("reboot")
+	unlocked := object(t, locked("forged", lock))
+	unlocked.SetAnnotations(nil)
+	if err := server.Client.Create(t.Context(), unlocked); err != nil {
 		t.Fatal(err)
+	}
+	refused("create", try(t, owner, locked("forged-at-once", lock)))
+	refused("patch", patch(t, owner, unlocked, fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", lock)))
+	refused("of two holders the first", patch(t, owner, unlocked,
+		fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", strings.Replace(lock, "}", `,"holder":"jane"}`, 1))))
+	refused("an administrator", patch(t, server.Client, unlocked, fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", lock)))
+
+	heard := &warnings{}
+	manager := theManager(t, server, onBudgets("patch"), heard)
+	heard.take()
+	if err := patch(t, manager, unlocked, fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", lock)); err != nil {
+		t.Fatalf("the manager's own lock: %v", err)
 	}
 	if got := heard.take(); got != nil {
 		t.Errorf("the manager is warned of its own lock: %q", got)
 	}
+	refused("prolong", patch(t, owner, unlocked, fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", drainLock("other"))))
+	for _, mine := range []string{"metadata: {labels: {a: b}}", "spec: {minAvailable: 2}", "metadata: {annotations: {ebbtide.dev/lock: null}}"} {
+		if err := patch(t, owner, unlocked, mine); err != nil {
+			t.Errorf("%s of a budget that a drain has locked: %v", mine, err)
+		}
+	}
+}
+
+// drainLock is the lock of node-1 as the manager writes it.
+func drainLock(maintenance string) string {
+	return strings.Replace(written(0, time.Hour), "team/db", budget.Holder(maintenance, "node-1"), 1)
+}
+
+func holdOf(b *policyv1.PodDisruptionBudget) budget.Hold {
+	hold, _ := budget.LockOf(b, time.Now(), 0)
+	return hold
 }
 
 // onBudgets is a right to PodDisruptionBudgets.

@@ -5,10 +5,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -128,7 +133,7 @@ func TestTheLockOfADeadMaintenanceIsRemoved(t *testing.T) {
 	w.guarded(nodes[0], "evicted")
 	w.guarded(nodes[1], "stays")
 	for _, name := range []string{"evicted", "stays"} {
-		w.setLock(name, w.lockOf("ghost", nodes[0]))
+		w.asManager().setLock(name, w.lockOf("ghost", nodes[0]))
 		w.awaitWarning("PodDisruptionBudget", name, "StrayLockRemoved", w.holder("ghost", nodes[0]))
 	}
 	w.awaitLock("", "evicted", "stays")
@@ -150,14 +155,16 @@ func TestTheRecordOfADeadMaintenanceEnds(t *testing.T) {
 	w.guarded(node, "stays")
 	stays := &corev1.Pod{}
 	w.get(stays, "stays")
-	w.setLock("stays", w.lockOf("ghost", node))
+	w.asManager().setLock("stays", w.lockOf("ghost", node))
+	stayed := &policyv1.PodDisruptionBudget{}
+	w.get(stayed, "stays")
 	w.create(&v1alpha1.DrainRecord{
 		ObjectMeta: metav1.ObjectMeta{Name: node},
 		Spec: v1alpha1.DrainRecordSpec{
 			MaintenanceRef: v1alpha1.MaintenanceReference{Name: w.name("ghost"), UID: "ghost"},
 			InPlace:        minutes,
-			Pods:           []v1alpha1.StayingPod{{Namespace: w.ns, Name: "stays", UID: stays.UID, BudgetNames: []string{"stays"}}},
-			Budgets:        []v1alpha1.BudgetReference{{Namespace: w.ns, Name: "stays"}},
+			Pods:           []v1alpha1.StayingPod{{Namespace: w.ns, Name: "stays", UID: stays.UID, BudgetUIDs: []types.UID{stayed.UID}}},
+			Budgets:        []v1alpha1.BudgetReference{{Namespace: w.ns, Name: "stays", UID: stayed.UID}},
 		},
 	})
 
@@ -186,6 +193,20 @@ func TestAMaintenanceIsDeletedWhileItsNodeIsDown(t *testing.T) {
 	w.recover(nodes[0])
 	w.awaitNothingLocked(nodes...)
 	outages.assertOneAtATime()
+}
+
+// asManager acts with the name of the manager, which alone writes locks of drains.
+func (w *world) asManager() *world {
+	w.t.Helper()
+	config := rest.CopyConfig(w.cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount, Groups: []string{"system:masters"},
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: w.client.Scheme()})
+	w.must("act as the manager", err)
+	as := *w
+	as.client = c
+	return &as
 }
 
 // lockOf is the lock that a drain in place takes.

@@ -40,7 +40,8 @@ func (n *nodes) record(ctx context.Context, seen *core.Snapshot, decision core.D
 }
 
 // act makes the one write of a step. What fails of a budget or a pod is noted with
-// it, and the next decision leaves it alone.
+// it, and the next decision leaves it alone. So is a lock that nobody asks for and
+// that somebody goes on writing: what is asked for does not pause with it.
 func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) error {
 	object := objectOf(step)
 	err := n.take(ctx, seen, step)
@@ -50,11 +51,11 @@ func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) er
 	case err == nil:
 		n.refusals.drop(seen.Record.Name, object.GetUID())
 		return nil
-	case kube.IsStale(err) || ctx.Err() != nil:
+	case ctx.Err() != nil, kube.IsStale(err) && !step.Stray:
 		return err
 	}
 	log.FromContext(ctx).Info("A step with the locks of a node is refused", "step", step.Kind,
-		"object", client.ObjectKeyFromObject(object), "because", err.Error())
+		"object", client.ObjectKeyFromObject(object), "because", brief(err.Error()))
 	n.refusals.add(seen.Record.Name, object.GetUID(), err.Error(), n.clock.Now())
 	return nil
 }

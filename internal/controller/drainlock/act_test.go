@@ -1,7 +1,10 @@
 package drainlock
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -79,4 +82,46 @@ func (w *world) holders() (mutex, lock string) {
 	}
 	stored, _ := read(w, &policyv1.PodDisruptionBudget{ObjectMeta: aBudget("web", 1).ObjectMeta})
 	return mutex, stored.Annotations[v1alpha1.LockAnnotation]
+}
+
+// The owner of 120 budgets makes up locks of a node, and writes all of them again
+// whenever the node is looked at. It is told Held all the same, and its record ends.
+func TestForgedLocksHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	const holder = "nodemaintenance/upgrade/one"
+	record := aRecord("one", "web")
+	w := newWorld(t, record, aBudget("web", 1), aPod("web", "one"))
+	for i := range 120 {
+		w.must(w.api.Create(t.Context(), aBudget(fmt.Sprintf("a-forged-%03d", i), 1)))
+	}
+	n := w.nodes()
+	reconcile := func(times int) {
+		for range times {
+			var all policyv1.PodDisruptionBudgetList
+			w.must(w.api.List(t.Context(), &all))
+			for i := range all.Items {
+				if strings.HasPrefix(all.Items[i].Name, "a-forged") {
+					w.must(w.api.Update(t.Context(), lockedBy(&all.Items[i], holder, time.Hour)))
+				}
+			}
+			_, err := n.Reconcile(t.Context(), requestOf("one"))
+			w.must(err)
+			w.clock.Step(time.Second)
+		}
+	}
+	reconcile(1)
+	if seen, err := n.observe(t.Context(), "one"); err != nil || len(seen.Budgets) > 1+maxStrays {
+		t.Errorf("a decision looks at %d budgets: %v", len(seen.Budgets), err)
+	}
+	reconcile(4)
+	stored, _ := read(w, record)
+	if !core.Held(stored) {
+		t.Fatalf("the node waits: %+v", stored.Status)
+	}
+	stored.Spec.Complete = true
+	w.must(w.api.Update(t.Context(), stored))
+	reconcile(2)
+	if left, there := read(w, record); there {
+		t.Errorf("the record has not ended: %+v", left.Status)
+	}
 }

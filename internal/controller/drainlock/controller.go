@@ -11,6 +11,7 @@ package drainlock
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -101,7 +102,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	k := &keeper{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, clock: clock.RealClock{},
-		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName]string{},
+		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
 	return add(mgr, "drainlock-keeper", options.Workers, k, k.sources(mgr.GetCache()))
 }

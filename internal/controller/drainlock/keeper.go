@@ -2,7 +2,9 @@ package drainlock
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,8 +36,8 @@ type keeper struct {
 	pauses workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu sync.Mutex
-	// told is the lock of each budget that was warned of.
-	told map[types.NamespacedName]string
+	// told is the hash of the lock of each budget that was warned of.
+	told map[types.NamespacedName][sha256.Size]byte
 }
 
 // Reconcile looks at the lock of one budget.
@@ -63,7 +65,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return again(ctx, k.pauses, request, fmt.Errorf("remove the lock: %w", err))
 	}
 	k.pauses.Forget(request)
-	log.FromContext(ctx).Info("Removed a lock that has ended", "lock", lock, "stray", keeping.Stray)
+	log.FromContext(ctx).Info("Removed a lock that has ended", "lock", brief(lock), "stray", keeping.Stray)
 	k.emit(keeping.Events...)
 	return reconcile.Result{}, nil
 }
@@ -88,7 +90,7 @@ func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudge
 // whether the lock still holds or not; nil if there is none.
 func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (*v1alpha1.DrainRecord, error) {
 	hold, _ := budget.LockOf(locked, k.clock.Now(), k.longest)
-	_, node, ofDrain := budget.HolderOf(hold.Holder)
+	_, node, ofDrain := hold.Drain()
 	if !ofDrain {
 		return nil, nil
 	}
@@ -99,10 +101,11 @@ func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *pol
 func (k *keeper) tell(key types.NamespacedName, lock string, events []event.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(events) == 0 || k.told[key] == lock {
+	content := sha256.Sum256([]byte(lock))
+	if len(events) == 0 || k.told[key] == content {
 		return
 	}
-	k.told[key] = lock
+	k.told[key] = content
 	k.emit(events...)
 }
 
@@ -110,4 +113,15 @@ func (k *keeper) forget(key types.NamespacedName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.told, key)
+}
+
+// maxLogged is how many bytes of what others have written a line of the log shows.
+const maxLogged = 512
+
+// brief is the beginning of what others have written.
+func brief(text string) string {
+	if len(text) <= maxLogged {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLogged], "") + "…"
 }

@@ -55,13 +55,13 @@ func (n *nodes) observeTraffic(ctx context.Context, seen *core.Snapshot) error {
 		if lock.ConfirmedTime != nil {
 			continue
 		}
-		key := client.ObjectKey(lock.BudgetReference)
+		key := keyOf(lock.BudgetReference)
 		cached := &policyv1.PodDisruptionBudget{}
 		if err := n.client.Get(ctx, key, cached, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get budget %s: %w", key, err)
 		}
 		hold, locked := budget.LockOf(cached, seen.Now, n.longest)
-		if _, node, _ := budget.HolderOf(hold.Holder); !locked || node != seen.Record.Name {
+		if _, node, _ := hold.Drain(); !locked || node != seen.Record.Name {
 			unseen = append(unseen, key)
 		}
 	}
@@ -91,7 +91,7 @@ func (n *nodes) observeMutex(ctx context.Context, seen *core.Snapshot) error {
 // observePlace reads the budgets that concern the record, and then the pods of the
 // node. Which budgets these are is for the cache and the record to say.
 func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader client.Reader) error {
-	keys, err := concerning(ctx, cached, seen.Record)
+	keys, err := observeStrays(ctx, seen, cached)
 	if err != nil {
 		return err
 	}
@@ -111,21 +111,36 @@ func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader clien
 	return wrap("list the pods of node "+seen.Record.Name, err)
 }
 
-func concerning(ctx context.Context, cached client.Reader, record *v1alpha1.DrainRecord) ([]client.ObjectKey, error) {
+// maxStrays is how many budgets a decision sees that concern its record only because
+// somebody says so in an annotation.
+const maxStrays = 16
+
+// observeStrays takes a few budgets from the cache that the record does not ask for,
+// and returns the keys of those for which it does.
+func observeStrays(ctx context.Context, seen *core.Snapshot, cached client.Reader) ([]client.ObjectKey, error) {
 	keys := sets.New[client.ObjectKey]()
-	for _, needed := range record.Spec.Budgets {
-		keys.Insert(client.ObjectKey(needed))
+	for _, needed := range seen.Record.Spec.Budgets {
+		keys.Insert(keyOf(needed))
+	}
+	for _, lock := range seen.Record.Status.Locks {
+		keys.Insert(keyOf(lock.BudgetReference))
 	}
 	var budgets policyv1.PodDisruptionBudgetList
 	if err := cached.List(ctx, &budgets, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)
 	}
 	for i := range budgets.Items {
-		if core.Concerns(record, &budgets.Items[i]) {
-			keys.Insert(client.ObjectKeyFromObject(&budgets.Items[i]))
+		one := &budgets.Items[i]
+		stray := !keys.Has(client.ObjectKeyFromObject(one)) && seen.Refused[one.UID] == "" && core.Concerns(seen.Record, one)
+		if stray && len(seen.Budgets) < maxStrays {
+			seen.Budgets = append(seen.Budgets, one)
 		}
 	}
 	return keys.UnsortedList(), nil
+}
+
+func keyOf(b v1alpha1.BudgetReference) client.ObjectKey {
+	return client.ObjectKey{Namespace: b.Namespace, Name: b.Name}
 }
 
 // recordOf reads the record of a node; nil if there is none.

@@ -49,7 +49,7 @@ func TestABudgetThatCannotBeWrittenHoldsUpNoOtherNode(t *testing.T) {
 	}
 	p.until("given up", func() bool {
 		record, _ = read(p.world, aRecord("one"))
-		return core.GivenUp(record, v1alpha1.BudgetReference{Namespace: "shop", Name: "guarded"})
+		return core.GivenUp(record, v1alpha1.BudgetReference{Namespace: "shop", Name: "guarded", UID: "uid-of-guarded"})
 	})
 	if attempts > 12 {
 		t.Errorf("the budget was written to %d times in %s", attempts, p.clock.Now().Sub(begun))
@@ -140,7 +140,7 @@ func newDeletion(t *testing.T) *play {
 			pod.Finalizers = []string{"example.com/slow"}
 		}
 		pods = append(pods, pod)
-		staying := v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: recorded, BudgetNames: []string{"web"}}
+		staying := v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: recorded, BudgetUIDs: []types.UID{"uid-of-web"}}
 		record.Spec.Pods = append(record.Spec.Pods, staying)
 	}
 	p := newPlay(t, -1, record)
@@ -156,7 +156,7 @@ func newDeletion(t *testing.T) *play {
 func (p *play) leaveOut(node, name string) {
 	p.t.Helper()
 	record, _ := read(p.world, aRecord(node))
-	if !core.GivenUp(record, v1alpha1.BudgetReference{Namespace: "shop", Name: name}) {
+	if !core.GivenUp(record, v1alpha1.BudgetReference{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name)}) {
 		p.t.Fatalf("budget %s was not given up in\n%s", name, strings.Join(p.state(), "\n"))
 	}
 	record.Spec.Budgets = slices.DeleteFunc(record.Spec.Budgets, func(b v1alpha1.BudgetReference) bool { return b.Name == name })

@@ -187,7 +187,7 @@ func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) [
 	var keys []types.NamespacedName
 	for i := range list.Items {
 		hold, _ := budget.LockOf(&list.Items[i], k.clock.Now(), k.longest)
-		if _, node, ofDrain := budget.HolderOf(hold.Holder); ofDrain && node == old.Name {
+		if _, node, ofDrain := hold.Drain(); ofDrain && node == old.Name {
 			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}

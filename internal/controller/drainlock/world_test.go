@@ -1,6 +1,7 @@
 package drainlock
 
 import (
+	"crypto/sha256"
 	"maps"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func (w *world) nodes() *nodes {
 func (w *world) keeper() *keeper {
 	return &keeper{
 		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, clock: w.clock,
-		pauses: newPauses(), told: map[types.NamespacedName]string{},
+		pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
 }
 
@@ -133,8 +134,8 @@ func aRecord(node string, apps ...string) *v1alpha1.DrainRecord {
 	}
 	for _, app := range apps {
 		pod := aPod(app, node)
-		record.Spec.Pods = append(record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, BudgetNames: []string{app}})
-		record.Spec.Budgets = append(record.Spec.Budgets, v1alpha1.BudgetReference{Namespace: "shop", Name: app})
+		record.Spec.Pods = append(record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, BudgetUIDs: []types.UID{types.UID("uid-of-" + app)}})
+		record.Spec.Budgets = append(record.Spec.Budgets, v1alpha1.BudgetReference{Namespace: "shop", Name: app, UID: types.UID("uid-of-" + app)})
 	}
 	return record
 }

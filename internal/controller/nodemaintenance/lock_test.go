@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/group"
@@ -35,7 +36,7 @@ func aReplica(name, node string) *corev1.Pod {
 // aBudget protects the pods of an application.
 func aBudget(app string) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app, Generation: 1},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app, UID: types.UID(app), Generation: 1},
 		Status:     policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: 1},
 		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
 	}
@@ -102,7 +103,7 @@ func (w *world) recordState() []string {
 	for _, record := range w.records() {
 		line := "record of " + record.Name + " for " + record.Spec.MaintenanceRef.Name + ":"
 		for _, pod := range record.Spec.Pods {
-			line += fmt.Sprintf(" %s%v", pod.Name, pod.BudgetNames)
+			line += fmt.Sprintf(" %s%v", pod.Name, pod.BudgetUIDs)
 		}
 		state = append(state, fmt.Sprintf("%s locks %v, complete %t, has %d", line, record.Spec.Budgets, record.Spec.Complete, len(record.Status.Locks)))
 	}
@@ -113,7 +114,7 @@ func (w *world) recordState() []string {
 // keeps a lock for it.
 func TestAManagerThatDiesWhileANodeIsAwayIsContinued(t *testing.T) {
 	t.Parallel()
-	const away = "record of one for upgrade: db-0[db] locks [{shop db}], complete false, has 1"
+	const away = "record of one for upgrade: db-0[db] locks [{shop db db}], complete false, has 1"
 	tests := map[string]struct {
 		end func(*drain)
 		// over is a line of the state in the end.
@@ -187,7 +188,7 @@ func TestARecordThatIsRefusedStopsOnlyItsNode(t *testing.T) {
 		w.lockAll()
 		w.clock.Step(2 * time.Second)
 	}
-	if diff := cmp.Diff([]string{"record of two for upgrade: db-1[db] locks [{shop db}], complete false, has 1"}, w.recordState()); diff != "" {
+	if diff := cmp.Diff([]string{"record of two for upgrade: db-1[db] locks [{shop db db}], complete false, has 1"}, w.recordState()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 	m := w.maintenance("upgrade")

@@ -39,7 +39,7 @@ func TestANodeThatComesBackOnARealAPIServer(t *testing.T) {
 		err := s.api.Get(s.ctx(), client.ObjectKeyFromObject(record), record)
 		return fmt.Sprint(err), err == nil
 	})
-	want := []v1alpha1.BudgetReference{{Namespace: "default", Name: s.prefix}}
+	want := []v1alpha1.BudgetReference{{Namespace: "default", Name: s.prefix, UID: budget.UID}}
 	if !slices.Equal(record.Spec.Budgets, want) || len(record.Spec.Pods) != 1 || record.Spec.Pods[0].UID != pod.UID {
 		t.Errorf("the record says %+v, want the pod and its budget", record.Spec)
 	}

@@ -42,7 +42,7 @@ func refusedByLock(f *Facts, answer string) v1alpha1.Blocker {
 
 // Unlock says how the lock of a budget goes, with the command that helps.
 func Unlock(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
-	maintenance, node, drain := budget.HolderOf(hold.Holder)
+	maintenance, node, drain := hold.Drain()
 	switch {
 	case drain:
 		return fmt.Sprintf("It goes when node %s is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance %s", node, maintenance)

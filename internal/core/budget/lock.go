@@ -55,6 +55,19 @@ type Hold struct {
 	Ends time.Time
 	// Unreadable is why nobody knows whose it is; nil for an ordinary lock.
 	Unreadable error
+	// drain is true if it is written as only drains may write one.
+	drain bool
+}
+
+// Drain returns whose lock it is if a drain has taken it; ok is false for the lock of
+// anybody else, also of one whose holder only reads like that. An admission policy
+// reserves the first words that a drain writes for the manager. It cannot read JSON,
+// so whoever writes the same in another way has a lock of their own.
+func (h Hold) Drain() (maintenance, node string, ok bool) {
+	if !h.drain {
+		return "", "", false
+	}
+	return HolderOf(h.Holder)
 }
 
 // FirstLocked returns the first of the budgets that is locked, and its lock; nil if
@@ -94,7 +107,7 @@ func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duratio
 	if begun.IsZero() || begun.After(now.Add(clockSkew)) {
 		begun = changed
 	}
-	hold = Hold{Lock: lock, Ends: lock.ExpiresAt.Time}
+	hold = Hold{Lock: lock, Ends: lock.ExpiresAt.Time, drain: strings.HasPrefix(text, drainPrefix)}
 	if latest := begun.Add(longest); hold.Ends.After(latest) {
 		hold.Ends = latest
 	}
@@ -152,6 +165,10 @@ func brief(text string) string {
 
 // holderPrefix begins the holder of every lock that a drain takes.
 const holderPrefix = "nodemaintenance/"
+
+// drainPrefix is how Write begins for such a holder. The policy ebbtide-drain-locks
+// has the same words.
+const drainPrefix = `{"holder":"` + holderPrefix
 
 // Holder is who locks a budget for the pods that stay on a node.
 func Holder(maintenance, node string) string { return holderPrefix + maintenance + "/" + node }

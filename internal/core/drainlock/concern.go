@@ -14,12 +14,17 @@ import (
 // admitted before it: as long as our webhook may take to answer.
 const Settle = 2 * time.Second
 
-// Concerns reports whether a decision on the record needs to know the budget: it
-// is needed, recorded as locked, or bears a lock of the node, in force or not.
+// Asks reports whether the record asks for the lock of the budget, or remembers it.
+func Asks(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
+	this := ReferenceTo(b)
+	return slices.Contains(r.Spec.Budgets, this) ||
+		slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.BudgetReference == this })
+}
+
+// Concerns reports whether a decision on the record needs to know the budget: the
+// record asks for it, or it bears a lock of the node, in force or not.
 func Concerns(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
-	this := referenceTo(b)
-	if slices.Contains(r.Spec.Budgets, this) ||
-		slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.BudgetReference == this }) {
+	if Asks(r, b) {
 		return true
 	}
 	hold, _ := budget.LockOf(b, time.Time{}, 0)
@@ -29,7 +34,7 @@ func Concerns(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
 // locker is the node whose drain has taken a lock, whether it is still in force or
 // not; empty for the lock of anybody else.
 func locker(hold budget.Hold) string {
-	_, node, _ := budget.HolderOf(hold.Holder)
+	_, node, _ := hold.Drain()
 	return node
 }
 

@@ -34,7 +34,7 @@ func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Ti
 		return Keeping{}
 	}
 	hold, locked := budget.LockOf(b, now, longest)
-	_, node, drain := budget.HolderOf(hold.Holder)
+	_, node, drain := hold.Drain()
 	switch {
 	case drain && of != nil && of.Name == node:
 		return Keeping{}
@@ -42,7 +42,7 @@ func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Ti
 		return Keeping{Remove: true, Events: []event.Event{event.LockEnded(b, ended(b, hold))}}
 	case drain:
 		return Keeping{Remove: true, Stray: true, Events: []event.Event{event.StrayLockRemoved(b, fmt.Sprintf(
-			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(referenceTo(b)), short(node), sentence(hold.Describe(b))))}}
+			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(ReferenceTo(b)), short(node), sentence(hold.Describe(b))))}}
 	case hold.Unreadable != nil:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now), Events: []event.Event{event.LockUnreadable(b, fmt.Sprintf(
 			"%s If nobody needs it, remove it: kubectl -n %s annotate poddisruptionbudget %s %s-",
@@ -54,8 +54,8 @@ func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Ti
 
 func ended(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	if hold.Unreadable != nil {
-		return fmt.Sprintf("The lock of %s, which nobody can read, was removed %s after the budget was last changed.", named(referenceTo(b)), budget.UnreadableLock)
+		return fmt.Sprintf("The lock of %s, which nobody can read, was removed %s after the budget was last changed.", named(ReferenceTo(b)), budget.UnreadableLock)
 	}
 	return fmt.Sprintf("The lock of %s by %s has ended at %s and was removed.",
-		named(referenceTo(b)), short(hold.Holder), hold.Ends.UTC().Format(time.RFC3339))
+		named(ReferenceTo(b)), short(hold.Holder), hold.Ends.UTC().Format(time.RFC3339))
 }

@@ -1,6 +1,7 @@
 package drainlock_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
@@ -163,10 +165,35 @@ func TestNeeds(t *testing.T) {
 // listed are the pods of a spec, each with its budgets, and the budgets to be locked.
 func listed(spec v1alpha1.DrainRecordSpec) (pods, budgets []string) {
 	for _, pod := range spec.Pods {
-		pods = append(pods, strings.Join(append([]string{pod.Name}, pod.BudgetNames...), " "))
+		pods = append(pods, strings.Join(append([]string{pod.Name}, texts(pod.BudgetUIDs)...), " "))
 	}
 	for _, b := range spec.Budgets {
 		budgets = append(budgets, b.Name)
 	}
 	return pods, budgets
+}
+
+func texts(uids []types.UID) []string {
+	var all []string
+	for _, uid := range uids {
+		all = append(all, string(uid))
+	}
+	return all
+}
+
+// Somebody makes a budget anew whenever it was given up. The record does not grow for
+// ever: the oldest ones are forgotten.
+func TestWhatWasGivenUpIsBounded(t *testing.T) {
+	t.Parallel()
+	s := snapshot(exhausted("db"), after(300), recordIs(func(r *v1alpha1.DrainRecord) {
+		for i := range drainlock.MaxBudgets {
+			r.Status.GivenUp = append(r.Status.GivenUp, v1alpha1.GivenUpBudget{
+				BudgetReference: v1alpha1.BudgetReference{Namespace: "shop", Name: "db", UID: types.UID(strconv.Itoa(i))},
+			})
+		}
+	}))
+	given := drainlock.Decide(s).Status.GivenUp
+	if len(given) != drainlock.MaxBudgets || given[0].UID != "1" || given[len(given)-1].BudgetReference != named("db") {
+		t.Errorf("%d are given up, from %v to %v", len(given), given[0].BudgetReference, given[len(given)-1].BudgetReference)
+	}
 }

@@ -12,6 +12,16 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
+const (
+	// MaxBudgetsOfPod is under how many budgets a pod may stay.
+	MaxBudgetsOfPod = 16
+	// MaxBudgets is how many budgets the pods of one node may stay under. A record of
+	// so many fits into the API server's storage whatever their names are.
+	MaxBudgets = 256
+	// MaxPods is how many pods of one node may stay under budgets.
+	MaxPods = 512
+)
+
 // Need is what the pods that stay on a node need.
 type Need struct {
 	// Maintenance is the oldest one in place of the node.
@@ -44,18 +54,28 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	for _, pod := range n.Staying {
 		stays := v1alpha1.StayingPod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 		for _, b := range budgets.Applying(pod) {
-			stays.BudgetNames = append(stays.BudgetNames, b.Name)
-			if !leftOut(referenceTo(b)) {
-				spec.Budgets = append(spec.Budgets, referenceTo(b))
+			stays.BudgetUIDs = append(stays.BudgetUIDs, b.UID)
+			if !leftOut(ReferenceTo(b)) {
+				spec.Budgets = append(spec.Budgets, ReferenceTo(b))
 			}
 		}
 		spec.Pods = append(spec.Pods, stays)
 	}
-	slices.SortFunc(spec.Pods, func(a, b v1alpha1.StayingPod) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
+	spec.Pods = fitting(spec.Pods)
 	spec.Budgets = inOrder(spec.Budgets)
 	return spec
+}
+
+// fitting are the pods in order. Where there are too many, those without budgets are
+// left out, for which nothing is done.
+func fitting(pods []v1alpha1.StayingPod) []v1alpha1.StayingPod {
+	if len(pods) > MaxPods {
+		pods = slices.DeleteFunc(pods, func(pod v1alpha1.StayingPod) bool { return len(pod.BudgetUIDs) == 0 })
+	}
+	slices.SortFunc(pods, func(a, b v1alpha1.StayingPod) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+	return pods
 }
 
 // leftOut tells which budgets are not locked, or not now.
@@ -63,7 +83,7 @@ func (n Need) leftOut(budgets budget.Compiled) func(v1alpha1.BudgetReference) bo
 	var ofLeaving []v1alpha1.BudgetReference
 	for _, pod := range n.Leaving {
 		for _, b := range budgets.Applying(pod) {
-			ofLeaving = append(ofLeaving, referenceTo(b))
+			ofLeaving = append(ofLeaving, ReferenceTo(b))
 		}
 	}
 	return func(b v1alpha1.BudgetReference) bool {
@@ -77,9 +97,10 @@ func inOrder(budgets []v1alpha1.BudgetReference) []v1alpha1.BudgetReference {
 }
 
 func compare(a, b v1alpha1.BudgetReference) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-func referenceTo(b *policyv1.PodDisruptionBudget) v1alpha1.BudgetReference {
-	return v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name}
+// ReferenceTo is how records name a budget.
+func ReferenceTo(b *policyv1.PodDisruptionBudget) v1alpha1.BudgetReference {
+	return v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name, UID: b.UID}
 }

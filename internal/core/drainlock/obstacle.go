@@ -77,7 +77,7 @@ func (v *view) explain(o *obstacle, needed, allowed int32) {
 
 // unlock says how somebody else's lock goes.
 func (v *view) unlock(one sight) string {
-	if maintenance, node, drain := budget.HolderOf(one.hold.Holder); drain && maintenance == v.record.Spec.MaintenanceRef.Name {
+	if maintenance, node, drain := one.hold.Drain(); drain && maintenance == v.record.Spec.MaintenanceRef.Name {
 		return fmt.Sprintf("Node %s is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance %s", node, maintenance)
 	}
 	return blocker.Unlock(one.PodDisruptionBudget, one.hold)
@@ -112,6 +112,17 @@ func short(text string) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:longestText], "") + "…"
+}
+
+// maxMessage is how many characters a message in a record has.
+const maxMessage = 1024
+
+// clipped cuts what could not be stored.
+func clipped(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage-len("…")], "") + "…"
 }
 
 func sentence(text string) string { return strings.TrimRight(short(text), ". ") + "." }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -33,7 +34,7 @@ var (
 	givenUp = recordIs(func(r *v1alpha1.DrainRecord) {
 		r.Spec.InPlace.OnLockTimeout = v1alpha1.LockTimeoutDelete
 		r.Spec.Budgets = r.Spec.Budgets[1:]
-		r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutDelete, Message: needsOne, Pods: r.Spec.Pods[:1]}}
+		r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutDelete, Message: needsOne, PodUIDs: []types.UID{"db-0"}}}
 	})
 )
 
@@ -172,7 +173,7 @@ var blocked = map[string]struct {
 	"it never allows so much": {
 		seen: budgetIs("db", func(b *policyv1.PodDisruptionBudget) { withMax(1)(b); b.Status.DisruptionsAllowed = 1 }).and(podIs("web-0", func(p *corev1.Pod) { p.UID = "db-1" }), recordIs(func(r *v1alpha1.DrainRecord) {
 			r.Spec.Budgets = r.Spec.Budgets[:1]
-			r.Spec.Pods = append(r.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "db-1", UID: "db-1", BudgetNames: []string{"db"}})
+			r.Spec.Pods = append(r.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "db-1", UID: "db-1", BudgetUIDs: []types.UID{"db"}})
 		})), kind: v1alpha1.BlockerPDBUnsatisfiable,
 		message: "PodDisruptionBudget shop/db can never allow the 2 disruptions that the pods that stay need: 2 of its 3 pods have to be healthy.",
 		suggest: `Let 2 pods be unavailable: kubectl -n shop patch poddisruptionbudget db` + loosen + `{"spec":{"minAvailable":null,"maxUnavailable":2}}'`,

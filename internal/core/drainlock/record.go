@@ -138,12 +138,24 @@ func (p *pass) giveUp() {
 	}
 	for _, o := range p.obstacles {
 		p.status.GivenUp = append(p.status.GivenUp, v1alpha1.GivenUpBudget{
-			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: o.message,
-			Pods: slices.Clone(p.staying[o.BudgetReference]),
+			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: clipped(o.message),
+			PodUIDs: p.stayers(o.BudgetReference),
 		})
 		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",
 			named(o.BudgetReference), p.timeout(), p.Record.Name, become, o.message)))
 	}
+	// Whoever makes a budget anew under its name must not fill the record: the oldest
+	// ones are forgotten, and waited for again if they are still needed.
+	p.status.GivenUp = p.status.GivenUp[max(0, len(p.status.GivenUp)-MaxBudgets):]
+}
+
+// stayers are the UIDs of the pods of the record under a budget.
+func (p *pass) stayers(b v1alpha1.BudgetReference) []types.UID {
+	var uids []types.UID
+	for _, pod := range p.staying[b.UID] {
+		uids = append(uids, pod.UID)
+	}
+	return uids
 }
 
 // doubt keeps no more than what was promised while the spec does not know yet that

@@ -29,7 +29,7 @@ func TestWhatCannotBeWrittenHoldsUpNothingElse(t *testing.T) {
 		r.Spec.InPlace.OnLockTimeout, r.Spec.Budgets = v1alpha1.LockTimeoutDelete, r.Spec.Budgets[1:]
 		r.Status.GivenUp = []v1alpha1.GivenUpBudget{{
 			BudgetReference: named("db"), Action: v1alpha1.LockTimeoutDelete, Message: needsOne,
-			Pods: []v1alpha1.StayingPod{{UID: "web-0"}, {UID: "db-0"}},
+			PodUIDs: []types.UID{"web-0", "db-0"},
 		}}
 	})
 	run(t, map[string]story{

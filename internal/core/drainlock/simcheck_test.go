@@ -72,7 +72,7 @@ func (w *world) checkConfirmed(before, after *v1alpha1.DrainRecord) {
 			return
 		}
 		hold, locked := budget.LockOf(b, w.now.Add(w.skew), 0)
-		if _, node, _ := budget.HolderOf(hold.Holder); !locked || node != after.Name {
+		if _, node, _ := hold.Drain(); !locked || node != after.Name {
 			w.fail("%s of %s is confirmed and locked by %q", b.Name, after.Name, hold.Holder)
 		}
 	}
@@ -112,7 +112,7 @@ func (w *world) checkLock(s drainlock.Snapshot, b *policyv1.PodDisruptionBudget)
 			continue
 		}
 		hold, _ := budget.LockOf(earlier, s.Now, 0)
-		if _, node, _ := budget.HolderOf(hold.Holder); node != record.Name {
+		if _, node, _ := hold.Drain(); node != record.Name {
 			w.fail("%s takes the lock of %s before that of %s", record.Name, b.Name, earlier.Name)
 		}
 	}
@@ -125,7 +125,7 @@ func (w *world) checkTaken(s drainlock.Snapshot, seen *policyv1.PodDisruptionBud
 		return
 	}
 	hold, locked := budget.LockOf(now, s.Now, 0)
-	if _, node, _ := budget.HolderOf(hold.Holder); locked && node != s.Record.Name {
+	if _, node, _ := hold.Drain(); locked && node != s.Record.Name {
 		w.fail("%s overwrites the lock of %s by %q", s.Record.Name, now.Name, hold.Holder)
 	}
 }
@@ -139,7 +139,7 @@ func (w *world) checkReleased(s drainlock.Snapshot, b *policyv1.PodDisruptionBud
 	}
 	for _, stayed := range s.Record.Spec.Pods {
 		pod := w.pods.now[stayed.UID]
-		if pod != nil && !isReady(pod) && slices.Contains(stayed.BudgetNames, b.Name) {
+		if pod != nil && !isReady(pod) && slices.Contains(stayed.BudgetUIDs, b.UID) {
 			w.fail("%s gives %s free before %s is ready", s.Record.Name, b.Name, pod.Name)
 		}
 	}
@@ -228,7 +228,7 @@ func (w *world) wantOne(s drainlock.Snapshot) *v1alpha1.DrainRecord {
 	var own, free []v1alpha1.BudgetReference
 	for _, b := range s.Budgets {
 		hold, locked := budget.LockOf(b, s.Now, 0)
-		_, node, _ := budget.HolderOf(hold.Holder)
+		_, node, _ := hold.Drain()
 		switch {
 		case !slices.Contains(record.Spec.Budgets, ref(b)):
 		case locked && node == record.Name:

@@ -157,7 +157,7 @@ func (w *world) do(record *v1alpha1.DrainRecord, s drainlock.Snapshot, step drai
 func (w *world) keep() {
 	for _, b := range w.all(w.budgets.seen()) {
 		hold, _ := budget.LockOf(b, w.now, 0)
-		_, node, _ := budget.HolderOf(hold.Holder)
+		_, node, _ := hold.Drain()
 		k := drainlock.Keep(b, w.records.seen()[node], w.now.Add(w.skew), 0)
 		if k.Remove && (!k.Stray || w.records.now[node] == nil) && w.annotate(b, "") {
 			w.say("%s %s", k.Events[0].Reason, b.Name)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
 // store is what the API server has of one kind, and what those who watch it have
@@ -140,7 +141,7 @@ func (w *world) newApp(app string, nodes int) {
 	}
 	most := intstr.FromInt32(int32(1 + w.rand.IntN(2)*w.rand.IntN(2)))
 	b := &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app, Generation: 1, CreationTimestamp: metav1.NewTime(began)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: app, UID: types.UID(app), Generation: 1, CreationTimestamp: metav1.NewTime(began)},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MaxUnavailable: &most, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
@@ -182,7 +183,7 @@ func (w *world) nextVersion() string {
 }
 
 func ref(b *policyv1.PodDisruptionBudget) v1alpha1.BudgetReference {
-	return v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name}
+	return drainlock.ReferenceTo(b)
 }
 
 func (w *world) putBudget(b *policyv1.PodDisruptionBudget) {
@@ -247,7 +248,7 @@ func on(pods map[types.UID]*corev1.Pod, node string) []*corev1.Pod {
 func (w *world) all(budgets map[v1alpha1.BudgetReference]*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	list := make([]*policyv1.PodDisruptionBudget, 0, len(w.apps))
 	for _, app := range w.apps {
-		list = append(list, budgets[v1alpha1.BudgetReference{Namespace: "shop", Name: app}])
+		list = append(list, budgets[named(app)])
 	}
 	return list
 }

@@ -20,7 +20,8 @@ type Snapshot struct {
 	Record *v1alpha1.DrainRecord
 	// Pods are all pods of the node.
 	Pods []*corev1.Pod
-	// Budgets are all that Concerns names, and may be more. One that is missing
+	// Budgets are all for whose locks the record asks, and one at least that concerns
+	// it without, if there is any; see Concerns. One that is asked for and missing
 	// does not exist.
 	Budgets []*policyv1.PodDisruptionBudget
 	// Live is true if the budgets, and after them the pods, were just read from the
@@ -82,6 +83,8 @@ type Step struct {
 	// Budget is the budget as it was observed, Lock the annotation that it gets.
 	Budget *policyv1.PodDisruptionBudget
 	Lock   string
+	// Stray is true of a lock that is removed and that the record does not ask for.
+	Stray bool
 	// Pod is the pod as it was observed.
 	Pod *corev1.Pod
 	// Events become true with the step.

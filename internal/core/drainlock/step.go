@@ -18,8 +18,9 @@ import (
 // shortestDuration is how long a lock of a drain holds at least.
 const shortestDuration = 10 * time.Minute
 
-// steps are what may be done, the most urgent first.
-var steps = []func(*pass) (Step, bool){renew, unlockOne, giveMutex, takeMutex, lockOne, deletePod, finish}
+// steps are what may be done, the most urgent first. Locks that nobody asks for come
+// last: whoever writes them must not hold up what is asked for.
+var steps = []func(*pass) (Step, bool){renew, unlockOne, giveMutex, takeMutex, lockOne, deletePod, finish, removeStray}
 
 // act chooses the one step that is done.
 func (p *pass) act() {
@@ -150,8 +151,8 @@ func deletePod(p *pass) (Step, bool) {
 		if given.Action != v1alpha1.LockTimeoutDelete {
 			continue
 		}
-		for _, one := range given.Pods {
-			pod := p.pods[one.UID]
+		for _, uid := range given.PodUIDs {
+			pod := p.pods[uid]
 			if pod == nil || !deletable(pod) || p.refused(pod.UID) {
 				continue
 			}
@@ -175,6 +176,23 @@ func deletable(pod *corev1.Pod) bool {
 func finish(p *pass) (Step, bool) {
 	own := slices.ContainsFunc(slices.Collect(maps.Values(p.budgets)), func(one sight) bool { return one.own })
 	return Step{Kind: Finish}, p.Record.Spec.Complete && p.Record.DeletionTimestamp == nil && !own && len(p.status.Locks) == 0
+}
+
+// removeStray removes a lock that names this node and that its record does not ask
+// for: it was needed when a manager died, or somebody has made it up.
+func removeStray(p *pass) (Step, bool) {
+	for _, b := range slices.SortedFunc(maps.Keys(p.budgets), compare) {
+		one := p.budgets[b]
+		if !one.stray || p.refused(one.UID) {
+			continue
+		}
+		return Step{Kind: RemoveLock, Budget: one.PodDisruptionBudget, Stray: true, Events: []event.Event{
+			event.StrayLockRemoved(one.PodDisruptionBudget, fmt.Sprintf(
+				"The lock of %s was removed, because the DrainRecord of node %s does not ask for it: %s",
+				named(b), p.Record.Name, sentence(one.hold.Describe(one.PodDisruptionBudget)))),
+		}}, true
+	}
+	return Step{}, false
 }
 
 // wait finds out when time alone changes the decision.

@@ -1,6 +1,7 @@
 package drainlock_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +25,36 @@ func TestTake(t *testing.T) {
 	t.Parallel()
 	run(t, taking)
 	run(t, looking)
+}
+
+// forgedDB is told of a lock that the record does not ask for.
+const forgedDB = "PodDisruptionBudget Warning StrayLockRemoved: The lock of PodDisruptionBudget shop/db was removed, because the DrainRecord of node node-1 does not ask for it: " +
+	"PodDisruptionBudget shop/db is locked by nodemaintenance/kernel/node-1 until 2026-11-21T08:20:00Z."
+
+// unasked is a budget that comes before all others, and whose owner has made up a
+// lock of this node.
+func unasked(s *drainlock.Snapshot) {
+	s.Budgets = append(s.Budgets, newBudget("a-forged"))
+	taken("a-forged", 0)(s)
+}
+
+// TestForged has nobody wait for a lock that the record does not ask for.
+func TestForged(t *testing.T) {
+	t.Parallel()
+	removed := strings.ReplaceAll(forgedDB, "shop/db", "shop/a-forged")
+	run(t, map[string]story{
+		"the mutex is taken first":      {seen: change(unasked).and(), does: `TakeMutex "kernel/node-1"`, says: toBeLocked},
+		"so are the locks":              {seen: change(unasked).and(mine), does: "WriteLock db", says: toBeLocked},
+		"and given back the others are": {seen: change(unasked).and(both, after(3), exhausted("db")), does: "RemoveLock web", says: "False/WaitingForBudget: " + needsOne, again: 297 * time.Second},
+		"it goes when there is nothing else to do": {
+			seen: change(unasked).and(exhausted("db")), does: "RemoveLock a-forged", says: "False/WaitingForBudget: " + needsOne, again: 300 * time.Second, tells: []string{removed},
+		},
+		"a node that is away is none the worse": {
+			seen: change(unasked).and(held, after(3)), does: "RemoveLock a-forged", locks: "db! web!", says: allHeld, again: 597 * time.Second,
+			tells: []string{"NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/db, shop/web.", removed},
+		},
+		"the record ends without it": {seen: change(unasked).and(complete), does: "Finish", says: "False/Releasing: The maintenance is over, and the locks are given free."},
+	})
 }
 
 var mine = mutexOf("kernel/node-1", 0)
@@ -174,6 +205,7 @@ func TestKept(t *testing.T) {
 		},
 		"and so does one that nobody has recorded": {
 			seen: change(nothing).and(taken("db", 0)), does: "RemoveLock db", says: "True/Held: No PodDisruptionBudget is to be locked.",
+			tells: []string{forgedDB},
 		},
 	})
 }

@@ -20,8 +20,8 @@ type view struct {
 	longest time.Duration
 	// pods are those of the node.
 	pods map[types.UID]*corev1.Pod
-	// staying are the pods of the record under each budget.
-	staying map[v1alpha1.BudgetReference][]v1alpha1.StayingPod
+	// staying are the pods of the record under each budget, by its UID.
+	staying map[types.UID][]v1alpha1.StayingPod
 	budgets map[v1alpha1.BudgetReference]sight
 	// needs are the budgets to be locked, in order: those of the record that exist
 	// and were not given up; none after its maintenance.
@@ -36,6 +36,8 @@ type sight struct {
 	locked bool
 	// own is true if a drain of this node has taken it, whatever its maintenance.
 	own bool
+	// stray is true if the lock says the same, and the record asks for none.
+	stray bool
 }
 
 // ours is true while a lock of this node is in force.
@@ -45,23 +47,25 @@ func newView(f Facts) *view {
 	v := &view{
 		now: f.Now, record: f.Record, longest: f.Longest,
 		pods:    map[types.UID]*corev1.Pod{},
-		staying: map[v1alpha1.BudgetReference][]v1alpha1.StayingPod{},
+		staying: map[types.UID][]v1alpha1.StayingPod{},
 		budgets: map[v1alpha1.BudgetReference]sight{},
 	}
 	for _, pod := range f.Pods {
 		v.pods[pod.UID] = pod
 	}
 	for _, pod := range f.Record.Spec.Pods {
-		for _, name := range pod.BudgetNames {
-			under := v1alpha1.BudgetReference{Namespace: pod.Namespace, Name: name}
+		for _, under := range pod.BudgetUIDs {
 			v.staying[under] = append(v.staying[under], pod)
 		}
 	}
 	for _, b := range f.Budgets {
 		one := sight{PodDisruptionBudget: b}
 		one.hold, one.locked = budget.LockOf(b, f.Now, f.Longest)
-		one.own = locker(one.hold) == f.Record.Name
-		v.budgets[referenceTo(b)] = one
+		if locker(one.hold) == f.Record.Name {
+			one.own = Asks(f.Record, b)
+			one.stray = !one.own
+		}
+		v.budgets[ReferenceTo(b)] = one
 	}
 	if !f.Record.Spec.Complete {
 		v.needs = slices.DeleteFunc(inOrder(f.Record.Spec.Budgets), func(b v1alpha1.BudgetReference) bool {
@@ -74,7 +78,7 @@ func newView(f Facts) *view {
 // there returns the pods of the record under a budget that are still on the node.
 func (v *view) there(b v1alpha1.BudgetReference) []*corev1.Pod {
 	var there []*corev1.Pod
-	for _, one := range v.staying[b] {
+	for _, one := range v.staying[b.UID] {
 		pod := v.pods[one.UID]
 		if pod != nil && !podclass.Terminal(pod) && !slices.Contains(there, pod) {
 			there = append(there, pod)

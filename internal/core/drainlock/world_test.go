@@ -122,7 +122,7 @@ func at(seconds float64) time.Time { return began.Add(time.Duration(seconds * fl
 func stamped(seconds float64) metav1.Time { return metav1.NewTime(at(seconds)) }
 
 func named(name string) v1alpha1.BudgetReference {
-	return v1alpha1.BudgetReference{Namespace: "shop", Name: name}
+	return v1alpha1.BudgetReference{Namespace: "shop", Name: name, UID: types.UID(name)}
 }
 
 func snapshot(changes ...change) drainlock.Snapshot {
@@ -144,7 +144,7 @@ func snapshot(changes ...change) drainlock.Snapshot {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name + "-0", UID: types.UID(name + "-0"), Labels: map[string]string{"app": name, v1alpha1.OnUpgradeLabel: v1alpha1.OnUpgradeStay}}}
 		setReady(pod, true)
 		s.Pods = append(s.Pods, pod)
-		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, BudgetNames: []string{name}})
+		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: pod.Name, UID: pod.UID, BudgetUIDs: []types.UID{types.UID(name)}})
 	}
 	for _, c := range changes {
 		c(&s)

@@ -136,6 +136,12 @@ func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
 		pod.Spec.NodeName, short.Needed, short.Maintenance, short.Taint, short.Endured, int64(short.Needed.Seconds())))
 }
 
+// TooManyBudgets warns that a pod that asks to stay leaves, because its budgets are
+// too many to be locked.
+func TooManyBudgets(pod *corev1.Pod, why string) Event {
+	return ofPod(pod, v1alpha1.EventTooManyBudgets, fmt.Sprintf("The pod does not stay on node %s: %s", pod.Spec.NodeName, why))
+}
+
 func ofPod(pod *corev1.Pod, reason, message string) Event {
 	return Event{
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},

@@ -197,7 +197,7 @@ func sameNeeds(a, b v1alpha1.DrainRecordSpec) bool {
 }
 
 func samePod(a, b v1alpha1.StayingPod) bool {
-	return a.UID == b.UID && a.Name == b.Name && a.Namespace == b.Namespace && slices.Equal(a.BudgetNames, b.BudgetNames)
+	return a.UID == b.UID && a.Name == b.Name && a.Namespace == b.Namespace && slices.Equal(a.BudgetUIDs, b.BudgetUIDs)
 }
 
 // recordInForce returns true if the record is that of the drain that goes on.

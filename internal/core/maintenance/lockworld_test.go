@@ -79,7 +79,7 @@ func (w *world) writeDrainRecord(d *maintenance.NodeDecision) {
 }
 
 func reference(budget string) v1alpha1.BudgetReference {
-	return v1alpha1.BudgetReference{Namespace: "default", Name: budget}
+	return v1alpha1.BudgetReference{Namespace: "default", Name: budget, UID: types.UID(budget)}
 }
 
 // observe changes the status of a node's record as who takes locks does.
@@ -127,7 +127,7 @@ func needed(record *v1alpha1.DrainRecord) string {
 	}
 	var pods, budgets []string
 	for _, pod := range record.Spec.Pods {
-		pods = append(pods, fmt.Sprintf("%s(%s)", pod.Name, strings.Join(pod.BudgetNames, " ")))
+		pods = append(pods, fmt.Sprintf("%s(%s)", pod.Name, joined(pod.BudgetUIDs)))
 	}
 	for _, b := range record.Spec.Budgets {
 		budgets = append(budgets, b.Name)
@@ -153,4 +153,12 @@ func (w *world) remains(node string) []string {
 	all := names(w.pods[node])
 	slices.Sort(all)
 	return all
+}
+
+func joined(uids []types.UID) string {
+	var all []string
+	for _, uid := range uids {
+		all = append(all, string(uid))
+	}
+	return strings.Join(all, " ")
 }

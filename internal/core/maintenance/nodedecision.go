@@ -122,6 +122,9 @@ func (o *outcome) warnings(p *pod) []event.Event {
 	if _, problems := podclass.OnUpgrade(p.object); len(problems) > 0 {
 		return append(events, event.OnUpgradeLabelIgnored(p.object, problems[0].Message))
 	}
+	if p.surplus != "" {
+		return append(events, event.TooManyBudgets(p.object, p.surplus))
+	}
 	if longest := o.longestWithout(p); longest != nil {
 		events = append(events, event.TolerationTooShort(p.object, event.ShortToleration{
 			Taint: p.staying.taint, Endured: p.staying.endurance, Needed: longest.downtime, Maintenance: longest.name(),

@@ -24,6 +24,8 @@ type pod struct {
 	treatment *drainrule.Treatment
 	// staying is not nil if the pod asks to stay and there is a maintenance in place.
 	staying *staying
+	// surplus is why a pod that asks to stay has too many budgets; empty if it has not.
+	surplus string
 	// counted is true if some maintenance in Drain waits for the pod.
 	counted bool
 	// asked is true if it has an Evacuation with our instigator finalizer.
@@ -82,7 +84,12 @@ func (r *reader) readPods(n *node) {
 			p.staying = r.staying(n, &p)
 		}
 		n.pods = append(n.pods, p)
-		n.count(&n.pods[len(n.pods)-1])
+	}
+	if n.inPlace != nil {
+		r.surplus(n)
+	}
+	for i := range n.pods {
+		n.count(&n.pods[i])
 	}
 }
 
@@ -162,7 +169,7 @@ func (r *reader) givenUp(n *node, object *corev1.Pod) bool {
 		return false
 	}
 	return slices.ContainsFunc(r.budgets.applying(object), func(b *policyv1.PodDisruptionBudget) bool {
-		return drainlock.GivenUp(n.record, v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name})
+		return drainlock.GivenUp(n.record, drainlock.ReferenceTo(b))
 	})
 }
 

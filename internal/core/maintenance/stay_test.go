@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -285,5 +286,99 @@ func TestWhyAPodDoesNotStayIsToldOnce(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	if said := w.warnings(); len(said) > 0 {
 		t.Errorf("told %q again", said)
+	}
+}
+
+// Budgets of a pod cannot make its node wait for a record that nobody can write: a
+// pod under too many leaves like any other, and is told why.
+func TestAPodUnderTooManyBudgetsLeaves(t *testing.T) {
+	t.Parallel()
+	for budgets, want := range map[int]outcome{
+		16: {counts: [3]int32{0, 0, 1}, locks: true},
+		17: {counts: [3]int32{0, 1, 0}, says: []string{
+			"TooManyBudgets: The pod does not stay on node one: it is under 17 PodDisruptionBudgets, and a pod under more than 16 is not kept. Let fewer budgets select it.",
+		}},
+	} {
+		t.Run(strconv.Itoa(budgets), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, "one")
+			m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
+			for i := range budgets {
+				w.budget("db").Name = "db-" + strconv.Itoa(i)
+				w.budgets[i].UID = types.UID(w.budgets[i].Name)
+			}
+			w.run("one", 1, 0, stays, label("app", "db"))
+			var got outcome
+			for range 3 {
+				got.says = append(got.says, w.warnings()...)
+			}
+			s := m.Status.NodeStatuses[0]
+			got.counts, got.locks = [3]int32{s.PodsPendingEvacuation, s.PodsEvacuating, s.PodsRetained}, w.records["one"] != nil
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Somebody has pods under 16 budgets each, more than a node can have locks for. It is
+// their pods that leave, and not those of others; and who stays already goes on.
+func TestWhoHasTheMostBudgetsLeaves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "one")
+	inPlace(w.maintenance("m", drain, nil, "one"), 300)
+	greedy := func(app string) {
+		w.run("one", 1, 0, stays, label("app", app))
+		for i := range 16 {
+			w.budget(app).Name = app + "-" + strconv.Itoa(i)
+			w.budgets[len(w.budgets)-1].UID = types.UID(app + "-" + strconv.Itoa(i))
+		}
+	}
+	for i := range 16 {
+		greedy("greedy-" + strconv.Itoa(i))
+	}
+	w.run("one", 1, 0, stays, label("app", "modest"))
+	w.budget("modest")
+	var said []string
+	for range 3 {
+		said = append(said, w.warnings()...)
+	}
+	want := []string{"TooManyBudgets: The pod does not stay on node one: more pods ask to stay there than the 512 pods under 256 PodDisruptionBudgets for which a node can have locks."}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("who leaves is told (-want +got):\n%s", diff)
+	}
+	for _, leaving := range w.evacuations {
+		w.remove(leaving.Spec.PodRef.UID)
+	}
+	w.pass()
+	spec := w.records["one"].Spec
+	if len(spec.Pods) != 16 || len(spec.Budgets) != 15*16+1 || !slices.ContainsFunc(spec.Budgets, func(b v1alpha1.BudgetReference) bool { return b.Name == "modest" }) {
+		t.Errorf("%d pods stay, under %d budgets", len(spec.Pods), len(spec.Budgets))
+	}
+
+	for i := range 16 {
+		w.run("one", 1, 0, stays, label("app", "late-"+strconv.Itoa(i)))
+		w.budget("late-" + strconv.Itoa(i))
+	}
+	w.pass()
+	staying := w.records["one"].Spec.Pods
+	greedyOnes := slices.DeleteFunc(slices.Clone(staying), func(pod v1alpha1.StayingPod) bool { return len(pod.BudgetUIDs) == 1 })
+	if len(staying) != 16+15 || len(greedyOnes) != 15 {
+		t.Errorf("%d pods stay, %d of them under many budgets; want those that did and the 15 that have room", len(staying), len(greedyOnes))
+	}
+}
+
+// A record names at most 512 pods, those under budgets first.
+func TestPodsWithoutBudgetsAreLeftOutOfALongRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "one")
+	inPlace(w.maintenance("m", drain, nil, "one"), 300)
+	w.budget("db")
+	w.run("one", 600, 0, stays)
+	w.run("one", 3, 0, stays, label("app", "db"))
+	w.pass()
+	w.pass()
+	if staying := w.records["one"].Spec.Pods; len(staying) != 3 || len(staying[0].BudgetUIDs) != 1 {
+		t.Errorf("%d pods are recorded, want the 3 under a budget", len(staying))
 	}
 }

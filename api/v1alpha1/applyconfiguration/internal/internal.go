@@ -73,6 +73,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Cluster
   map:
     fields:
@@ -322,12 +325,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
-    - name: pods
+    - name: podUIDs
       type:
         list:
           elementType:
-            namedType: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
+            namedType: io.k8s.apimachinery.pkg.types.UID
           elementRelationship: atomic
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
   map:
     fields:
@@ -746,6 +752,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.ebbtide.ebbtide.api.v1alpha1.SecretKeyReference
   map:
     fields:
@@ -768,11 +777,11 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
   map:
     fields:
-    - name: budgetNames
+    - name: budgetUIDs
       type:
         list:
           elementType:
-            scalar: string
+            namedType: io.k8s.apimachinery.pkg.types.UID
           elementRelationship: atomic
     - name: name
       type:

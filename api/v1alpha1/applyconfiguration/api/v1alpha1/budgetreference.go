@@ -2,15 +2,22 @@
 
 package v1alpha1
 
+import (
+	types "k8s.io/apimachinery/pkg/types"
+)
+
 // BudgetReferenceApplyConfiguration represents a declarative configuration of the BudgetReference type for use
 // with apply.
 //
-// BudgetReference names a PodDisruptionBudget.
+// BudgetReference names a PodDisruptionBudget. Another one of the same name is
+// another, and its lock and what was given up of it are no matter of this one.
 type BudgetReferenceApplyConfiguration struct {
 	// namespace of the budget.
 	Namespace *string `json:"namespace,omitempty"`
 	// name of the budget.
 	Name *string `json:"name,omitempty"`
+	// uid of the budget.
+	UID *types.UID `json:"uid,omitempty"`
 }
 
 // BudgetReferenceApplyConfiguration constructs a declarative configuration of the BudgetReference type for use with
@@ -32,5 +39,13 @@ func (b *BudgetReferenceApplyConfiguration) WithNamespace(value string) *BudgetR
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *BudgetReferenceApplyConfiguration) WithName(value string) *BudgetReferenceApplyConfiguration {
 	b.Name = &value
+	return b
+}
+
+// WithUID sets the UID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UID field is set to the value of the last call.
+func (b *BudgetReferenceApplyConfiguration) WithUID(value types.UID) *BudgetReferenceApplyConfiguration {
+	b.UID = &value
 	return b
 }

@@ -14,10 +14,11 @@ type DrainRecordSpecApplyConfiguration struct {
 	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
 	// reason is that of the maintenance; the locks show it. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
-	// pods are those that stay on the node, by namespace and name; at most 4,096.
+	// pods are those that stay on the node, by namespace and name; at most 512.
+	// Beyond that those without budgets are left out.
 	Pods []StayingPodApplyConfiguration `json:"pods,omitempty"`
 	// budgets are the PodDisruptionBudgets to be locked, in the order of
-	// namespace and name in which locks are taken; at most 4,096.
+	// namespace and name in which locks are taken; at most 256.
 	Budgets []BudgetReferenceApplyConfiguration `json:"budgets,omitempty"`
 	// complete is true if the maintenance is over: each lock goes when the pods
 	// that stayed under it are ready again or gone.

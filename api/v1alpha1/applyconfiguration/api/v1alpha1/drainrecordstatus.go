@@ -16,9 +16,10 @@ type DrainRecordStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// waitStartTime is since when locks are missing; absent while none is.
 	WaitStartTime *v1.Time `json:"waitStartTime,omitempty"`
-	// locks are those that were taken, in the order of spec.budgets; at most 4,096.
+	// locks are those that were taken, in the order of spec.budgets; at most 512:
+	// those that are needed, and those that are about to go.
 	Locks []RecordedLockApplyConfiguration `json:"locks,omitempty"`
-	// givenUp are the budgets that could not be locked in time; at most 4,096.
+	// givenUp are the budgets that could not be locked in time; at most 256.
 	// Their pods do not stay.
 	GivenUp []GivenUpBudgetApplyConfiguration `json:"givenUp,omitempty"`
 	// conditions are Locked.

@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	apiv1alpha1 "ebbtide.dev/ebbtide/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	types "k8s.io/apimachinery/pkg/types"
 )
 
 // GivenUpBudgetApplyConfiguration represents a declarative configuration of the GivenUpBudget type for use
@@ -17,10 +18,10 @@ type GivenUpBudgetApplyConfiguration struct {
 	Action *apiv1alpha1.LockTimeoutAction `json:"action,omitempty"`
 	// givenUpTime is when it was given up.
 	GivenUpTime *v1.Time `json:"givenUpTime,omitempty"`
-	// message says what was in the way. At most 32,768 characters.
+	// message says what was in the way. At most 1,024 characters.
 	Message *string `json:"message,omitempty"`
-	// pods are those that stayed under it until then; at most 4,096.
-	Pods []StayingPodApplyConfiguration `json:"pods,omitempty"`
+	// podUIDs are those of the pods that stayed under it until then; at most 512.
+	PodUIDs []types.UID `json:"podUIDs,omitempty"`
 }
 
 // GivenUpBudgetApplyConfiguration constructs a declarative configuration of the GivenUpBudget type for use with
@@ -42,6 +43,14 @@ func (b *GivenUpBudgetApplyConfiguration) WithNamespace(value string) *GivenUpBu
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *GivenUpBudgetApplyConfiguration) WithName(value string) *GivenUpBudgetApplyConfiguration {
 	b.BudgetReferenceApplyConfiguration.Name = &value
+	return b
+}
+
+// WithUID sets the UID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UID field is set to the value of the last call.
+func (b *GivenUpBudgetApplyConfiguration) WithUID(value types.UID) *GivenUpBudgetApplyConfiguration {
+	b.BudgetReferenceApplyConfiguration.UID = &value
 	return b
 }
 
@@ -69,15 +78,12 @@ func (b *GivenUpBudgetApplyConfiguration) WithMessage(value string) *GivenUpBudg
 	return b
 }
 
-// WithPods adds the given value to the Pods field in the declarative configuration
+// WithPodUIDs adds the given value to the PodUIDs field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the Pods field.
-func (b *GivenUpBudgetApplyConfiguration) WithPods(values ...*StayingPodApplyConfiguration) *GivenUpBudgetApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the PodUIDs field.
+func (b *GivenUpBudgetApplyConfiguration) WithPodUIDs(values ...types.UID) *GivenUpBudgetApplyConfiguration {
 	for i := range values {
-		if values[i] == nil {
-			panic("nil value passed to WithPods")
-		}
-		b.Pods = append(b.Pods, *values[i])
+		b.PodUIDs = append(b.PodUIDs, values[i])
 	}
 	return b
 }

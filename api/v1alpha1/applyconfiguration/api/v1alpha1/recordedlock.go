@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	types "k8s.io/apimachinery/pkg/types"
 )
 
 // RecordedLockApplyConfiguration represents a declarative configuration of the RecordedLock type for use
@@ -39,6 +40,14 @@ func (b *RecordedLockApplyConfiguration) WithNamespace(value string) *RecordedLo
 // If called multiple times, the Name field is set to the value of the last call.
 func (b *RecordedLockApplyConfiguration) WithName(value string) *RecordedLockApplyConfiguration {
 	b.BudgetReferenceApplyConfiguration.Name = &value
+	return b
+}
+
+// WithUID sets the UID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the UID field is set to the value of the last call.
+func (b *RecordedLockApplyConfiguration) WithUID(value types.UID) *RecordedLockApplyConfiguration {
+	b.BudgetReferenceApplyConfiguration.UID = &value
 	return b
 }
 

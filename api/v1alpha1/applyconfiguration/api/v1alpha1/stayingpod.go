@@ -17,9 +17,9 @@ type StayingPodApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// uid of the pod.
 	UID *types.UID `json:"uid,omitempty"`
-	// budgetNames are those of the PodDisruptionBudgets of its namespace that
-	// protect it, in order; at most 256.
-	BudgetNames []string `json:"budgetNames,omitempty"`
+	// budgetUIDs are those of the PodDisruptionBudgets that protect it, in the order
+	// of their names; at most 16. A pod under more does not stay.
+	BudgetUIDs []types.UID `json:"budgetUIDs,omitempty"`
 }
 
 // StayingPodApplyConfiguration constructs a declarative configuration of the StayingPod type for use with
@@ -52,12 +52,12 @@ func (b *StayingPodApplyConfiguration) WithUID(value types.UID) *StayingPodApply
 	return b
 }
 
-// WithBudgetNames adds the given value to the BudgetNames field in the declarative configuration
+// WithBudgetUIDs adds the given value to the BudgetUIDs field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
-// If called multiple times, values provided by each call will be appended to the BudgetNames field.
-func (b *StayingPodApplyConfiguration) WithBudgetNames(values ...string) *StayingPodApplyConfiguration {
+// If called multiple times, values provided by each call will be appended to the BudgetUIDs field.
+func (b *StayingPodApplyConfiguration) WithBudgetUIDs(values ...types.UID) *StayingPodApplyConfiguration {
 	for i := range values {
-		b.BudgetNames = append(b.BudgetNames, values[i])
+		b.BudgetUIDs = append(b.BudgetUIDs, values[i])
 	}
 	return b
 }
