@@ -120,9 +120,26 @@ type ClusterStatus struct {
 	// +optional
 	ControlPlaneMachinesSeen bool `json:"controlPlaneMachinesSeen,omitempty"`
 
+	// holdOff is there while the cluster is left alone because it has exceeded a
+	// bound, and remembers that over restarts of the manager.
+	// +optional
+	HoldOff *ClusterHoldOff `json:"holdOff,omitempty"`
+
 	// conditions are Reachable, and Deleting while Machines hold the Cluster.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ClusterHoldOff is for how long a cluster is left alone that has exceeded a bound.
+type ClusterHoldOff struct {
+	// breachCount is how many times in a row it has exceeded one.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	BreachCount int32 `json:"breachCount"`
+	// endTime is when it is connected again at the earliest. More than 30 minutes are
+	// not waited.
+	// +required
+	EndTime metav1.Time `json:"endTime"`
 }

@@ -155,6 +155,9 @@ const (
 	ReasonReachable = "Reachable"
 	// ReasonUnreachable: the cluster does not answer, or its kubeconfig cannot be used.
 	ReasonUnreachable = "Unreachable"
+	// ReasonLimitExceeded: the cluster answers with more than is taken of it; the
+	// message says what the bound is and when it is tried again.
+	ReasonLimitExceeded = "LimitExceeded"
 	// ReasonConnecting: the cluster is being connected for the first time.
 	ReasonConnecting = "Connecting"
 	// ReasonNotInUse: nobody needs the cluster now.

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/webhook"
+	"ebbtide.dev/ebbtide/internal/workload"
 )
 
 type flags struct {
@@ -24,6 +27,8 @@ type flags struct {
 	machineWorkers                 int
 	surge                          surge.Mode
 	longestLock                    time.Duration
+	remoteMemory                   int64
+	kubeconfigFields               workload.Allowances
 	verbosity                      int
 }
 
@@ -31,7 +36,7 @@ type flags struct {
 //
 // Errors: as the set has them.
 func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
-	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock}
+	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory}
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
@@ -63,6 +68,16 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 			f.longestLock, err = parseLongestLock(text)
 			return err
 		})
+	set.Func("remote-cluster-memory", "memory that a cluster by kubeconfig may take, as far as it is counted, and all of a namespace four times (default 256Mi: enough for 100,000 pods)",
+		func(text string) (err error) {
+			f.remoteMemory, err = parseMemory(text)
+			return err
+		})
+	set.Func("allow-kubeconfig-fields", "fields that kubeconfigs of Clusters may have, separated by commas: proxy-url, insecure-skip-tls-verify (default none)",
+		func(text string) (err error) {
+			f.kubeconfigFields, err = workload.ParseAllowances(text)
+			return err
+		})
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
 	err := set.Parse(args)
 	return f, err
@@ -87,4 +102,19 @@ func parseLongestLock(text string) (time.Duration, error) {
 		return 0, errors.New("must be at least 1m, such as 4h: shorter locks end before drains can confirm or renew them")
 	}
 	return longest, nil
+}
+
+// leastMemory is what is needed to read a few hundred nodes and their pods.
+const leastMemory = 16 << 20
+
+// parseMemory reads a number of bytes.
+func parseMemory(text string) (int64, error) {
+	memory, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, err
+	}
+	if memory.Value() < leastMemory {
+		return 0, errors.New("must be at least 16Mi, such as 256Mi: no cluster can be read with less")
+	}
+	return memory.Value(), nil
 }

@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"ebbtide.dev/ebbtide/internal/workload"
 )
 
 func TestLongestLock(t *testing.T) {
@@ -47,5 +49,56 @@ func TestEvictionNotice(t *testing.T) {
 		if got := f.webhookOptions().EvictionNotice; err != nil || got != want {
 			t.Errorf("with %v they are told: %v (%v), want %v", args, got, err, want)
 		}
+	}
+}
+
+func TestMemoryOfRemoteClusters(t *testing.T) {
+	t.Parallel()
+	const little = "must be at least 16Mi, such as 256Mi: no cluster can be read with less"
+	for text, test := range map[string]struct {
+		want  int64
+		fault string
+	}{
+		"256Mi": {want: 256 << 20},
+		"16Mi":  {want: 16 << 20},
+		"15Mi":  {fault: little},
+		"-1Gi":  {fault: little},
+		"much":  {fault: "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			got, err := parseMemory(text)
+			if fault := words(err); got != test.want || fault != test.fault {
+				t.Errorf("got %d and %q, want %d and %q", got, fault, test.want, test.fault)
+			}
+		})
+	}
+}
+
+// Nothing of a kubeconfig that leads elsewhere is allowed unless it is named; what runs
+// commands or reads files cannot be.
+func TestFieldsOfKubeconfigsThatAreAllowed(t *testing.T) {
+	t.Parallel()
+	for text, test := range map[string]struct {
+		want  int
+		fault string
+	}{
+		"":                                   {},
+		"proxy-url":                          {want: 1},
+		"proxy-url,insecure-skip-tls-verify": {want: 2},
+		"exec":                               {fault: `"exec" cannot be allowed; what can be is proxy-url and insecure-skip-tls-verify`},
+		"proxy-url,tokenFile":                {fault: `"tokenFile" cannot be allowed; what can be is proxy-url and insecure-skip-tls-verify`},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			got, err := workload.ParseAllowances(text)
+			if fault := words(err); len(got) != test.want || fault != test.fault {
+				t.Errorf("got %v and %q, want %d fields and %q", got, fault, test.want, test.fault)
+			}
+		})
+	}
+	f, err := parseFlags(flag.NewFlagSet("ebbtide", flag.ContinueOnError), nil)
+	if len(f.kubeconfigFields) > 0 || f.remoteMemory != workload.DefaultRemoteMemory || err != nil {
+		t.Errorf("without flags: %v, %d bytes, %v", f.kubeconfigFields, f.remoteMemory, err)
 	}
 }

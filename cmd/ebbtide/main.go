@@ -104,7 +104,10 @@ func add(mgr manager.Manager, f flags) error {
 
 // addMachines has it run what looks after Machines and their Clusters.
 func addMachines(mgr manager.Manager, f flags, traffic *eviction.Traffic) error {
-	registry, err := workload.NewRegistry(mgr, workload.Options{Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic})
+	registry, err := workload.NewRegistry(mgr, workload.Options{
+		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
+		RemoteMemory: f.remoteMemory, Allowed: f.kubeconfigFields,
+	})
 	if err != nil {
 		return err
 	}

@@ -35,13 +35,21 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 		probe:      func(context.Context) error { return nil },
 		describe:   func(err error) error { return err },
 	}
-	return s, d.equip(ctx, s, Local, d.manager.GetCache(), evictor)
+	return s, d.equip(ctx, s, Local, equipment{cache: d.manager.GetCache(), evictor: evictor})
+}
+
+// equipment is what a session is made of.
+type equipment struct {
+	cache   cache.Cache
+	evictor *kube.Evictor
+	// watches are those that the session itself needs.
+	watches []watch
 }
 
 // equip gives a session its evictions, and has it read all that Machines need.
-func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, c cache.Cache, evictor *kube.Evictor) error {
+func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, e equipment) error {
 	options := d.evictions(cluster)
-	options.Evictor, options.Reader = evictor.ForMachines(), s.connection.Client
+	options.Evictor, options.Reader = e.evictor.ForMachines(), s.connection.Client
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {
@@ -49,14 +57,14 @@ func (d *dialer) equip(ctx context.Context, s *session, cluster types.Namespaced
 		if err != nil {
 			return fmt.Errorf("name %T: %w", object, err)
 		}
-		informer, err := c.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		informer, err := e.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("read kind %s: %w", gvk.Kind, err)
 		}
 		s.kinds = append(s.kinds, kind{gvk.Kind, informer})
 	}
-	watches := append([]watch{budgets(s.connection.Evictions)}, d.registry.watched()...)
-	release, err := follow(ctx, c, cluster, watches)
+	watches := append(append(e.watches, budgets(s.connection.Evictions)), d.registry.watched()...)
+	release, err := follow(ctx, e.cache, cluster, watches)
 	s.release = release
 	return err
 }

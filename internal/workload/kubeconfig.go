@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,7 +44,7 @@ func (s source) remote() bool { return s.secret != "" }
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get
 
 // read gets the kubeconfig from the API server: Secrets are not cached.
-func (s source) read(ctx context.Context, live client.Reader) (*rest.Config, error) {
+func (s source) read(ctx context.Context, live client.Reader, allowed Allowances) (*rest.Config, error) {
 	key := types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.secret}
 	secret := &corev1.Secret{}
 	switch err := live.Get(ctx, key, secret); {
@@ -56,7 +57,7 @@ func (s source) read(ctx context.Context, live client.Reader) (*rest.Config, err
 	if len(content) == 0 {
 		return nil, fmt.Errorf("Secret %s: key %s is missing or empty", key, s.key)
 	}
-	config, err := parse(content)
+	config, err := parse(content, allowed)
 	if err != nil {
 		return nil, fmt.Errorf("Secret %s, key %s: %w", key, s.key, err)
 	}
@@ -65,7 +66,7 @@ func (s source) read(ctx context.Context, live client.Reader) (*rest.Config, err
 
 // parse makes a config of a kubeconfig. Whoever may write the Secret must not
 // thereby run commands or read files where the manager runs.
-func parse(content []byte) (*rest.Config, error) {
+func parse(content []byte, allowed Allowances) (*rest.Config, error) {
 	kubeconfig, err := clientcmd.Load(content)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig does not parse: %s", unquoted(err.Error()))
@@ -85,7 +86,7 @@ func parse(content []byte) (*rest.Config, error) {
 	if user == nil {
 		return nil, fmt.Errorf("kubeconfig has no user %q, which context %q names", at.AuthInfo, current)
 	}
-	if err := errors.Join(safeCluster(at.Cluster, cluster), safeUser(at.AuthInfo, user)); err != nil {
+	if err := errors.Join(safeCluster(at.Cluster, cluster, allowed), safeUser(at.AuthInfo, user)); err != nil {
 		return nil, err
 	}
 	config, err := clientcmd.NewNonInteractiveClientConfig(*kubeconfig, current, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
@@ -95,8 +96,36 @@ func parse(content []byte) (*rest.Config, error) {
 	return config, nil
 }
 
-// safeCluster refuses a cluster that has no address or names files.
-func safeCluster(name string, cluster *clientcmdapi.Cluster) error {
+// Allowances are fields of a kubeconfig that are refused unless they are in it.
+// Commands, plugins and files are always refused.
+type Allowances map[string]bool
+
+// Fields that can be allowed.
+const (
+	ProxyURL              = "proxy-url"
+	InsecureSkipTLSVerify = "insecure-skip-tls-verify"
+)
+
+// ParseAllowances reads a list of fields that is separated by commas.
+//
+// Errors: a field cannot be allowed.
+func ParseAllowances(list string) (Allowances, error) {
+	allowed := Allowances{}
+	for name := range strings.SplitSeq(list, ",") {
+		switch name {
+		case ProxyURL, InsecureSkipTLSVerify:
+			allowed[name] = true
+		case "":
+		default:
+			return nil, fmt.Errorf("%q cannot be allowed; what can be is %s and %s", name, ProxyURL, InsecureSkipTLSVerify)
+		}
+	}
+	return allowed, nil
+}
+
+// safeCluster refuses a cluster that has no address, names files, or is reached in
+// a way that is not allowed.
+func safeCluster(name string, cluster *clientcmdapi.Cluster, allowed Allowances) error {
 	switch server, err := url.Parse(cluster.Server); {
 	case err != nil || server.Host == "" || server.Scheme != "https":
 		return fmt.Errorf("kubeconfig: server of cluster %q is no address that begins with https://", name)
@@ -104,6 +133,12 @@ func safeCluster(name string, cluster *clientcmdapi.Cluster) error {
 		return fmt.Errorf("kubeconfig: server of cluster %q must not hold credentials", name)
 	case cluster.CertificateAuthority != "":
 		return fmt.Errorf("kubeconfig: certificate-authority of cluster %q names a file; use certificate-authority-data", name)
+	case cluster.ProxyURL != "" && !allowed[ProxyURL]:
+		return fmt.Errorf("kubeconfig: proxy-url of cluster %q would lead us past the network's rules; "+
+			"allow it with --allow-kubeconfig-fields=proxy-url of the manager", name)
+	case cluster.InsecureSkipTLSVerify && !allowed[InsecureSkipTLSVerify]:
+		return fmt.Errorf("kubeconfig: insecure-skip-tls-verify of cluster %q would give its credentials to whoever answers; use "+
+			"certificate-authority-data, or allow it with --allow-kubeconfig-fields=insecure-skip-tls-verify of the manager", name)
 	}
 	return nil
 }

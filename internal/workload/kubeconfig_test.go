@@ -104,6 +104,16 @@ var refusals = map[string]struct {
 kubeconfig: client-certificate of user "admin" names a file; use client-certificate-data
 kubeconfig: client-key of user "admin" names a file; use client-key-data`,
 	},
+	"a proxy": {
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].ProxyURL = "http://me:" + secretToken + "@10.0.0.1" }),
+		want: `kubeconfig: proxy-url of cluster "east" would lead us past the network's rules; ` +
+			`allow it with --allow-kubeconfig-fields=proxy-url of the manager`,
+	},
+	"a server that is not to be verified": {
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].InsecureSkipTLSVerify = true }),
+		want: `kubeconfig: insecure-skip-tls-verify of cluster "east" would give its credentials to whoever answers; use ` +
+			`certificate-authority-data, or allow it with --allow-kubeconfig-fields=insecure-skip-tls-verify of the manager`,
+	},
 	"a client certificate that is none": {
 		content: changed(func(c *clientcmdapi.Config) {
 			user := c.AuthInfos["admin"]
@@ -126,9 +136,9 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config, err := parse(test.content(t))
+			config, err := parse(test.content(t), nil)
 			if err == nil {
-				_, err = newLine(t.Context(), config, quick.answer)
+				_, err = newLine(t.Context(), config, terms{answer: quick.answer, account: newLedger(limitsFor(0)).open("shop")})
 			}
 			if err == nil {
 				t.Fatal("the kubeconfig is taken")
@@ -151,7 +161,7 @@ func TestAKubeconfigThatIsTaken(t *testing.T) {
 		c.Clusters["east"].TLSServerName = "api.east.example"
 		c.Clusters["east"].InsecureSkipTLSVerify = true
 		c.Clusters["east"].ProxyURL = "socks5://proxy.example:1080"
-	}))
+	}), Allowances{ProxyURL: true, InsecureSkipTLSVerify: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,12 +28,16 @@ type pace struct {
 	idle time.Duration
 	// retry is between attempts to connect.
 	retry wait.Backoff
+	// hold is how long a cluster is left alone that has exceeded a bound, twice as
+	// long each time in a row, up to longestHold.
+	hold, longestHold time.Duration
 }
 
 var usualPace = pace{
 	probe: 10 * time.Second, answer: 5 * time.Second,
 	sync: 5 * time.Minute, stale: time.Minute, idle: 5 * time.Minute,
 	retry: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second},
+	hold:  time.Minute, longestHold: 30 * time.Minute,
 }
 
 // link connects to one cluster again and again until it is ended.
@@ -50,46 +54,81 @@ type link struct {
 	connection *Connection
 }
 
-func newLink(r *Registry, cluster types.NamespacedName, open func(context.Context) (*session, error)) *link {
-	return &link{
+// newLink connects when the hold-off is over.
+func newLink(r *Registry, cluster types.NamespacedName, hold HoldOff, open func(context.Context) (*session, error)) *link {
+	l := &link{
 		registry: r, logger: log.Log.WithValues("Cluster", cluster), open: open, cancel: func() {},
 		state: State{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonConnecting, Message: "connecting", Since: r.clock.Now()},
 	}
+	if hold.End.After(r.clock.Now()) {
+		l.state.Status, l.state.Reason, l.state.HoldOff = metav1.ConditionFalse, v1alpha1.ReasonLimitExceeded, hold
+		l.state.Message = "The cluster has exceeded a bound." + hold.advice()
+	}
+	return l
 }
 
 // run returns when the context has ended.
 func (l *link) run(ctx context.Context) {
+	hold := l.seen().HoldOff
+	l.pause(ctx, hold.End.Sub(l.registry.clock.Now()))
 	retry := l.registry.pace.retry
 	for ctx.Err() == nil {
-		if connected := l.attempt(ctx); connected {
+		began := l.registry.clock.Now()
+		err := l.attempt(ctx)
+		if l.seen().Status == metav1.ConditionTrue {
 			retry = l.registry.pace.retry
 		}
-		pause := l.registry.clock.NewTimer(retry.Step())
-		select {
-		case <-ctx.Done():
-			pause.Stop()
-		case <-pause.C():
+		now := l.registry.clock.Now()
+		if now.Sub(began) > l.registry.pace.longestHold {
+			hold = HoldOff{}
 		}
+		wait := retry.Step()
+		if breachIn(err) != nil {
+			hold = hold.next(now, l.registry.pace)
+			wait = hold.End.Sub(now)
+		}
+		if ctx.Err() == nil {
+			l.become(lost(err, hold), nil)
+		}
+		l.pause(ctx, wait)
 	}
 }
 
-// attempt connects and returns when that has failed or the cluster is lost, and
-// says whether it was connected.
-func (l *link) attempt(ctx context.Context) (connected bool) {
+// lost is the state of a cluster that cannot be used.
+func lost(err error, hold HoldOff) State {
+	if breachIn(err) == nil {
+		return State{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: err.Error()}
+	}
+	return State{
+		Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonLimitExceeded,
+		Message: err.Error() + "." + hold.advice(), HoldOff: hold,
+	}
+}
+
+func (l *link) pause(ctx context.Context, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
+	pause := l.registry.clock.NewTimer(wait)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+	case <-pause.C():
+	}
+}
+
+// attempt connects and returns when that has failed or the cluster is lost.
+func (l *link) attempt(ctx context.Context) error {
 	own, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := l.open(own)
-	if err == nil {
-		// What was watched may take a while to end. Nobody waits for that.
-		defer l.registry.running.Go(s.close)
-		defer cancel()
-		err = s.run(own, l)
+	if err != nil {
+		return err
 	}
-	connected = l.seen().Status == metav1.ConditionTrue
-	if ctx.Err() == nil {
-		l.become(State{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: err.Error()}, nil)
-	}
-	return connected
+	// What was watched may take a while to end. Nobody waits for that.
+	defer l.registry.running.Go(s.close)
+	defer cancel()
+	return s.run(own, l)
 }
 
 // progress says which kinds the first connection still reads.

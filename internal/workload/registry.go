@@ -61,6 +61,8 @@ type State struct {
 	Message string
 	// Since is when the reason began to hold; now if nobody uses the cluster.
 	Since time.Time
+	// HoldOff is for how long the cluster is left alone.
+	HoldOff HoldOff
 }
 
 // Options configures a Registry.
@@ -73,12 +75,20 @@ type Options struct {
 	// Traffic is told of the evictions in the cluster that Ebbtide runs in; it may be
 	// nil.
 	Traffic *eviction.Traffic
+	// RemoteMemory is how many bytes of memory one remote cluster may take, as far as
+	// that is counted; what all Clusters of a namespace may take, and how many objects
+	// they may have, follows from that. Defaults to DefaultRemoteMemory.
+	RemoteMemory int64
+	// Allowed is what a kubeconfig may have that is refused otherwise.
+	Allowed Allowances
 }
 
 // Registry keeps the connections of the manager that leads.
 type Registry struct {
 	clock clock.WithTickerAndDelayedExecution
 	pace  pace
+	// ledger counts what remote clusters cost.
+	ledger *ledger
 	// local and remote make the sessions of a cluster.
 	local  func(ctx context.Context) (*session, error)
 	remote func(ctx context.Context, source source) (*session, error)
@@ -108,7 +118,7 @@ type member struct {
 // Errors: the manager does not take it.
 func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 	r := &Registry{
-		clock: clock.RealClock{}, pace: usualPace,
+		clock: clock.RealClock{}, pace: usualPace, ledger: newLedger(limitsFor(options.RemoteMemory)),
 		clusters: map[types.NamespacedName]*member{}, launch: func(*link) {},
 	}
 	d := &dialer{
@@ -116,7 +126,7 @@ func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 		results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 	}
 	r.local, r.remote = d.local, d.remote
-	r.here = newLink(r, Local, r.local)
+	r.here = newLink(r, Local, HoldOff{}, r.local)
 	if err := mgr.Add(r); err != nil {
 		return nil, fmt.Errorf("add the registry of clusters: %w", err)
 	}
@@ -184,7 +194,7 @@ func (r *Registry) Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*C
 	key := client.ObjectKeyFromObject(cluster)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.member(key, sourceOf(cluster))
+	m := r.member(key, sourceOf(cluster), holdOf(cluster, r.clock.Now(), r.pace))
 	m.users[user] = true
 	if m.idle != nil {
 		m.idle.Stop()
@@ -193,8 +203,9 @@ func (r *Registry) Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*C
 	return m.link.use(key)
 }
 
-// member finds the Cluster's, and connects it if that is not so already.
-func (r *Registry) member(key types.NamespacedName, source source) *member {
+// member finds the Cluster's, and connects it if that is not so already. What its
+// status remembers of an earlier connection is of none that we had since.
+func (r *Registry) member(key types.NamespacedName, source source, hold HoldOff) *member {
 	m := r.clusters[key]
 	if m == nil {
 		m = &member{users: map[types.NamespacedName]bool{}}
@@ -203,10 +214,13 @@ func (r *Registry) member(key types.NamespacedName, source source) *member {
 	if m.link != nil && m.source == source {
 		return m
 	}
+	if m.link != nil {
+		hold = HoldOff{}
+	}
 	r.leave(m)
 	m.source, m.link = source, r.here
 	if source.remote() {
-		m.link = newLink(r, source.cluster, func(ctx context.Context) (*session, error) { return r.remote(ctx, source) })
+		m.link = newLink(r, source.cluster, hold, func(ctx context.Context) (*session, error) { return r.remote(ctx, source) })
 	}
 	r.begin(m.link)
 	return m

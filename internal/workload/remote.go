@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,13 +23,21 @@ import (
 func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
 	asking, cancel := context.WithTimeout(ctx, d.registry.pace.answer)
 	defer cancel()
-	config, err := source.read(asking, d.manager.GetAPIReader())
+	config, err := source.read(asking, d.manager.GetAPIReader(), d.options.Allowed)
+	if err != nil {
+		return nil, errors.New(secrets{}.line(err.Error()))
+	}
+	kinds, err := newCatalogue(d.manager.GetScheme(), d.manager.GetRESTMapper())
 	if err != nil {
 		return nil, err
 	}
 	own := d.manager.GetConfig()
 	config.QPS, config.Burst, config.UserAgent = own.QPS, own.Burst, own.UserAgent
-	line, err := newLine(ctx, config, d.registry.pace.answer)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
+	config.WarningHandler = rest.NoWarnings{}
+	line, err := newLine(ctx, config, terms{
+		answer: d.registry.pace.answer, account: d.registry.ledger.open(source.cluster.Namespace), kinds: kinds,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +64,7 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 	if err := d.allowed(ctx, live); err != nil {
 		return nil, err
 	}
-	broken := make(chan error, 1)
-	store, err := newCache(ctx, line, clients, broken)
+	store, err := newCache(ctx, line, clients)
 	if err != nil {
 		return nil, err
 	}
@@ -70,10 +79,10 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 	}
 	s := &session{
 		connection: &Connection{Client: cached, Live: live},
-		probe:      line.probe, describe: line.describe, broken: broken,
+		probe:      line.probe, describe: line.describe, broken: line.broken,
 		parts: []func(context.Context) error{store.Start},
 	}
-	if err := d.equip(ctx, s, source.cluster, store, evictor); err != nil {
+	if err := d.equip(ctx, s, source.cluster, equipment{cache: store, evictor: evictor, watches: line.account.watches()}); err != nil {
 		return nil, err
 	}
 	s.release = line.close
@@ -81,7 +90,7 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 }
 
 // newCache returns a cache of the kinds that it is asked for before it starts.
-func newCache(ctx context.Context, line *line, clients client.Options, broken chan<- error) (cache.Cache, error) {
+func newCache(ctx context.Context, line *line, clients client.Options) (cache.Cache, error) {
 	options := kube.CacheOptions()
 	options.HTTPClient, options.Scheme, options.Mapper = line.client, clients.Scheme, clients.Mapper
 	options.ReaderFailOnMissingInformer = true
@@ -89,11 +98,9 @@ func newCache(ctx context.Context, line *line, clients client.Options, broken ch
 		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 			return // It is read anew.
 		}
-		select {
-		case broken <- err:
-		default: // One is as good as another.
-		}
+		line.tell(err)
 	}
+	line.account.count(&options, line.breaks)
 	store, err := cache.New(line.config, options)
 	if err != nil {
 		return nil, err

@@ -154,7 +154,7 @@ func TestAClusterThatCannotBeUsed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kubeconfig := test.kubeconfig(t)
-			config, err := parse(kubeconfig)
+			config, err := parse(kubeconfig, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

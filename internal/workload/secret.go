@@ -9,12 +9,16 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"k8s.io/client-go/rest"
 )
 
 // longest is how many bytes of what a cluster says are shown.
 const longest = 500
+
+// longestText is how many are looked at.
+const longestText = 64 << 10
 
 // secrets are what must not get into a message, not even when a cluster sends
 // it back.
@@ -36,18 +40,34 @@ func secretsOf(config *rest.Config) secrets {
 
 // describe makes the error of a request one line that says the same whenever the
 // same goes wrong, without secrets.
-func (s secrets) describe(err error) error {
-	text := reason(err)
+func (s secrets) describe(err error) error { return errors.New(s.line(reason(err))) }
+
+// line makes a text one line that may be shown: without secrets, without characters
+// that do something to who reads it, and not too long.
+func (s secrets) line(text string) string {
+	if len(text) > longestText {
+		text = text[:longestText]
+	}
+	text = strings.ToValidUTF8(text, "?")
 	for _, secret := range s {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "(secret)")
 		}
 	}
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(strings.Map(visible, text)), " ")
 	if len(text) > longest {
-		text = text[:longest] + "..."
+		text = strings.ToValidUTF8(text[:longest], "") + "..."
 	}
-	return errors.New(strings.ToValidUTF8(text, "?"))
+	return text
+}
+
+// visible replaces what cannot be seen, such as escape sequences of terminals and
+// marks that turn the direction of a text, by a space.
+func visible(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return ' '
 }
 
 // reason leaves out of an error what differs from request to request, such as

@@ -102,7 +102,7 @@ func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 // which is enough unless it is not allowed to, the cluster is lost, or that does
 // not help: nothing but these errors tells that what is read gets old.
 func (s *session) recheck(ctx context.Context, l *link, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+	if breachIn(err) != nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return err
 	}
 	now, stale := l.registry.clock.Now(), l.registry.pace.stale

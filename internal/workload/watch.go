@@ -3,6 +3,8 @@ package workload
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,7 +30,7 @@ func follow(ctx context.Context, c cache.Cache, cluster types.NamespacedName, wa
 			remove()
 		}
 	}
-	for _, w := range watches {
+	for _, w := range byKind(watches) {
 		informer, err := c.GetInformer(ctx, w.kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			undo()
@@ -69,3 +71,24 @@ func budgets(queue *eviction.Queue) watch {
 		queue.BudgetChanged(before, after)
 	}}
 }
+
+// byKind puts the watches of one kind together: each that an informer has costs it
+// two goroutines.
+func byKind(watches []watch) []watch {
+	var all []watch
+	for _, w := range watches {
+		at := slices.IndexFunc(all, func(other watch) bool { return sameType(w.kind, other.kind) })
+		if at < 0 {
+			all = append(all, w)
+			continue
+		}
+		first := all[at].handle
+		all[at].handle = func(cluster types.NamespacedName, old, now client.Object) {
+			first(cluster, old, now)
+			w.handle(cluster, old, now)
+		}
+	}
+	return all
+}
+
+func sameType(a, b client.Object) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

@@ -33,6 +33,7 @@ const soon = time.Minute
 var quick = pace{
 	probe: 200 * time.Millisecond, answer: 3 * time.Second, sync: soon, stale: soon, idle: 100 * time.Millisecond,
 	retry: wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 3, Cap: 200 * time.Millisecond},
+	hold:  time.Second, longestHold: 2 * time.Second,
 }
 
 // user is a Machine that uses clusters.

@@ -26,6 +26,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClusterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterControlPlane"):
 		return &apiv1alpha1.ClusterControlPlaneApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterHoldOff"):
+		return &apiv1alpha1.ClusterHoldOffApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSpec"):
 		return &apiv1alpha1.ClusterSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):

@@ -30,7 +30,12 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 		return lifecycle.ClusterSnapshot{}, fmt.Errorf("list the Machines: %w", err)
 	}
 	state := r.connections.State(key)
+	var hold *v1alpha1.ClusterHoldOff
+	if state.HoldOff.Count > 0 {
+		hold = &v1alpha1.ClusterHoldOff{BreachCount: state.HoldOff.Count, EndTime: metav1.NewTime(state.HoldOff.End).Rfc3339Copy()}
+	}
 	return lifecycle.ClusterSnapshot{
+		HoldOff: hold,
 		Cluster: cluster, Machines: machines,
 		Reachable: metav1.Condition{
 			Status: state.Status, Reason: state.Reason, Message: state.Message,

@@ -24,6 +24,8 @@ type ClusterSnapshot struct {
 	// Reachable is what the connection says of the cluster, with the time since
 	// when it does.
 	Reachable metav1.Condition
+	// HoldOff is for how long the connection leaves the cluster alone.
+	HoldOff *v1alpha1.ClusterHoldOff
 }
 
 // ClusterDecision is what becomes of a Cluster. Nothing of its Machines: who
@@ -46,6 +48,7 @@ func DecideCluster(s ClusterSnapshot) ClusterDecision {
 		DropFinalizer: deleting && held && len(s.Machines) == 0,
 		Status:        *s.Cluster.Status.DeepCopy(),
 	}
+	d.Status.HoldOff = holdOff(s)
 	d.Status.ObservedGeneration = s.Cluster.Generation
 	if slices.ContainsFunc(s.Machines, InControlPlane) {
 		d.Status.ControlPlaneMachinesSeen = true
@@ -66,6 +69,17 @@ func DecideCluster(s ClusterSnapshot) ClusterDecision {
 		meta.SetStatusCondition(&d.Status.Conditions, condition)
 	}
 	return d
+}
+
+// holdOff is what the status remembers. A connection that nobody uses, as after a
+// restart, knows nothing of it, so that it stays until there is one or the spec is
+// another one.
+func holdOff(s ClusterSnapshot) *v1alpha1.ClusterHoldOff {
+	unused := s.Reachable.Reason == v1alpha1.ReasonNotInUse
+	if s.HoldOff == nil && unused && s.Cluster.Status.ObservedGeneration == s.Cluster.Generation {
+		return s.Cluster.Status.HoldOff
+	}
+	return s.HoldOff
 }
 
 // machinesLeft says which Machines hold a Cluster, and what to do about them.

@@ -141,3 +141,38 @@ func TestSinceWhenAClusterIsUnreachable(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
+
+// A restart forgets what a cluster has done; its status does not, until there is a
+// connection again or another spec to try.
+func TestWhatIsRememberedOfAClusterThatExceededABound(t *testing.T) {
+	t.Parallel()
+	before := &v1alpha1.ClusterHoldOff{BreachCount: 2, EndTime: metav1.NewTime(clusterBegan.Add(time.Minute))}
+	after := &v1alpha1.ClusterHoldOff{BreachCount: 3, EndTime: metav1.NewTime(clusterBegan.Add(time.Hour))}
+	tests := map[string]struct {
+		reason string
+		told   *v1alpha1.ClusterHoldOff
+		behind bool
+		want   *v1alpha1.ClusterHoldOff
+	}{
+		"nobody has used it since the restart":  {reason: v1alpha1.ReasonNotInUse, want: before},
+		"nobody has used it, but it is changed": {reason: v1alpha1.ReasonNotInUse, behind: true},
+		"it has done it again":                  {reason: v1alpha1.ReasonLimitExceeded, told: after, want: after},
+		"it answers":                            {reason: v1alpha1.ReasonReachable},
+		"it does not answer":                    {reason: v1alpha1.ReasonUnreachable},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := DecideCluster(clusterSnapshot(func(s *ClusterSnapshot) {
+				s.Reachable.Reason, s.HoldOff = test.reason, test.told
+				s.Cluster.Status.HoldOff, s.Cluster.Status.ObservedGeneration = before, s.Cluster.Generation
+				if test.behind {
+					s.Cluster.Status.ObservedGeneration--
+				}
+			}))
+			if diff := cmp.Diff(test.want, got.Status.HoldOff); diff != "" {
+				t.Errorf("hold-off (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -103,6 +103,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: ref
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
+- name: dev.ebbtide.ebbtide.api.v1alpha1.ClusterHoldOff
+  map:
+    fields:
+    - name: breachCount
+      type:
+        scalar: numeric
+    - name: endTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.ClusterSpec
   map:
     fields:
@@ -129,6 +138,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: controlPlaneMachinesSeen
       type:
         scalar: boolean
+    - name: holdOff
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.ClusterHoldOff
     - name: observedGeneration
       type:
         scalar: numeric

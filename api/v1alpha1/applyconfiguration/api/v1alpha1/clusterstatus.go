@@ -17,6 +17,9 @@ type ClusterStatusApplyConfiguration struct {
 	// Machine. From then on, unless the control plane is externally managed, the
 	// cluster is taken for lost when none is left, and its nodes are not touched.
 	ControlPlaneMachinesSeen *bool `json:"controlPlaneMachinesSeen,omitempty"`
+	// holdOff is there while the cluster is left alone because it has exceeded a
+	// bound, and remembers that over restarts of the manager.
+	HoldOff *ClusterHoldOffApplyConfiguration `json:"holdOff,omitempty"`
 	// conditions are Reachable, and Deleting while Machines hold the Cluster.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -40,6 +43,14 @@ func (b *ClusterStatusApplyConfiguration) WithObservedGeneration(value int64) *C
 // If called multiple times, the ControlPlaneMachinesSeen field is set to the value of the last call.
 func (b *ClusterStatusApplyConfiguration) WithControlPlaneMachinesSeen(value bool) *ClusterStatusApplyConfiguration {
 	b.ControlPlaneMachinesSeen = &value
+	return b
+}
+
+// WithHoldOff sets the HoldOff field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HoldOff field is set to the value of the last call.
+func (b *ClusterStatusApplyConfiguration) WithHoldOff(value *ClusterHoldOffApplyConfiguration) *ClusterStatusApplyConfiguration {
+	b.HoldOff = value
 	return b
 }
 
