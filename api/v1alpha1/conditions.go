@@ -103,7 +103,8 @@ const (
 	// ConditionTerminable is False while it has pre-terminate hooks.
 	ConditionTerminable = "Terminable"
 	// ConditionMachineDrained says whether the drain is through; absent before its
-	// first attempt.
+	// first attempt. True with ReasonSkipped if there is nothing to drain, False with
+	// ReasonTimedOut for ever if it was given up.
 	ConditionMachineDrained = "Drained"
 	// ConditionDrainingSucceeded says which pods are left and why.
 	ConditionDrainingSucceeded = "DrainingSucceeded"

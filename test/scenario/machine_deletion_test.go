@@ -104,6 +104,7 @@ func TestTheDrainIsLeftOutByAnAnnotation(t *testing.T) {
 	w.awaitEmptied(m)
 	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
 		"The Node is not drained: Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.")
+	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonSkipped, "Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.")
 	w.awaitPod("web", "still running", running)
 	w.assertUnschedulable(m, false)
 	w.awaitEnd(m)

@@ -94,24 +94,23 @@ func (p *pass) pods() nodedrain.Decision {
 }
 
 // tellDrain writes the two conditions of the drain. The one of the hooks document
-// is there only after the first attempt.
+// is there after the first attempt, and it is true as well if there is nothing to
+// attempt: implementers of pre-terminate hooks wait for it. A drain that was given
+// up is no success, so it is false then.
 func (p *pass) tellDrain(v verdict) {
-	attempted := p.before(v1alpha1.ConditionMachineDrained) != ""
 	begins := p.before(v1alpha1.ConditionDrainingSucceeded) != v1alpha1.ReasonDraining
 	switch v.outcome {
 	case done:
 		p.set(v1alpha1.ConditionDrainingSucceeded, metav1.ConditionTrue, v1alpha1.ReasonDrained, v.message)
 		p.set(v1alpha1.ConditionMachineDrained, metav1.ConditionTrue, v1alpha1.ReasonDrained, v.message)
 		p.decision.DrainStarts, p.decision.DrainEnds = begins, true
-	case skipped, timedOut:
-		reason, message := v1alpha1.ReasonSkipped, v.message
-		if v.outcome == timedOut {
-			reason, message = v1alpha1.ReasonTimedOut, p.givenUp(v.message)
-		}
-		p.set(v1alpha1.ConditionDrainingSucceeded, metav1.ConditionFalse, reason, message)
-		if attempted {
-			p.set(v1alpha1.ConditionMachineDrained, metav1.ConditionFalse, reason, message)
-		}
+	case skipped:
+		p.set(v1alpha1.ConditionDrainingSucceeded, metav1.ConditionFalse, v1alpha1.ReasonSkipped, v.message)
+		p.set(v1alpha1.ConditionMachineDrained, metav1.ConditionTrue, v1alpha1.ReasonSkipped, v.message)
+	case timedOut:
+		message := p.givenUp(v.message)
+		p.set(v1alpha1.ConditionDrainingSucceeded, metav1.ConditionFalse, v1alpha1.ReasonTimedOut, message)
+		p.set(v1alpha1.ConditionMachineDrained, metav1.ConditionFalse, v1alpha1.ReasonTimedOut, message)
 	default:
 		p.tellDraining(v)
 		p.decision.DrainStarts = begins && v.outcome == waits

@@ -80,7 +80,7 @@ var phases = map[string]story{
 		},
 		does: "WaitingForVolumeDetach, record",
 		says: map[string]string{
-			drainedCondition:  "",
+			drainedCondition:  "True/Skipped: The Node is not drained: Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.",
 			drainingCondition: "False/Skipped: The Node is not drained: Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.",
 		},
 		events: []string{"DrainSkipped"},

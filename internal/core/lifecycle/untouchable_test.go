@@ -31,7 +31,7 @@ var untouched = map[string]story{
 		says: map[string]string{
 			drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
 			volumesCondition:  "False/Skipped: Volumes are not waited for: Cluster prod/east is being deleted.",
-			drainedCondition:  "",
+			drainedCondition:  "True/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
 		},
 		events: skipped,
 	},
