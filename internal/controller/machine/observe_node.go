@@ -136,7 +136,7 @@ func (r *reconciler) observePods(ctx context.Context, seen *observed, from clien
 	if seen.Drain, err = r.pods(ctx, seen, from); err != nil {
 		seen.DrainProblem = err.Error()
 	}
-	seen.unread = seen.unread || err != nil || seen.Drain.Facts.DaemonSetError != "" || seen.Drain.Facts.NamespaceError != ""
+	seen.unread = seen.unread || err != nil || len(seen.Drain.Facts.DaemonSetErrors)+len(seen.Drain.Facts.NamespaceErrors) > 0
 }
 
 func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reader) (nodedrain.Snapshot, error) {
@@ -159,7 +159,10 @@ func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reade
 
 // observeFacts reads the namespaces and the DaemonSets of pods.
 func observeFacts(ctx context.Context, c *workload.Connection, pods []corev1.Pod) drainrule.Facts {
-	facts := drainrule.Facts{Namespaces: map[string]map[string]string{}, DaemonSets: map[types.NamespacedName]types.UID{}}
+	facts := drainrule.Facts{
+		Namespaces: map[string]map[string]string{}, NamespaceErrors: map[string]string{},
+		DaemonSets: map[types.NamespacedName]types.UID{}, DaemonSetErrors: map[types.NamespacedName]string{},
+	}
 	for i := range pods {
 		addNamespace(ctx, c, pods[i].Namespace, &facts)
 		if owner := metav1.GetControllerOfNoCopy(&pods[i]); owner != nil && owner.Kind == "DaemonSet" {
@@ -170,26 +173,26 @@ func observeFacts(ctx context.Context, c *workload.Connection, pods []corev1.Pod
 }
 
 func addNamespace(ctx context.Context, c *workload.Connection, name string, facts *drainrule.Facts) {
-	if _, known := facts.Namespaces[name]; known || facts.NamespaceError != "" {
+	if _, known := facts.Namespaces[name]; known || facts.NamespaceErrors[name] != "" {
 		return
 	}
 	namespace := &corev1.Namespace{}
 	switch found, err := surely(ctx, c.Client, c.Live, types.NamespacedName{Name: name}, namespace); {
 	case err != nil:
-		facts.NamespaceError = err.Error()
+		facts.NamespaceErrors[name] = err.Error()
 	case found:
 		facts.Namespaces[name] = namespace.Labels
 	}
 }
 
 func addDaemonSet(ctx context.Context, c *workload.Connection, key types.NamespacedName, facts *drainrule.Facts) {
-	if _, known := facts.DaemonSets[key]; known || facts.DaemonSetError != "" {
+	if _, known := facts.DaemonSets[key]; known || facts.DaemonSetErrors[key] != "" {
 		return
 	}
 	set := &appsv1.DaemonSet{}
 	switch found, err := surely(ctx, c.Client, c.Live, key, set); {
 	case err != nil:
-		facts.DaemonSetError = err.Error()
+		facts.DaemonSetErrors[key] = err.Error()
 	case found:
 		facts.DaemonSets[key] = set.UID
 	}

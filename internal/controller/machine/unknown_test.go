@@ -105,6 +105,57 @@ func TestWhatCannotBeReadStopsTheDeletionAndNothingElse(t *testing.T) {
 	}
 }
 
+// A namespace or a DaemonSet that cannot be read holds up its own pods, and no
+// others that rules ask the same about.
+func TestWhatCannotBeReadHoldsUpItsOwnPods(t *testing.T) {
+	t.Parallel()
+	science := &v1alpha1.MachineDrainRule{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "science"},
+		Spec: v1alpha1.MachineDrainRuleSpec{
+			Drain: v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip},
+			Pods: []v1alpha1.MachineDrainRulePodSelector{{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "science"}},
+			}},
+		},
+	}
+	in := func(namespace, name, daemonSet string) *corev1.Pod {
+		pod := aPod(name)
+		pod.Namespace = namespace
+		if daemonSet != "" {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: daemonSet, UID: "none", Controller: new(true)}}
+		}
+		return pod
+	}
+	for name, test := range map[string]struct {
+		request    string
+		held, gone *corev1.Pod
+	}{
+		"a namespace": {"get Namespace attic", in("attic", "held", ""), in("cellar", "gone", "")},
+		"a DaemonSet": {"get DaemonSet agent", in("cellar", "held", "agent"), in("cellar", "gone", "proxy")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(fleet(), science.DeepCopy(), test.held, test.gone)
+			for _, namespace := range []string{"attic", "cellar"} {
+				objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+			}
+			inWorld(t, objects, func(w *world) {
+				w.running()
+				w.refuse(test.request, apierrors.NewInternalError(errors.New("boom")))
+				w.must(w.api.Delete(t.Context(), w.machine()))
+				w.settle()
+				if told := w.condition(v1alpha1.ConditionDrainingSucceeded); !strings.Contains(told, test.held.Namespace+"/held") {
+					t.Errorf("DrainingSucceeded is %s, want it about the pod that nobody knows how to drain", told)
+				}
+				if !slices.Contains(w.evicted, "gone") || slices.Contains(w.evicted, "held") {
+					t.Errorf("evicted are %v, want all but the pod that nobody knows how to drain", w.evicted)
+				}
+				w.api.Refuse = nil
+				w.steps("the Machine to go", func() bool { return w.machine() == nil })
+			})
+		})
+	}
+}
+
 // left is what is there of the Machine's.
 func (w *world) left() (kinds []string) {
 	w.t.Helper()

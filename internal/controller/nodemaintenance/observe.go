@@ -153,18 +153,18 @@ func (r *reconciler) rules(ctx context.Context, of sets.Set[string]) (drainrule.
 	if len(rules.Items) == 0 {
 		return compiled, drainrule.Facts{}
 	}
-	labels := make(map[string]map[string]string, len(of))
+	facts := drainrule.Facts{Namespaces: make(map[string]map[string]string, len(of)), NamespaceErrors: map[string]string{}}
 	for name := range of {
 		var namespace corev1.Namespace
 		err := r.client.Get(ctx, types.NamespacedName{Name: name}, &namespace, client.UnsafeDisableDeepCopy)
-		if client.IgnoreNotFound(err) != nil {
-			return compiled, drainrule.Facts{NamespaceError: err.Error()}
-		}
-		if err == nil {
-			labels[name] = namespace.Labels
+		switch {
+		case err == nil:
+			facts.Namespaces[name] = namespace.Labels
+		case client.IgnoreNotFound(err) != nil:
+			facts.NamespaceErrors[name] = err.Error()
 		}
 	}
-	return compiled, drainrule.Facts{Namespaces: labels}
+	return compiled, facts
 }
 
 // evacuations finds the Evacuations of pods.

@@ -64,6 +64,21 @@ func (p place) bruteForce(all rules) (first *v1alpha1.MachineDrainRule, unclear 
 	return nil, false
 }
 
+// lowest is the lowest order of all rules that may be meant, up to the first that
+// is meant for sure; 0 is that of the default behind them.
+func (p place) lowest(all rules) (lowest int32) {
+	lowest = drainrule.NoOrder
+	for _, rule := range all {
+		if p.meant(rule, true) {
+			lowest = min(lowest, *rule.Spec.Drain.Order)
+		}
+		if p.meant(rule, false) {
+			return lowest
+		}
+	}
+	return min(lowest, 0)
+}
+
 type dice struct{ *rand.Rand }
 
 func (d dice) one(percent int) bool { return d.IntN(100) < percent }
@@ -89,7 +104,7 @@ func (d dice) selector() *metav1.LabelSelector {
 
 func (d dice) rules() (all rules) {
 	for n := range d.IntN(5) {
-		rule := aRule(fmt.Sprint(n), ordered(int32(n)))
+		rule := aRule(fmt.Sprint(n), ordered(int32(d.IntN(7)-3)))
 		for range d.IntN(3) {
 			machines(d.selector(), d.selector())(rule)
 		}
@@ -127,6 +142,9 @@ func TestRulesAgainstBruteForce(t *testing.T) {
 		}
 		if want != nil && !unclear && got.Order != *want.Spec.Drain.Order {
 			t.Fatalf("seed %d: got %+v, want the order of rule %s", seed, got, want.Name)
+		}
+		if lowest := at.lowest(all); unclear && got.Order != lowest {
+			t.Fatalf("seed %d: got %+v, want it to hold order %d", seed, got, lowest)
 		}
 		if isDefault := got.Reason == "" && got.Cause == ""; isDefault != (want == nil) {
 			t.Fatalf("seed %d: got %+v, want the default only without a rule", seed, got)

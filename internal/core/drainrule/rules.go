@@ -3,6 +3,7 @@ package drainrule
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,7 @@ func compile(r *v1alpha1.MachineDrainRule) rule {
 // Any of them may be meant for any pod without a label.
 func Unread(namespace, why string) Set {
 	return Set{rules: []rule{{nodes: []entry{{}}, treatment: Treatment{
+		Order:  math.MinInt32,
 		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: namespace},
 		Cause: fmt.Sprintf("The MachineDrainRules of namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
 			namespace, why, v1alpha1.DrainLabel),

@@ -1,6 +1,7 @@
 package drainrule_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,6 +53,7 @@ func TestRulesOfANode(t *testing.T) {
 func TestRulesThatWereNotRead(t *testing.T) {
 	unread := drainrule.Unread("fleet", "the server is busy").ForNode(nil)
 	want := drainrule.Treatment{
+		Order:  math.MinInt32,
 		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: "fleet"},
 		Cause: "The MachineDrainRules of namespace fleet could not be read: the server is busy. " +
 			"It is tried again; until then only label cluster.x-k8s.io/drain on the pod decides.",

@@ -104,10 +104,11 @@ func (s *selector) ofNamespace(name string, facts *Facts) answer {
 	if set, read := facts.Namespaces[name]; read {
 		return s.of(set)
 	}
-	if facts.NamespaceError == "" {
+	unread := facts.NamespaceErrors[name]
+	if unread == "" {
 		return answer{doubt: fmt.Sprintf("namespace %s does not exist. Delete the pod; until then only label %s on it decides.",
 			name, v1alpha1.DrainLabel)}
 	}
 	return answer{doubt: fmt.Sprintf("namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
-		name, facts.NamespaceError, v1alpha1.DrainLabel)}
+		name, unread, v1alpha1.DrainLabel)}
 }

@@ -2,6 +2,7 @@ package drainrule
 
 import (
 	"fmt"
+	"math"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,7 +15,9 @@ import (
 type Treatment struct {
 	// Behavior means nothing if there is a Cause.
 	Behavior v1alpha1.DrainBehavior
-	// Order is when the pod is evicted; 0 unless Behavior is Drain.
+	// Order is when the pod is evicted; 0 unless Behavior is Drain. With a Cause it
+	// is the lowest that anything in question could give the pod, so that nothing
+	// leaves under it; NoOrder if it would be skipped in any case.
 	Order int32
 	// Reason is what decided, such as "MachineDrainRule portworx"; empty if
 	// nothing did and the default applies.
@@ -33,12 +36,27 @@ type Treatment struct {
 type Facts struct {
 	// Namespaces are the labels of namespaces, by name.
 	Namespaces map[string]map[string]string
-	// NamespaceError is why namespaces could not be read.
-	NamespaceError string
+	// NamespaceErrors is why namespaces could not be read, by name.
+	NamespaceErrors map[string]string
 	// DaemonSets are the UIDs of the DaemonSets that exist.
 	DaemonSets map[types.NamespacedName]types.UID
-	// DaemonSetError is why DaemonSets could not be read.
-	DaemonSetError string
+	// DaemonSetErrors is why DaemonSets could not be read.
+	DaemonSetErrors map[types.NamespacedName]string
+}
+
+// NoOrder is the order of a pod that holds nobody up.
+const NoOrder = math.MaxInt32
+
+// holds is the lowest order that a pod with the treatment may hold.
+func (t Treatment) holds() int32 {
+	switch {
+	case t.Cause != "" || t.Behavior == v1alpha1.DrainBehaviorDrain:
+		return t.Order
+	case t.Behavior == v1alpha1.DrainBehaviorWaitCompleted:
+		return 0
+	default:
+		return NoOrder
+	}
 }
 
 // What decides besides rules.
@@ -65,19 +83,22 @@ func (r Rules) Of(pod *corev1.Pod, facts Facts) Treatment {
 
 func (r Rules) ofDaemonSet(pod *corev1.Pod, facts Facts) Treatment {
 	owner := podclass.Owner(pod)
-	uid, exists := facts.DaemonSets[types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}]
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}
+	uid, exists := facts.DaemonSets[key]
 	if exists && uid == owner.UID {
 		return Treatment{Behavior: v1alpha1.DrainBehaviorSkip, Reason: byDaemonSet}
 	}
 	asked := r.Ask(pod, facts)
 	skipped := asked.Cause == "" && asked.Behavior == v1alpha1.DrainBehaviorSkip
-	if exists || skipped || facts.DaemonSetError == "" {
+	unread := facts.DaemonSetErrors[key]
+	if exists || skipped || unread == "" {
 		return asked
 	}
 	return Treatment{
+		Order:  asked.holds(),
 		Object: v1alpha1.BlockerObject{APIVersion: owner.APIVersion, Kind: "DaemonSet", Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID},
 		Cause: fmt.Sprintf("DaemonSet %s/%s, the owner of the pod, could not be read: %s. It is tried again; until then only label %s=skip on the pod decides.",
-			pod.Namespace, owner.Name, facts.DaemonSetError, v1alpha1.DrainLabel),
+			pod.Namespace, owner.Name, unread, v1alpha1.DrainLabel),
 		Problems: asked.Problems,
 	}
 }
@@ -94,11 +115,31 @@ func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
 		candidate := &r.candidates[n]
 		if a := candidate.meant(pod, &facts); !a.no {
 			treatment = candidate.treat(a.doubt)
+			if a.doubt != "" {
+				treatment.Order = min(candidate.treatment.holds(), r.lowest(n+1, pod, &facts))
+			}
 			break
 		}
 	}
 	treatment.Problems = problems
 	return treatment
+}
+
+// lowest is the lowest order that the rules from the nth on may give a pod, or the
+// default after them.
+func (r Rules) lowest(n int, pod *corev1.Pod, facts *Facts) int32 {
+	lowest := int32(NoOrder)
+	for ; n < len(r.candidates); n++ {
+		a := r.candidates[n].meant(pod, facts)
+		if a.no {
+			continue
+		}
+		lowest = min(lowest, r.candidates[n].treatment.holds())
+		if a.doubt == "" {
+			return lowest
+		}
+	}
+	return min(lowest, 0)
 }
 
 // treat is the rule's treatment of a pod that it is meant for, or may be.
@@ -120,15 +161,18 @@ func treatmentOf(r *v1alpha1.MachineDrainRule) Treatment {
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDrainRule", Namespace: r.Namespace, Name: r.Name, UID: r.UID,
 		},
 	}
+	order := int32(0)
+	if r.Spec.Drain.Order != nil {
+		order = *r.Spec.Drain.Order
+	}
 	switch treatment.Behavior {
 	case v1alpha1.DrainBehaviorDrain:
-		if r.Spec.Drain.Order != nil {
-			treatment.Order = *r.Spec.Drain.Order
-		}
+		treatment.Order = order
 	case v1alpha1.DrainBehaviorSkip, v1alpha1.DrainBehaviorWaitCompleted:
 	default:
 		return Treatment{
 			Object: treatment.Object,
+			Order:  min(0, order),
 			Cause: fmt.Sprintf("MachineDrainRule %s/%s is meant for the pod, but spec.drain.behavior %q is not known. Correct or delete the rule.",
 				r.Namespace, r.Name, r.Spec.Drain.Behavior),
 		}

@@ -56,7 +56,11 @@ func drainedBy(reason string, order int32) drainrule.Treatment {
 	return drainrule.Treatment{Behavior: v1alpha1.DrainBehaviorDrain, Reason: reason, Order: order}
 }
 
-func unclear(cause string) drainrule.Treatment { return drainrule.Treatment{Cause: cause} }
+func unclear(cause string) drainrule.Treatment { return unclearIn(0, cause) }
+
+func unclearIn(order int32, cause string) drainrule.Treatment {
+	return drainrule.Treatment{Cause: cause, Order: order}
+}
 
 const (
 	byRule  = "MachineDrainRule storage"

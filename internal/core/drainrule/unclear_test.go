@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 )
 
@@ -21,7 +22,7 @@ func TestAnInvalidRuleHoldsUpOnlyItsPods(t *testing.T) {
 	bare := aRule("storage", pods(bad, nil))
 	tell(t, map[string]story{
 		"a pod that it may be meant for": {rules: rules{bare}, pod: aPod(), want: unclear(badPods)},
-		"a later rule does not help":     {rules: rules{bare, aRule("tools")}, pod: aPod(), want: unclear(badPods)},
+		"a later rule does not help":     {rules: rules{bare, aRule("tools")}, pod: aPod(), want: unclearIn(drainrule.NoOrder, badPods)},
 		"an earlier rule decides":        {rules: rules{aRule("a", ordered(7)), bare}, pod: aPod(), want: drainedBy("MachineDrainRule a", 7)},
 		"the label decides":              {rules: rules{bare}, pod: aPod(labelled("skip")), want: skippedBy(byLabel)},
 		"a label that is ignored":        {rules: rules{bare}, pod: aPod(labelled("later")), want: unclear(badPods)},
@@ -65,6 +66,33 @@ func TestAnInvalidRuleHoldsUpOnlyItsPods(t *testing.T) {
 	})
 }
 
+// Nothing leaves under a pod that nobody knows how to treat: it holds the lowest
+// order that what is in question could give it.
+func TestAnUnclearPodHoldsTheLowestOrderThatItCouldHave(t *testing.T) {
+	doubtful := func(changes ...func(*v1alpha1.MachineDrainRule)) *v1alpha1.MachineDrainRule {
+		return aRule("storage", append(changes, pods(bad, nil))...)
+	}
+	blind := blind()
+	tell(t, map[string]story{
+		"the rule, or the default":             {rules: rules{doubtful(ordered(100))}, pod: aPod(), want: unclearIn(0, badPods)},
+		"the rule is before the default":       {rules: rules{doubtful(ordered(-7))}, pod: aPod(), want: unclearIn(-7, badPods)},
+		"the rule, or the next one":            {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(50, badPods)},
+		"the rule is before the next one":      {rules: rules{doubtful(ordered(20)), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(20, badPods)},
+		"the next one is of other pods":        {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(-50), pods(is("app", "db"), nil))}, pod: aPod(), want: unclearIn(0, badPods)},
+		"what comes after a certain one":       {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(50)), aRule("zoo", ordered(-9))}, pod: aPod(), want: unclearIn(50, badPods)},
+		"two doubts and a certain one":         {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(30), pods(bad, nil)), aRule("zoo", ordered(60))}, pod: aPod(), want: unclearIn(30, badPods)},
+		"it may be left to complete":           {rules: rules{doubtful(behaves("WaitCompleted")), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(0, badPods)},
+		"it may be skipped":                    {rules: rules{doubtful(), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(50, badPods)},
+		"it is skipped in any case":            {rules: rules{doubtful(), aRule("tools")}, pod: aPod(), want: unclearIn(drainrule.NoOrder, badPods)},
+		"a behavior that is not known":         {rules: rules{doubtful(ordered(-5), behaves("Evaporate")), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(-5, badPods)},
+		"the DaemonSet, and the rule is known": {rules: rules{aRule("storage", ordered(7))}, pod: aPod(ofDaemonSet("one")), facts: &blind, want: unclearIn(7, noOwner)},
+		"the DaemonSet, and the default":       {pod: aPod(ofDaemonSet("one")), facts: &blind, want: unclearIn(0, noOwner)},
+		"the namespace": {
+			rules: rules{aRule("storage", ordered(-3), pods(nil, is("team", "sales")))}, pod: aPod(), facts: &blind, want: unclearIn(-3, noTeam),
+		},
+	})
+}
+
 // A namespace or DaemonSet that cannot be read makes those pods wait for which
 // it makes a difference.
 func TestWhatCannotBeReadHoldsUpOnlyItsPods(t *testing.T) {
@@ -87,10 +115,18 @@ func TestWhatCannotBeReadHoldsUpOnlyItsPods(t *testing.T) {
 		"the DaemonSet of a pod to skip anyway":  {pod: aPod(ofDaemonSet("one"), labelled("skip")), facts: &blind, want: skippedBy(byLabel)},
 		"the DaemonSet of a pod of a Skip rule":  {rules: rules{aRule("storage")}, pod: aPod(ofDaemonSet("one")), facts: &blind, want: skippedBy(byRule)},
 		"the DaemonSet and a rule":               {rules: rules{aRule("storage", pods(bad, nil))}, pod: aPod(ofDaemonSet("one")), facts: &blind, want: unclear(noOwner)},
-		"other DaemonSets":                       {pod: aPod(ofDaemonSet("one")), facts: &drainrule.Facts{DaemonSets: facts().DaemonSets, DaemonSetError: "the server is busy"}, want: skippedBy("DaemonSet")},
-		"DaemonSets, and the one there is newer": {pod: aPod(ofDaemonSet("two")), facts: &drainrule.Facts{DaemonSets: facts().DaemonSets, DaemonSetError: "the server is busy"}, want: drainedBy("", 0)},
+		"other DaemonSets":                       {pod: aPod(ofDaemonSet("one")), facts: &drainrule.Facts{DaemonSets: facts().DaemonSets, DaemonSetErrors: blind.DaemonSetErrors}, want: skippedBy("DaemonSet")},
+		"DaemonSets, and the one there is newer": {pod: aPod(ofDaemonSet("two")), facts: &drainrule.Facts{DaemonSets: facts().DaemonSets, DaemonSetErrors: blind.DaemonSetErrors}, want: drainedBy("", 0)},
+		"the DaemonSet of another pod":           {pod: aPod(ofDaemonSet("one"), in("lab")), facts: &blind, want: drainedBy("", 0)},
+		"the namespace of a pod elsewhere":       {rules: rules{sales}, pod: aPod(in("lab")), facts: new(besides(blind, "lab")), want: drainedBy("", 0)},
 		"neither, of an ordinary pod":            {pod: aPod(), facts: &blind, want: drainedBy("", 0)},
 	})
+}
+
+// besides are facts of which a namespace without labels could be read.
+func besides(f drainrule.Facts, namespace string) drainrule.Facts {
+	f.Namespaces = map[string]map[string]string{namespace: {}}
+	return f
 }
 
 // Of a rule with several faults the same one is named every time.

@@ -118,5 +118,8 @@ func facts() drainrule.Facts {
 
 // blind are facts that could not be read.
 func blind() drainrule.Facts {
-	return drainrule.Facts{NamespaceError: "the server is busy", DaemonSetError: "the server is busy"}
+	return drainrule.Facts{
+		NamespaceErrors: map[string]string{"shop": "the server is busy"},
+		DaemonSetErrors: map[types.NamespacedName]string{{Namespace: "shop", Name: "proxy"}: "the server is busy"},
+	}
 }

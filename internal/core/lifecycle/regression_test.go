@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
@@ -345,7 +346,7 @@ func TestForeignObjects(t *testing.T) {
 
 // untreatable has a pod of which nobody can say whether its DaemonSet exists.
 func untreatable(s *lifecycle.Snapshot) {
-	s.Drain.Facts = drainrule.Facts{DaemonSetError: "timeout"}
+	s.Drain.Facts = drainrule.Facts{DaemonSetErrors: map[types.NamespacedName]string{{Namespace: "app", Name: "d"}: "timeout"}}
 	daemon := pod("daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", Controller: new(true)}}
 	s.Drain.Pods = []*corev1.Pod{daemon}

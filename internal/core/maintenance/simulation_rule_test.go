@@ -62,7 +62,7 @@ func (s *simulation) checkTurns(d maintenance.NodeDecision, decision maintenance
 	target := targetOf(d.Node.Name, decision)
 	for _, earlier := range s.pods[d.Node.Name] {
 		treatment := s.treatment(d.Node.Name, earlier)
-		if podclass.Terminal(earlier) || treatment.Cause != "" || !target.Covers(earlier) || !s.awaited(d.Node.Name, earlier) {
+		if podclass.Terminal(earlier) || !target.Covers(earlier) || !s.awaited(d.Node.Name, earlier) {
 			continue
 		}
 		for _, pod := range requested(d.Evacuate) {

@@ -254,10 +254,11 @@ func (t *targetedNode) due(i int) bool {
 }
 
 // takeTurns finds out whose turn it is: those of the lowest order that is present,
-// with pods that are terminating and those that are left to complete.
+// with pods that are terminating, those that are left to complete and those that
+// nobody knows how to treat.
 func (t *targetedNode) takeTurns() {
 	for i := range t.pods {
-		if p := &t.pods[i]; t.covered[i] && p.counted && !p.unclear() {
+		if p := &t.pods[i]; t.covered[i] && p.counted {
 			t.order = min(t.order, int64(p.treatment.Order))
 		}
 	}

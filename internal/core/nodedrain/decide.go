@@ -3,7 +3,8 @@
 // (machine-deletion-process, machine-drain-rules).
 //
 // It refuses to evict a pod that nobody knows how to treat, one that terminates
-// already, and one of a higher order while any of a lower one is there.
+// already, and one of a higher order while any is there that has a lower one, or
+// that might have.
 //
 // Invariants: every pod of the node that is not skipped, not completed and not
 // given up with an unreachable node is in exactly one of the lists of Left; the
@@ -156,7 +157,7 @@ func (d *drain) sort(pod *corev1.Pod) {
 	case d.givenUp(pod):
 	case treatment.Cause != "":
 		d.Unknown = append(d.Unknown, pod)
-		d.causes[pod.UID] = treatment.Cause
+		d.causes[pod.UID], d.orders[pod.UID] = treatment.Cause, treatment.Order
 	case treatment.Behavior == v1alpha1.DrainBehaviorWaitCompleted:
 		d.complete(pod)
 	case pod.DeletionTimestamp != nil:

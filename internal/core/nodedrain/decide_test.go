@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -222,13 +223,17 @@ func TestOrdersOfThoseThatAreNotEvicted(t *testing.T) {
 			[]*corev1.Pod{skipped(pod("a")), ofDaemonSet("alive", pod("agent-1")), ordered(100, pod("portworx"))},
 			outline{Skipped: []string{"a", "agent-1"}, Evict: []string{"portworx"}},
 		},
-		"a pod that nobody knows how to treat waits and holds no order": {
-			[]*corev1.Pod{unjudged(pod("a")), ordered(100, pod("portworx"))},
-			outline{Unknown: []string{"a"}, Evict: []string{"portworx"}, Failed: true},
+		"storage does not leave under a pod that nobody knows how to treat": {
+			[]*corev1.Pod{unjudged(pod("a")), pod("web"), ordered(-1, pod("batch")), ordered(100, pod("portworx"))},
+			outline{Unknown: []string{"a"}, Evict: []string{"batch"}, Later: []string{"portworx", "web"}, Failed: true},
 		},
-		"neither does one that terminates": {
+		"what leaves together with it is evicted": {
+			[]*corev1.Pod{unjudged(pod("a")), pod("web"), ordered(100, pod("portworx"))},
+			outline{Unknown: []string{"a"}, Evict: []string{"web"}, Later: []string{"portworx"}, Failed: true},
+		},
+		"neither does it under one that terminates": {
 			[]*corev1.Pod{terminating(time.Minute, unjudged(pod("a"))), ordered(100, pod("portworx"))},
-			outline{Unknown: []string{"a"}, Evict: []string{"portworx"}, Failed: true},
+			outline{Unknown: []string{"a"}, Later: []string{"portworx"}, Failed: true},
 		},
 	}.run(t)
 }
@@ -298,7 +303,8 @@ func TestSpecialCases(t *testing.T) {
 // One pod that cannot be judged never holds up another.
 func TestUnreadableDaemonSets(t *testing.T) {
 	s := snapshot(ofDaemonSet("alive", pod("agent-1")), pod("a"), mirror(pod("kube-proxy-node")))
-	s.Facts.DaemonSets, s.Facts.DaemonSetError = nil, "the server is down"
+	s.Facts.DaemonSets = nil
+	s.Facts.DaemonSetErrors = map[types.NamespacedName]string{{Namespace: "ns", Name: "agent"}: "the server is down"}
 	check(t, s, outline{Unknown: []string{"agent-1"}, Evict: []string{"a"}, Skipped: []string{"kube-proxy-node"}, Failed: true})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -239,6 +240,7 @@ func TestNames(t *testing.T) {
 // The API takes 32,768 bytes. Every part is as long as it can be, and more.
 func TestMessageIsBounded(t *testing.T) {
 	s := snapshot()
+	s.Facts.DaemonSetErrors = map[types.NamespacedName]string{}
 	long := func(i int, kind string) *corev1.Pod {
 		p := pod(fmt.Sprintf("%s-%03d-%s", kind, i, strings.Repeat("x", 253-len(kind)-5)))
 		return in(strings.Repeat("n", 63), p)
@@ -250,10 +252,10 @@ func TestMessageIsBounded(t *testing.T) {
 		odd := labelled(v1alpha1.DrainLabel, "", long(i, "b"))
 		odd.OwnerReferences = ofDaemonSet("alive", pod("x")).OwnerReferences
 		odd.OwnerReferences[0].Name = fmt.Sprintf("%d%s", i/4, strings.Repeat("d", 2000))
+		s.Facts.DaemonSetErrors[types.NamespacedName{Namespace: odd.Namespace, Name: odd.OwnerReferences[0].Name}] = strings.Repeat("why ", 10_000)
 		s.Pods = append(s.Pods, refused, odd, long(i, "c"), terminating(0, long(i, "d")), waitCompleted(long(i, "e")),
 			ordered(orders[3+i%3], long(i, "f")))
 	}
-	s.Facts.DaemonSetError = strings.Repeat("why ", 10_000)
 	message := Decide(s).Message
 	if len(message) > 32_768 || len(message) < 20_000 {
 		t.Errorf("the message has %d bytes", len(message))

@@ -51,7 +51,7 @@ func randomLife(r *rand.Rand, i int) life {
 
 // holds is true if those of a higher order have to wait for the pod.
 func (l life) holds() bool {
-	return l.drained || l.completing && l.pod.Status.Phase == corev1.PodRunning
+	return l.drained || l.unknown || l.completing && l.pod.Status.Phase == corev1.PodRunning
 }
 
 // evictable asks of every pod whether any other stands before it.
@@ -72,7 +72,7 @@ func evictable(lives []life) sets.Set[string] {
 func waitedFor(lives []life) sets.Set[string] {
 	waited := sets.New[string]()
 	for _, one := range lives {
-		if one.holds() || one.unknown {
+		if one.holds() {
 			waited.Insert(one.pod.Name)
 		}
 	}
