@@ -94,6 +94,13 @@ var waits = map[string]story{
 		seen:  givenUp.and(exhausted("web"), onTimeout(v1alpha1.LockTimeoutEvict)),
 		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,
 	},
+	"nor what was given up to be evicted, when the node is handed to a maintenance that deletes": {
+		seen: change(exhausted("web")).and(after(10), onTimeout(v1alpha1.LockTimeoutDelete), recordIs(func(r *v1alpha1.DrainRecord) {
+			r.Spec.Budgets = r.Spec.Budgets[1:]
+			r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutEvict, Message: needsOne, PodUIDs: []types.UID{"db-0"}}}
+		})),
+		locks: "-db Evict", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 290 * time.Second,
+	},
 	"waiting begins now if it began in a time to come": {
 		seen: exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) { to := stamped(1e8); r.Status.WaitStartTime = &to })),
 		says: "False/WaitingForBudget: " + needsOne, again: 5 * time.Minute,
