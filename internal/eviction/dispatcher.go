@@ -46,6 +46,9 @@ type DispatcherOptions struct {
 	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
 	// its default.
 	LongestLock time.Duration
+	// NodesGo is true if the nodes of the pods go for good: the locks that the drain of
+	// a node has taken do not bar its own pods then.
+	NodesGo bool
 	// Traffic is told of the evictions; it may be nil.
 	Traffic *Traffic
 	// Jitter is a random number from 0 to 1.
@@ -213,6 +216,9 @@ func (d *Dispatcher) look(ctx context.Context, key types.NamespacedName, pod *co
 		// worth waiting for.
 		if len(names) == 1 {
 			seen.attempt.budget = names[0]
+		}
+		if d.options.NodesGo {
+			budgets = budget.Besides(pod.Spec.NodeName, budgets)
 		}
 		seen.lock = d.lockOf(budgets, d.options.Clock.Now())
 		return names, nil

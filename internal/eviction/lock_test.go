@@ -177,6 +177,20 @@ func TestALockThatChangesIsSeenAtOnce(t *testing.T) {
 	})
 }
 
+// The node of the pods has locked their budget and goes for good all the same.
+func TestTheLockOfThePodsOwnNodeBarsNobodyFromItsMachine(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		pods := w.newPods("a")
+		w.allow(1)
+		w.lock(&w.budget, lockedBy("nodemaintenance/kernel/node-2", w.after(time.Hour)))
+		w.want(blue, pods...)
+		expect(t, "another node's", w.refused(blue), "uid-a: "+told("web", "nodemaintenance/kernel/node-2", w.after(time.Hour)))
+		w.pass(time.Minute)
+		w.lock(&w.budget, lockedBy("nodemaintenance/kernel/node-1", w.after(time.Hour)))
+		w.wantRequests(t, request{at: time.Minute, pod: "uid-a"})
+	})
+}
+
 func TestALockOfOneOfTwoBudgetsHolds(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a")

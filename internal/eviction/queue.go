@@ -59,7 +59,8 @@ type QueueOptions struct {
 	News func(owner types.NamespacedName)
 }
 
-// Queue evicts pods of one cluster for several owners, the owners in turn. Pods
+// Queue evicts pods of one cluster for several owners, the owners in turn, from nodes
+// that go for good. Pods
 // are evicted in parallel, those of one budget as fast as it allows. It is safe
 // for concurrent use.
 type Queue struct {
@@ -92,7 +93,7 @@ func NewQueue(options QueueOptions) *Queue {
 	}
 	q.dispatcher = NewDispatcher(DispatcherOptions{
 		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock,
-		LongestLock: options.LongestLock, Traffic: options.Traffic,
+		LongestLock: options.LongestLock, NodesGo: true, Traffic: options.Traffic,
 		Jitter: rand.Float64, LongestPause: longestPause, Results: options.Results, Wake: q.wake,
 	})
 	return q

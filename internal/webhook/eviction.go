@@ -101,10 +101,18 @@ func answerOf(pod string, verdict evacuation.Verdict, err error) admission.Respo
 // notice is what to tell the caller of NodeMaintenances. Who empties a node for a
 // Machine is Ebbtide.
 func (g evictionGate) notice(ctx context.Context, request admission.Request, eviction *policyv1.Eviction, call evacuation.Call) []string {
-	if _, ours := eviction.Annotations[v1alpha1.MachineDrainAnnotation]; ours || g.notices == nil || call.Pod == nil {
+	if ofMachine(eviction) || g.notices == nil || call.Pod == nil {
 		return nil
 	}
 	return g.notices.of(ctx, request.UserInfo.Username, call.Pod.Spec.NodeName, call.Now)
+}
+
+// ofMachine is true of an eviction whose author says that it is for a Machine. Who
+// says so without being Ebbtide has only the lock of the pod's own node not count: its
+// budget still does.
+func ofMachine(eviction *policyv1.Eviction) bool {
+	_, says := eviction.Annotations[v1alpha1.MachineDrainAnnotation]
+	return says
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
@@ -118,7 +126,7 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 	}
 	call := evacuation.Call{
 		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
-		Only:     key.only, LongestLock: g.longestLock,
+		Only:     key.only, LongestLock: g.longestLock, NodeGoes: ofMachine(eviction),
 	}
 	call.Meant = g.callers.recall(callerOf(request), call.Now)
 	if found.pod == nil {

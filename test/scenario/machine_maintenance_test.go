@@ -69,3 +69,22 @@ func TestAMaintenanceOfAMachineThatIsDeleted(t *testing.T) {
 }
 
 func cordoned(n *corev1.Node) bool { return n.Spec.Unschedulable }
+
+// A node is down for a reboot under its pods and never comes back, so that somebody
+// deletes its Machine. The locks that its own drain has taken are for others.
+func TestANodeThatNeverCameBackIsDeletedWithItsMachine(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	node := w.running("m")[0]
+	w.guarded(node, "stays")
+	w.maintainInPlace("upgrade", minutes, node)
+	w.awaitDrained("upgrade")
+	w.awaitLock(w.holder("upgrade", node), "stays")
+
+	w.deleteMachines(node)
+
+	w.awaitGone("stays")
+	w.awaitNothingLeft(node)
+	w.awaitLock("", "stays")
+	w.forget("upgrade")
+}

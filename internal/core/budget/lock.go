@@ -81,6 +81,19 @@ func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest
 	return nil, Hold{}
 }
 
+// Besides returns the budgets without those that the drain of this node has locked:
+// these locks are for the pods of other nodes.
+func Besides(node string, budgets []*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
+	var others []*policyv1.PodDisruptionBudget
+	for _, b := range budgets {
+		hold, _ := LockOf(b, time.Time{}, 0)
+		if _, of, drain := hold.Drain(); !drain || of != node {
+			others = append(others, b)
+		}
+	}
+	return others
+}
+
 // LockOf returns the lock of the budget that is in force. There is none if the
 // budget bears none or the last one has ended. One that nobody can read is in
 // force for UnreadableLock after the budget was last changed, any other until it

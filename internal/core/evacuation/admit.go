@@ -29,6 +29,9 @@ type Call struct {
 	Budgets []*policyv1.PodDisruptionBudget
 	// LongestLock is how long a lock of a budget may hold; see budget.LockOf.
 	LongestLock time.Duration
+	// NodeGoes is true if the caller empties the node for its Machine, which goes for
+	// good: what the drain of the node has locked does not bar its own pods then.
+	NodeGoes bool
 }
 
 // CallerPatience is for how long after a call of the eviction API by name the next
@@ -83,7 +86,7 @@ func Admit(c Call) Verdict {
 		return Verdict{Gone: true, Message: fmt.Sprintf("pod %s with UID %s is gone; the pod of this name on node %s has come after it",
 			c.Pod.Name, c.Meant, c.Pod.Spec.NodeName)}
 	}
-	if b, hold := budget.FirstLocked(budget.Applying(c.Pod, c.Budgets), c.Now, c.LongestLock); b != nil {
+	if b, hold := budget.FirstLocked(c.barring(), c.Now, c.LongestLock); b != nil {
 		// A caller who has asked before goes on asking.
 		return Verdict{Message: hold.Describe(b) + "; try again when it is free", Attempt: c.dueAttempt()}
 	}
@@ -109,6 +112,15 @@ func Admit(c Call) Verdict {
 	default:
 		return Verdict{Message: progress(s.Evacuation, status), Attempt: c.dueAttempt()}
 	}
+}
+
+// barring are the budgets of the pod whose locks count.
+func (c Call) barring() []*policyv1.PodDisruptionBudget {
+	applying := budget.Applying(c.Pod, c.Budgets)
+	if c.NodeGoes {
+		return budget.Besides(c.Pod.Spec.NodeName, applying)
+	}
+	return applying
 }
 
 // leavesAnyway is true if the call is about no pod that could be moved.

@@ -34,6 +34,18 @@ func narrow(b *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
 	return b
 }
 
+// ofDrain is locked by the drain of a node.
+func ofDrain(node string) *policyv1.PodDisruptionBudget {
+	b := budgetOf("shop", "web", time.Hour)
+	lock := budget.Lock{Holder: budget.Holder("reboot", node), AcquiredAt: *at(-time.Minute), ExpiresAt: *at(time.Hour)}
+	b.Annotations = map[string]string{v1alpha1.LockAnnotation: lock.Write()}
+	return b
+}
+
+func drainedOut(node string) string {
+	return "PodDisruptionBudget shop/web is locked by nodemaintenance/reboot/" + node + " until 2026-03-01T09:00:00Z; try again when it is free"
+}
+
 const lockedOut = "PodDisruptionBudget shop/web is locked by dba@example.com until 2026-03-01T09:00:00Z: defragmentation; try again when it is free"
 
 func TestACallUnderALockedBudgetWaits(t *testing.T) {
@@ -66,10 +78,14 @@ func TestACallUnderALockedBudgetWaits(t *testing.T) {
 		"another version is meant": {
 			evacuation.Call{Snapshot: of(barePod(), noEvacuation), Only: evacuation.PodVersion{ResourceVersion: "another"}}, []*policyv1.PodDisruptionBudget{locked}, admitted,
 		},
-		"the lock is over":           {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{budgetOf("shop", "web", 0)}, admitted},
-		"no lock may hold so long":   {evacuation.Call{Snapshot: of(barePod(), noEvacuation), LongestLock: time.Minute}, []*policyv1.PodDisruptionBudget{locked}, admitted},
-		"the budget is of others":    {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{narrow(budgetOf("shop", "web", time.Hour))}, admitted},
-		"the budget is of elsewhere": {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{budgetOf("elsewhere", "web", time.Hour)}, admitted},
+		"the lock is over":                                {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{budgetOf("shop", "web", 0)}, admitted},
+		"no lock may hold so long":                        {evacuation.Call{Snapshot: of(barePod(), noEvacuation), LongestLock: time.Minute}, []*policyv1.PodDisruptionBudget{locked}, admitted},
+		"the budget is of others":                         {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{narrow(budgetOf("shop", "web", time.Hour))}, admitted},
+		"the node has locked it, and comes back":          {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{ofDrain("node-one")}, evacuation.Verdict{Message: drainedOut("node-one")}},
+		"the node has locked it, and goes for good":       {evacuation.Call{Snapshot: of(barePod(), noEvacuation), NodeGoes: true}, []*policyv1.PodDisruptionBudget{ofDrain("node-one")}, admitted},
+		"the node goes, and another one has locked it":    {evacuation.Call{Snapshot: of(barePod(), noEvacuation), NodeGoes: true}, []*policyv1.PodDisruptionBudget{ofDrain("node-two")}, evacuation.Verdict{Message: drainedOut("node-two")}},
+		"the node goes, and the owner has locked it, too": {evacuation.Call{Snapshot: of(barePod(), noEvacuation), NodeGoes: true}, []*policyv1.PodDisruptionBudget{ofDrain("node-one"), locked}, waits},
+		"the budget is of elsewhere":                      {evacuation.Call{Snapshot: of(barePod(), noEvacuation)}, []*policyv1.PodDisruptionBudget{budgetOf("elsewhere", "web", time.Hour)}, admitted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
