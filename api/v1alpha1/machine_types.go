@@ -210,6 +210,11 @@ type MachineStatus struct {
 	// +optional
 	ControlPlaneHookSeen bool `json:"controlPlaneHookSeen,omitempty"`
 
+	// infrastructureSeen is true since the Machine's infrastructure was first seen.
+	// When it is gone then, nothing is left of the Node to be drained.
+	// +optional
+	InfrastructureSeen bool `json:"infrastructureSeen,omitempty"`
+
 	// deletion is when the steps of the deletion began.
 	// +optional
 	Deletion *MachineDeletionStatus `json:"deletion,omitempty"`

@@ -108,7 +108,7 @@ func TestAForgedStatusOfAMachineIsRefused(t *testing.T) {
 func TestEveryFieldOfAStatusOfAMachineIsGuarded(t *testing.T) {
 	t.Parallel()
 	tried := map[string]string{
-		"observedGeneration": "7", "phase": "Running", "controlPlaneHookSeen": "true",
+		"observedGeneration": "7", "phase": "Running", "controlPlaneHookSeen": "true", "infrastructureSeen": "true",
 		"nodeRef": "{name: a, uid: b}", "deletion": `{nodeDrainStartTime: "2026-01-01T00:00:00Z"}`, "conditions": "[" + told("Drained", "True") + "]",
 	}
 	admin, _, user, _ := mayWriteStatus(t)

@@ -200,3 +200,30 @@ func TestAMachineThatLostItsInstanceSaysSo(t *testing.T) {
 	w.awaitNothingLeft(m)
 	w.awaitGone("web")
 }
+
+// Somebody else deletes the instance in the middle of a drain that a budget holds.
+// As long as its kubelet answers the drain goes on; when it does not, nobody
+// there could end a pod any more, and the Machine goes.
+func TestAnInstanceThatGoesByItselfIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newMachineWorld(t)
+	m := w.runningAs("m", stays())
+	w.podWithDisk(m, pod{name: "db"})
+	w.createBudget("db", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
+	w.deleteMachines(m)
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget db needs 1 healthy pods")
+	w.keep(w.instance(), m)
+
+	instance := w.instance()
+	w.get(instance, m)
+	w.must("delete the instance", w.client.Delete(w.ctx, instance))
+
+	w.awaitEmptied(m)
+	const isGoing = " is being deleted, and Node "
+	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
+		"The Node is not drained: SandboxMachine "+w.ns+"/"+m+isGoing+m+" is unreachable.")
+	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonSkipped)
+	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "is being deleted")
+	w.letGo(w.instance(), m)
+	w.awaitEnd(m)
+}

@@ -70,6 +70,8 @@ func (p *pass) unwaited() string {
 		return fmt.Sprintf("Annotation %s is set.", v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
 	case p.leftControlPlane():
 		return "The KubeadmControlPlane has taken the Node out of the control plane: its pre-terminate hook is gone."
+	case p.instance() != "":
+		return p.instance()
 	case p.sight.missing():
 		return p.sight.message
 	case p.sight.node != nil && nodedrain.Unreachable(p.sight.node):

@@ -65,8 +65,26 @@ func (p *pass) undrained() string {
 		return fmt.Sprintf("Annotation %s is set.", v1alpha1.ExcludeNodeDrainingAnnotation)
 	case p.leftControlPlane():
 		return "The KubeadmControlPlane has taken it out of the control plane: its pre-terminate hook is gone."
+	case p.instance() != "":
+		return p.instance()
 	case p.sight.missing():
 		return p.sight.message
+	default:
+		return ""
+	}
+}
+
+// instance is why nothing runs on the Node any more, so that nobody there could
+// end a pod or let go of a volume; empty if something may. An instance that
+// somebody else deletes is drained as long as its kubelet answers.
+func (p *pass) instance() string {
+	switch e := p.Infrastructure.Object; {
+	case !p.Machine.Status.InfrastructureSeen:
+		return "" // It may never have been there, and the Node be somebody else's work.
+	case p.Infrastructure.missing():
+		return p.infrastructureName() + " is gone, and with it all that ran there."
+	case e != nil && e.Deleting && !e.foreign() && p.sight.node != nil && nodedrain.Unreachable(p.sight.node):
+		return fmt.Sprintf("%s is being deleted, and %s is unreachable.", p.infrastructureName(), p.nodeName())
 	default:
 		return ""
 	}

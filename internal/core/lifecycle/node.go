@@ -179,11 +179,9 @@ func (p *pass) touch() (untouchable, doubt string) {
 		return "", ""
 	case cluster.DeletionTimestamp != nil:
 		return p.cluster() + " is being deleted.", ""
-	case cluster.Spec.ControlPlane.ExternallyManaged:
-		return "", ""
 	case p.ControlPlane != nil && p.ControlPlane.Object != nil && p.ControlPlane.Object.Deleting:
 		return fmt.Sprintf("The control plane %s %s is being deleted.", p.ControlPlane.Object.Kind, p.ControlPlane.Object.Name), ""
-	case p.controlPlaneLost():
+	case !cluster.Spec.ControlPlane.ExternallyManaged && p.controlPlaneLost():
 		return fmt.Sprintf("No other control-plane Machine of %s is left.", p.cluster()), ""
 	case p.ControlPlane != nil && p.ControlPlane.Problem != "":
 		return "", fmt.Sprintf("Nobody knows whether the control plane of %s is being deleted: %s", p.cluster(), p.ControlPlane.Problem)

@@ -121,12 +121,23 @@ var untouched = map[string]story{
 		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The control plane KubeadmControlPlane east is being deleted."},
 		events: skipped,
 	},
-	"the control plane is being deleted, but it is externally managed": {
+	"the control plane is being deleted, which is asked before who manages it": {
 		of: deleted, change: func(s *lifecycle.Snapshot) {
 			s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
 			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
 		},
-		does: "DrainingNode, record",
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The control plane KubeadmControlPlane east is being deleted."},
+		events: skipped,
+	},
+	"nobody knows whether the control plane is being deleted, and it is externally managed": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			s.ControlPlane = new(unread("forbidden"))
+			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
+		},
+		does:   "DrainingNode",
+		says:   map[string]string{drainedCondition: "False/DrainError: Nobody knows whether the control plane of Cluster prod/east is being deleted: forbidden"},
+		events: []string{"DrainError"},
 	},
 	"the control plane does not exist, which is not the same as being deleted": {
 		of: deleted, change: func(s *lifecycle.Snapshot) { s.ControlPlane = &lifecycle.Reading[lifecycle.External]{} },

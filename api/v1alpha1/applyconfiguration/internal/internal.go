@@ -592,6 +592,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: deletion
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineDeletionStatus
+    - name: infrastructureSeen
+      type:
+        scalar: boolean
     - name: nodeRef
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.MachineNodeReference

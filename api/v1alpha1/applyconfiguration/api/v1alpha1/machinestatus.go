@@ -25,6 +25,9 @@ type MachineStatusApplyConfiguration struct {
 	// KubeadmControlPlane was first seen. When it is gone then, the Node has left
 	// its control plane and is neither drained nor waited for.
 	ControlPlaneHookSeen *bool `json:"controlPlaneHookSeen,omitempty"`
+	// infrastructureSeen is true since the Machine's infrastructure was first seen.
+	// When it is gone then, nothing is left of the Node to be drained.
+	InfrastructureSeen *bool `json:"infrastructureSeen,omitempty"`
 	// deletion is when the steps of the deletion began.
 	Deletion *MachineDeletionStatusApplyConfiguration `json:"deletion,omitempty"`
 	// conditions are those of the Machine and of who implements its hooks.
@@ -66,6 +69,14 @@ func (b *MachineStatusApplyConfiguration) WithNodeRef(value *MachineNodeReferenc
 // If called multiple times, the ControlPlaneHookSeen field is set to the value of the last call.
 func (b *MachineStatusApplyConfiguration) WithControlPlaneHookSeen(value bool) *MachineStatusApplyConfiguration {
 	b.ControlPlaneHookSeen = &value
+	return b
+}
+
+// WithInfrastructureSeen sets the InfrastructureSeen field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InfrastructureSeen field is set to the value of the last call.
+func (b *MachineStatusApplyConfiguration) WithInfrastructureSeen(value bool) *MachineStatusApplyConfiguration {
+	b.InfrastructureSeen = &value
 	return b
 }
 

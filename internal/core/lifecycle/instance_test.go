@@ -1,0 +1,110 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+)
+
+// seenBefore is a Machine that has had infrastructure, with a pod and a volume.
+func seenBefore(change func(*lifecycle.Snapshot)) func(*lifecycle.Snapshot) {
+	return func(s *lifecycle.Snapshot) {
+		s.Machine.Status.InfrastructureSeen = true
+		s.Drain.Pods = []*corev1.Pod{pod("a")}
+		attach(s)
+		change(s)
+	}
+}
+
+// TestAnInstanceThatGoesByItself: where the instance is gone, or goes and does not
+// answer any more, nobody could end a pod or let go of a volume.
+func TestAnInstanceThatGoesByItself(t *testing.T) {
+	t.Parallel()
+	const isGone, isGoing = "DockerMachine prod/worker-1 is gone, and with it all that ran there.",
+		"DockerMachine prod/worker-1 is being deleted, and Node node-1 is unreachable."
+	going := func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true }
+	run(t, map[string]story{
+		"it is gone": {
+			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }),
+			does: "WaitingForBootstrapDeletion, record",
+			says: map[string]string{
+				drainingCondition: "False/Skipped: The Node is not drained: " + isGone,
+				drainedCondition:  "True/Skipped: The Node is not drained: " + isGone,
+				volumesCondition:  "False/Skipped: Volumes are not waited for: " + isGone,
+			},
+			events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+		},
+		"it is gone while volumes are waited for": {
+			of: detaching, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }),
+			does:   "WaitingForBootstrapDeletion, record",
+			says:   map[string]string{volumesCondition: "False/Skipped: Volumes are not waited for: " + isGone},
+			events: []string{"VolumeDetachSkipped", "NotFound"},
+		},
+		"it is gone, and the cluster with it": {
+			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) {
+				s.Infrastructure, s.Nodes, s.NodesProblem = nothing(), nil, "no route to host"
+			}),
+			does:   "WaitingForBootstrapDeletion, record",
+			says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: " + isGone},
+			events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped", "NotFound"},
+		},
+		"pre-drain hooks hold all the same": {
+			of: deleted, change: seenBefore(func(s *lifecycle.Snapshot) {
+				s.Infrastructure, s.Machine.Spec.LifecycleHooks.PreDrain = nothing(), hook("MigrateImportantApp")
+			}),
+			does: "WaitingForPreDrainHook, record", events: []string{"HeldByHooks", "NotFound"},
+		},
+		"nobody knows whether it is gone": {
+			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = unread("timeout") }),
+			does: "DrainingNode, evict app/a", events: []string{"DrainStarted", "Unknown"},
+		},
+		"it never was": {
+			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure, s.Machine.Status.InfrastructureSeen = nothing(), false }),
+			does: "DrainingNode, evict app/a", events: []string{"DrainStarted", "NotFound"},
+		},
+		"it goes, and its kubelet answers": {
+			of: draining, change: seenBefore(going),
+			does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
+		},
+		"it goes, and its kubelet does not answer": {
+			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { going(s); unreachable(s) }),
+			does: "WaitingForInfrastructureDeletion, record",
+			says: map[string]string{
+				drainingCondition: "False/Skipped: The Node is not drained: " + isGoing,
+				volumesCondition:  "False/Skipped: Volumes are not waited for: " + isGoing,
+			},
+			events: []string{"DrainSkipped", "VolumeDetachSkipped"},
+		},
+		"its kubelet does not answer, and it stays": {
+			of: draining, change: seenBefore(unreachable),
+			does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},
+		},
+	})
+}
+
+// TestInfrastructureIsRemembered: that it was there is noted while it is.
+func TestInfrastructureIsRemembered(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*lifecycle.Snapshot)
+		want   bool
+	}{
+		"it is there":           {func(*lifecycle.Snapshot) {}, true},
+		"it is somebody else's": {func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Owned = false }, false},
+		"it is not there":       {func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }, false},
+		"it was there": {
+			func(s *lifecycle.Snapshot) { s.Infrastructure, s.Machine.Status.InfrastructureSeen = nothing(), true }, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := running()
+			c.change(&s)
+			if got := lifecycle.Decide(s).Status.InfrastructureSeen; got != c.want {
+				t.Errorf("infrastructureSeen is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
