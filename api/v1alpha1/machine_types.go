@@ -147,11 +147,12 @@ type LifecycleHooks struct {
 
 // LifecycleHook is one who holds a Machine.
 type LifecycleHook struct {
-	// name of the hook, one to three words in camelCase, 3 to 256 letters.
+	// name of the hook, one to three words such as MigrateImportantApp, pre-drain or
+	// example.com/x; 3 to 256 characters without spaces.
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z]+$')",message="use letters only, one to three words in camelCase such as MigrateImportantApp"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*[A-Za-z][!-~]*$')",message="use at least one letter, and no spaces and no letters beyond ASCII, such as MigrateImportantApp, pre-drain or example.com/x"
 	Name string `json:"name"`
 
 	// owner is who removes the hook, in words that tell people whom to ask; 3 to

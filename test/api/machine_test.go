@@ -48,6 +48,7 @@ lifecycleHooks:
 		"a provider ID":              `providerID: example:///rack-1/one`,
 		"the shortest hook":          `lifecycleHooks: {preDrain: [{name: Abc, owner: abc}]}`,
 		"the longest hook":           `lifecycleHooks: {preDrain: [{name: ` + strings.Repeat("n", 256) + `, owner: ` + strings.Repeat("o", 512) + `}]}`,
+		"the names of the hooks document": `lifecycleHooks: {preDrain: [{name: pre-drain, owner: somebody}, {name: example.com/x, owner: somebody}, {name: Move2, owner: somebody}]}`,
 		"64 hooks":                   `lifecycleHooks: {preDrain: [` + hooks(64) + `]}`,
 		"one name at all points":     `lifecycleHooks: {preCreate: [` + hooks(1) + `], preDrain: [` + hooks(1) + `], preTerminate: [` + hooks(1) + `]}`,
 		"no limits":                  `deletion: {nodeDrainTimeoutSeconds: 0, nodeVolumeDetachTimeoutSeconds: 0, nodeDeletionTimeoutSeconds: 0}`,
@@ -138,14 +139,14 @@ var badHooks = map[string]struct {
 	"a name of 2 letters":    {`{name: Ab, owner: somebody}`, refusal{"[0].name": "should be at least 3 chars long"}},
 	"a name of 257 letters":  {`{name: ` + strings.Repeat("n", 257) + `, owner: somebody}`, refusal{"[0].name": "may not be more than 256"}},
 	"a name of 300 letters":  {`{name: ` + strings.Repeat("n", 300) + `, owner: somebody}`, refusal{"[0].name": "may not be more than 256"}},
-	"a name with a dash":     {`{name: move-apps, owner: somebody}`, refusal{"[0].name": "use letters only, one to three words in camelCase such as MigrateImportantApp"}},
-	"a name with a space":    {`{name: Move Apps, owner: somebody}`, refusal{"[0].name": "use letters only"}},
-	"a name with a digit":    {`{name: Move2, owner: somebody}`, refusal{"[0].name": "use letters only"}},
+	"a name with a space":    {`{name: Move Apps, owner: somebody}`, refusal{"[0].name": "use at least one letter, and no spaces"}},
+	"a name with a line":     {`{name: "Move\nApps", owner: somebody}`, refusal{"[0].name": "no spaces"}},
+	"a name of digits":       {`{name: "123", owner: somebody}`, refusal{"[0].name": "use at least one letter"}},
 	"an owner of 2 letters":  {`{name: Abc, owner: me}`, refusal{"[0].owner": "should be at least 3 chars long"}},
 	"an owner of 513":        {`{name: Abc, owner: ` + strings.Repeat("o", 513) + `}`, refusal{"[0].owner": "may not be more than 512"}},
 	"the same name twice":    {`{name: Abc, owner: somebody}, {name: Abc, owner: other}`, refusal{"[1]": "Duplicate value"}},
 	"65 hooks":               {hooks(65), refusal{"": "must have at most 64 items"}},
-	"bad ones at two places": {`{name: A1B, owner: somebody}, {name: A-B, owner: somebody}`, refusal{"[0].name": "use letters only", "[1].name": "use letters only"}},
+	"bad ones at two places": {`{name: A B, owner: somebody}, {name: "1-2", owner: somebody}`, refusal{"[0].name": "no spaces", "[1].name": "at least one letter"}},
 }
 
 func TestHooksAreRefused(t *testing.T) {

@@ -71,6 +71,9 @@ func (p *pass) announce() {
 		p.announceDrain()
 	}
 	for _, a := range announcements {
+		if a.condition == v1alpha1.ConditionCreatable && (p.founded() || p.deleting()) {
+			continue // Nothing is held up there any more.
+		}
 		c := meta.FindStatusCondition(p.decision.Status.Conditions, a.condition)
 		if c != nil && c.Reason == a.reason && p.before(a.condition) != a.reason {
 			p.decision.Events = append(p.decision.Events, a.tell(p.Machine, c.Message))

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
 // need is something that a Machine needs before the next can be made.
@@ -27,7 +28,6 @@ var needs = []need{
 func (p *pass) create() {
 	p.observe()
 	p.decision.Status.Deletion = nil // No step of a deletion can be over yet.
-	p.setCreatable()
 	p.recordHookSeen()
 	p.decision.AddFinalizer = !p.held() && (p.created() || !p.Cluster.missing())
 	p.advance()
@@ -58,14 +58,15 @@ func (p *pass) founded() bool { return p.Machine.Status.NodeRef != nil || owned(
 
 func owned(r Reading[External]) bool { return r.Object != nil && r.Object.Owned }
 
-// setCreatable says whether the Machine can be made.
+// setCreatable says whether the Machine can be made: not as long as there are
+// hooks, as the hooks document has it, also if they hold nothing any more.
 func (p *pass) setCreatable() {
 	hooks := preCreateHooks(p.Machine)
 	switch {
-	case p.founded() && len(hooks) > 0:
-		p.set(v1alpha1.ConditionCreatable, metav1.ConditionTrue, v1alpha1.ReasonReady,
-			"The Machine is being made already, so these do not hold it any more. "+heldBy("preCreate", hooks))
-	case p.Cluster.missing() && !p.created() && len(hooks) == 0:
+	case len(hooks) > 0 && (p.founded() || p.deleting()):
+		p.set(v1alpha1.ConditionCreatable, metav1.ConditionFalse, v1alpha1.ReasonHookPresent,
+			"The Machine is made or deleted already, so that these hold nothing any more: "+nodedrain.List(hooks, namedHooks))
+	case !p.deleting() && p.Cluster.missing() && !p.created() && len(hooks) == 0:
 		p.set(v1alpha1.ConditionCreatable, metav1.ConditionFalse, v1alpha1.ReasonNotFound,
 			fmt.Sprintf("%s does not exist. Create it, the Machine waits for it.", p.cluster()))
 	default:

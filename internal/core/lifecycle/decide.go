@@ -96,6 +96,7 @@ func (p *pass) observe() {
 	p.decision.Status.ObservedGeneration = p.Machine.Generation
 	meta.RemoveStatusCondition(&p.decision.Status.Conditions, v1alpha1.ConditionPaused)
 	p.decision.Status.InfrastructureSeen = p.Machine.Status.InfrastructureSeen || owned(p.Infrastructure)
+	p.setCreatable()
 	p.setHeld(v1alpha1.ConditionDrainable, "pre-drain", preDrainHooks(p.Machine))
 	p.setHeld(v1alpha1.ConditionTerminable, "pre-terminate", preTerminateHooks(p.Machine))
 	p.setState(v1alpha1.ConditionBootstrapReady, p.bootstrapState())

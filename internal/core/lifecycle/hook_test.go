@@ -59,6 +59,16 @@ var hookStories = map[string]story{
 		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: IPAMController (owner my-controller)"},
 		events: []string{"HeldByHooks"},
 	},
+	"Creatable is kept up to date while the Machine is deleted": {
+		of: draining, change: func(s *lifecycle.Snapshot) {
+			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
+			s.Drain.Pods = []*corev1.Pod{pod("a")}
+		},
+		does: "DrainingNode, evict app/a",
+		says: map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: The Machine is made or deleted already, so that these hold nothing any more: " +
+			"IPAMController (owner my-controller)"},
+		events: []string{"DrainStarted"},
+	},
 	"Each lifecycle point can have 0 hooks": {of: newborn, does: "WaitingForBootstrap, adopt bootstrap"},
 	"or more hooks, which enforce no ordering": {
 		of: newborn, change: func(s *lifecycle.Snapshot) {
@@ -105,8 +115,8 @@ var hookStories = map[string]story{
 			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
 		},
 		does: "WaitingForInfrastructure",
-		says: map[string]string{v1alpha1.ConditionCreatable: "True/Ready: The Machine is being made already, so these do not hold it any more. " +
-			"Held by preCreate hooks: IPAMController (owner my-controller)"},
+		says: map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: The Machine is made or deleted already, so that these hold nothing any more: " +
+			"IPAMController (owner my-controller)"},
 	},
 	"a pre-drain hook that gets past admission while pods leave holds the rest of them": {
 		of: draining, change: func(s *lifecycle.Snapshot) {

@@ -22,9 +22,7 @@ func seenBefore(change func(*lifecycle.Snapshot)) func(*lifecycle.Snapshot) {
 // answer any more, nobody could end a pod or let go of a volume.
 func TestAnInstanceThatGoesByItself(t *testing.T) {
 	t.Parallel()
-	const isGone, isGoing = "DockerMachine prod/worker-1 is gone, and with it all that ran there.",
-		"DockerMachine prod/worker-1 is being deleted, and Node node-1 is unreachable."
-	going := func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true }
+	const isGone = "DockerMachine prod/worker-1 is gone, and with it all that ran there."
 	run(t, map[string]story{
 		"it is gone": {
 			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure = nothing() }),
@@ -64,6 +62,15 @@ func TestAnInstanceThatGoesByItself(t *testing.T) {
 			of: draining, change: seenBefore(func(s *lifecycle.Snapshot) { s.Infrastructure, s.Machine.Status.InfrastructureSeen = nothing(), false }),
 			does: "DrainingNode, evict app/a", events: []string{"DrainStarted", "NotFound"},
 		},
+	})
+}
+
+// TestAnInstanceThatIsDeletedByOthers: it is drained as long as its kubelet answers.
+func TestAnInstanceThatIsDeletedByOthers(t *testing.T) {
+	t.Parallel()
+	const isGoing = "DockerMachine prod/worker-1 is being deleted, and Node node-1 is unreachable."
+	going := func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true }
+	run(t, map[string]story{
 		"it goes, and its kubelet answers": {
 			of: draining, change: seenBefore(going),
 			does: "DrainingNode, evict app/a", events: []string{"DrainStarted"},

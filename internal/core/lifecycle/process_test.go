@@ -49,7 +49,7 @@ var phases = map[string]story{
 			drainedCondition:                 "",
 			v1alpha1.ConditionTerminable:     "True/NoHooks: There are no pre-terminate hooks.",
 			v1alpha1.ConditionNodeReady:      "True/Ready: Node node-1.",
-			v1alpha1.ConditionCreatable:      "",
+			v1alpha1.ConditionCreatable:      "True/NoHooks: There are no preCreate hooks.",
 			v1alpha1.ConditionPaused:         "",
 			v1alpha1.ConditionBlocked:        "",
 			drainingCondition:                "",

@@ -9,11 +9,14 @@ const namedVolumes = 5
 
 // message names what is left, and why it could not be detached.
 func (f finder) message(left map[string]attached) string {
-	var claims, volumes, attachments []string
+	var claims, volumes, unknown, attachments []string
 	errors := map[string][]string{}
 	for _, one := range left {
 		name := one.name
 		switch volume := f.Volumes[one.volume]; {
+		case volume == nil && one.volume != "":
+			name = one.volume
+			unknown = append(unknown, name)
 		case volume == nil:
 			attachments = append(attachments, name)
 		case volume.Spec.ClaimRef == nil:
@@ -31,6 +34,7 @@ func (f finder) message(left map[string]attached) string {
 	r := nodedrain.NewReport("Volumes are still attached to the Node:", namedVolumes)
 	r.Names("PersistentVolumeClaims", claims)
 	r.Names("PersistentVolumes without a claim", volumes)
+	r.Names("PersistentVolumes of which nothing else is known", unknown)
 	r.Names("Attachments without a PersistentVolume", attachments)
 	r.Groups("Detach failed", nodedrain.ByReason(errors))
 	r.Text("Whose they are could not be found out, so that none is ignored", f.Problem)

@@ -7,7 +7,8 @@ package v1alpha1
 //
 // LifecycleHook is one who holds a Machine.
 type LifecycleHookApplyConfiguration struct {
-	// name of the hook, one to three words in camelCase, 3 to 256 letters.
+	// name of the hook, one to three words such as MigrateImportantApp, pre-drain or
+	// example.com/x; 3 to 256 characters without spaces.
 	Name *string `json:"name,omitempty"`
 	// owner is who removes the hook, in words that tell people whom to ask; 3 to
 	// 512 characters.
