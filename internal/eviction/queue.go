@@ -108,13 +108,8 @@ func (q *Queue) Start(ctx context.Context) error {
 	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.options.Clock})
 	q.open(items, news)
 	var running sync.WaitGroup
-	busy := make(chan struct{}, q.options.Workers)
-	for range q.options.Workers * standIns {
-		running.Go(func() {
-			for q.work(ctx, items, busy) {
-			}
-		})
-	}
+	workers := slots{workers: make(chan struct{}, q.options.Workers*standIns), busy: make(chan struct{}, q.options.Workers)}
+	running.Go(func() { q.serve(ctx, items, workers, &running) })
 	running.Go(func() {
 		for q.spread(news) {
 		}
@@ -137,22 +132,33 @@ func (q *Queue) open(items workqueue.TypedDelayingInterface[item], news workqueu
 	add(items, waiting)
 }
 
-// work tries the next pod; false if there is none any more.
-func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface[item], busy chan struct{}) bool {
-	busy <- struct{}{}
-	free := sync.OnceFunc(func() { <-busy })
+// slots are those of workers: all of them, and those that count.
+type slots struct{ workers, busy chan struct{} }
+
+// serve tries the next pod, while another worker waits for the one after it. Most
+// clusters have nothing to evict, and so have one worker, that waits.
+func (q *Queue) serve(ctx context.Context, items workqueue.TypedDelayingInterface[item], s slots, running *sync.WaitGroup) {
+	s.workers <- struct{}{}
+	defer func() { <-s.workers }()
+	s.busy <- struct{}{}
+	free := sync.OnceFunc(func() { <-s.busy })
 	defer free()
 	t, shutdown := items.Get()
 	if shutdown {
-		return false
+		return
 	}
+	running.Go(func() { q.serve(ctx, items, s, running) })
+	q.work(ctx, items, t, free)
+}
+
+// work tries a pod, and calls free when that takes long.
+func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface[item], t item, free func()) {
 	defer items.Done(t)
 	slow := q.options.Clock.AfterFunc(slowWork, free)
 	defer slow.Stop()
 	if again := q.try(ctx, t); again > 0 {
 		items.AddAfter(t, again)
 	}
-	return true
 }
 
 // spread tells the next owner its news; false if there is none any more.
