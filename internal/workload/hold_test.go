@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,6 +66,8 @@ func TestAClusterIsLeftAloneAfterARestart(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	w.registry.clock = clock
 	w.start(t)
+	told := make(chan types.NamespacedName, 1000)
+	w.registry.OnChange(func(at types.NamespacedName) { told <- at })
 	asked, kubeconfig := tooLong(t)
 	c := w.remote(t, "east", kubeconfig)
 	c.Status.HoldOff = &v1alpha1.ClusterHoldOff{BreachCount: 3, EndTime: metav1.NewTime(clock.Now().Add(4 * time.Minute))}
@@ -75,6 +78,9 @@ func TestAClusterIsLeftAloneAfterARestart(t *testing.T) {
 		": The cluster has exceeded a bound. It is connected again at " + c.Status.HoldOff.EndTime.UTC().Format(time.RFC3339) + " at the earliest"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("use = %v, want %q", err, want)
+	}
+	if at := <-told; at != client.ObjectKeyFromObject(c) {
+		t.Errorf("told of %s, want of the Cluster", at)
 	}
 	cluster.Eventually(t, "that it waits", soon, func(context.Context) (string, bool) { return "", clock.HasWaiters() })
 	clock.Step(4*time.Minute - time.Second)

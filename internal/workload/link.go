@@ -70,6 +70,9 @@ func newLink(r *Registry, cluster types.NamespacedName, hold HoldOff, open func(
 // run returns when the context has ended.
 func (l *link) run(ctx context.Context) {
 	hold := l.seen().HoldOff
+	if hold != (HoldOff{}) {
+		l.registry.tellOf(l)
+	}
 	l.pause(ctx, hold.End.Sub(l.registry.clock.Now()))
 	retry := l.registry.pace.retry
 	for ctx.Err() == nil {

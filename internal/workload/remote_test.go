@@ -2,6 +2,7 @@ package workload
 
 import (
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -12,8 +13,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -65,8 +68,10 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 func refuse(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":%q}`,
-		http.StatusText(code), code, message)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReason(http.StatusText(code)), Code: int32(code), Message: message,
+	})
 }
 
 func answers(answer http.HandlerFunc) func(*testing.T) []byte {
@@ -139,6 +144,26 @@ var unusable = map[string]struct {
 		}),
 		"got Bearer (secret)",
 	},
+	"it writes to our terminal": {
+		answers(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/readyz" {
+				_, _ = io.WriteString(w, "ok")
+				return
+			}
+			refuse(w, http.StatusForbidden, "got \u001b[2J\u202e"+r.Header.Get("Authorization")+"\u0007 and more")
+		}),
+		"got [2J Bearer (secret) and more",
+	},
+	"it says more than anybody reads": {
+		answers(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/readyz" {
+				_, _ = io.WriteString(w, "ok")
+				return
+			}
+			refuse(w, http.StatusForbidden, strings.Repeat("x", 30<<10))
+		}),
+		strings.Repeat("x", 400),
+	},
 	"it is not trusted": {
 		func(t *testing.T) []byte {
 			server, _ := serve(t, http.NotFound)
@@ -175,6 +200,9 @@ func cannotBeUsed(t *testing.T, kubeconfig []byte, begins, holds string) {
 	state := w.awaitReason(t, c, v1alpha1.ReasonUnreachable)
 	if !strings.HasPrefix(state.Message, begins) || !strings.Contains(state.Message, holds) {
 		t.Errorf("state says %q, want %q", state.Message, begins+holds)
+	}
+	if len(state.Message) > 2*longest || strings.ContainsFunc(state.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("state says %q, want at most %d bytes that can be printed", state.Message, 2*longest)
 	}
 	_, err := w.registry.Use(c, user)
 	if text := fmt.Sprint(err, state); strings.Contains(text, secretToken) {

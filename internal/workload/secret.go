@@ -54,11 +54,16 @@ func (s secrets) line(text string) string {
 			text = strings.ReplaceAll(text, secret, "(secret)")
 		}
 	}
-	text = strings.Join(strings.Fields(strings.Map(visible, text)), " ")
+	return Printable(strings.Join(strings.Fields(strings.Map(visible, text)), " "), longest)
+}
+
+// Printable makes a text one that may be shown: without characters that do something
+// to who reads it, and cut behind so many bytes.
+func Printable(text string, longest int) string {
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "..."
 	}
-	return text
+	return strings.Map(visible, strings.ToValidUTF8(text, "?"))
 }
 
 // visible replaces what cannot be seen, such as escape sequences of terminals and

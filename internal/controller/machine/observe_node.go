@@ -116,16 +116,33 @@ func (r *reconciler) askForNode(ctx context.Context, seen *observed) {
 	if asked, _ := r.asked.Load(key); asked == uid || seen.connection == nil {
 		return
 	}
-	var all corev1.NodeList
-	if err := seen.connection.Live.List(ctx, &all); err != nil {
+	found, err := ownNodes(ctx, seen.connection.Live, seen.Machine)
+	if err != nil {
 		seen.NodesProblem, seen.unread = fmt.Sprintf("list the nodes: %v", err), true
 		return
 	}
-	found := lifecycle.Own(seen.Machine, kube.Pointers(all.Items))
 	if len(found) == 0 {
 		r.asked.Store(key, uid)
 	}
 	seen.Nodes = append(seen.Nodes, found...)
+}
+
+// nodesPage is how many nodes an API server is asked for at a time: what a remote
+// cluster may say at once is bounded.
+const nodesPage = 100
+
+// ownNodes asks the API server for all nodes, page by page, and returns the Machine's.
+func ownNodes(ctx context.Context, live client.Reader, machine *v1alpha1.Machine) (own []*corev1.Node, err error) {
+	for next := ""; ; {
+		var page corev1.NodeList
+		if err := live.List(ctx, &page, client.Limit(nodesPage), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		own = append(own, lifecycle.Own(machine, kube.Pointers(page.Items))...)
+		if next = page.Continue; next == "" {
+			return own, nil
+		}
+	}
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machinedrainrules,verbs=get;list;watch

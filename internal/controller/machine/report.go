@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -14,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
 )
 
 // statusInterval is the least time between two status writes of a Machine of
@@ -24,6 +27,7 @@ const statusInterval = time.Second
 // a write is due that was put off; 0 is never.
 func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifecycle.Decision, acted error) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Machine)
+	fit(seen.Machine.Status.Conditions, decision.Status.Conditions)
 	r.metrics.reached(key, decision.Step, seen.Now)
 	if wait := r.pace.left(key, seen.Now); wait > 0 && !decision.DropFinalizer && sameButWords(&seen.Machine.Status, &decision.Status) {
 		return wait, nil
@@ -39,6 +43,21 @@ func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifec
 	}
 	log.FromContext(ctx).Info("Let go of a Machine")
 	return 0, nil
+}
+
+// longestMessage is how many bytes the message of a condition may have. The API
+// server would take 32 KiB, and refuse the whole status for one more.
+const longestMessage = 8 << 10
+
+// fit makes messages fit to be shown: they have names and texts of clusters that
+// nobody vouches for. Those of hooks, which others write, are left alone.
+func fit(before, now []metav1.Condition) {
+	for i := range now {
+		old := apimeta.FindStatusCondition(before, now[i].Type)
+		if old == nil || old.Message != now[i].Message {
+			now[i].Message = workload.Printable(now[i].Message, longestMessage)
+		}
+	}
 }
 
 // writeStatus writes the decided status if it is another than the stored one, and

@@ -1,0 +1,36 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A cluster by kubeconfig has objects and errors with whatever text it likes. The
+// owner of a hook answers for its own.
+func TestWhatAMachineSaysCanBeShownAndStored(t *testing.T) {
+	t.Parallel()
+	says := func(message string) metav1.Condition { return metav1.Condition{Type: "Drained", Message: message} }
+	tests := map[string]struct {
+		before, now, want string
+	}{
+		"plain":                       {now: "Pod shop/web is left.", want: "Pod shop/web is left."},
+		"an escape of terminals":      {now: "Pod \x1b[2Jweb\u202e is left.", want: "Pod  [2Jweb  is left."},
+		"no text":                     {now: "Pod \xff", want: "Pod ?"},
+		"more than can be stored":     {now: strings.Repeat("ä", 20_000), want: strings.Repeat("ä", 4096) + "..."},
+		"what is there already":       {before: "two\nlines", now: "two\nlines", want: "two\nlines"},
+		"another than what was there": {before: "one", now: "two\nlines", want: "two lines"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := []metav1.Condition{says(test.now)}
+			fit([]metav1.Condition{says(test.before)}, now)
+			if diff := cmp.Diff(test.want, now[0].Message); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
