@@ -2,6 +2,12 @@ package workload
 
 import (
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // tiny are limits of a cluster that may take 20 KiB.
@@ -84,4 +90,71 @@ func TestWhatACacheHoldsIsCountedOnce(t *testing.T) {
 		fits(t, b.keep(key, 1))
 	}
 	breached(t, b.keep(10, 1), "the cluster has more than 10 objects, the bound of one Cluster (--remote-cluster-memory)")
+}
+
+// A cache counts an object before it has it, and is told of its change much later. A
+// cluster that has pods come, go and come back faster than that deceives nobody, and
+// one whose pods come and go all day is not held to have them all.
+func TestPodsThatComeAndGoAreCountedAsTheCacheHasThem(t *testing.T) {
+	t.Parallel()
+	a := newLedger(tiny()).open("shop")
+	options := kube.CacheOptions()
+	a.count(&options, func(err error) { t.Errorf("a bound is exceeded: %v", err) })
+	comes := func(pod *corev1.Pod) {
+		for like, by := range options.ByObject {
+			if sameType(like, pod) {
+				_, err := by.Transform(pod)
+				fits(t, err)
+			}
+		}
+	}
+	told := func(old, now client.Object) {
+		for _, w := range a.watches() {
+			if sameType(w.kind, &corev1.Pod{}) {
+				w.handle(types.NamespacedName{}, old, now)
+			}
+		}
+	}
+	for n := range 50 {
+		comes(bare(n))
+		told(nil, bare(n))
+		comes(bare(n))
+		told(bare(n), nil)
+	}
+	if want := (amounts{}); a.used != want {
+		t.Errorf("counted %v when all are gone, want nothing", a.used)
+	}
+
+	comes(bare(1))
+	comes(bare(1))
+	comes(bare(1))
+	told(nil, bare(1))
+	told(bare(1), nil)
+	told(nil, bare(1))
+	if a.used[objects] != 1 {
+		t.Errorf("counted %d objects when one is there, want 1", a.used[objects])
+	}
+}
+
+// What two readers could understand in two ways is read by none: one is weighed, the
+// other decoded.
+func TestAnEnvelopeThatMeansTwoThingsIsRefused(t *testing.T) {
+	t.Parallel()
+	plain := encoded("Pod", marshalled(bare(1)))
+	if e, err := unwrap(plain); err != nil || e.kind != "Pod" || e.apiVersion != "v1" || len(e.raw) == 0 {
+		t.Errorf("a plain one is %+v (%v), want a Pod of v1", e, err)
+	}
+	for name, envelope := range map[string][]byte{
+		"two objects":          append(encoded("Pod", marshalled(bare(1))), "\x12\x02\x12\x00"...),
+		"two kinds":            append(encoded("Pod", marshalled(bare(1))), "\x0a\x06\x12\x04Node"...),
+		"an encoding":          append(encoded("Pod", nil), "\x1a\x04gzip"...),
+		"JSON inside":          append(encoded("Pod", nil), "\x22\x10application/json"...),
+		"another mark":         []byte("{}"),
+		"less than it says":    plain[:len(plain)-40],
+		"a length beyond 2^63": append(encoded("Pod", nil), "\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"...),
+	} {
+		if e, err := unwrap(envelope); breachIn(err) == nil {
+			t.Errorf("%s: taken as %+v (%v)", name, e, err)
+		}
+	}
 }
