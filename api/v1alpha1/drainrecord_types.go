@@ -151,6 +151,11 @@ type DrainRecordStatus struct {
 	// +optional
 	WaitStartTime *metav1.Time `json:"waitStartTime,omitempty"`
 
+	// timeoutStartTime is since when inPlace.lockTimeoutSeconds counts; absent while
+	// nothing but the locks of other drains is in the way, whose turn it is.
+	// +optional
+	TimeoutStartTime *metav1.Time `json:"timeoutStartTime,omitempty"`
+
 	// locks are those that were taken, in the order of spec.budgets; at most 512:
 	// those that are needed, and those that are about to go.
 	// +optional
@@ -198,6 +203,10 @@ type GivenUpBudget struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
+	// locked is true if somebody's lock was in the way: when that is gone before the
+	// pods have left, they stay after all.
+	// +optional
+	Locked bool `json:"locked,omitempty"`
 	// podUIDs are those of the pods that stayed under it until then; at most 512.
 	// +optional
 	// +listType=atomic

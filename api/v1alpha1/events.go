@@ -104,6 +104,9 @@ const (
 	EventLocksReleased = "LocksReleased"
 	// EventLockLost warns that a lock which it had is gone or somebody else's.
 	EventLockLost = "LockLost"
+	// EventPodsStayAfterAll: the lock that was in the way of a budget is gone before
+	// the pods have left for which it was given up.
+	EventPodsStayAfterAll = "PodsStayAfterAll"
 	// EventLockTimedOut warns that a budget could not be locked in time.
 	EventLockTimedOut = "LockTimedOut"
 	// EventLockRanOut warns that a lock has ended before its pods were ready again.

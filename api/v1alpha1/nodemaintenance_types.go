@@ -137,7 +137,8 @@ type InPlace struct {
 	ExpectedDowntimeSeconds int32 `json:"expectedDowntimeSeconds"`
 
 	// lockTimeoutSeconds is how long a node waits for the locks of the disruption
-	// budgets of the pods that stay, 1 to 86400, before onLockTimeout. Defaults to 300.
+	// budgets of the pods that stay, 1 to 86400, before onLockTimeout. It does not count
+	// while only other drains have locked them. Defaults to 300.
 	// +optional
 	// +default=300
 	// +kubebuilder:validation:Minimum=1

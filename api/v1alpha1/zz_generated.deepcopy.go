@@ -319,6 +319,10 @@ func (in *DrainRecordStatus) DeepCopyInto(out *DrainRecordStatus) {
 		in, out := &in.WaitStartTime, &out.WaitStartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.TimeoutStartTime != nil {
+		in, out := &in.TimeoutStartTime, &out.TimeoutStartTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Locks != nil {
 		in, out := &in.Locks, &out.Locks
 		*out = make([]RecordedLock, len(*in))

@@ -63,7 +63,7 @@ func TestAnotherMaintenanceOfTheSameNodesIsWarnedOf(t *testing.T) {
 		got := strings.Join(warnings.take(), "\n")
 		return got, got == want
 	})
-	second.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, OnLockTimeout: v1alpha1.LockTimeoutDelete}
+	second.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 600, OnLockTimeout: v1alpha1.LockTimeoutDelete}
 	must(t, user.Create(t.Context(), second, client.DryRunAll))
 	got := warnings.take()
 	for i, words := range []string{"spec.inPlace.expectedDowntimeSeconds is 600", "spec.inPlace.onLockTimeout is Delete", first.Name + " also drains node " + nodes[1] + " in place"} {

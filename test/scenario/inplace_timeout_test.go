@@ -28,26 +28,72 @@ func (w *world) cannotLock(inPlace v1alpha1.InPlace) (node string) {
 	return node
 }
 
-// After the time is up a pod is drained as if it did not stay, which its owner's
-// lock still has to allow. The other one stays.
+// After the time is up a pod is drained as if it did not stay, which its budget still
+// has to allow. The other one stays.
 func TestLockTimeoutEvicts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	node := w.cannotLock(impatient(v1alpha1.LockTimeoutEvict, 2))
+	node := w.nodes("one")[0]
+	w.guarded(node, "free", "closed")
+	w.closeBudget("closed")
+	w.maintainInPlace("upgrade", impatient(v1alpha1.LockTimeoutEvict, 2), node)
 
-	w.awaitWarning("NodeMaintenance", w.name("upgrade"), "LockTimedOut", w.ns+"/locked is locked by dba until ")
-	w.awaitGivenUp(node, "locked", v1alpha1.LockTimeoutEvict)
-	w.awaitEvacuation("locked")
-	w.awaitWaits("upgrade", node, "is locked by dba until ")
-	w.awaitPod("locked", "left alone while its budget is locked", available)
-	w.setLock("locked", "")
+	w.awaitWarning("NodeMaintenance", w.name("upgrade"), "LockTimedOut", w.ns+"/closed ")
+	w.awaitGivenUp(node, "closed", v1alpha1.LockTimeoutEvict)
+	w.awaitEvacuation("closed")
+	w.awaitPod("closed", "left alone while its budget allows nothing", available)
+	w.openBudget("closed")
 
-	w.awaitGone("locked")
+	w.awaitGone("closed")
 	w.awaitDrained("upgrade")
 	w.awaitPod("free", "left alone", available)
 	w.awaitLock(w.holder("upgrade", node), "free")
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
+}
+
+// The time is up, and the pod cannot leave because its owner has locked its budget. It
+// is not asked to, and when the owner is ready it stays.
+func TestALockThatIsFreeBeforeThePodsHaveLeftIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.cannotLock(impatient(v1alpha1.LockTimeoutEvict, 1))
+	w.awaitWaits("upgrade", node, "is locked by dba until ")
+	begin := time.Now()
+	w.eventually("much more time than the maintenance has", func() (bool, any) { return time.Since(begin) > 5*time.Second, begin })
+	w.awaitWaits("upgrade", node, "is locked by dba until ")
+	w.setLock("locked", "")
+
+	w.awaitDrained("upgrade")
+	w.awaitLock(w.holder("upgrade", node), "free", "locked")
+	w.awaitPods("both pods left alone", readyPods(2))
+	w.awaitNoEvacuations()
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(node)
+}
+
+// The next node of a pool waits much longer than its lock timeout, because the one
+// before reboots as it should. It gives up nothing.
+func TestWaitingOnesTurnIsNoTimeout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one", "two", "three")
+	w.replicated(myApp)
+	w.maintainInPlace("first", minutes, nodes[0])
+	w.awaitDrained("first")
+	w.maintainInPlace("second", impatient(v1alpha1.LockTimeoutEvict, 1), nodes[1])
+	w.awaitWaits("second", nodes[1], "is locked by "+w.holder("first", nodes[0])+" until ")
+	begin := time.Now()
+	w.eventually("much more time than the maintenance has", func() (bool, any) { return time.Since(begin) > 6*time.Second, begin })
+	w.awaitWaits("second", nodes[1], "is locked by "+w.holder("first", nodes[0])+" until ")
+	w.awaitNoEvacuations()
+
+	w.setStage("first", v1alpha1.StageComplete)
+
+	w.awaitDrained("second")
+	w.awaitPods("nobody has left", readyPods(replicas))
+	w.setStage("second", v1alpha1.StageComplete)
+	w.awaitNothingLocked(nodes...)
 }
 
 // After the time is up the maintenance still waits, says for whom, and holds nobody

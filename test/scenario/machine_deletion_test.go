@@ -83,6 +83,13 @@ func (w *world) openBudget(name string) {
 	w.change(b, name, func() { b.Spec.MinAvailable = new(intstr.FromInt32(0)) })
 }
 
+// closeBudget has a budget never allow anything.
+func (w *world) closeBudget(name string) {
+	w.t.Helper()
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
+	w.change(b, name, func() { b.Spec.MinAvailable = new(intstr.FromInt32(1)) })
+}
+
 // awaitMessage waits until a condition of a Machine says exactly this.
 func (w *world) awaitMessage(name, condition, message string) {
 	w.t.Helper()

@@ -14,10 +14,11 @@ import (
 // admitted before it: as long as our webhook may take to answer.
 const Settle = 2 * time.Second
 
-// Asks reports whether the record asks for the lock of the budget, or remembers it.
+// Asks reports whether the record asks for the lock of the budget, or remembers it or
+// that it was given up.
 func Asks(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
 	this := ReferenceTo(b)
-	return slices.Contains(r.Spec.Budgets, this) ||
+	return slices.Contains(r.Spec.Budgets, this) || GivenUp(r, this) ||
 		slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.BudgetReference == this })
 }
 

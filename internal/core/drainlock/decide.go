@@ -16,6 +16,8 @@ func Decide(s Snapshot) Decision {
 	}
 	p := newPass(s)
 	p.look()
+	p.takeBack()
+	p.runClock()
 	p.giveUp()
 	p.doubt()
 	p.yield()

@@ -17,6 +17,8 @@ type obstacle struct {
 	v1alpha1.BudgetReference
 	kind                v1alpha1.BlockerType
 	message, suggestion string
+	// turn is true if it is the lock of another drain, locked if it is anybody's.
+	turn, locked bool
 	// refused is true if the budget cannot be written.
 	refused bool
 	// ends is when it ends by itself; zero if nobody knows.
@@ -31,7 +33,8 @@ func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	one := v.budgets[b]
 	o.BudgetReference = b
 	if one.locked && !one.own {
-		o.kind, o.ends = v1alpha1.BlockerPDBLocked, one.hold.Ends
+		o.kind, o.ends, o.locked = v1alpha1.BlockerPDBLocked, one.hold.Ends, true
+		_, _, o.turn = one.hold.Drain()
 		o.message, o.suggestion = sentence(one.hold.Describe(one.PodDisruptionBudget)), v.unlock(one)
 		return o, true
 	}

@@ -38,6 +38,18 @@ var (
 	})
 )
 
+// elsewhere is the turn of another node, for 20 minutes.
+var elsewhere, elsewhereWeb = lockedBy("nodemaintenance/kernel/node-2", "db", 0, 1200), lockedBy("nodemaintenance/kernel/node-2", "web", 0, 1200)
+
+const byNode2 = "PodDisruptionBudget shop/db is locked by nodemaintenance/kernel/node-2 until 2026-11-21T08:20:00Z."
+
+// givenUpWhileLocked has given up db to somebody who had locked it, and still waits for web.
+var givenUpWhileLocked = recordIs(func(r *v1alpha1.DrainRecord) {
+	r.Spec.Budgets = r.Spec.Budgets[1:]
+	r.Status.TimeoutStartTime = nil
+	r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutEvict, Message: byAlice, Locked: true, PodUIDs: []types.UID{"db-0"}}}
+})
+
 var waits = map[string]story{
 	"the mutex is not taken":    {seen: alice.and(), says: "False/WaitingForBudget: " + byAlice, again: time.Minute},
 	"the mutex is given":        {seen: alice.and(mutexOf("kernel/node-1", 0)), does: `GiveMutex ""`, says: "False/WaitingForBudget: " + byAlice, again: time.Minute},
@@ -94,15 +106,71 @@ var waits = map[string]story{
 		seen:  givenUp.and(exhausted("web"), onTimeout(v1alpha1.LockTimeoutEvict)),
 		locks: "-db Delete", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 5 * time.Minute,
 	},
+	"nobody gives up while it is another node's turn": {
+		seen: elsewhere.and(after(400)), says: "False/WaitingForBudget: " + byNode2, again: 800 * time.Second,
+	},
+	"the time begins when it is not any more": {
+		seen: exhausted("db").and(after(400), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.TimeoutStartTime = nil })),
+		says: "False/WaitingForBudget: " + needsOne, again: 300 * time.Second,
+	},
+	"nor while its owner's lock keeps the pods from leaving": {
+		seen: lockedBy("alice", "db", 0, 1200).and(after(300)), says: "False/WaitingForBudget: " + strings.Replace(byAlice, "08:01", "08:20", 1), again: 900 * time.Second,
+	},
+	"when that is gone the time is over": {
+		seen: exhausted("db").and(after(1200)), locks: "-db Evict", says: rethought,
+		tells: []string{timedOut + "are drained as if they had no label ebbtide.dev/on-upgrade: " + needsOne},
+	},
+	"who may delete need not wait for it": {
+		seen: lockedBy("alice", "db", 0, 1200).and(after(300), onTimeout(v1alpha1.LockTimeoutDelete)), does: "DeletePod db-0", locks: "-db Delete locked", says: rethought,
+		tells: []string{
+			timedOut + "are deleted past it: " + strings.Replace(byAlice, "08:01", "08:20", 1),
+			strings.Replace(deletedOn("Pod"), needsOne, strings.Replace(byAlice, "08:01", "08:20", 1), 1),
+			strings.Replace(deletedOn("NodeMaintenance"), needsOne, strings.Replace(byAlice, "08:01", "08:20", 1), 1),
+		},
+	},
+	"what another node has locked is not given up with it": {
+		seen: elsewhere.and(after(300), exhausted("web")), locks: "-web Evict", says: rethought,
+		tells: []string{strings.Replace(timedOut, "db", "web", 1) + "are drained as if they had no label ebbtide.dev/on-upgrade: " + strings.ReplaceAll(needsOne, "db", "web")},
+	},
+	"nor are its pods deleted": {
+		seen: elsewhere.and(after(300), exhausted("web"), onTimeout(v1alpha1.LockTimeoutDelete)), does: "DeletePod web-0", locks: "-web Delete", says: rethought,
+		tells: []string{
+			strings.Replace(timedOut, "db", "web", 1) + "are deleted past it: " + strings.ReplaceAll(needsOne, "db", "web"),
+			strings.ReplaceAll(deletedOn("Pod"), "db", "web"), strings.ReplaceAll(deletedOn("NodeMaintenance"), "db", "web"),
+		},
+	},
+	"who is still there stays after all when the lock is gone": {
+		seen: givenUpWhileLocked.and(after(310), elsewhereWeb), says: "False/WaitingForBudget: " + strings.ReplaceAll(byNode2, "shop/db", "shop/web"), again: 890 * time.Second,
+		tells: []string{"NodeMaintenance Normal PodsStayAfterAll: PodDisruptionBudget shop/db was given up because it was locked, and is free before its pods have left: they stay on node node-1 after all."},
+	},
+	"not while it is locked": {
+		seen: givenUpWhileLocked.and(after(310), elsewhereWeb, lockedBy("alice", "db", 0, 1200)), locks: "-db Evict locked",
+		says: "False/WaitingForBudget: " + strings.ReplaceAll(byNode2, "shop/db", "shop/web"), again: 890 * time.Second,
+	},
+	"not when they are leaving": {
+		seen:  givenUpWhileLocked.and(after(310), elsewhereWeb, podIs("db-0", func(p *corev1.Pod) { now := stamped(0); p.DeletionTimestamp = &now })),
+		locks: "-db Evict locked", says: "False/WaitingForBudget: " + strings.ReplaceAll(byNode2, "shop/db", "shop/web"), again: 890 * time.Second,
+	},
+	"not while it allows too little": {
+		seen:  givenUpWhileLocked.and(after(310), elsewhereWeb, exhausted("db")),
+		locks: "-db Evict locked", says: "False/WaitingForBudget: " + strings.ReplaceAll(byNode2, "shop/db", "shop/web"), again: 890 * time.Second,
+	},
+	"not before the spec knows": {
+		seen:  givenUpWhileLocked.and(after(310), elsewhereWeb, recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = []v1alpha1.BudgetReference{named("db"), named("web")} })),
+		locks: "-db Evict locked", says: rethought,
+	},
 	"nor what was given up to be evicted, when the node is handed to a maintenance that deletes": {
-		seen: change(exhausted("web")).and(after(10), onTimeout(v1alpha1.LockTimeoutDelete), recordIs(func(r *v1alpha1.DrainRecord) {
+		seen: exhausted("web").and(after(10), onTimeout(v1alpha1.LockTimeoutDelete), recordIs(func(r *v1alpha1.DrainRecord) {
 			r.Spec.Budgets = r.Spec.Budgets[1:]
 			r.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: named("db"), Action: v1alpha1.LockTimeoutEvict, Message: needsOne, PodUIDs: []types.UID{"db-0"}}}
 		})),
 		locks: "-db Evict", says: "False/WaitingForBudget: " + strings.ReplaceAll(needsOne, "db", "web"), again: 290 * time.Second,
 	},
 	"waiting begins now if it began in a time to come": {
-		seen: exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) { to := stamped(1e8); r.Status.WaitStartTime = &to })),
+		seen: exhausted("db").and(recordIs(func(r *v1alpha1.DrainRecord) {
+			to := stamped(1e8)
+			r.Status.WaitStartTime, r.Status.TimeoutStartTime = &to, &to
+		})),
 		says: "False/WaitingForBudget: " + needsOne, again: 5 * time.Minute,
 	},
 }

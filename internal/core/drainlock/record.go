@@ -8,7 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // defaultLockTimeout is that of v1alpha1.InPlace.
@@ -100,7 +102,7 @@ func (p *pass) confirmed(b v1alpha1.BudgetReference) bool {
 // deadline is when the node stops to wait for its locks; false if it never does,
 // or has not begun.
 func (p *pass) deadline() (at time.Time, ends bool) {
-	since := p.status.WaitStartTime
+	since := p.status.TimeoutStartTime
 	if p.action() == v1alpha1.LockTimeoutWait || since == nil {
 		return time.Time{}, false
 	}
@@ -125,8 +127,64 @@ func (p *pass) action() v1alpha1.LockTimeoutAction {
 	}
 }
 
-// giveUp stops to wait for the budgets that could not be locked in time. The
-// others are locked when it is known what becomes of their pods.
+// runClock finds out since when the timeout counts. While nothing but the locks of
+// other drains is in the way it does not, and begins anew afterwards: who waits for
+// their turn, in a pool of any size, is in nobody's way.
+func (p *pass) runClock() {
+	since := p.status.TimeoutStartTime
+	switch now := stamp(p.Now); {
+	case !p.unconfirmed(), p.inTurn():
+		p.status.TimeoutStartTime = nil
+	case since == nil || since.After(stampAfter(p.Now).Time):
+		p.status.TimeoutStartTime = &now
+	}
+}
+
+// inTurn is true while only locks of other drains are in the way.
+func (p *pass) inTurn() bool {
+	return len(p.obstacles) > 0 && !slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return !o.turn })
+}
+
+// takeBack has pods stay after all whose budget was given up because somebody had
+// locked it, and has not any more. The spec has to know before that it was given up.
+func (p *pass) takeBack() {
+	if p.Record.Spec.Complete {
+		return
+	}
+	p.status.GivenUp = slices.DeleteFunc(p.status.GivenUp, func(given v1alpha1.GivenUpBudget) bool {
+		if !given.Locked || slices.Contains(p.Record.Spec.Budgets, given.BudgetReference) || !p.free(given) {
+			return false
+		}
+		p.emit(event.PodsStayAfterAll(p.Record, fmt.Sprintf("%s was given up because it was locked, and is free before its pods have left: they stay on node %s after all.",
+			named(given.BudgetReference), p.Record.Name)))
+		return true
+	})
+}
+
+// free is true of a budget that allows what is left of the pods for which it was
+// given up to go down.
+func (p *pass) free(given v1alpha1.GivenUpBudget) bool {
+	one := p.budgets[given.BudgetReference]
+	if one.PodDisruptionBudget == nil || one.locked {
+		return false
+	}
+	var left, needed int32
+	for _, uid := range given.PodUIDs {
+		if pod := p.pods[uid]; pod != nil && deletable(pod) {
+			left++
+			if podclass.Ready(pod) {
+				needed++
+			}
+		}
+	}
+	allowed, known := budget.Allowed(one.PodDisruptionBudget)
+	return left > 0 && known && allowed >= needed
+}
+
+// giveUp stops to wait for the budgets that could not be locked in time. The others
+// are locked when it is known what becomes of their pods. Nobody gives up the turn
+// that other drains have before, nor asks pods to leave that their owner's lock keeps:
+// when it goes they may stay after all.
 func (p *pass) giveUp() {
 	deadline, ends := p.deadline()
 	if len(p.obstacles) == 0 || !ends || p.Now.Before(deadline) {
@@ -137,9 +195,12 @@ func (p *pass) giveUp() {
 		become = "are deleted past it"
 	}
 	for _, o := range p.obstacles {
+		if o.turn || o.locked && p.action() == v1alpha1.LockTimeoutEvict {
+			continue
+		}
 		p.status.GivenUp = append(p.status.GivenUp, v1alpha1.GivenUpBudget{
 			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: clipped(o.message),
-			PodUIDs: p.stayers(o.BudgetReference),
+			PodUIDs: p.stayers(o.BudgetReference), Locked: o.locked,
 		})
 		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",
 			named(o.BudgetReference), p.timeout(), p.Record.Name, become, o.message)))

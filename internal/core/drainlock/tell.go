@@ -19,7 +19,7 @@ const namedObjects = 3
 func (p *pass) tell() {
 	p.status.ObservedGeneration = p.Record.Generation
 	if since := p.status.WaitStartTime; !p.unconfirmed() {
-		p.status.WaitStartTime = nil
+		p.status.WaitStartTime, p.status.TimeoutStartTime = nil, nil
 	} else if now := stamp(p.Now); since == nil || since.After(stampAfter(p.Now).Time) {
 		p.status.WaitStartTime = &now
 	}

@@ -112,7 +112,11 @@ func locks(status v1alpha1.DrainRecordStatus) string {
 		words = append(words, word)
 	}
 	for _, given := range status.GivenUp {
-		words = append(words, fmt.Sprintf("-%s %s", given.Name, given.Action))
+		word := fmt.Sprintf("-%s %s", given.Name, given.Action)
+		if given.Locked {
+			word += " locked"
+		}
+		words = append(words, word)
 	}
 	return strings.Join(words, " ")
 }
@@ -136,7 +140,7 @@ func snapshot(changes ...change) drainlock.Snapshot {
 				InPlace:        v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: v1alpha1.LockTimeoutEvict},
 				Budgets:        []v1alpha1.BudgetReference{named("db"), named("web")},
 			},
-			Status: v1alpha1.DrainRecordStatus{ObservedGeneration: 1, WaitStartTime: &since},
+			Status: v1alpha1.DrainRecordStatus{ObservedGeneration: 1, WaitStartTime: &since, TimeoutStartTime: &since},
 		},
 		Budgets: []*policyv1.PodDisruptionBudget{newBudget("db"), newBudget("web")},
 	}
@@ -239,7 +243,7 @@ func sure(second float64) change {
 			confirmed := stamped(second)
 			r.Status.Locks[i].ConfirmedTime = &confirmed
 		}
-		r.Status.WaitStartTime = nil
+		r.Status.WaitStartTime, r.Status.TimeoutStartTime = nil, nil
 	})
 }
 

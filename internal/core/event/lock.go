@@ -32,6 +32,12 @@ func LockTimedOut(r *v1alpha1.DrainRecord, message string) []Event {
 	return ofDrain(r, corev1.EventTypeWarning, v1alpha1.EventLockTimedOut, "Lock", message)
 }
 
+// PodsStayAfterAll tells, on the maintenance and on the node, that a budget which was
+// given up is to be locked again.
+func PodsStayAfterAll(r *v1alpha1.DrainRecord, message string) []Event {
+	return ofDrain(r, corev1.EventTypeNormal, v1alpha1.EventPodsStayAfterAll, "Lock", message)
+}
+
 // LockRanOut warns, on the maintenance and on the node, that a lock has ended
 // before its pods were ready again.
 func LockRanOut(r *v1alpha1.DrainRecord, message string) []Event {

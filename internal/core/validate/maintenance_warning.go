@@ -89,6 +89,11 @@ func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string
 			"unless they say otherwise: those without longer tolerations of %s and %s are drained, whatever their label %s",
 			inPlace.ExpectedDowntimeSeconds, usualToleration, corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, v1alpha1.OnUpgradeLabel))
 	}
+	if inPlace.OnLockTimeout != v1alpha1.LockTimeoutWait && inPlace.LockTimeoutSeconds > 0 && inPlace.LockTimeoutSeconds < inPlace.ExpectedDowntimeSeconds {
+		warnings = append(warnings, fmt.Sprintf("spec.inPlace.lockTimeoutSeconds is %d, which is shorter than expectedDowntimeSeconds (%d): "+
+			"a node gives up its locks before the pods of an application are back that is down for as long elsewhere; give it more time",
+			inPlace.LockTimeoutSeconds, inPlace.ExpectedDowntimeSeconds))
+	}
 	if inPlace.OnLockTimeout == v1alpha1.LockTimeoutDelete {
 		warnings = append(warnings, fmt.Sprintf("spec.inPlace.onLockTimeout is Delete: pods that would stay are deleted past their PodDisruptionBudget "+
 			"if it cannot be locked within %d seconds (lockTimeoutSeconds)", inPlace.LockTimeoutSeconds))

@@ -56,7 +56,13 @@ func TestWarnings(t *testing.T) {
 
 // inPlace makes a maintenance one in place.
 func inPlace(m *v1alpha1.NodeMaintenance, downtime int32, action v1alpha1.LockTimeoutAction) *v1alpha1.NodeMaintenance {
-	m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: downtime, LockTimeoutSeconds: 120, OnLockTimeout: action}
+	m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: downtime, LockTimeoutSeconds: 600, OnLockTimeout: action}
+	return m
+}
+
+// hurried waits for its locks for so long only.
+func hurried(m *v1alpha1.NodeMaintenance, seconds int32) *v1alpha1.NodeMaintenance {
+	m.Spec.InPlace.LockTimeoutSeconds = seconds
 	return m
 }
 
@@ -84,7 +90,9 @@ func TestWarningsOfPodsThatStay(t *testing.T) {
 		long = "spec.inPlace.expectedDowntimeSeconds is 301, and pods tolerate a node that is away for 300 seconds unless they say otherwise: those " +
 			"without longer tolerations of node.kubernetes.io/not-ready and node.kubernetes.io/unreachable are drained, whatever their label ebbtide.dev/on-upgrade"
 		deletes = "spec.inPlace.onLockTimeout is Delete: pods that would stay are deleted past their PodDisruptionBudget " +
-			"if it cannot be locked within 120 seconds (lockTimeoutSeconds)"
+			"if it cannot be locked within 600 seconds (lockTimeoutSeconds)"
+		hasty = "spec.inPlace.lockTimeoutSeconds is 299, which is shorter than expectedDowntimeSeconds (300): a node gives up its locks before " +
+			"the pods of an application are back that is down for as long elsewhere; give it more time"
 		all   = "spec.nodeSelector matches every node of the cluster (5); while they are drained no node is left for their pods"
 		plan0 = "spec.drainPlan[0].podSelector (podType Default, podPriority 0)"
 		plan2 = "spec.drainPlan[2].podSelector (podType Default, podPriority 2000)"
@@ -100,6 +108,10 @@ func TestWarningsOfPodsThatStay(t *testing.T) {
 		want     []string
 	}{
 		"nothing odd":                     {nil, inPlace(of("Drain", "rack", "1"), 300, "Evict"), nil},
+		"gives up too soon":               {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Evict"), 299), []string{hasty}},
+		"deletes too soon":                {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Delete"), 299), []string{hasty, strings.Replace(deletes, "600", "299", 1)}},
+		"has just enough time":            {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Evict"), 300), nil},
+		"never gives up":                  {nil, hurried(inPlace(of("Drain", "rack", "1"), 300, "Wait"), 299), nil},
 		"only announced":                  {nil, inPlace(of("Idle", "rack", "1"), 300, "Wait"), nil},
 		"only cordoned":                   {nil, inPlace(of("Cordon", "rack", "1"), 300, "Wait"), nil},
 		"away for long":                   {nil, inPlace(of("Drain", "rack", "1"), 301, "Wait"), []string{long}},

@@ -231,6 +231,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: timeoutStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: waitStartTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -328,6 +331,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: givenUpTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: locked
+      type:
+        scalar: boolean
     - name: message
       type:
         scalar: string

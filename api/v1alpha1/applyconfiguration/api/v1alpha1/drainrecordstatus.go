@@ -16,6 +16,9 @@ type DrainRecordStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// waitStartTime is since when locks are missing; absent while none is.
 	WaitStartTime *v1.Time `json:"waitStartTime,omitempty"`
+	// timeoutStartTime is since when inPlace.lockTimeoutSeconds counts; absent while
+	// nothing but the locks of other drains is in the way, whose turn it is.
+	TimeoutStartTime *v1.Time `json:"timeoutStartTime,omitempty"`
 	// locks are those that were taken, in the order of spec.budgets; at most 512:
 	// those that are needed, and those that are about to go.
 	Locks []RecordedLockApplyConfiguration `json:"locks,omitempty"`
@@ -45,6 +48,14 @@ func (b *DrainRecordStatusApplyConfiguration) WithObservedGeneration(value int64
 // If called multiple times, the WaitStartTime field is set to the value of the last call.
 func (b *DrainRecordStatusApplyConfiguration) WithWaitStartTime(value v1.Time) *DrainRecordStatusApplyConfiguration {
 	b.WaitStartTime = &value
+	return b
+}
+
+// WithTimeoutStartTime sets the TimeoutStartTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TimeoutStartTime field is set to the value of the last call.
+func (b *DrainRecordStatusApplyConfiguration) WithTimeoutStartTime(value v1.Time) *DrainRecordStatusApplyConfiguration {
+	b.TimeoutStartTime = &value
 	return b
 }
 

@@ -20,6 +20,9 @@ type GivenUpBudgetApplyConfiguration struct {
 	GivenUpTime *v1.Time `json:"givenUpTime,omitempty"`
 	// message says what was in the way. At most 1,024 characters.
 	Message *string `json:"message,omitempty"`
+	// locked is true if somebody's lock was in the way: when that is gone before the
+	// pods have left, they stay after all.
+	Locked *bool `json:"locked,omitempty"`
 	// podUIDs are those of the pods that stayed under it until then; at most 512.
 	PodUIDs []types.UID `json:"podUIDs,omitempty"`
 }
@@ -75,6 +78,14 @@ func (b *GivenUpBudgetApplyConfiguration) WithGivenUpTime(value v1.Time) *GivenU
 // If called multiple times, the Message field is set to the value of the last call.
 func (b *GivenUpBudgetApplyConfiguration) WithMessage(value string) *GivenUpBudgetApplyConfiguration {
 	b.Message = &value
+	return b
+}
+
+// WithLocked sets the Locked field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Locked field is set to the value of the last call.
+func (b *GivenUpBudgetApplyConfiguration) WithLocked(value bool) *GivenUpBudgetApplyConfiguration {
+	b.Locked = &value
 	return b
 }
 

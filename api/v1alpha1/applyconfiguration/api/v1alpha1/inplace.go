@@ -17,7 +17,8 @@ type InPlaceApplyConfiguration struct {
 	// drained.
 	ExpectedDowntimeSeconds *int32 `json:"expectedDowntimeSeconds,omitempty"`
 	// lockTimeoutSeconds is how long a node waits for the locks of the disruption
-	// budgets of the pods that stay, 1 to 86400, before onLockTimeout. Defaults to 300.
+	// budgets of the pods that stay, 1 to 86400, before onLockTimeout. It does not count
+	// while only other drains have locked them. Defaults to 300.
 	LockTimeoutSeconds *int32 `json:"lockTimeoutSeconds,omitempty"`
 	// onLockTimeout is what becomes then of the pods whose budgets could not be
 	// locked: Evict drains them as if they had no label, Wait goes on waiting, and
