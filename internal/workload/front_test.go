@@ -216,3 +216,28 @@ func running(t *testing.T, label string) int {
 	}
 	return strings.Count(stacks.String(), label)
 }
+
+// A cluster that cannot stream its lists would answer at once with all that it has.
+func TestAListIsReadPageByPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start(t)
+	asked := make(chan url.Values, 1000)
+	_, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
+		query := r.URL.Query()
+		if query.Get("sendInitialEvents") != "" {
+			listsOnly(nil)(answer, r)
+			return true
+		}
+		if query.Get("watch") == "" && query.Get("limit") != "1" && r.URL.Path == "/api/v1/namespaces" {
+			asked <- query
+		}
+		return false
+	})
+	w.connect(t, w.remote(t, "east", kubeconfig))
+
+	query := <-asked
+	if query.Get("limit") != "100" || query.Has("resourceVersion") {
+		t.Errorf("asked for %s, want pages of 100 and no version for which clusters give no pages", query.Encode())
+	}
+}
