@@ -94,7 +94,8 @@ type MachineSpec struct {
 	Bootstrap MachineBootstrap `json:"bootstrap,omitempty"`
 
 	// infrastructureRef is the object that stands for the infrastructure. Any kind
-	// that follows Cluster API's contract. Immutable except for the version.
+	// whose provider is made for these Machines, with the fields of Cluster API's
+	// contract. Immutable except for the version.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]",message="infrastructureRef is immutable except for the version in apiVersion; create another Machine instead"
 	InfrastructureRef ObjectReference `json:"infrastructureRef"`
@@ -110,9 +111,9 @@ type MachineSpec struct {
 
 // MachineBootstrap is what makes a Node of the infrastructure.
 type MachineBootstrap struct {
-	// configRef is the object that makes the bootstrap data. Any kind that follows
-	// Cluster API's contract. Absent if the infrastructure needs none. Immutable
-	// except for the version.
+	// configRef is the object that makes the bootstrap data. Any kind whose provider
+	// is made for these Machines, with the fields of Cluster API's contract. Absent
+	// if the infrastructure needs none. Immutable except for the version.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]",message="configRef is immutable except for the version in apiVersion; create another Machine instead"
 	ConfigRef *ObjectReference `json:"configRef,omitempty"`

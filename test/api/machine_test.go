@@ -43,18 +43,18 @@ lifecycleHooks:
     owner: my-backup-controller
   - name: WaitForStorageDetach
     owner: my-custom-storage-detach-controller`,
-		"nothing more":               "",
-		"a bootstrap config":         `bootstrap: {configRef: {apiVersion: bootstrap.cluster.x-k8s.io/v1beta2, kind: KubeadmConfig, name: one}}`,
-		"a provider ID":              `providerID: example:///rack-1/one`,
-		"the shortest hook":          `lifecycleHooks: {preDrain: [{name: Abc, owner: abc}]}`,
-		"the longest hook":           `lifecycleHooks: {preDrain: [{name: ` + strings.Repeat("n", 256) + `, owner: ` + strings.Repeat("o", 512) + `}]}`,
+		"nothing more":                    "",
+		"a bootstrap config":              `bootstrap: {configRef: {apiVersion: bootstrap.cluster.x-k8s.io/v1beta2, kind: KubeadmConfig, name: one}}`,
+		"a provider ID":                   `providerID: example:///rack-1/one`,
+		"the shortest hook":               `lifecycleHooks: {preDrain: [{name: Abc, owner: abc}]}`,
+		"the longest hook":                `lifecycleHooks: {preDrain: [{name: ` + strings.Repeat("n", 256) + `, owner: ` + strings.Repeat("o", 512) + `}]}`,
 		"the names of the hooks document": `lifecycleHooks: {preDrain: [{name: pre-drain, owner: somebody}, {name: example.com/x, owner: somebody}, {name: Move2, owner: somebody}]}`,
-		"64 hooks":                   `lifecycleHooks: {preDrain: [` + hooks(64) + `]}`,
-		"one name at all points":     `lifecycleHooks: {preCreate: [` + hooks(1) + `], preDrain: [` + hooks(1) + `], preTerminate: [` + hooks(1) + `]}`,
-		"no limits":                  `deletion: {nodeDrainTimeoutSeconds: 0, nodeVolumeDetachTimeoutSeconds: 0, nodeDeletionTimeoutSeconds: 0}`,
-		"the longest limits":         `deletion: {nodeDrainTimeoutSeconds: 2147483647, nodeVolumeDetachTimeoutSeconds: 2147483647, nodeDeletionTimeoutSeconds: 2147483647}`,
-		"an owner with odd letters":  `lifecycleHooks: {preDrain: [{name: Abc, owner: "Jörg (team/öl), call 112"}]}`,
-		"a provider ID of any words": `providerID: "any words 1"`,
+		"64 hooks":                        `lifecycleHooks: {preDrain: [` + hooks(64) + `]}`,
+		"one name at all points":          `lifecycleHooks: {preCreate: [` + hooks(1) + `], preDrain: [` + hooks(1) + `], preTerminate: [` + hooks(1) + `]}`,
+		"no limits":                       `deletion: {nodeDrainTimeoutSeconds: 0, nodeVolumeDetachTimeoutSeconds: 0, nodeDeletionTimeoutSeconds: 0}`,
+		"the longest limits":              `deletion: {nodeDrainTimeoutSeconds: 2147483647, nodeVolumeDetachTimeoutSeconds: 2147483647, nodeDeletionTimeoutSeconds: 2147483647}`,
+		"an owner with odd letters":       `lifecycleHooks: {preDrain: [{name: Abc, owner: "Jörg (team/öl), call 112"}]}`,
+		"a provider ID of any words":      `providerID: "any words 1"`,
 	}
 	for name, spec := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func newReconciler(c client.Client, live client.Reader, connect clusters, clk cl
 //
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, registry *workload.Registry, options Options) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), registry, clock.RealClock{}, newMetrics(crmetrics.Registry))
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), registry, clock.RealClock{}, newMetrics(crmetrics.Registry, time.Now))
 	r.emit = kube.Emitter(mgr.GetEventRecorder("ebbtide"))
 	named, err := newObjects(mgr, r.objectChanged)
 	if err != nil {

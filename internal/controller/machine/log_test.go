@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -65,9 +66,9 @@ func about(lines []string) (drain []string) {
 // A step counts with the time that passed in it, if it was seen to begin.
 func TestTheTimeInEveryStepIsMeasured(t *testing.T) {
 	t.Parallel()
-	m := newMetrics(prometheus.NewRegistry())
+	m := newMetrics(prometheus.NewRegistry(), time.Now)
 	begin := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	at := func(after time.Duration, step lifecycle.Step) { m.reached(key, step, begin.Add(after)) }
+	at := func(after time.Duration, step lifecycle.Step) { m.reached(key, step, time.Time{}, begin.Add(after)) }
 	at(0, lifecycle.StepPreDrainHook) // Since when is not known.
 	at(time.Second, lifecycle.StepDrain)
 	at(2*time.Second, lifecycle.StepDrain)
@@ -92,4 +93,54 @@ ebbtide_machine_deletion_step_seconds_count{step="DrainingNode"} 1
 	if err := testutil.CollectAndCompare(m.steps, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
+}
+
+// A Machine that is stuck is seen while it is: an alert knows in which step, and
+// for how long, also if the manager came later. What is done, runs or waits for
+// nobody has no age.
+func TestAnAlertSeesAMachineThatIsStuck(t *testing.T) {
+	inWorld(t, fleet(), func(w *world) {
+		w.running()
+		budgeted := errors.New("the disruption budget does not allow it")
+		w.refuse("evict Pod a", budgeted)
+		w.must(w.api.Delete(t.Context(), w.machine()))
+		w.settle()
+		began := w.machine().Status.Deletion.NodeDrainStartTime
+		time.Sleep(time.Hour)
+		w.restart()
+		w.step()
+		counts, oldest := w.manager.metrics.open()
+		want := map[lifecycle.Step]time.Duration{lifecycle.StepDrain: time.Since(began.Time)}
+		if diff := cmp.Diff(want, oldest); diff != "" || oldest[lifecycle.StepDrain] < time.Hour || counts[lifecycle.StepDrain] != 1 {
+			t.Errorf("%v Machines are in steps, ages (-want +got):\n%s", counts, diff)
+		}
+		families, err := gather(w.manager.metrics)
+		w.must(err)
+		if len(families) != 2*len(deletionSteps) {
+			t.Errorf("there are %d open metrics, want one age and one count for each of %d steps: %v", len(families), len(deletionSteps), families)
+		}
+		w.api.Refuse = nil
+		w.steps("the Machine to go", func() bool { return w.machine() == nil })
+		w.step()
+		if counts, oldest := w.manager.metrics.open(); len(counts)+len(oldest) > 0 {
+			t.Errorf("without a Machine %v are in steps, aged %v", counts, oldest)
+		}
+	})
+}
+
+// gather is what Prometheus gets of the steps that last.
+func gather(m *metrics) (found []string, err error) {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(m); err != nil {
+		return nil, err
+	}
+	families, err := registry.Gather()
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if metric.GetGauge() != nil {
+				found = append(found, family.GetName()+" "+metric.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	return found, err
 }

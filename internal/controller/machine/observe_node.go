@@ -162,6 +162,7 @@ func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reade
 	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}, client.UnsafeDisableDeepCopy); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
+	r.views.surround(client.ObjectKeyFromObject(seen.Machine), surroundingsOf(pods.Items))
 	var rules v1alpha1.MachineDrainRuleList
 	if err := r.client.List(ctx, &rules, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the MachineDrainRules of namespace %s: %w", seen.Machine.Namespace, err)
@@ -182,7 +183,7 @@ func observeFacts(ctx context.Context, c *workload.Connection, pods []corev1.Pod
 	}
 	for i := range pods {
 		addNamespace(ctx, c, pods[i].Namespace, &facts)
-		if owner := metav1.GetControllerOfNoCopy(&pods[i]); owner != nil && owner.Kind == "DaemonSet" {
+		if owner := metav1.GetControllerOfNoCopy(&pods[i]); owner != nil && owner.Kind == kindDaemonSet {
 			addDaemonSet(ctx, c, types.NamespacedName{Namespace: pods[i].Namespace, Name: owner.Name}, &facts)
 		}
 	}

@@ -28,7 +28,7 @@ const statusInterval = time.Second
 func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifecycle.Decision, acted error) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Machine)
 	fit(seen.Machine.Status.Conditions, decision.Status.Conditions)
-	r.metrics.reached(key, decision.Step, seen.Now)
+	r.metrics.reached(key, decision.Step, decision.Since, seen.Now)
 	if wait := r.pace.left(key, seen.Now); wait > 0 && !decision.DropFinalizer && sameButWords(&seen.Machine.Status, &decision.Status) {
 		return wait, nil
 	}

@@ -3,9 +3,12 @@ package machine
 import (
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"ebbtide.dev/ebbtide/internal/core/volume"
 	"ebbtide.dev/ebbtide/internal/eviction"
 )
 
@@ -17,7 +20,39 @@ type view struct {
 	place place
 	// evictions has its pods; nil unless it may have been given some.
 	evictions *eviction.Queue
+	// around is what the pods of the node are in, belong to and use.
+	around sets.Set[surrounding]
 }
+
+// surrounding is an object whose change matters to those on whose node a pod has
+// to do with it.
+type surrounding struct {
+	kind string
+	types.NamespacedName
+}
+
+// surroundingsOf are the namespaces, DaemonSets and claims of pods.
+func surroundingsOf(pods []corev1.Pod) sets.Set[surrounding] {
+	around := sets.New[surrounding]()
+	for i := range pods {
+		pod := &pods[i]
+		around.Insert(surrounding{kindNamespace, types.NamespacedName{Name: pod.Namespace}})
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == kindDaemonSet {
+			around.Insert(surrounding{kindDaemonSet, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}})
+		}
+		for _, claim := range volume.Claims(pod) {
+			around.Insert(surrounding{kindClaim, claim})
+		}
+	}
+	return around
+}
+
+// Kinds of surroundings.
+const (
+	kindNamespace = "Namespace"
+	kindDaemonSet = "DaemonSet"
+	kindClaim     = "PersistentVolumeClaim"
+)
 
 // place is a node of a cluster, by workload.Identity.
 type place struct {
@@ -91,6 +126,25 @@ func (v *views) of(at place) []types.NamespacedName {
 // in returns the Machines that look at any node of a cluster.
 func (v *views) in(cluster types.NamespacedName) []types.NamespacedName {
 	return v.which(func(_ types.NamespacedName, at view) bool { return at.place.cluster == cluster })
+}
+
+// surround notes what is around the pods of a Machine's node. Call it before that
+// is read.
+func (v *views) surround(machine types.NamespacedName, around sets.Set[surrounding]) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if at, known := v.machines[machine]; known {
+		at.around = around
+		v.machines[machine] = at
+	}
+}
+
+// around returns the Machines of a cluster on whose nodes a pod has to do with an
+// object.
+func (v *views) around(cluster types.NamespacedName, object surrounding) []types.NamespacedName {
+	return v.which(func(_ types.NamespacedName, at view) bool {
+		return at.place.cluster == cluster && at.around.Has(object)
+	})
 }
 
 // within returns the Machines of a namespace that look at a node.

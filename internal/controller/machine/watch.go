@@ -118,11 +118,10 @@ func (r *reconciler) follow(registry *workload.Registry) {
 	registry.Watch(&corev1.Node{}, r.nodeChanged)
 	registry.Watch(&corev1.Pod{}, r.podChanged)
 	registry.Watch(&storagev1.VolumeAttachment{}, r.attachmentChanged)
-	for _, kind := range []client.Object{
-		&appsv1.DaemonSet{}, &corev1.Namespace{}, &corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
-	} {
-		registry.Watch(kind, r.surroundingsChanged)
-	}
+	registry.Watch(&corev1.PersistentVolume{}, r.volumeChanged)
+	registry.Watch(&appsv1.DaemonSet{}, r.surroundingsChanged(kindDaemonSet))
+	registry.Watch(&corev1.Namespace{}, r.surroundingsChanged(kindNamespace))
+	registry.Watch(&corev1.PersistentVolumeClaim{}, r.surroundingsChanged(kindClaim))
 	registry.OnChange(func(cluster types.NamespacedName) {
 		r.wake(r.machines(cluster.Namespace, kube.MachineClusterField, cluster.Name)...)
 	})
@@ -171,9 +170,19 @@ func (r *reconciler) attachmentChanged(cluster types.NamespacedName, old, now cl
 	r.wakeUnlessAlike(r.views.of(place{cluster, attachment.Spec.NodeName}), old, now)
 }
 
-// surroundingsChanged is about what pods are drained by, and whose volumes are whose.
-func (r *reconciler) surroundingsChanged(cluster types.NamespacedName, old, now client.Object) {
+// volumeChanged is about whose volumes are whose. Volumes are known by several
+// names, so it matters to all.
+func (r *reconciler) volumeChanged(cluster types.NamespacedName, old, now client.Object) {
 	r.wakeUnlessAlike(r.views.in(cluster), old, now)
+}
+
+// surroundingsChanged is about what pods are drained by, and which claims are
+// theirs. It matters where such a pod is.
+func (r *reconciler) surroundingsChanged(kind string) func(cluster types.NamespacedName, old, now client.Object) {
+	return func(cluster types.NamespacedName, old, now client.Object) {
+		object := surrounding{kind, client.ObjectKeyFromObject(either(old, now))}
+		r.wakeUnlessAlike(r.views.around(cluster, object), old, now)
+	}
 }
 
 // wakeUnlessAlike drops changes that the cache does not keep.

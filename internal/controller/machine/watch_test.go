@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +41,14 @@ func listening(t *testing.T) (r *reconciler, woken func() []string) {
 	cluster.Spec.ControlPlane.Ref = &v1alpha1.ObjectReference{APIVersion: "control.example.com/v1", Kind: "Plane", Name: "plane"}
 	server := fault.NewServer(t, one, two, three, four, cluster)
 
-	r = newReconciler(server.Manager, server.Manager, nil, clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
+	r = newReconciler(server.Manager, server.Manager, nil, clock.RealClock{}, newMetrics(prometheus.NewRegistry(), time.Now))
 	r.views.look(client.ObjectKeyFromObject(one), view{place: place{node: "node"}})
+	user := aPod("user")
+	user.OwnerReferences = []metav1.OwnerReference{{Kind: kindDaemonSet, Name: "agent", Controller: new(true)}}
+	user.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}}
+	r.views.surround(client.ObjectKeyFromObject(one), surroundingsOf([]corev1.Pod{*user}))
 	r.views.look(client.ObjectKeyFromObject(two), view{})
 	var names []string
 	r.wake = func(machines ...types.NamespacedName) {
@@ -53,6 +60,17 @@ func listening(t *testing.T) (r *reconciler, woken func() []string) {
 		slices.Sort(names)
 		return slices.Compact(names)
 	}
+}
+
+// changed tells of an object that has come.
+func changed(r *reconciler, kind string, cluster types.NamespacedName, namespace, name string) {
+	objects := map[string]client.Object{
+		kindNamespace: &corev1.Namespace{}, kindClaim: &corev1.PersistentVolumeClaim{}, kindDaemonSet: &appsv1.DaemonSet{},
+	}
+	object := objects[kind]
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	r.surroundingsChanged(kind)(cluster, nil, object)
 }
 
 func aMachine(name string) *v1alpha1.Machine {
@@ -117,10 +135,31 @@ var happenings = map[string]struct {
 		func(r *reconciler) { r.attachmentChanged(workload.Local, nil, attachment) }, []string{"one"},
 	},
 	"a volume comes": {
-		func(r *reconciler) { r.surroundingsChanged(workload.Local, nil, disk) }, []string{"one"},
+		func(r *reconciler) { r.volumeChanged(workload.Local, nil, disk) }, []string{"one"},
 	},
 	"a volume comes in another cluster": {
-		func(r *reconciler) { r.surroundingsChanged(elsewhere, nil, disk) }, nil,
+		func(r *reconciler) { r.volumeChanged(elsewhere, nil, disk) }, nil,
+	},
+	"the namespace of a pod of the node changes": {
+		func(r *reconciler) { changed(r, kindNamespace, workload.Local, "", "shop") }, []string{"one"},
+	},
+	"a namespace of no pod of the node changes": {
+		func(r *reconciler) { changed(r, kindNamespace, workload.Local, "", "attic") }, nil,
+	},
+	"that namespace of another cluster changes": {
+		func(r *reconciler) { changed(r, kindNamespace, elsewhere, "", "shop") }, nil,
+	},
+	"the claim of a pod of the node changes": {
+		func(r *reconciler) { changed(r, kindClaim, workload.Local, "shop", "data") }, []string{"one"},
+	},
+	"a claim of no pod of the node changes": {
+		func(r *reconciler) { changed(r, kindClaim, workload.Local, "attic", "data") }, nil,
+	},
+	"the DaemonSet of a pod of the node changes": {
+		func(r *reconciler) { changed(r, kindDaemonSet, workload.Local, "shop", "agent") }, []string{"one"},
+	},
+	"a DaemonSet without a pod on the node changes": {
+		func(r *reconciler) { changed(r, kindDaemonSet, workload.Local, "shop", "proxy") }, nil,
 	},
 	"a node's heartbeat": {
 		func(r *reconciler) {

@@ -98,7 +98,7 @@ func (w *world) restart() {
 		cancel()
 		running.Wait()
 	}
-	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
+	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry(), time.Now))
 	w.manager.emit = w.api.Emit
 	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
 		object, err := ask(ctx, w.api.Manager, key, kind)

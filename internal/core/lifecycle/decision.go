@@ -60,6 +60,8 @@ const (
 type Decision struct {
 	// Step is where the Machine stands.
 	Step Step
+	// Since is when that step of a deletion began; zero if it has no beginning.
+	Since time.Time
 	// AddFinalizer holds the Machine before anything is made for it; nothing else
 	// is done then.
 	AddFinalizer bool

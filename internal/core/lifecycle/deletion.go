@@ -143,6 +143,7 @@ func (p *pass) setDeleting(s step, v verdict) {
 	var text strings.Builder
 	text.WriteString(s.title(p))
 	if began := *s.began(p.decision.Status.Deletion); began != nil {
+		p.decision.Since = began.Time
 		text.WriteString(" since " + clock(began.Time))
 	}
 	if end, limited := p.end(s); limited {

@@ -7,9 +7,9 @@ package v1alpha1
 //
 // MachineBootstrap is what makes a Node of the infrastructure.
 type MachineBootstrapApplyConfiguration struct {
-	// configRef is the object that makes the bootstrap data. Any kind that follows
-	// Cluster API's contract. Absent if the infrastructure needs none. Immutable
-	// except for the version.
+	// configRef is the object that makes the bootstrap data. Any kind whose provider
+	// is made for these Machines, with the fields of Cluster API's contract. Absent
+	// if the infrastructure needs none. Immutable except for the version.
 	ConfigRef *ObjectReferenceApplyConfiguration `json:"configRef,omitempty"`
 }
 

@@ -15,7 +15,8 @@ type MachineSpecApplyConfiguration struct {
 	// bootstrap is what makes a Node of the infrastructure.
 	Bootstrap *MachineBootstrapApplyConfiguration `json:"bootstrap,omitempty"`
 	// infrastructureRef is the object that stands for the infrastructure. Any kind
-	// that follows Cluster API's contract. Immutable except for the version.
+	// whose provider is made for these Machines, with the fields of Cluster API's
+	// contract. Immutable except for the version.
 	InfrastructureRef *ObjectReferenceApplyConfiguration `json:"infrastructureRef,omitempty"`
 	// lifecycleHooks hold the Machine at points of its life.
 	LifecycleHooks *LifecycleHooksApplyConfiguration `json:"lifecycleHooks,omitempty"`
