@@ -206,8 +206,14 @@ byte changed[NM];
 #endif
 #define CONFIRMS(d) (record[d] == open && RELEASE(d) == 0 && !HASMUTEX(d) \
 	&& MISSING(d) == 0 && UNSURE(d) != 0 && CERTAIN(d))
-/* The lock timeout: Evict gives up what cannot be had. */
-#define TIMESOUT(d) (record[d] == open && OBSTACLES(d) != 0 && (evicts[d] || BACK(d)))
+/* The lock timeout: Evict gives up what cannot be had although nobody has locked it.
+ * Others have their turn, and no pod could leave under the lock of an owner. */
+#ifdef BREAK_TURN
+#define GIVABLE(d) OBSTACLES(d)
+#else
+#define GIVABLE(d) (OBSTACLES(d) & ~OTHERS(d))
+#endif
+#define TIMESOUT(d) (record[d] == open && ((evicts[d] && GIVABLE(d) != 0) || (BACK(d) && OBSTACLES(d) != 0)))
 #define DRAINED(d)  (record[d] == open && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
 
 #define FINISHED(d) (record[d] == gone)
@@ -240,7 +246,7 @@ again:
 	:: atomic { MAYTAKE(d) -> DECIDE(takeMutex, 0, KEPT(d), 0) }
 	:: atomic { MAYWRITE(d) -> DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
 	:: atomic { CONFIRMS(d) -> DECIDE(nothing, 0, NEED(d), 0) }
-	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> OBSTACLES(d) : 0)) }
+	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> GIVABLE(d) : 0)) }
 	:: atomic { record[d] == complete && MINE(d) == 0 && !HASMUTEX(d) -> DECIDE(finish, 0, sure[d], 0) }
 	:: atomic { ENDED -> goto over }
 	fi;
