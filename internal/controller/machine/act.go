@@ -22,8 +22,8 @@ func (r *reconciler) act(ctx context.Context, seen *observed, decision *lifecycl
 		r.adopt(ctx, seen, seen.bootstrap, decision.AdoptBootstrap),
 		r.adopt(ctx, seen, seen.infrastructure, decision.AdoptInfrastructure),
 		r.drain(ctx, seen, decision),
-		r.remove(ctx, seen.infrastructure, decision.DeleteInfrastructure),
-		r.remove(ctx, seen.bootstrap, decision.DeleteBootstrap),
+		r.remove(ctx, seen, seen.infrastructure, decision.DeleteInfrastructure),
+		r.remove(ctx, seen, seen.bootstrap, decision.DeleteBootstrap),
 		r.removeNode(ctx, seen, decision),
 	})
 }
@@ -39,25 +39,29 @@ func (r *reconciler) adopt(ctx context.Context, seen *observed, object *unstruct
 	others := slices.DeleteFunc(adopted.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == uid })
 	adopted.SetOwnerReferences(append(others,
 		*metav1.NewControllerRef(seen.Machine, v1alpha1.SchemeGroupVersion.WithKind("Machine"))))
-	if err := r.client.Patch(ctx, adopted, kube.Change(object)); err != nil {
-		return fmt.Errorf("adopt %s: %w", title(object), err)
-	}
-	log.FromContext(ctx).Info("Adopted an object", "object", title(object))
-	return nil
+	return r.ofKind(seen, object.GroupVersionKind(), func() error {
+		if err := r.client.Patch(ctx, adopted, kube.Change(object)); err != nil {
+			return fmt.Errorf("adopt %s: %w", title(object), err)
+		}
+		log.FromContext(ctx).Info("Adopted an object", "object", title(object))
+		return nil
+	})
 }
 
 // remove deletes an object as it was read: one that has come after it under its
 // name, or that somebody else controls now, stays.
-func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
+func (r *reconciler) remove(ctx context.Context, seen *observed, object *unstructured.Unstructured, wanted bool) error {
 	if !wanted {
 		return nil
 	}
 	uid, version := object.GetUID(), object.GetResourceVersion()
-	if err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
-		return fmt.Errorf("delete %s: %w", title(object), err)
-	}
-	log.FromContext(ctx).Info("Deleted an object", "object", title(object))
-	return nil
+	return r.ofKind(seen, object.GroupVersionKind(), func() error {
+		if err := r.client.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}); err != nil {
+			return fmt.Errorf("delete %s: %w", title(object), err)
+		}
+		log.FromContext(ctx).Info("Deleted an object", "object", title(object))
+		return nil
+	})
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=patch;delete

@@ -65,9 +65,11 @@ type reconciler struct {
 	metrics *metrics
 	// views are what Machines look at, pace when their status was written, turns
 	// keeps workers free for other clusters, failures spaces out the passes of those that fail.
-	views    *views
-	pace     *pace
-	turns    *turns
+	views *views
+	pace  *pace
+	turns *turns
+	// kinds does so for objects of other kinds.
+	kinds    *turns
 	failures workqueue.TypedRateLimiter[types.NamespacedName]
 	// outdated are the Machines whose last pass was decided on old state, refused
 	// is what could not be done for a Machine in its last pass, and why.
@@ -84,7 +86,7 @@ type reconciler struct {
 func newReconciler(c client.Client, live client.Reader, connect clusters, clk clock.PassiveClock, m *metrics) *reconciler {
 	r := &reconciler{
 		client: c, live: live, clusters: connect, clock: clk, metrics: m,
-		views: newViews(), pace: newPace(), turns: newTurns(crowd),
+		views: newViews(), pace: newPace(), turns: newTurns(crowd), kinds: newTurns(crowd),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}
 	r.wake = func(machines ...types.NamespacedName) {
@@ -142,6 +144,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return r.next(ctx, seen, decision.RequeueAfter, acted), nil
 	}
 	decision = r.learn(seen, decision, acted)
+	if seen.crowded {
+		decision.RequeueAfter = kube.Soonest(decision.RequeueAfter, crowdRetry)
+	}
 	due, reported := r.report(ctx, seen, &decision, acted)
 	return r.next(ctx, seen, kube.Soonest(decision.RequeueAfter, due), acted, reported), nil
 }

@@ -28,7 +28,8 @@ type observed struct {
 	connection *workload.Connection
 	// node is the Machine's; nil if it is not known, or not needed.
 	node *corev1.Node
-	// crowded is true if too many passes are in need of its cluster already.
+	// crowded is true if too many passes are in need of its cluster already, or busy
+	// with a kind that it names.
 	crowded bool
 	// unread is true if something could not be read, or is not watched, so that
 	// nobody tells when to look again.
@@ -56,7 +57,9 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 	}
 	r.observeCluster(ctx, seen)
 	r.observeObjects(ctx, seen)
-	r.observeNode(ctx, seen)
+	if !seen.crowded {
+		r.observeNode(ctx, seen)
+	}
 	return seen, nil
 }
 
@@ -126,7 +129,11 @@ func (r *reconciler) observeObject(
 	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
 		get = r.ask
 	}
-	found, err := get(ctx, types.NamespacedName{Namespace: seen.Machine.Namespace, Name: ref.Name}, kindOf(ref))
+	var found foundObject
+	err := r.ofKind(seen, kindOf(ref), func() (err error) {
+		found, err = get(ctx, types.NamespacedName{Namespace: seen.Machine.Namespace, Name: ref.Name}, kindOf(ref))
+		return err
+	})
 	seen.unread = seen.unread || err != nil || !found.watched
 	switch {
 	case err != nil:

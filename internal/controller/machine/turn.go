@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -13,6 +15,8 @@ import (
 const (
 	// crowd is how many passes may be in need of another cluster at once.
 	crowd = 8
+	// slowAfter is how long a request about a kind takes that hangs, or nearly so.
+	slowAfter = time.Second
 	// crowdRetry is when a pass that was one too many is tried again at the latest.
 	crowdRetry = time.Second
 )
@@ -26,11 +30,14 @@ type turns struct {
 	mu      sync.Mutex
 	taken   map[types.NamespacedName]int
 	waiting map[types.NamespacedName][]types.NamespacedName
+	// slow are those of which only one turn is given at a time.
+	slow map[types.NamespacedName]bool
 }
 
 func newTurns(limit int) *turns {
 	return &turns{
 		limit: limit, taken: map[types.NamespacedName]int{}, waiting: map[types.NamespacedName][]types.NamespacedName{},
+		slow: map[types.NamespacedName]bool{},
 	}
 }
 
@@ -41,7 +48,7 @@ func (t *turns) take(cluster, machine types.NamespacedName) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.taken[cluster] < t.limit {
+	if t.taken[cluster] < t.most(cluster) {
 		t.taken[cluster]++
 		return true
 	}
@@ -59,7 +66,7 @@ func (t *turns) give(cluster types.NamespacedName) (next []types.NamespacedName)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken[cluster]--
-	free := min(t.limit-t.taken[cluster], len(t.waiting[cluster]))
+	free := max(0, min(t.most(cluster)-t.taken[cluster], len(t.waiting[cluster])))
 	next, t.waiting[cluster] = t.waiting[cluster][:free], t.waiting[cluster][free:]
 	if t.taken[cluster] == 0 {
 		delete(t.taken, cluster)
@@ -68,6 +75,41 @@ func (t *turns) give(cluster types.NamespacedName) (next []types.NamespacedName)
 		delete(t.waiting, cluster)
 	}
 	return next
+}
+
+// giveAfter ends what take began, which took so long. Of what is slow, one turn is
+// given at a time until one is fast again.
+func (t *turns) giveAfter(of types.NamespacedName, took time.Duration) (next []types.NamespacedName) {
+	t.mu.Lock()
+	if took >= slowAfter {
+		t.slow[of] = true
+	} else {
+		delete(t.slow, of)
+	}
+	t.mu.Unlock()
+	return t.give(of)
+}
+
+// most is how many turns may be taken at once.
+func (t *turns) most(of types.NamespacedName) int {
+	if t.slow[of] {
+		return 1
+	}
+	return t.limit
+}
+
+// ofKind makes a request about objects of a kind, unless too many passes are busy
+// with that already; the pass is made again then. A kind whose webhooks or whose
+// storage hang so keeps one worker, and not those of all Machines.
+func (r *reconciler) ofKind(seen *observed, kind schema.GroupVersionKind, request func() error) error {
+	key := types.NamespacedName{Namespace: kind.Group, Name: kind.Kind}
+	if !r.kinds.take(key, client.ObjectKeyFromObject(seen.Machine)) {
+		seen.crowded = true
+		return nil
+	}
+	began := r.clock.Now()
+	defer func() { r.wake(r.kinds.giveAfter(key, r.clock.Since(began))...) }()
+	return request()
 }
 
 // giveTurn ends the pass of a Machine, and wakes those that waited for that.
