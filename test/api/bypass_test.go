@@ -182,7 +182,6 @@ func TestTheManagerNeedsNoVerb(t *testing.T) {
 	m := create(t, server.Client, maintenance("by-the-manager", deletes("Drain")))
 	for _, change := range []string{
 		"metadata: {finalizers: [" + v1alpha1.MaintenanceCompletionFinalizer + "]}",
-		"spec: {stage: Complete}",
 		"metadata: {finalizers: []}",
 	} {
 		if err := patch(t, manager, m, change); err != nil {

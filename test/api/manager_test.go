@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// takenOver is a client with the manager's name and every right, as if somebody had
+// stolen its token and RBAC allowed all that patching allows.
+func takenOver(t *testing.T) (admin, manager client.Client) {
+	t.Helper()
+	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	installPolicies(t, server)
+	config := rest.CopyConfig(server.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+		Groups:   []string{"system:masters"},
+	}
+	manager, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.Client, manager
+}
+
+// confinement is an object with what the manager changes of it, and what it must not.
+type confinement struct {
+	object     string
+	may, mayNo []string
+	refusal    string
+}
+
+func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
+	t.Parallel()
+	admin, manager := takenOver(t)
+	for name, s := range map[string]confinement{
+		"pod": {
+			object: `
+apiVersion: v1
+kind: Pod
+metadata: {name: confined, namespace: default, annotations: {example.com/a: a}}
+spec:
+  schedulingGates: [{name: example.com/wait}]
+  tolerations:
+  - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}
+  - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 300}
+  initContainers: [{name: init, image: init}]
+  containers: [{name: app, image: app}]`,
+			may: []string{
+				"metadata: {labels: {app: web}, annotations: {a: b}, finalizers: [ebbtide.dev/keep]}",
+				"metadata: {ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: 0f1e}]}",
+				"metadata: {finalizers: []}",
+			},
+			mayNo: []string{
+				"spec: {containers: [{name: app, image: evil}]}",
+				"spec: {initContainers: [{name: init, image: evil}]}",
+				"spec: {activeDeadlineSeconds: 1}",
+				"spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}," +
+					"{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}]}",
+				"spec: {nodeSelector: {zone: mine}}",
+				"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}}",
+			},
+			refusal: "Ebbtide's manager changes labels, annotations, owner references, scheduling gates and finalizers of pods, and nothing else",
+		},
+		"budget": {
+			object: `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: confined, namespace: default, annotations: {example.com/a: a}}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}`,
+			may: []string{"metadata: {annotations: {ebbtide.dev/lock: any}}", "metadata: {annotations: {ebbtide.dev/lock: another}}", "metadata: {annotations: {ebbtide.dev/lock: null}}"},
+			mayNo: []string{
+				"spec: {maxUnavailable: 100%}",
+				"spec: {selector: {matchLabels: {app: other}}}",
+				"metadata: {labels: {a: b}}",
+				"metadata: {annotations: {example.com/a: b}}",
+				"metadata: {annotations: {example.com/a: null}}",
+				"metadata: {annotations: {example.com/b: b}}",
+				"metadata: {finalizers: [example.com/keep]}",
+				"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
+			},
+			refusal: "Ebbtide's manager changes the annotation ebbtide.dev/lock of PodDisruptionBudgets, and nothing else",
+		},
+		"maintenance": {
+			object: maintenance("confined", anyNode+"\nstage: Idle"),
+			may:    []string{"metadata: {finalizers: [example.com/keep]}", "metadata: {finalizers: []}"},
+			mayNo: []string{
+				"spec: {stage: Drain}",
+				"spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}",
+				"metadata: {labels: {a: b}}",
+				"metadata: {annotations: {a: b}}",
+				"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
+			},
+			refusal: "Ebbtide's manager changes finalizers of NodeMaintenances, and nothing else",
+		},
+		"node": {
+			object: `
+apiVersion: v1
+kind: Node
+metadata: {name: confined}`,
+			may: []string{"spec: {unschedulable: true}", "metadata: {labels: {a: b}, annotations: {a: b}}"},
+			mayNo: []string{
+				"spec: {taints: [{key: a, effect: NoExecute}]}",
+				"spec: {providerID: kwok://other}",
+			},
+			refusal: nodesRefusal,
+		},
+		"node's status": {
+			object: `
+apiVersion: v1
+kind: Node
+metadata: {name: confined-status}`,
+			may: []string{"status: {conditions: [{type: DrainInProgress, status: 'True'}]}"},
+			mayNo: []string{
+				"status: {conditions: [{type: Ready, status: 'True'}]}",
+				"status: {capacity: {cpu: 1}}", "status: {allocatable: {cpu: 2}}",
+				"status: {addresses: [{type: Hostname, address: other}]}",
+			},
+			refusal: nodesRefusal,
+		},
+	} {
+		t.Run(name, func(t *testing.T) { s.play(t, admin, manager) })
+	}
+}
+
+const nodesRefusal = "Ebbtide's manager cordons nodes, changes their labels and annotations and announces maintenances in conditions of its own, and nothing else"
+
+func (s confinement) play(t *testing.T, admin, manager client.Client) {
+	o := create(t, admin, s.object)
+	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+		err := patch(t, client.NewDryRunClient(manager), o, s.mayNo[0])
+		return fmt.Sprint(err), apierrors.IsForbidden(err)
+	})
+	for _, document := range s.may {
+		if err := patch(t, manager, o, document); err != nil {
+			t.Errorf("%s: error %v, want it allowed", document, err)
+		}
+	}
+	for _, document := range s.mayNo {
+		if err := patch(t, manager, o, document); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), s.refusal) {
+			t.Errorf("%s: error %v, want %q", document, err, s.refusal)
+		}
+		if err := patch(t, admin, o, document); err != nil {
+			t.Errorf("%s by an administrator: %v", document, err)
+		}
+	}
+	if err := patch(t, admin, o, "metadata: {finalizers: []}"); err != nil {
+		t.Error(err)
+	}
+}
