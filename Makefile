@@ -17,6 +17,8 @@ CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
 PROVIDER       := internal/sandbox/provider/api
 GENERATED      := api charts/ebbtide docs/api.md $(PROVIDER)
 # The packages with Go benchmarks, so that nothing else is built for them.
+# What the manager needs only if it acts on Machines is a role of its own.
+OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
 BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
 
@@ -44,13 +46,14 @@ lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...
 	cd test/bench && $(GOLANGCI_LINT) run ./...
 
-generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md and the ClusterRole
+generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md and the ClusterRoles
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
 	go run ./internal/crdrule charts/ebbtide/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
 	go run ./internal/apidoc charts/ebbtide/crds api/v1alpha1 docs/api.md
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml paths=./internal/... paths=./cmd/... output:rbac:dir=charts/ebbtide/templates
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/templates
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=machinerole.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/templates
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once

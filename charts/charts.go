@@ -17,9 +17,13 @@ func CRDs() ([][]byte, error) { return documents("ebbtide/crds/*.yaml") }
 
 // Roles returns what the manager may do, one YAML document each: a ClusterRole
 // and perhaps Roles, generated from the markers next to the code that needs the
-// permissions, and a ClusterRole that gathers what providers of infrastructure
-// allow it.
+// permissions; and, for a manager that acts on Machines, another ClusterRole and one
+// that gathers what providers of infrastructure allow it.
 func Roles() ([][]byte, error) { return documents("ebbtide/templates/*role.yaml") }
+
+// KubeconfigRole returns the ClusterRole that is bound to the manager in each namespace
+// whose Secrets with kubeconfigs it may read.
+func KubeconfigRole() ([][]byte, error) { return documents("ebbtide/templates/kubeconfig-reader.yaml") }
 
 // Admission returns what the API server asks about requests, one YAML document
 // each: the webhook configurations with the Secret of their certificate and their

@@ -24,6 +24,7 @@ type flags struct {
 	qps                            float64
 	burst                          int
 	evacuationWorkers, nodeWorkers int
+	machines                       bool
 	machineWorkers                 int
 	surge                          surge.Mode
 	longestLock                    time.Duration
@@ -57,6 +58,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
 	set.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
 	set.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
+	set.BoolVar(&f.machines, "machines", false, "act on Machines and Clusters of ebbtide.dev, which needs the ClusterRoles ebbtide-machines and ebbtide-providers")
 	set.IntVar(&f.machineWorkers, "machine-workers", 32, "Machines that are worked on at the same time")
 	set.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
 		func(text string) (err error) {

@@ -54,6 +54,11 @@ func run(ctx context.Context, f flags) error {
 	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	if f.machines {
+		if err := kube.IndexMachines(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
+	}
 	if err := add(mgr, f); err != nil {
 		return err
 	}
@@ -93,8 +98,10 @@ func add(mgr manager.Manager, f flags) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
 		return err
 	}
-	if err := addMachines(mgr, f, traffic); err != nil {
-		return err
+	if f.machines {
+		if err := addMachines(mgr, f, traffic); err != nil {
+			return err
+		}
 	}
 	if !f.webhooks {
 		return nil

@@ -48,11 +48,6 @@ func ManagerCacheOptions(namespace string) cache.Options {
 	return options
 }
 
-// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumeclaims;persistentvolumes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch
-
 // WorkloadKinds are the kinds that the deletion of Machines reads of the cluster
 // that their nodes are in. Its cache needs these and no others.
 func WorkloadKinds() []client.Object {

@@ -67,22 +67,29 @@ type index struct {
 //
 // Errors: an index exists already, or the cache cannot be set up.
 func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := IndexWorkload(ctx, indexer); err != nil {
-		return err
-	}
 	return addIndexes(ctx, indexer, []index{
+		{&corev1.Pod{}, PodNodeField, PodNode},
 		{&corev1.Pod{}, PodHeldNodeField, PodHeldNode},
 		{&corev1.Pod{}, OwnerField, Owner},
 		{&corev1.Pod{}, PodSurgeField, PodSurge},
 		{&appsv1.ReplicaSet{}, OwnerField, Owner},
 		{&v1alpha1.Evacuation{}, EvacuationPodField, EvacuationPod},
 		{&v1alpha1.Evacuation{}, EvacuationNodeField, EvacuationNode},
+	})
+}
+
+// IndexMachines adds the field indexes that the shells of Machines and Clusters read
+// by beside those of IndexFields. Call it before the cache starts.
+//
+// Errors: an index exists already, or the cache cannot be set up.
+func IndexMachines(ctx context.Context, indexer client.FieldIndexer) error {
+	return addIndexes(ctx, indexer, append(workloadIndexes(), []index{
 		{&v1alpha1.Machine{}, MachineClusterField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ClusterName })},
 		{&v1alpha1.Machine{}, MachineProviderField, ofMachine(func(m *v1alpha1.Machine) string { return m.Spec.ProviderID })},
 		{&v1alpha1.Machine{}, MachineNodeField, ofMachine(machineNode)},
 		{&v1alpha1.Machine{}, MachineRefField, MachineRefs},
 		{&v1alpha1.Cluster{}, ClusterRefField, ClusterRef},
-	})
+	}...))
 }
 
 // IndexWorkload adds the field indexes of WorkloadKinds only. Call it before the
@@ -90,12 +97,15 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 //
 // Errors: an index exists already, or the cache cannot be set up.
 func IndexWorkload(ctx context.Context, indexer client.FieldIndexer) error {
-	return addIndexes(ctx, indexer, []index{
-		{&corev1.Pod{}, PodNodeField, PodNode},
+	return addIndexes(ctx, indexer, append(workloadIndexes(), index{&corev1.Pod{}, PodNodeField, PodNode}))
+}
+
+func workloadIndexes() []index {
+	return []index{
 		{&corev1.Node{}, NodeProviderField, NodeProvider},
 		{&storagev1.VolumeAttachment{}, AttachmentNodeField, AttachmentNode},
 		{&corev1.PersistentVolume{}, VolumeHandleField, VolumeHandles},
-	})
+	}
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer, indexes []index) error {

@@ -9,8 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines/status,verbs=patch
-
 // WriteMachineStatus writes the whole status of a Machine under the version that
 // it was read at, because whoever implements a hook writes conditions of its own
 // there, and returns the Machine as it is stored then.

@@ -33,8 +33,9 @@ type Spec struct {
 	// QPS is how many requests per second the controller manager and the
 	// scheduler may make, twice that in a burst. Defaults to 500.
 	QPS int
-	// Audit has the API server log every write to Cluster.AuditLog.
-	Audit bool
+	// Audit is an audit policy by which the API server logs requests to
+	// Cluster.AuditLog; without one it logs none.
+	Audit string
 }
 
 // Cluster is a running control plane.

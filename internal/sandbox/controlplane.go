@@ -7,9 +7,10 @@ import (
 	"strconv"
 )
 
-// auditPolicy records who changed what: enough to count writes. Only the states
-// of budgets are recorded with what they say, which tells when one has opened.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
+// AuditWrites is an audit policy that records who changed what: enough to count
+// writes. Only the states of budgets are recorded with what they say, which tells when
+// one has opened.
+const AuditWrites = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -18,6 +19,16 @@ rules:
     resources: [{group: policy, resources: [poddisruptionbudgets/status]}]
   - level: Metadata
     verbs: [create, update, patch, delete, deletecollection]
+  - level: None
+`
+
+// AuditManager is an audit policy that records every request of the manager.
+const AuditManager = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: Metadata
+    users: ["system:serviceaccount:` + ManagerNamespace + ":" + ManagerServiceAccount + `"]
   - level: None
 `
 
@@ -136,9 +147,9 @@ func (c *Cluster) kwok() (component, error) {
 }
 
 func (c *Cluster) writeAuditPolicy() error {
-	if !c.spec.Audit {
+	if c.spec.Audit == "" {
 		return nil
 	}
 	c.AuditLog = c.path("audit.log")
-	return os.WriteFile(c.path("audit-policy.yaml"), []byte(auditPolicy), 0o600)
+	return os.WriteFile(c.path("audit-policy.yaml"), []byte(c.spec.Audit), 0o600)
 }

@@ -88,7 +88,16 @@ func (c *Cluster) InstallRBAC(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unbound, err := charts.KubeconfigRole()
+	if err != nil {
+		return err
+	}
+	kubeconfigs, err := readRole(unbound[0])
+	if err != nil {
+		return err
+	}
 	objects := []client.Object{
+		kubeconfigs,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ManagerServiceAccount, Namespace: ManagerNamespace}},
 		role,

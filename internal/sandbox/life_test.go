@@ -126,7 +126,7 @@ func TestStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Start(t.Context(), binaries, Spec{Nodes: 1, Audit: true})
+	c, err := Start(t.Context(), binaries, Spec{Nodes: 1, Audit: AuditWrites})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 			return append([]string{
 				"--kubeconfig=" + c.ManagerKubeconfig,
 				"--namespace=" + ManagerNamespace,
+				"--machines",
 				"--webhook-client-ca=" + c.CallerCA(),
 				"--webhook-client-names=" + CallerName,
 				fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", port),

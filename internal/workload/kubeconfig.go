@@ -41,15 +41,16 @@ func sourceOf(cluster *v1alpha1.Cluster) source {
 
 func (s source) remote() bool { return s.secret != "" }
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
-
-// read gets the kubeconfig from the API server: Secrets are not cached.
+// read gets the kubeconfig from the API server: Secrets are not cached. The right to
+// do so is bound by those who have Clusters, in the namespaces in which they have them.
 func (s source) read(ctx context.Context, live client.Reader, allowed Allowances) (*rest.Config, error) {
 	key := types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.secret}
 	secret := &corev1.Secret{}
 	switch err := live.Get(ctx, key, secret); {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("Secret %s does not exist", key)
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("read Secret %s: bind the ClusterRole ebbtide-kubeconfigs to Ebbtide's ServiceAccount in namespace %s: %w", key, key.Namespace, err)
 	case err != nil:
 		return nil, fmt.Errorf("read Secret %s: %w", key, err)
 	}

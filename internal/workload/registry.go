@@ -113,7 +113,7 @@ type member struct {
 }
 
 // NewRegistry has the manager run a Registry. The manager's cache has
-// kube.CacheOptions and kube.IndexFields.
+// kube.CacheOptions, kube.IndexFields and kube.IndexMachines.
 //
 // Errors: the manager does not take it.
 func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {

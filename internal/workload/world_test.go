@@ -66,6 +66,9 @@ func newWorld(t *testing.T, pace pace) *world {
 	if err := kube.IndexFields(t.Context(), mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
+	if err := kube.IndexMachines(t.Context(), mgr.GetFieldIndexer()); err != nil {
+		t.Fatal(err)
+	}
 	w.manager = mgr
 	if w.registry, err = NewRegistry(mgr, Options{}); err != nil {
 		t.Fatal(err)

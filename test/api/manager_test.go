@@ -95,22 +95,23 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}`,
 			object: maintenance("confined", anyNode+"\nstage: Idle"),
 			may:    []string{"metadata: {finalizers: [example.com/keep]}", "metadata: {finalizers: []}"},
 			mayNo: []string{
-				"spec: {stage: Drain}",
+				"spec: {stage: Complete}",
 				"spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}",
 				"metadata: {labels: {a: b}}",
 				"metadata: {annotations: {a: b}}",
 				"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
 			},
-			refusal: "Ebbtide's manager changes finalizers of NodeMaintenances, and nothing else",
+			refusal: "Ebbtide's manager changes finalizers of NodeMaintenances, completes those that are deleted, and changes nothing else of them",
 		},
 		"node": {
 			object: `
 apiVersion: v1
 kind: Node
 metadata: {name: confined}`,
-			may: []string{"spec: {unschedulable: true}", "metadata: {labels: {a: b}, annotations: {a: b}}"},
+			may: []string{"spec: {unschedulable: true, taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}, {key: ebbtide.dev/daemonset-drain, effect: NoSchedule}]}", "metadata: {labels: {a: b}, annotations: {a: b}}"},
 			mayNo: []string{
 				"spec: {taints: [{key: a, effect: NoExecute}]}",
+				"spec: {taints: [{key: ebbtide.dev/daemonset-drain, effect: NoExecute}]}",
 				"spec: {providerID: kwok://other}",
 			},
 			refusal: nodesRefusal,
@@ -133,7 +134,7 @@ metadata: {name: confined-status}`,
 	}
 }
 
-const nodesRefusal = "Ebbtide's manager cordons nodes, changes their labels and annotations and announces maintenances in conditions of its own, and nothing else"
+const nodesRefusal = "Ebbtide's manager cordons nodes, changes labels, annotations and a taint of its own, announces maintenances in conditions of its own, and does nothing else to nodes"
 
 func (s confinement) play(t *testing.T, admin, manager client.Client) {
 	o := create(t, admin, s.object)
@@ -155,6 +156,36 @@ func (s confinement) play(t *testing.T, admin, manager client.Client) {
 		}
 	}
 	if err := patch(t, admin, o, "metadata: {finalizers: []}"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever deletes a maintenance ends it, and the manager says so in its spec.
+func TestTheManagersAccountCompletesWhatIsDeleted(t *testing.T) {
+	t.Parallel()
+	admin, manager := takenOver(t)
+	m := create(t, admin, maintenance("ended", anyNode+"\nstage: Drain"))
+	if err := patch(t, admin, m, "metadata: {finalizers: [example.com/keep]}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Delete(t.Context(), m.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+		err := patch(t, client.NewDryRunClient(manager), m, "spec: {reason: another}")
+		return fmt.Sprint(err), apierrors.IsForbidden(err)
+	})
+	for document, allowed := range map[string]bool{
+		"spec: {stage: Complete, drainDepth: Default}": false,
+		"spec: {stage: Complete, reason: another}":     false,
+		"spec: {drainDepth: Default}":                  false,
+		"spec: {stage: Complete}":                      true,
+	} {
+		if err := patch(t, client.NewDryRunClient(manager), m, document); apierrors.IsForbidden(err) == allowed {
+			t.Errorf("%s of what is being deleted: error %v, want it allowed: %v", document, err, allowed)
+		}
+	}
+	if err := patch(t, admin, m, "metadata: {finalizers: []}"); err != nil {
 		t.Error(err)
 	}
 }

@@ -53,6 +53,17 @@ type Spec struct {
 	Tapped bool
 }
 
+func (s Spec) auditPolicy() string {
+	switch {
+	case s.Audit:
+		return sandbox.AuditWrites
+	case s.OnlyAPIServer, s.NoManager, s.Workload:
+		return ""
+	default:
+		return sandbox.AuditManager
+	}
+}
+
 // Cluster is one test's view of a running control plane.
 type Cluster struct {
 	// Client is the administrator's.
@@ -73,13 +84,23 @@ type Cluster struct {
 
 // Main runs the tests of a package, ends what they started and returns the
 // exit code.
-func Main(m *testing.M) int {
+func Main(m *testing.M) int { return run(m, false) }
+
+// MainUnderRights is Main for a package that lets the manager do all that it does: it
+// fails if the manager has asked for anything that the chart gives it no right to, and,
+// if all tests were run, if it has a right that nothing used.
+func MainUnderRights(m *testing.M) int { return run(m, true) }
+
+func run(m *testing.M, underRights bool) int {
 	// Of controller-runtime, tests only use the client, which warns of no logger.
 	log.SetLogger(logr.Discard())
 	shared.mu.Lock()
 	shared.main = true
 	shared.mu.Unlock()
 	code := m.Run()
+	if underRights {
+		code = max(code, checkRights())
+	}
 	for _, c := range shared.planes {
 		code = max(code, c.provider.stop())
 		if c.tap != nil {
@@ -152,7 +173,7 @@ func start(spec Spec) (*plane, int, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
-	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.Audit})
+	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy()})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -67,6 +67,9 @@ func NewServer(t *testing.T, objects ...client.Object) *Server {
 	if err := kube.IndexFields(t.Context(), indexer{builder}); err != nil {
 		t.Fatalf("index the server: %v", err)
 	}
+	if err := kube.IndexMachines(t.Context(), indexer{builder}); err != nil {
+		t.Fatalf("index the server: %v", err)
+	}
 	s := &Server{WithWatch: builder.Build(), left: -1}
 	s.Manager = interceptor.NewClient(s.WithWatch, s.interceptor())
 	return s

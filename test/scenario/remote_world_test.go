@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,11 +40,23 @@ func (w *world) elsewhere(name string) *remote {
 	there := &world{
 		t: w.t, ctx: w.ctx, client: c.Client, cluster: c, prefix: w.prefix + name + "-", ns: c.Namespace(w.t),
 	}
+	w.letManagerReadSecrets()
 	w.clusterOf(name, func(c *v1alpha1.Cluster) {
 		c.Labels = map[string]string{"name": name}
 		c.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: name}
 	})
 	return &remote{world: there, home: w, name: name, proxy: c.Proxy(w.t)}
+}
+
+// letManagerReadSecrets binds the role of the chart, as who has remote clusters does.
+func (w *world) letManagerReadSecrets() {
+	w.t.Helper()
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "ebbtide-kubeconfigs"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ebbtide-kubeconfigs"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: sandbox.ManagerNamespace, Name: sandbox.ManagerServiceAccount}},
+	}
+	w.must("bind the role of kubeconfigs", client.IgnoreAlreadyExists(w.client.Create(w.ctx, binding)))
 }
 
 // store puts a kubeconfig into the Secret of the Cluster.

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(cluster.Main(m))
+	os.Exit(cluster.MainUnderRights(m))
 }
 
 // world is what one scenario has for itself in the cluster that all share: a

@@ -47,7 +47,7 @@ func startManager(t *testing.T, c *cluster.Cluster) *workload.Registry {
 		t.Fatal(err)
 	}
 	registry, err := workload.NewRegistry(mgr, workload.Options{})
-	if err := errors.Join(err, kube.IndexFields(t.Context(), mgr.GetFieldIndexer()), Add(mgr, registry)); err != nil {
+	if err := errors.Join(err, kube.IndexFields(t.Context(), mgr.GetFieldIndexer()), kube.IndexMachines(t.Context(), mgr.GetFieldIndexer()), Add(mgr, registry)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

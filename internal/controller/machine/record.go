@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines,verbs=patch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;machines/status,verbs=patch
 
 // record writes what must be in the API before what relies on it is done, and
 // reports whether it did: everything is decided anew then.

@@ -61,7 +61,7 @@ func Open(ctx context.Context, root string, names []string, progress io.Writer) 
 		return nil, err
 	}
 	fmt.Fprintln(progress, "starting the control plane")
-	if l.cluster, err = sandbox.Start(ctx, binaries, sandbox.Spec{Audit: true}); err != nil {
+	if l.cluster, err = sandbox.Start(ctx, binaries, sandbox.Spec{Audit: sandbox.AuditWrites}); err != nil {
 		return nil, err
 	}
 	l.Version = binaries.Version

@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"ebbtide.dev/ebbtide/charts"
+)
+
+// request is what the audit log says of a request of the manager.
+type request struct {
+	Verb      string `json:"verb"`
+	ObjectRef struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// right is one verb on one resource that a role of the chart gives.
+type right struct{ namespace, group, resource, verb string }
+
+func (r right) String() string {
+	text := fmt.Sprintf("%s %s", r.verb, r.resource)
+	if r.group != "" {
+		text += "." + r.group
+	}
+	if r.namespace != "" {
+		text += " in namespace " + r.namespace
+	}
+	return text
+}
+
+// uses returns true if the request needed the right. What watches may have to list,
+// where the API server does not stream lists.
+func (r right) uses(asked request) bool {
+	verbs := []string{r.verb}
+	if r.verb == "list" {
+		verbs = append(verbs, "watch")
+	}
+	resource := asked.ObjectRef.Resource
+	if asked.ObjectRef.Subresource != "" {
+		resource += "/" + asked.ObjectRef.Subresource
+	}
+	return r.group == asked.ObjectRef.APIGroup && r.resource == resource && slices.Contains(verbs, asked.Verb) &&
+		(r.namespace == "" || r.namespace == asked.ObjectRef.Namespace)
+}
+
+// checkRights compares what managers have asked for with what the chart gives them.
+func checkRights() (code int) {
+	unused, err := chartRights()
+	for _, p := range shared.planes {
+		if p.AuditLog != "" && err == nil {
+			unused, err = compare(p.AuditLog, unused, func(forbidden string) {
+				fmt.Fprintln(os.Stderr, "the chart does not give the manager the right to", forbidden)
+				code = 1
+			})
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare the rights of the manager with what it asked for:", err)
+		return 1
+	}
+	if !runsAll() || len(shared.planes) == 0 {
+		return code
+	}
+	for _, one := range unused {
+		fmt.Fprintln(os.Stderr, "no test has used the right of the manager to", one)
+		code = 1
+	}
+	return code
+}
+
+// runsAll returns true if no flag leaves tests out.
+func runsAll() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// chartRights are those that the roles of the chart give.
+func chartRights() (rights []right, err error) {
+	roles, err := charts.Roles()
+	if err != nil {
+		return nil, err
+	}
+	kubeconfigs, err := charts.KubeconfigRole()
+	if err != nil {
+		return nil, err
+	}
+	for _, document := range append(roles, kubeconfigs...) {
+		var role rbacv1.Role // A ClusterRole has the same rules.
+		if err := yaml.Unmarshal(document, &role); err != nil {
+			return nil, fmt.Errorf("read a role of the chart: %w", err)
+		}
+		for _, rule := range role.Rules {
+			rights = append(rights, ofRule(role.Namespace, rule)...)
+		}
+	}
+	return rights, nil
+}
+
+func ofRule(namespace string, rule rbacv1.PolicyRule) (rights []right) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				rights = append(rights, right{namespace, group, resource, verb})
+			}
+		}
+	}
+	return rights
+}
+
+// compare reads an audit log: it tells of each right that was asked for in vain, once,
+// and returns those that were not used.
+func compare(log string, rights []right, forbidden func(string)) (unused []right, err error) {
+	file, err := os.Open(log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return rights, nil // Nobody has asked for anything.
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	told := map[string]bool{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var asked request
+		if err := json.Unmarshal(lines.Bytes(), &asked); err != nil {
+			return nil, fmt.Errorf("read %s: %w", log, err)
+		}
+		rights = slices.DeleteFunc(rights, func(r right) bool { return r.uses(asked) })
+		if asked.Annotations["authorization.k8s.io/decision"] != "forbid" {
+			continue
+		}
+		ref := asked.ObjectRef
+		if text := strings.TrimSuffix(fmt.Sprintf("%s %s.%s/%s", asked.Verb, ref.Resource, ref.APIGroup, ref.Subresource), "/"); !told[text] {
+			told[text] = true
+			forbidden(fmt.Sprintf("%s, such as %s in namespace %q", text, ref.Name, ref.Namespace))
+		}
+	}
+	return rights, lines.Err()
+}
