@@ -40,12 +40,9 @@ type confinement struct {
 	refusal    string
 }
 
-func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
-	t.Parallel()
-	admin, manager := takenOver(t)
-	for name, s := range map[string]confinement{
-		"pod": {
-			object: `
+var confinements = map[string]confinement{
+	"pod": {
+		object: `
 apiVersion: v1
 kind: Pod
 metadata: {name: confined, namespace: default, annotations: {example.com/a: a}}
@@ -56,80 +53,85 @@ spec:
   - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 300}
   initContainers: [{name: init, image: init}]
   containers: [{name: app, image: app}]`,
-			may: []string{
-				"metadata: {labels: {app: web}, annotations: {a: b}, finalizers: [ebbtide.dev/keep]}",
-				"metadata: {ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: 0f1e}]}",
-				"metadata: {finalizers: []}",
-			},
-			mayNo: []string{
-				"spec: {containers: [{name: app, image: evil}]}",
-				"spec: {initContainers: [{name: init, image: evil}]}",
-				"spec: {activeDeadlineSeconds: 1}",
-				"spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}," +
-					"{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}]}",
-				"spec: {nodeSelector: {zone: mine}}",
-				"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}}",
-			},
-			refusal: "Ebbtide's manager changes labels, annotations, owner references, scheduling gates and finalizers of pods, and nothing else",
+		may: []string{
+			"metadata: {labels: {app: web}, annotations: {a: b}, finalizers: [ebbtide.dev/keep]}",
+			"metadata: {ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: 0f1e}]}",
+			"metadata: {finalizers: []}",
 		},
-		"budget": {
-			object: `
+		mayNo: []string{
+			"spec: {containers: [{name: app, image: evil}]}",
+			"spec: {initContainers: [{name: init, image: evil}]}",
+			"spec: {activeDeadlineSeconds: 1}",
+			"spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}," +
+				"{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}]}",
+			"spec: {nodeSelector: {zone: mine}}",
+			"spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}}",
+		},
+		refusal: "Ebbtide's manager changes labels, annotations, owner references, scheduling gates and finalizers of pods, and nothing else",
+	},
+	"budget": {
+		object: `
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: confined, namespace: default, annotations: {example.com/a: a}}
 spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}`,
-			may: []string{"metadata: {annotations: {ebbtide.dev/lock: any}}", "metadata: {annotations: {ebbtide.dev/lock: another}}", "metadata: {annotations: {ebbtide.dev/lock: null}}"},
-			mayNo: []string{
-				"spec: {maxUnavailable: 100%}",
-				"spec: {selector: {matchLabels: {app: other}}}",
-				"metadata: {labels: {a: b}}",
-				"metadata: {annotations: {example.com/a: b}}",
-				"metadata: {annotations: {example.com/a: null}}",
-				"metadata: {annotations: {example.com/b: b}}",
-				"metadata: {finalizers: [example.com/keep]}",
-				"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
-			},
-			refusal: "Ebbtide's manager changes the annotation ebbtide.dev/lock of PodDisruptionBudgets, and nothing else",
+		may: []string{"metadata: {annotations: {ebbtide.dev/lock: any}}", "metadata: {annotations: {ebbtide.dev/lock: another}}", "metadata: {annotations: {ebbtide.dev/lock: null}}"},
+		mayNo: []string{
+			"spec: {maxUnavailable: 100%}",
+			"spec: {selector: {matchLabels: {app: other}}}",
+			"metadata: {labels: {a: b}}",
+			"metadata: {annotations: {example.com/a: b}}",
+			"metadata: {annotations: {example.com/a: null}}",
+			"metadata: {annotations: {example.com/b: b}}",
+			"metadata: {finalizers: [example.com/keep]}",
+			"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
 		},
-		"maintenance": {
-			object: maintenance("confined", anyNode+"\nstage: Idle"),
-			may:    []string{"metadata: {finalizers: [example.com/keep]}", "metadata: {finalizers: []}"},
-			mayNo: []string{
-				"spec: {stage: Complete}",
-				"spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}",
-				"metadata: {labels: {a: b}}",
-				"metadata: {annotations: {a: b}}",
-				"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
-			},
-			refusal: "Ebbtide's manager changes finalizers of NodeMaintenances, completes those that are deleted, and changes nothing else of them",
+		refusal: "Ebbtide's manager changes the annotation ebbtide.dev/lock of PodDisruptionBudgets, and nothing else",
+	},
+	"maintenance": {
+		object: maintenance("confined", anyNode+"\nstage: Idle"),
+		may:    []string{"metadata: {finalizers: [example.com/keep]}", "metadata: {finalizers: []}"},
+		mayNo: []string{
+			"spec: {stage: Complete}",
+			"spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}",
+			"metadata: {labels: {a: b}}",
+			"metadata: {annotations: {a: b}}",
+			"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
 		},
-		"node": {
-			object: `
+		refusal: "Ebbtide's manager changes finalizers of NodeMaintenances, completes those that are deleted, and changes nothing else of them",
+	},
+	"node": {
+		object: `
 apiVersion: v1
 kind: Node
 metadata: {name: confined}`,
-			may: []string{"spec: {unschedulable: true, taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}, {key: ebbtide.dev/daemonset-drain, effect: NoSchedule}]}", "metadata: {labels: {a: b}, annotations: {a: b}}"},
-			mayNo: []string{
-				"spec: {taints: [{key: a, effect: NoExecute}]}",
-				"spec: {taints: [{key: ebbtide.dev/daemonset-drain, effect: NoExecute}]}",
-				"spec: {providerID: kwok://other}",
-			},
-			refusal: nodesRefusal,
+		may: []string{"spec: {unschedulable: true, taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}, {key: ebbtide.dev/daemonset-drain, effect: NoSchedule}]}", "metadata: {labels: {a: b}, annotations: {a: b}}"},
+		mayNo: []string{
+			"spec: {taints: [{key: a, effect: NoExecute}]}",
+			"spec: {taints: [{key: ebbtide.dev/daemonset-drain, effect: NoExecute}]}",
+			"spec: {providerID: kwok://other}",
 		},
-		"node's status": {
-			object: `
+		refusal: nodesRefusal,
+	},
+	"node's status": {
+		object: `
 apiVersion: v1
 kind: Node
 metadata: {name: confined-status}`,
-			may: []string{"status: {conditions: [{type: DrainInProgress, status: 'True'}]}"},
-			mayNo: []string{
-				"status: {conditions: [{type: Ready, status: 'True'}]}",
-				"status: {capacity: {cpu: 1}}", "status: {allocatable: {cpu: 2}}",
-				"status: {addresses: [{type: Hostname, address: other}]}",
-			},
-			refusal: nodesRefusal,
+		may: []string{"status: {conditions: [{type: DrainInProgress, status: 'True'}]}"},
+		mayNo: []string{
+			"status: {conditions: [{type: Ready, status: 'True'}]}",
+			"status: {capacity: {cpu: 1}}", "status: {allocatable: {cpu: 2}}",
+			"status: {addresses: [{type: Hostname, address: other}]}",
 		},
-	} {
+		refusal: nodesRefusal,
+	},
+}
+
+func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
+	t.Parallel()
+	admin, manager := takenOver(t)
+	for name, s := range confinements {
 		t.Run(name, func(t *testing.T) { s.play(t, admin, manager) })
 	}
 }
