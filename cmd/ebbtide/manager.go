@@ -32,6 +32,7 @@ func newManager(f flags) (manager.Manager, error) {
 	// The API server would compress every event of every watch on its own, which costs
 	// it more than the bytes cost a network inside of a cluster.
 	config.DisableCompression = true
+	new(kube.Fence).Guard(config)
 	consistent := true
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: newScheme(),
@@ -44,7 +45,7 @@ func newManager(f flags) (manager.Manager, error) {
 		},
 		HealthProbeBindAddress:        f.probeAddress,
 		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "ebbtide.dev",
+		LeaderElectionID:              kube.LeaderLease,
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
 	})

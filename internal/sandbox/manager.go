@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -98,6 +99,13 @@ func (m *Manager) Kill() { m.kill() }
 
 // Stop asks the manager to end and waits for it.
 func (m *Manager) Stop() { m.stop(10 * time.Second) }
+
+// Pause stops the manager where it is, as a machine that is starved or suspended does,
+// until Resume.
+func (m *Manager) Pause() error { return signalGroup(m.cmd.Process.Pid, syscall.SIGSTOP) }
+
+// Resume lets the manager go on after Pause.
+func (m *Manager) Resume() error { return signalGroup(m.cmd.Process.Pid, syscall.SIGCONT) }
 
 // Done is closed when the manager has ended, for whatever reason.
 func (m *Manager) Done() <-chan struct{} { return m.done }

@@ -48,6 +48,9 @@ type Spec struct {
 	// Workload is a cluster that Ebbtide is not in: it has none of our kinds, and
 	// no test starts the manager. Machines of another cluster have their nodes there.
 	Workload bool
+	// Replicas is for tests of several managers of which one leads: each starts its own,
+	// and nobody the one that others share.
+	Replicas bool
 	// Tapped has a Witness see every write of the manager, and end it behind any.
 	// Whoever uses it has a manager that others may kill at any time.
 	Tapped bool
@@ -131,7 +134,7 @@ var shared = struct {
 }{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
-type key struct{ onlyAPIServer, audit, noManager, workload, tapped bool }
+type key struct{ onlyAPIServer, audit, noManager, workload, replicas, tapped bool }
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
 // cluster.
@@ -162,7 +165,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Tapped}
+	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.Tapped}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}

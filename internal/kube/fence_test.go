@@ -1,0 +1,98 @@
+package kube
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// server answers every request with a status.
+type server int
+
+func (s server) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: int(s), Body: http.NoBody}, nil
+}
+
+const (
+	lease = "https://api/apis/coordination.k8s.io/v1/namespaces/ebbtide-system/leases/ebbtide.dev"
+	mutex = "https://api/apis/coordination.k8s.io/v1/namespaces/ebbtide-system/leases/drain-lock-mutex"
+	evict = "https://api/api/v1/namespaces/shop/pods/web/eviction"
+)
+
+func TestAFormerLeaderWritesNothing(t *testing.T) {
+	type call struct{ method, url string }
+	renewal, eviction := call{http.MethodPut, lease}, call{http.MethodPost, evict}
+	for name, test := range map[string]struct {
+		server server
+		first  call
+		after  time.Duration
+		then   call
+		fenced bool
+	}{
+		"renewed just now":                    {200, renewal, 9 * time.Second, eviction, false},
+		"renewed long ago":                    {200, renewal, 11 * time.Second, eviction, true},
+		"made its lease long ago":             {201, call{http.MethodPost, lease[:len(lease)-len("/ebbtide.dev")]}, time.Minute, eviction, true},
+		"reads":                               {200, renewal, time.Minute, call{http.MethodGet, evict}, false},
+		"asks for its lease again":            {200, renewal, time.Minute, renewal, false},
+		"wants the mutex of drains":           {200, renewal, time.Minute, call{http.MethodPut, mutex}, true},
+		"never led":                           {200, call{http.MethodGet, lease}, time.Minute, eviction, false},
+		"never got the lease":                 {409, renewal, time.Minute, eviction, false},
+		"has an object that is called leases": {200, call{http.MethodPut, "https://api/api/v1/leases"}, time.Minute, eviction, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := &rest.Config{}
+				new(Fence).Guard(config)
+				through := config.WrapTransport(test.server)
+				if err := send(t, through, test.first.method, test.first.url); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(test.after)
+				if err := send(t, through, test.then.method, test.then.url); errors.Is(err, errFenced) != test.fenced {
+					t.Errorf("error %v, want it fenced: %v", err, test.fenced)
+				}
+			})
+		})
+	}
+}
+
+func send(t *testing.T, through http.RoundTripper, method, url string) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := through.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// A renewal counts from its beginning: the answer may have been long on its way.
+func TestAnAnswerThatComesLateDoesNotProlongALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := &rest.Config{}
+		new(Fence).Guard(config)
+		slow := config.WrapTransport(late{8 * time.Second})
+		if err := send(t, slow, http.MethodPut, lease); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if err := send(t, slow, http.MethodPost, evict); !errors.Is(err, errFenced) {
+			t.Errorf("error %v, want it fenced", err)
+		}
+	})
+}
+
+// late answers after a while.
+type late struct{ after time.Duration }
+
+func (l late) RoundTrip(*http.Request) (*http.Response, error) {
+	time.Sleep(l.after)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
