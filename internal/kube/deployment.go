@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=list;watch
 
 // DeploymentOf returns the Deployment that a pod belongs to by way of its
 // ReplicaSet; nil if it belongs to none. The object is the cache's own and must

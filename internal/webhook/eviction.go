@@ -115,7 +115,7 @@ func ofMachine(eviction *policyv1.Eviction) bool {
 	return says
 }
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 
 func (g evictionGate) observe(ctx context.Context, request admission.Request, eviction *policyv1.Eviction) (evacuation.Call, error) {

@@ -87,22 +87,25 @@ type Cluster struct {
 
 // Main runs the tests of a package, ends what they started and returns the
 // exit code.
-func Main(m *testing.M) int { return run(m, false) }
+func Main(m *testing.M) int { return run(m, nil) }
 
 // MainUnderRights is Main for a package that lets the manager do all that it does: it
 // fails if the manager has asked for anything that the chart gives it no right to, and,
-// if all tests were run, if it has a right that nothing used.
-func MainUnderRights(m *testing.M) int { return run(m, true) }
+// if all tests were run, if it has a right that nothing used. Exempt is what tests want
+// forbidden, such as "get secrets.", and rights that are for clusters of another kind.
+func MainUnderRights(m *testing.M, exempt ...string) int {
+	return run(m, func() int { return checkRights(exempt) })
+}
 
-func run(m *testing.M, underRights bool) int {
+func run(m *testing.M, then func() int) int {
 	// Of controller-runtime, tests only use the client, which warns of no logger.
 	log.SetLogger(logr.Discard())
 	shared.mu.Lock()
 	shared.main = true
 	shared.mu.Unlock()
 	code := m.Run()
-	if underRights {
-		code = max(code, checkRights())
+	if then != nil {
+		code = max(code, then())
 	}
 	for _, c := range shared.planes {
 		code = max(code, c.provider.stop())

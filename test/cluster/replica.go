@@ -3,6 +3,11 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -11,7 +16,10 @@ import (
 )
 
 // Replica is one of several managers of which one leads.
-type Replica struct{ *sandbox.Manager }
+type Replica struct {
+	*sandbox.Manager
+	metrics string // where they are served
+}
 
 // StartReplica starts another manager, which leads if no other one does. The API
 // server calls the webhooks of the one that was started last. It ends with the test.
@@ -19,7 +27,8 @@ func (c *Cluster) StartReplica(t testing.TB) Replica {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
 	defer cancel()
-	manager, err := c.plane.StartManager(ctx, "--leader-elect=true")
+	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	manager, err := c.plane.StartManager(ctx, "--leader-elect=true", "--metrics-bind-address="+metrics)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +38,28 @@ func (c *Cluster) StartReplica(t testing.TB) Replica {
 			t.Logf("the end of the log of a manager:\n%s", manager.Tail(60))
 		}
 	})
-	return Replica{manager}
+	return Replica{manager, metrics}
+}
+
+// Metrics are what it answers to who shows a token, and the status of the answer.
+func (r Replica) Metrics(t testing.TB, token string) (status int, text string) {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.metrics+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
 }
 
 // Acted are the lines of its log after this many bytes that tell of something that it
@@ -57,7 +87,7 @@ func (r Replica) LogSize(t testing.TB) int {
 // Leads returns true once it has become the leader.
 func (r Replica) Leads(t testing.TB) bool {
 	t.Helper()
-	return bytes.Contains(r.log(t), []byte("successfully acquired lease"))
+	return bytes.Contains(r.log(t), []byte("Successfully acquired lease"))
 }
 
 func (r Replica) log(t testing.TB) []byte {

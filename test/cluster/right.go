@@ -60,11 +60,14 @@ func (r right) uses(asked request) bool {
 }
 
 // checkRights compares what managers have asked for with what the chart gives them.
-func checkRights() (code int) {
+func checkRights(exempt []string) (code int) {
 	unused, err := chartRights()
 	for _, p := range shared.planes {
 		if p.AuditLog != "" && err == nil {
 			unused, err = compare(p.AuditLog, unused, func(forbidden string) {
+				if slices.ContainsFunc(exempt, func(text string) bool { return strings.HasPrefix(forbidden, text) }) {
+					return
+				}
 				fmt.Fprintln(os.Stderr, "the chart does not give the manager the right to", forbidden)
 				code = 1
 			})
@@ -78,6 +81,9 @@ func checkRights() (code int) {
 		return code
 	}
 	for _, one := range unused {
+		if slices.Contains(exempt, one.String()) {
+			continue
+		}
 		fmt.Fprintln(os.Stderr, "no test has used the right of the manager to", one)
 		code = 1
 	}

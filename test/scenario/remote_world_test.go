@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -57,6 +58,14 @@ func (w *world) letManagerReadSecrets() {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: sandbox.ManagerNamespace, Name: sandbox.ManagerServiceAccount}},
 	}
 	w.must("bind the role of kubeconfigs", client.IgnoreAlreadyExists(w.client.Create(w.ctx, binding)))
+	w.eventually("the API server to know it", func() (bool, any) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.ns, Verb: "get", Resource: "secrets"},
+		}}
+		w.must("review the manager's rights", w.client.Create(w.ctx, review))
+		return review.Status.Allowed, review.Status.Reason
+	})
 }
 
 // store puts a kubeconfig into the Secret of the Cluster.

@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"context"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +23,7 @@ func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{Replicas: true})
 	ns := c.Namespace(t)
-	r := &replicated{world: &world{t: t, ctx: t.Context(), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}}
+	r := &replicated{world: &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}}
 	r.leader = c.StartReplica(t)
 	r.awaitLeads(r.leader)
 	r.other = c.StartReplica(t)
@@ -50,8 +53,23 @@ func (r *replicated) ends() {
 	r.awaitNoEvacuations()
 }
 
-func TestAnotherManagerGoesOnWhereTheLeaderWasKilled(t *testing.T) {
+// TestSeveralManagers plays one after the other what happens to managers that share a
+// lease.
+func TestSeveralManagers(t *testing.T) {
+	t.Parallel()
+	t.Run("another one goes on where the leader was killed", goesOnAfterAKill)
+	t.Run("a leader that was paused does nothing any more", doesNothingAfterAPause)
+	t.Run("they are replaced one by one", areReplaced)
+}
+
+func goesOnAfterAKill(t *testing.T) {
 	r := newReplicated(t)
+	if status, text := r.leader.Metrics(t, r.cluster.Config.BearerToken); status != http.StatusOK || !strings.Contains(text, "ebbtide_") {
+		t.Errorf("an administrator who asks for metrics is answered with status %d", status)
+	}
+	if status, text := r.leader.Metrics(t, "made up"); status == http.StatusOK {
+		t.Errorf("somebody who asks for metrics is answered: %.100s", text)
+	}
 	r.leader.Kill()
 	r.awaitLeads(r.other)
 	r.ends()
@@ -59,7 +77,7 @@ func TestAnotherManagerGoesOnWhereTheLeaderWasKilled(t *testing.T) {
 
 // A leader is paused for longer than its lease lasts, as on a machine that is
 // suspended. When it goes on another one leads, and it does nothing any more.
-func TestALeaderThatWasPausedDoesNothingAnyMore(t *testing.T) {
+func doesNothingAfterAPause(t *testing.T) {
 	r := newReplicated(t)
 	r.must("pause the leader", r.leader.Pause())
 	seen := r.leader.LogSize(t)
@@ -80,7 +98,7 @@ func TestALeaderThatWasPausedDoesNothingAnyMore(t *testing.T) {
 }
 
 // A rolling replacement asks the leader to end, and it gives its lease back at once.
-func TestManagersAreReplacedOneByOne(t *testing.T) {
+func areReplaced(t *testing.T) {
 	r := newReplicated(t)
 	r.leader.Stop()
 	r.awaitLeads(r.other)

@@ -13,7 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=clusters;machines,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=clusters;machines,verbs=list;watch
 
 // observe reads a Cluster, its Machines and what its connection says. A Cluster
 // that is gone is nil.

@@ -56,7 +56,7 @@ func (r *evacuator) Reconcile(ctx context.Context, request reconcile.Request) (r
 	return reconcile.Result{RequeueAfter: again}, kube.WithoutStale(ctx, err)
 }
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch
 

@@ -20,7 +20,6 @@ import (
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=drainrecords,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=get,namespace=ebbtide-system
 
 // observe reads what the next step of a node depends on; nil if it has no record.
 //

@@ -15,7 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 

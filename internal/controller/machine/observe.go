@@ -36,7 +36,7 @@ type observed struct {
 	unread bool
 }
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=list;watch
 
 // observe reads the Machine and everything that belongs to it; nil if there is no
 // such Machine any more. What could not be read is a part of what is observed.

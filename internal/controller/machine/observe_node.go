@@ -145,11 +145,11 @@ func ownNodes(ctx context.Context, live client.Reader, machine *v1alpha1.Machine
 	}
 }
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=machinedrainrules,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumeclaims;persistentvolumes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=machinedrainrules,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;pods;namespaces;persistentvolumeclaims;persistentvolumes,verbs=list;watch
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattachments,verbs=list;watch
 
 // observePods reads the pods of the Node, and how to treat them.
 func (r *reconciler) observePods(ctx context.Context, seen *observed, from client.Reader) {

@@ -15,9 +15,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
 
 // observe reads a Deployment and everything that belongs to it. Claims that
