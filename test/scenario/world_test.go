@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.MainUnderRights(m,
 		// An infrastructure object of a kind that nobody lets Ebbtide at.
 		"get cronjobs.batch", "list cronjobs.batch", "watch cronjobs.batch",
+		// A namespace that is being deleted loses its RoleBindings before its Clusters.
+		"get secrets.",
 		// Where owners that block a deletion need a right to their finalizers, as in OpenShift.
 		"update machines/finalizers.ebbtide.dev",
 		// Surges read the claims of a Deployment that has some; kwok has no volumes.
