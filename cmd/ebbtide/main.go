@@ -47,7 +47,8 @@ func main() {
 // run returns when the context ends or the manager cannot go on; by then the
 // leader election lease is released.
 func run(ctx context.Context, f flags) error {
-	mgr, err := newManager(f)
+	fence := &kube.Fence{}
+	mgr, err := newManager(f, fence)
 	if err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func run(ctx context.Context, f flags) error {
 			return err
 		}
 	}
-	if err := add(mgr, f); err != nil {
+	if err := add(mgr, f, fence); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -75,7 +76,7 @@ func run(ctx context.Context, f flags) error {
 }
 
 // add has the manager run everything that Ebbtide is made of.
-func add(mgr manager.Manager, f flags) error {
+func add(mgr manager.Manager, f flags, fence *kube.Fence) error {
 	traffic := eviction.NewTraffic()
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
 		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock,
@@ -99,7 +100,7 @@ func add(mgr manager.Manager, f flags) error {
 		return err
 	}
 	if f.machines {
-		if err := addMachines(mgr, f, traffic); err != nil {
+		if err := addMachines(mgr, f, fence, traffic); err != nil {
 			return err
 		}
 	}
@@ -110,10 +111,10 @@ func add(mgr manager.Manager, f flags) error {
 }
 
 // addMachines has it run what looks after Machines and their Clusters.
-func addMachines(mgr manager.Manager, f flags, traffic *eviction.Traffic) error {
+func addMachines(mgr manager.Manager, f flags, fence *kube.Fence, traffic *eviction.Traffic) error {
 	registry, err := workload.NewRegistry(mgr, workload.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
-		RemoteMemory: f.remoteMemory, Allowed: f.kubeconfigFields,
+		RemoteMemory: f.remoteMemory, Fence: fence, Allowed: f.kubeconfigFields,
 	})
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-func newManager(f flags) (manager.Manager, error) {
+func newManager(f flags, fence *kube.Fence) (manager.Manager, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("load the kubeconfig: %w", err)
@@ -32,7 +32,7 @@ func newManager(f flags) (manager.Manager, error) {
 	// The API server would compress every event of every watch on its own, which costs
 	// it more than the bytes cost a network inside of a cluster.
 	config.DisableCompression = true
-	new(kube.Fence).Guard(config)
+	fence.Guard(config)
 	consistent := true
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: newScheme(),

@@ -36,6 +36,14 @@ func (f *Fence) Guard(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{f, next} })
 }
 
+// Follow has every write by the config of another cluster go through the fence, which
+// nothing there renews. A fence that is nil holds nothing back.
+func (f *Fence) Follow(config *rest.Config) {
+	if f != nil {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return follower{f, next} })
+	}
+}
+
 // fenced is what is behind a fence.
 type fenced struct {
 	*Fence
@@ -44,25 +52,31 @@ type fenced struct {
 
 // RoundTrip is an http.RoundTripper.
 func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method == http.MethodGet {
-		return f.next.RoundTrip(request)
+	if !renews(request) {
+		return follower(f).RoundTrip(request)
 	}
-	if isLease(request) {
-		began := time.Now()
-		response, err := f.next.RoundTrip(request)
-		if err == nil && response.StatusCode < http.StatusMultipleChoices {
-			f.renewed.Store(&began)
-		}
-		return response, err
+	began := time.Now()
+	response, err := f.next.RoundTrip(request)
+	if err == nil && response.StatusCode < http.StatusMultipleChoices {
+		f.renewed.Store(&began)
 	}
-	if last := f.renewed.Load(); last != nil && time.Since(*last) > leadsFor {
+	return response, err
+}
+
+// follower is what is behind a fence in another cluster.
+type follower fenced
+
+// RoundTrip is an http.RoundTripper.
+func (f follower) RoundTrip(request *http.Request) (*http.Response, error) {
+	if last := f.renewed.Load(); request.Method != http.MethodGet && last != nil && time.Since(*last) > leadsFor {
 		return nil, errFenced
 	}
 	return f.next.RoundTrip(request)
 }
 
-// isLease returns true for the creation of a Lease and for writes to that of the leader.
-func isLease(request *http.Request) bool {
-	_, after, found := strings.Cut(request.URL.Path, "/leases")
-	return found && strings.HasPrefix(request.URL.Path, "/apis/coordination.k8s.io/") && (after == "" || after == "/"+LeaderLease)
+// renews returns true for a renewal of the leader's Lease. A leader renews it within
+// seconds of having made it, which looks like making any other Lease.
+func renews(request *http.Request) bool {
+	path := request.URL.Path
+	return request.Method == http.MethodPut && strings.HasPrefix(path, "/apis/coordination.k8s.io/") && strings.HasSuffix(path, "/leases/"+LeaderLease)
 }

@@ -35,7 +35,8 @@ func TestAFormerLeaderWritesNothing(t *testing.T) {
 	}{
 		"renewed just now":                    {200, renewal, 9 * time.Second, eviction, false},
 		"renewed long ago":                    {200, renewal, 11 * time.Second, eviction, true},
-		"made its lease long ago":             {201, call{http.MethodPost, lease[:len(lease)-len("/ebbtide.dev")]}, time.Minute, eviction, true},
+		"never led, and made the mutex":       {201, call{http.MethodPost, lease[:len(lease)-len("/ebbtide.dev")]}, time.Minute, eviction, false},
+		"makes the mutex again":               {200, renewal, time.Minute, call{http.MethodPost, lease[:len(lease)-len("/ebbtide.dev")]}, true},
 		"reads":                               {200, renewal, time.Minute, call{http.MethodGet, evict}, false},
 		"asks for its lease again":            {200, renewal, time.Minute, renewal, false},
 		"wants the mutex of drains":           {200, renewal, time.Minute, call{http.MethodPut, mutex}, true},
@@ -71,6 +72,38 @@ func send(t *testing.T, through http.RoundTripper, method, url string) error {
 		return err
 	}
 	return response.Body.Close()
+}
+
+// What a manager does in remote clusters ends with its lease as well, and no remote
+// cluster renews it.
+func TestAFormerLeaderWritesNothingElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fence Fence
+		here, there, unfenced := &rest.Config{}, &rest.Config{}, &rest.Config{}
+		fence.Guard(here)
+		fence.Follow(there)
+		(*Fence)(nil).Follow(unfenced)
+		if unfenced.WrapTransport != nil {
+			t.Error("a fence that is nil is put up")
+		}
+		remote := there.WrapTransport(server(http.StatusOK))
+		if err := send(t, here.WrapTransport(server(http.StatusOK)), http.MethodPut, lease); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(9 * time.Second)
+		if err := send(t, remote, http.MethodPost, evict); err != nil {
+			t.Errorf("error %v from a leader, want none", err)
+		}
+		if err := send(t, remote, http.MethodPut, lease); err != nil {
+			t.Errorf("error %v from a leader, want none", err)
+		}
+		time.Sleep(2 * time.Second)
+		for method, fenced := range map[string]bool{http.MethodGet: false, http.MethodPost: true, http.MethodPut: true} {
+			if err := send(t, remote, method, lease); errors.Is(err, errFenced) != fenced {
+				t.Errorf("%s: error %v, want it fenced: %v", method, err, fenced)
+			}
+		}
+	})
 }
 
 // A renewal counts from its beginning: the answer may have been long on its way.

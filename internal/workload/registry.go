@@ -79,6 +79,8 @@ type Options struct {
 	// that is counted; what all Clusters of a namespace may take, and how many objects
 	// they may have, follows from that. Defaults to DefaultRemoteMemory.
 	RemoteMemory int64
+	// Fence holds back what is written to remote clusters; it may be nil.
+	Fence *kube.Fence
 	// Allowed is what a kubeconfig may have that is refused otherwise.
 	Allowed Allowances
 }

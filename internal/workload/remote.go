@@ -35,6 +35,7 @@ func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
 	config.QPS, config.Burst, config.UserAgent = own.QPS, own.Burst, own.UserAgent
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
 	config.WarningHandler = rest.NoWarnings{}
+	d.options.Fence.Follow(config)
 	line, err := newLine(ctx, config, terms{
 		answer: d.registry.pace.answer, account: d.registry.ledger.open(source.cluster.Namespace), kinds: kinds,
 	})
