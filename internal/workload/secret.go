@@ -58,12 +58,16 @@ func (s secrets) line(text string) string {
 }
 
 // Printable makes a text one that may be shown: without characters that do something
-// to who reads it, and cut behind so many bytes.
+// to who reads it, but for the ends of lines, and cut behind so many bytes.
 func Printable(text string, longest int) string {
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "..."
 	}
-	return strings.Map(visible, strings.ToValidUTF8(text, "?"))
+	lines := strings.Split(strings.ToValidUTF8(text, "?"), "\n")
+	for i := range lines {
+		lines[i] = strings.Map(visible, lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // visible replaces what cannot be seen, such as escape sequences of terminals and

@@ -20,8 +20,9 @@ func TestWhatAMachineSaysCanBeShownAndStored(t *testing.T) {
 		"an escape of terminals":      {now: "Pod \x1b[2Jweb\u202e is left.", want: "Pod  [2Jweb  is left."},
 		"no text":                     {now: "Pod \xff", want: "Pod ?"},
 		"more than can be stored":     {now: strings.Repeat("ä", 20_000), want: strings.Repeat("ä", 4096) + "..."},
-		"what is there already":       {before: "two\nlines", now: "two\nlines", want: "two\nlines"},
-		"another than what was there": {before: "one", now: "two\nlines", want: "two lines"},
+		"what is there already":       {before: "\x1b[2J", now: "\x1b[2J", want: "\x1b[2J"},
+		"another than what was there": {before: "one", now: "\x1b[2J", want: " [2J"},
+		"a list of pods":              {now: "Pods:\n* shop/web", want: "Pods:\n* shop/web"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
