@@ -47,8 +47,8 @@ func main() {
 // run returns when the context ends or the manager cannot go on; by then the
 // leader election lease is released.
 func run(ctx context.Context, f flags) error {
-	fence := &kube.Fence{}
-	mgr, err := newManager(f, fence)
+	fence, skew := &kube.Fence{}, kube.NewSkew("the API server")
+	mgr, err := newManager(f, fence, skew)
 	if err != nil {
 		return err
 	}

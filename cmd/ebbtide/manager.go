@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -23,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-func newManager(f flags, fence *kube.Fence) (manager.Manager, error) {
+func newManager(f flags, fence *kube.Fence, skew *kube.Skew) (manager.Manager, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("load the kubeconfig: %w", err)
@@ -32,6 +33,8 @@ func newManager(f flags, fence *kube.Fence) (manager.Manager, error) {
 	// The API server would compress every event of every watch on its own, which costs
 	// it more than the bytes cost a network inside of a cluster.
 	config.DisableCompression = true
+	skew.Measure(config)
+	kube.Register(crmetrics.Registry, skew)
 	fence.Guard(config)
 	consistent := true
 	mgr, err := ctrl.NewManager(config, manager.Options{

@@ -1,0 +1,132 @@
+// Package skew decides whether the manager's clock may be believed, by what the
+// answers of an API server say of the time there.
+//
+// An answer gives bounds: it was dated, by a clock that counts whole seconds,
+// between the moments in which it was asked for and had. So a skew is certain only
+// as far as it is outside of them. The median of the last few answers counts: one
+// that is odd, or one of several API servers, neither stops anything nor allows it.
+//
+// Invariants: who knows nothing has doubts; a clock with doubts ends nothing that
+// cannot be begun again; what doubts say does not change from second to second.
+package skew
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// Limit is how far the clocks may be apart.
+	Limit = 30 * time.Second
+	// Window is how many answers count: the last ones.
+	Window = 5
+	// Lifetime is how long an answer counts. A manager whose watches run has newer ones.
+	Lifetime = 15 * time.Minute
+	// leastAnswers is with how many anything is known.
+	leastAnswers = 3
+	// longestAnswer is how long an answer may take that says anything.
+	longestAnswer = 10 * time.Second
+	// resolution is that of an HTTP date, which leaves out the rest of a second.
+	resolution = time.Second
+	// margin is by how much the skew has to be below the limit to be believed again,
+	// and how much it has to change to be told anew.
+	margin = 5 * time.Second
+)
+
+// Bounds are how far our clock is ahead of another one, at least and at most; it is
+// behind as far as they are less than 0.
+type Bounds struct{ Least, Most time.Duration }
+
+// BoundsOf is what an answer says that was asked for and had at these times of our
+// clock; ok is false if it took too long to say anything, or our clock was set
+// meanwhile.
+func BoundsOf(sent, received, date time.Time) (b Bounds, ok bool) {
+	b = Bounds{Least: sent.Sub(date) - resolution, Most: received.Sub(date)}
+	took := b.Most - b.Least - resolution
+	return b, took >= 0 && took <= longestAnswer
+}
+
+// Shift is what is left of bounds when our clock was put forward meanwhile.
+func (b Bounds) Shift(forward time.Duration) Bounds {
+	return Bounds{b.Least + forward, b.Most + forward}
+}
+
+// certain is by how much our clock is ahead without doubt.
+func (b Bounds) certain() time.Duration {
+	switch {
+	case b.Least > 0:
+		return b.Least
+	case b.Most < 0:
+		return b.Most
+	}
+	return 0
+}
+
+// Median is how far our clock is ahead for certain, by the last answers; known is
+// false if there are too few. Of the two in the middle the larger one counts.
+func Median(answers []Bounds) (ahead time.Duration, known bool) {
+	if len(answers) < leastAnswers {
+		return 0, false
+	}
+	sorted := make([]time.Duration, len(answers))
+	for i, b := range answers {
+		sorted[i] = b.certain()
+	}
+	slices.Sort(sorted)
+	low, high := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
+	return slices.MaxFunc([]time.Duration{low, high}, func(a, b time.Duration) int { return cmp.Compare(a.Abs(), b.Abs()) }), true
+}
+
+// Verdict is what is thought of our clock. The zero Verdict is that of who knows
+// nothing.
+type Verdict struct {
+	// Known is true if there are answers enough.
+	Known bool
+	// Ahead is how far our clock is ahead, if that is too far; 0 if it is not. While
+	// nothing is known it is what was thought last.
+	Ahead time.Duration
+}
+
+// Next is the verdict that follows from the last answers.
+func (v Verdict) Next(answers []Bounds) Verdict {
+	ahead, known := Median(answers)
+	limit := Limit
+	if v.Ahead != 0 {
+		limit -= margin
+	}
+	switch {
+	case !known:
+		return Verdict{Ahead: v.Ahead}
+	case ahead.Abs() <= limit:
+		return Verdict{Known: true}
+	case v.Ahead != 0 && (ahead-v.Ahead).Abs() < margin:
+		return Verdict{Known: true, Ahead: v.Ahead}
+	default:
+		return Verdict{Known: true, Ahead: ahead.Round(time.Second)}
+	}
+}
+
+// Correct is the time of the API server, as far as our clock is known to be wrong.
+// What is written down is right so also while there are doubts.
+func (v Verdict) Correct(now time.Time) time.Time { return now.Add(-v.Ahead) }
+
+// Doubt is why nothing is done that time alone would decide and that cannot be undone,
+// in a sentence; empty if the clock is believed. Server names who has answered, such
+// as "the API server".
+func (v Verdict) Doubt(server string) string {
+	direction := "ahead of"
+	if v.Ahead < 0 {
+		direction = "behind"
+	}
+	switch {
+	case !v.Known:
+		return fmt.Sprintf("Nobody knows whether the manager's clock is right: fewer than %d answers of %s in the last %s say what time it is there.",
+			leastAnswers, server, Lifetime)
+	case v.Ahead != 0:
+		return fmt.Sprintf("The manager's clock is at least %s %s that of %s. Nothing that cannot be undone is done because of the time until they agree: set the clock of the wrong machine (NTP).",
+			v.Ahead.Abs(), direction, server)
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package kube
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/internal/core/skew"
+)
+
+// Now returns what time it is and why that is not believed; doubt is empty if it is.
+type Now func() (now time.Time, doubt string)
+
+// Skew compares our clock with that of an API server, by the dates of the answers
+// that come anyway. A nil Skew knows nothing.
+type Skew struct {
+	// server names who answers.
+	server string
+	clock  func() instant
+
+	mu      sync.Mutex
+	answers []dated // the last ones, the newest last
+	verdict skew.Verdict
+	changed map[*func()]bool
+}
+
+// instant is a moment by our clock, which may be set, and by one that cannot.
+type instant struct {
+	wall time.Time
+	runs time.Duration
+}
+
+// dated is what one answer has said, and when.
+type dated struct {
+	skew.Bounds
+	at instant
+}
+
+// NewSkew returns a Skew that knows nothing yet. Server names who answers, such as
+// "the API server".
+func NewSkew(server string) *Skew {
+	began := time.Now()
+	return &Skew{server: server, changed: map[*func()]bool{}, clock: func() instant {
+		now := time.Now()
+		return instant{wall: now.Round(0), runs: now.Sub(began)}
+	}}
+}
+
+// Measure has it see all answers to requests by the config.
+func (s *Skew) Measure(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return measured{s, next} })
+}
+
+// measured notes the dates of answers.
+type measured struct {
+	skew *Skew
+	next http.RoundTripper
+}
+
+// RoundTrip is an http.RoundTripper.
+func (m measured) RoundTrip(request *http.Request) (*http.Response, error) {
+	sent := m.skew.clock()
+	response, err := m.next.RoundTrip(request)
+	// What says that it could not ask the API server is somebody on the way.
+	if err == nil && response.StatusCode < http.StatusInternalServerError {
+		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+			m.skew.note(sent, m.skew.clock(), date)
+		}
+	}
+	return response, err
+}
+
+// freshness is how long the newest answer keeps others out, so that a burst of them
+// does not count for more than others.
+const freshness = time.Second
+
+// note takes an answer to account.
+func (s *Skew) note(sent, received instant, date time.Time) {
+	bounds, ok := skew.BoundsOf(sent.wall, received.wall, date)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if full := len(s.answers) >= skew.Window; full && received.runs-s.answers[len(s.answers)-1].at.runs < freshness {
+		return
+	} else if full {
+		s.answers = s.answers[1:]
+	}
+	s.answers = append(s.answers, dated{bounds, received})
+	s.think(received)
+}
+
+// think brings the verdict up to date, and tells of it if it is another one. An
+// answer counts by the clock that cannot be set: ours is ahead by as much more as it
+// was put forward since, or as the machine has slept.
+func (s *Skew) think(now instant) {
+	for len(s.answers) > 0 && now.runs-s.answers[0].at.runs > skew.Lifetime {
+		s.answers = s.answers[1:]
+	}
+	before := s.verdict
+	s.verdict = before.Next(s.bounds(now))
+	if s.verdict == before {
+		return
+	}
+	for tell := range s.changed {
+		go (*tell)()
+	}
+}
+
+func (s *Skew) bounds(now instant) []skew.Bounds {
+	all := make([]skew.Bounds, len(s.answers))
+	for i, one := range s.answers {
+		all[i] = one.Shift(now.wall.Sub(one.at.wall) - (now.runs - one.at.runs))
+	}
+	return all
+}
+
+// Now is what time it is by the API server, as far as that is certain.
+func (s *Skew) Now() (now time.Time, doubt string) {
+	if s == nil {
+		return time.Now(), skew.Verdict{}.Doubt("the API server")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.clock()
+	s.think(at)
+	return s.verdict.Correct(at.wall), s.verdict.Doubt(s.server)
+}
+
+// OnChange calls tell, in a goroutine of its own, whenever there are doubts, others, or
+// none any more, until it is told to stop.
+func (s *Skew) OnChange(tell func()) (stop func()) {
+	if s == nil {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed[&tell] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.changed, &tell)
+	}
+}
+
+// OnSkew is the source of a controller that has to look again at what it held
+// back when it may believe our clock.
+func OnSkew[R comparable](s *Skew, held func(context.Context) []R) source.TypedSource[R] {
+	return source.TypedFunc[R](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[R]) error {
+		stop := s.OnChange(func() {
+			for _, request := range held(ctx) {
+				queue.Add(request)
+			}
+		})
+		context.AfterFunc(ctx, stop)
+		return nil
+	})
+}
+
+var (
+	skewSeconds = prometheus.NewDesc("ebbtide_clock_skew_seconds",
+		"How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.", nil, nil)
+	skewDoubted = prometheus.NewDesc("ebbtide_clock_doubted",
+		"1 while nothing that cannot be undone is done because of the time, since the manager's clock is not believed; else 0.", nil, nil)
+)
+
+// Describe says what Collect collects.
+func (s *Skew) Describe(all chan<- *prometheus.Desc) {
+	all <- skewSeconds
+	all <- skewDoubted
+}
+
+// Collect shows the skew to Prometheus.
+func (s *Skew) Collect(all chan<- prometheus.Metric) {
+	_, doubt := s.Now()
+	s.mu.Lock()
+	ahead, known := skew.Median(s.bounds(s.clock()))
+	s.mu.Unlock()
+	if known {
+		all <- prometheus.MustNewConstMetric(skewSeconds, prometheus.GaugeValue, ahead.Seconds())
+	}
+	doubted := 0.0
+	if doubt != "" {
+		doubted = 1
+	}
+	all <- prometheus.MustNewConstMetric(skewDoubted, prometheus.GaugeValue, doubted)
+}

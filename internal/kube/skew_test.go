@@ -1,0 +1,243 @@
+package kube
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/rest"
+)
+
+// hall is a machine with a manager, before an API server with a clock of its own.
+type hall struct {
+	t     *testing.T
+	skew  *Skew
+	ours  instant
+	round http.RoundTripper
+	// ahead is how far the API server's clock is ahead of the true time, took how long
+	// it takes to answer, status what it answers.
+	ahead, took time.Duration
+	status      int
+	dateless    bool
+	woken       int
+}
+
+func newHall(t *testing.T) *hall {
+	h := &hall{t: t, skew: NewSkew("the API server"), ours: instant{wall: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}, took: 20 * time.Millisecond, status: http.StatusOK}
+	h.skew.clock = func() instant { return h.ours }
+	h.skew.OnChange(func() { h.woken++ })
+	config := &rest.Config{}
+	h.skew.Measure(config)
+	h.round = config.WrapTransport(h)
+	return h
+}
+
+// trueTime is by the clock that nobody sets.
+func (h *hall) trueTime() time.Time {
+	return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC).Add(h.ours.runs)
+}
+
+// pass lets time pass.
+func (h *hall) pass(d time.Duration) { h.ours = instant{h.ours.wall.Add(d), h.ours.runs + d} }
+
+// set puts our clock forward.
+func (h *hall) set(forward time.Duration) { h.ours.wall = h.ours.wall.Add(forward) }
+
+// RoundTrip is the API server.
+func (h *hall) RoundTrip(*http.Request) (*http.Response, error) {
+	response := &http.Response{StatusCode: h.status, Body: http.NoBody, Header: http.Header{}}
+	if !h.dateless {
+		response.Header.Set("Date", h.trueTime().Add(h.ahead).UTC().Format(http.TimeFormat))
+	}
+	h.pass(h.took)
+	return response, nil
+}
+
+// ask makes so many requests, one a second.
+func (h *hall) ask(times int) {
+	h.t.Helper()
+	for range times {
+		response, err := h.round.RoundTrip(&http.Request{Method: http.MethodGet})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		h.pass(time.Second)
+	}
+}
+
+// says is what is thought of our clock, in a few words, and that those who wait for it
+// were woken so often since they were last asked.
+func (h *hall) says(want string, woken int) {
+	h.t.Helper()
+	synctest.Wait()
+	now, doubt := h.skew.Now()
+	synctest.Wait()
+	if (want == "") != (doubt == "") || !strings.Contains(doubt, want) {
+		h.t.Errorf("it says %q, want %q", doubt, want)
+	}
+	if off := now.Sub(h.trueTime().Add(h.ahead)).Abs(); want != unheard && off > 30*time.Second {
+		h.t.Errorf("it takes the time for %s, which is wrong by %s", now, off)
+	}
+	if h.woken != woken {
+		h.t.Errorf("who waits was woken %d times, want %d", h.woken, woken)
+	}
+	h.woken = 0
+}
+
+const unheard = "Nobody knows whether the manager's clock is right"
+
+// skewStories say what is thought of our clock.
+var skewStories = map[string]func(*hall){
+	"nobody has answered": func(h *hall) { h.says(unheard, 0) },
+	"two answers are too few": func(h *hall) {
+		h.ask(2)
+		h.says(unheard, 0)
+		h.ask(1)
+		h.says("", 1)
+	},
+	"our clock is wrong, and is set": func(h *hall) {
+		h.set(4 * time.Minute)
+		h.ask(3)
+		h.says("is at least 3m59s ahead of that of the API server", 1)
+		h.set(-4 * time.Minute)
+		h.says("", 1)
+		h.ask(5)
+		h.says("", 0)
+	},
+	"our clock is put back while nobody answers": func(h *hall) {
+		h.ask(5)
+		h.says("", 1)
+		h.set(-time.Hour)
+		h.says("is at least 1h0m0s behind that of the API server", 1)
+	},
+	"the machine sleeps, which the clock that runs does not notice": func(h *hall) {
+		h.ask(5)
+		h.says("", 1)
+		h.set(10 * time.Minute)
+		h.says("is at least 9m59s ahead", 1)
+		h.ahead = 10 * time.Minute
+		h.ask(3)
+		h.says("", 1)
+	},
+	"the API server's clock is set": func(h *hall) {
+		h.ask(5)
+		h.says("", 1)
+		h.ahead = -time.Minute
+		h.ask(2)
+		h.ahead = 0
+		h.says("", 0)
+		h.ahead = -time.Minute
+		h.ask(2)
+		h.says("is at least 59s ahead", 1)
+		h.ahead = 0
+		h.ask(2)
+		h.ahead = -time.Minute
+		h.says("is at least 59s ahead", 0)
+		h.ahead = 0
+		h.ask(1)
+		h.says("", 1)
+	},
+	"one odd answer at the beginning allows nothing": func(h *hall) {
+		h.ask(1)
+		h.ahead = -time.Minute
+		h.ask(2)
+		h.says("is at least 59s ahead", 1)
+	},
+	"a burst of answers counts for one": func(h *hall) {
+		h.ask(5)
+		h.says("", 1)
+		h.ahead = time.Hour
+		h.took = time.Millisecond
+		for range 100 {
+			response, err := h.round.RoundTrip(&http.Request{Method: http.MethodGet})
+			if err != nil {
+				h.t.Fatal(err)
+			}
+			_ = response.Body.Close()
+		}
+		h.ahead = 0
+		h.says("", 0)
+	},
+	"who is on the way says nothing": func(h *hall) {
+		h.status, h.ahead = http.StatusBadGateway, time.Hour
+		h.ask(9)
+		h.says(unheard, 0)
+	},
+	"answers without a date say nothing": func(h *hall) {
+		h.dateless = true
+		h.ask(9)
+		h.says(unheard, 0)
+	},
+	"answers that take long say nothing": func(h *hall) {
+		h.took = time.Minute
+		h.ask(9)
+		h.says(unheard, 0)
+	},
+	"watches that are answered at once do, and answers get old": func(h *hall) {
+		h.ask(3)
+		h.says("", 1)
+		h.pass(14 * time.Minute)
+		h.says("", 0)
+		h.pass(2 * time.Minute)
+		h.says(unheard, 1)
+		h.ask(3)
+		h.says("", 1)
+	},
+	"a clock that runs a little too fast is believed until it is too far": func(h *hall) {
+		for range 35 {
+			h.ask(1)
+			h.set(time.Second)
+		}
+		h.says("ahead", 2)
+	},
+}
+
+func TestSkew(t *testing.T) {
+	t.Parallel()
+	for name, story := range skewStories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { story(newHall(t)) })
+		})
+	}
+}
+
+// Who is not told where to ask has doubts.
+func TestNoSkewIsNoTrust(t *testing.T) {
+	t.Parallel()
+	var none *Skew
+	none.OnChange(func() { t.Error("somebody was woken") })()
+	if _, doubt := none.Now(); !strings.Contains(doubt, unheard) {
+		t.Errorf("it says %q", doubt)
+	}
+}
+
+func TestSkewIsShown(t *testing.T) {
+	t.Parallel()
+	const seconds = `# HELP ebbtide_clock_skew_seconds How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.
+# TYPE ebbtide_clock_skew_seconds gauge
+ebbtide_clock_skew_seconds `
+	const doubted = `# HELP ebbtide_clock_doubted 1 while nothing that cannot be undone is done because of the time, since the manager's clock is not believed; else 0.
+# TYPE ebbtide_clock_doubted gauge
+ebbtide_clock_doubted `
+	h := newHall(t)
+	for _, step := range []struct {
+		happens func()
+		want    string
+	}{
+		{func() {}, doubted + "1\n"},
+		{func() { h.ask(3) }, doubted + "0\n" + seconds + "0\n"},
+		{func() { h.set(20 * time.Second) }, doubted + "0\n" + seconds + "19.02\n"},
+		{func() { h.set(40 * time.Second) }, doubted + "1\n" + seconds + "59.02\n"},
+		{func() { h.set(-2 * time.Minute) }, doubted + "1\n" + seconds + "-59.96\n"},
+	} {
+		step.happens()
+		if err := testutil.CollectAndCompare(h.skew, strings.NewReader(step.want)); err != nil {
+			t.Error(err)
+		}
+	}
+}
