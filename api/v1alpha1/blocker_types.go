@@ -65,6 +65,9 @@ const (
 	BlockerMultiplePDBs BlockerType = "MultiplePDBs"
 	// BlockerPDBLocked is a budget that another drain or its owner has locked.
 	BlockerPDBLocked BlockerType = "PDBLocked"
+	// BlockerClockSkewed is that the manager's clock is not believed, so that nothing is
+	// done because of the time that cannot be undone.
+	BlockerClockSkewed BlockerType = "ClockSkewed"
 	// BlockerWebhookDenied is an eviction that an admission webhook refused.
 	BlockerWebhookDenied BlockerType = "WebhookDenied"
 	// BlockerEvictionError is an eviction that failed for another reason.

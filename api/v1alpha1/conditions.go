@@ -36,6 +36,10 @@ const (
 	// ReasonBudgetRefused: a budget cannot be written, so that it cannot be locked;
 	// the message says why.
 	ReasonBudgetRefused = "BudgetRefused"
+	// ReasonClockSkewed: the manager's clock and that of the API server are too far
+	// apart, or nobody knows whether they are, so that nothing that cannot be undone is
+	// done because of the time. The message says how far.
+	ReasonClockSkewed = "ClockSkewed"
 	// ReasonLocking: the locks are being taken, one after the other.
 	ReasonLocking = "Locking"
 	// ReasonSettling: the locks are taken; evictions that began before them are

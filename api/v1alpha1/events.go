@@ -113,6 +113,9 @@ const (
 	EventLockRanOut = "LockRanOut"
 	// EventLockUnreadable warns that nobody can read the lock.
 	EventLockUnreadable = "LockUnreadable"
+	// EventLockKept warns that a lock seems to have ended and stays all the same, because
+	// the manager's clock is not believed.
+	EventLockKept = "LockKept"
 	// EventStrayLockRemoved warns that the lock of a drain was removed which nobody
 	// remembers.
 	EventStrayLockRemoved = "StrayLockRemoved"

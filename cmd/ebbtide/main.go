@@ -60,7 +60,7 @@ func run(ctx context.Context, f flags) error {
 			return err
 		}
 	}
-	if err := add(mgr, f, fence); err != nil {
+	if err := add(mgr, f, guards{fence, skew}); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -75,8 +75,14 @@ func run(ctx context.Context, f flags) error {
 	return nil
 }
 
+// guards say whether the manager may act.
+type guards struct {
+	fence *kube.Fence
+	skew  *kube.Skew
+}
+
 // add has the manager run everything that Ebbtide is made of.
-func add(mgr manager.Manager, f flags, fence *kube.Fence) error {
+func add(mgr manager.Manager, f flags, g guards) error {
 	traffic := eviction.NewTraffic()
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
 		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock,
@@ -84,12 +90,12 @@ func add(mgr manager.Manager, f flags, fence *kube.Fence) error {
 		return err
 	}
 	if err := drainlock.Add(mgr, drainlock.Options{
-		Namespace: f.namespace, Workers: f.nodeWorkers, LongestLock: f.longestLock, Traffic: traffic,
+		Namespace: f.namespace, Workers: f.nodeWorkers, LongestLock: f.longestLock, Traffic: traffic, Skew: g.skew,
 	}); err != nil {
 		return err
 	}
 	if err := evacuation.Add(mgr, evacuation.Options{
-		Workers: f.evacuationWorkers, Surge: f.surge, LongestLock: f.longestLock, Traffic: traffic,
+		Workers: f.evacuationWorkers, Surge: f.surge, LongestLock: f.longestLock, Traffic: traffic, Skew: g.skew,
 	}); err != nil {
 		return err
 	}
@@ -100,21 +106,23 @@ func add(mgr manager.Manager, f flags, fence *kube.Fence) error {
 		return err
 	}
 	if f.machines {
-		if err := addMachines(mgr, f, fence, traffic); err != nil {
+		if err := addMachines(mgr, f, g, traffic); err != nil {
 			return err
 		}
 	}
 	if !f.webhooks {
 		return nil
 	}
-	return webhook.Add(mgr, f.webhookOptions())
+	options := f.webhookOptions()
+	options.Now = g.skew.Now
+	return webhook.Add(mgr, options)
 }
 
 // addMachines has it run what looks after Machines and their Clusters.
-func addMachines(mgr manager.Manager, f flags, fence *kube.Fence, traffic *eviction.Traffic) error {
+func addMachines(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) error {
 	registry, err := workload.NewRegistry(mgr, workload.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
-		RemoteMemory: f.remoteMemory, Fence: fence, Allowed: f.kubeconfigFields,
+		RemoteMemory: f.remoteMemory, Fence: g.fence, Skew: g.skew, Allowed: f.kubeconfigFields,
 	})
 	if err != nil {
 		return err

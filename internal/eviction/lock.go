@@ -25,16 +25,23 @@ type budgetLock struct {
 	refusal evacuation.Outcome
 }
 
-// lockOf finds the first locked one of the budgets.
+// lockOf finds the first locked one of the budgets. Now is the time of the dispatcher,
+// which measures how long it waits. A lock that may have ended while the time is in
+// doubt does not end.
 func (d *Dispatcher) lockOf(budgets []*policyv1.PodDisruptionBudget, now time.Time) budgetLock {
-	b, hold := budget.FirstLocked(budgets, now, d.options.LongestLock)
+	moment, doubt := d.options.Now()
+	b, hold := budget.FirstLocked(budgets, moment, doubt, d.options.LongestLock)
 	if b == nil {
 		return budgetLock{}
 	}
 	endless := hold
 	endless.Ends = time.Time{}
+	ends := now.Add(hold.Ends.Sub(moment))
+	if doubt != "" {
+		ends = now.Add(budget.LongestLock)
+	}
 	return budgetLock{
-		budget: client.ObjectKeyFromObject(b), words: endless.Describe(b), ends: hold.Ends, refusal: evacuation.Barred(b, hold),
+		budget: client.ObjectKeyFromObject(b), words: endless.Describe(b) + doubt, ends: ends, refusal: evacuation.Barred(b, hold, doubt),
 	}
 }
 

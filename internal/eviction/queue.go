@@ -43,6 +43,9 @@ type QueueOptions struct {
 	Reader client.Reader
 	// Clock defaults to the real one.
 	Clock clock.WithTickerAndDelayedExecution
+	// Now is what time it is for locks, in the cluster of the pods, and why that is not
+	// believed; doubt is empty if it is.
+	Now func() (now time.Time, doubt string)
 	// Workers is how many pods are evicted at the same time, and up to four times as
 	// many while requests take long. Defaults to 16.
 	Workers int
@@ -92,7 +95,7 @@ func NewQueue(options QueueOptions) *Queue {
 		candidates: map[types.NamespacedName]*candidate{},
 	}
 	q.dispatcher = NewDispatcher(DispatcherOptions{
-		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock,
+		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock, Now: options.Now,
 		LongestLock: options.LongestLock, NodesGo: true, Traffic: options.Traffic,
 		Jitter: rand.Float64, LongestPause: longestPause, Results: options.Results, Wake: q.wake,
 	})

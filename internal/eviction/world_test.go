@@ -69,7 +69,17 @@ type world struct {
 	lingering bool
 	requests  []request
 	news      []types.NamespacedName
-	log       []string
+	// doubt is why the clock is not believed, ahead how far it is ahead.
+	doubt string
+	ahead time.Duration
+	log   []string
+}
+
+// now is what time it is, and whether that is believed.
+func (w *world) now() (time.Time, string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.ahead), w.doubt
 }
 
 // inWorld tells a story on a started Queue, and ends it without leaving anything
@@ -92,7 +102,7 @@ func newWorld(t *testing.T, workers int) *world {
 		pods:    map[types.NamespacedName]*corev1.Pod{},
 		answers: map[string]metav1.Status{}, hanging: map[string]bool{},
 	}
-	w.queue = NewQueue(QueueOptions{Evictor: w, Reader: w, Workers: workers, Results: w.results, Traffic: w.traffic, News: w.hear})
+	w.queue = NewQueue(QueueOptions{Evictor: w, Reader: w, Now: w.now, Workers: workers, Results: w.results, Traffic: w.traffic, News: w.hear})
 	return w
 }
 

@@ -40,12 +40,12 @@ type evictionGate struct {
 	writes flowcontrol.RateLimiter
 	// longestLock is how long a lock may hold; see budget.LockOf.
 	longestLock time.Duration
-	now         func() time.Time
+	now         kube.Now
 }
 
 func newEvictionGate(pods registry, cached client.Reader, direct client.Client, options Options) evictionGate {
 	gate := evictionGate{
-		pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: options.LongestLock, now: time.Now,
+		pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: options.LongestLock, now: options.Now,
 		writes: flowcontrol.NewTokenBucketRateLimiter(writesPerSecond, writesAtOnce),
 	}
 	if options.EvictionNotice {
@@ -125,9 +125,10 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		return evacuation.Call{}, err
 	}
 	call := evacuation.Call{
-		Snapshot: evacuation.Snapshot{Now: g.now(), Pod: found.pod, Evacuators: found.evacuators},
+		Snapshot: evacuation.Snapshot{Pod: found.pod, Evacuators: found.evacuators},
 		Only:     key.only, LongestLock: g.longestLock, NodeGoes: ofMachine(eviction),
 	}
+	call.Now, call.Doubt = g.now()
 	call.Meant = g.callers.recall(callerOf(request), call.Now)
 	if found.pod == nil {
 		return call, nil

@@ -147,6 +147,7 @@ func newDrainer(t *testing.T, options Options, existing ...client.Object) draine
 		}
 	}
 	api := fault.NewServer(t, existing...)
+	options.Now = believed
 	return drainer{newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, options), api}
 }
 
@@ -183,7 +184,7 @@ func TestHowOftenSomebodyIsToldOfNodeMaintenances(t *testing.T) {
 	const autoscaler = "system:serviceaccount:kube-system:cluster-autoscaler"
 	d := newDrainer(t, Options{EvictionNotice: true})
 	now := time.Now()
-	d.gate.now = func() time.Time { return now }
+	d.gate.now = func() (time.Time, string) { return now, "" }
 	for n, step := range []struct {
 		user, node string
 		told       bool

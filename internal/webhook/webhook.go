@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // Options configures the webhooks.
@@ -39,6 +40,8 @@ type Options struct {
 	// EvictionNotice has those who evict the pods of a node told once how a
 	// NodeMaintenance would drain it.
 	EvictionNotice bool
+	// Now is what time it is, and why that is not believed.
+	Now kube.Now
 	// Client is what the API server has to show.
 	Client ClientCertificate
 }
@@ -90,7 +93,7 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/mutate/evacuations":         evacuationDefaulter{pods},
 		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews},
 		"/validate/evacuations":       evacuationValidator{pods, reviews},
-		"/validate/evacuation-status": evacuationStatusValidator{time.Now},
+		"/validate/evacuation-status": evacuationStatusValidator{options.Now},
 		"/validate/clusters":          clusterValidator{reviews},
 		"/validate/machines":          machineValidator{reviews},
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},

@@ -31,7 +31,7 @@ func (d *dialer) local(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{
-		connection: &Connection{Client: d.manager.GetClient(), Live: d.manager.GetAPIReader()},
+		connection: &Connection{Client: d.manager.GetClient(), Live: d.manager.GetAPIReader(), Now: d.options.Skew.Now},
 		probe:      func(context.Context) error { return nil },
 		describe:   func(err error) error { return err },
 	}
@@ -49,7 +49,7 @@ type equipment struct {
 // equip gives a session its evictions, and has it read all that Machines need.
 func (d *dialer) equip(ctx context.Context, s *session, cluster types.NamespacedName, e equipment) error {
 	options := d.evictions(cluster)
-	options.Evictor, options.Reader = e.evictor.ForMachines(), s.connection.Client
+	options.Evictor, options.Reader, options.Now = e.evictor.ForMachines(), s.connection.Client, s.connection.Now
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {

@@ -16,6 +16,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
+
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // requestTimeout is how long one request may take that is no watch.
@@ -36,6 +38,8 @@ type line struct {
 	answer          time.Duration
 	secrets         secrets
 	account         *account
+	// skew is how far our clock is ahead of the cluster's.
+	skew *kube.Skew
 	// broken has errors that end the connection, among them the breach that is
 	// found, if there is one.
 	broken chan error
@@ -48,6 +52,7 @@ type terms struct {
 	answer  time.Duration
 	account *account
 	kinds   catalogue
+	skew    *kube.Skew
 }
 
 // newLine dials nothing. When the context ends, nothing is dialled any more.
@@ -63,7 +68,7 @@ func newLine(ctx context.Context, config *rest.Config, terms terms) (*line, erro
 	}
 	limits := terms.account.ledger.limits
 	l := &line{
-		config: config, server: server, answer: terms.answer, secrets: secrets, account: terms.account,
+		config: config, server: server, answer: terms.answer, secrets: secrets, account: terms.account, skew: terms.skew,
 		dialer: connrotation.NewDialer(dial(ctx, terms)), broken: make(chan error, 1),
 	}
 	l.transport = utilnet.SetTransportDefaults(&http.Transport{

@@ -50,6 +50,8 @@ type Connection struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
+	// Now is what time it is there, and why that is not believed.
+	Now kube.Now
 	// Evictions evicts the cluster's pods. It is empty after a reconnection.
 	Evictions *eviction.Queue
 }
@@ -79,6 +81,8 @@ type Options struct {
 	// that is counted; what all Clusters of a namespace may take, and how many objects
 	// they may have, follows from that. Defaults to DefaultRemoteMemory.
 	RemoteMemory int64
+	// Skew knows what time it is in the cluster that Ebbtide runs in.
+	Skew *kube.Skew
 	// Fence holds back what is written to remote clusters; it may be nil.
 	Fence *kube.Fence
 	// Allowed is what a kubeconfig may have that is refused otherwise.

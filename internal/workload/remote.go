@@ -35,9 +35,11 @@ func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
 	config.QPS, config.Burst, config.UserAgent = own.QPS, own.Burst, own.UserAgent
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
 	config.WarningHandler = rest.NoWarnings{}
+	skew := kube.NewSkew(fmt.Sprintf("the API server of Cluster %s", source.cluster))
+	skew.Measure(config)
 	d.options.Fence.Follow(config)
 	line, err := newLine(ctx, config, terms{
-		answer: d.registry.pace.answer, account: d.registry.ledger.open(source.cluster.Namespace), kinds: kinds,
+		answer: d.registry.pace.answer, account: d.registry.ledger.open(source.cluster.Namespace), kinds: kinds, skew: skew,
 	})
 	if err != nil {
 		return nil, err
@@ -79,14 +81,18 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 		return nil, err
 	}
 	s := &session{
-		connection: &Connection{Client: cached, Live: live},
+		connection: &Connection{Client: cached, Live: live, Now: line.skew.Now},
 		probe:      line.probe, describe: line.describe, broken: line.broken,
 		parts: []func(context.Context) error{store.Start},
 	}
 	if err := d.equip(ctx, s, source.cluster, equipment{cache: store, evictor: evictor, watches: line.account.watches()}); err != nil {
 		return nil, err
 	}
-	s.release = line.close
+	unheard := line.skew.OnChange(func() { d.registry.tell(source.cluster) })
+	s.release = func() {
+		unheard()
+		line.close()
+	}
 	return s, nil
 }
 

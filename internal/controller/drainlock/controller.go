@@ -42,6 +42,8 @@ type Options struct {
 	LongestLock time.Duration
 	// Traffic knows of the evictions of this manager.
 	Traffic Traffic
+	// Skew knows what time it is.
+	Skew *kube.Skew
 }
 
 // Traffic knows which evictions of this manager are under way.
@@ -70,7 +72,9 @@ type nodes struct {
 	client client.Client
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
-	emit      func(...event.Event)
+	emit func(...event.Event)
+	// now is what locks go by, clock measures how long something takes.
+	now       kube.Now
 	clock     clock.PassiveClock
 	namespace string
 	longest   time.Duration
@@ -93,18 +97,20 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
 	n := &nodes{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, clock: clock.RealClock{},
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, now: options.Skew.Now, clock: clock.RealClock{},
 		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
 		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(),
 	}
-	if err := add(mgr, "drainlock", options.Workers, n, n.sources(mgr.GetCache())); err != nil {
+	sources := append(n.sources(mgr.GetCache()), kube.OnSkew(options.Skew, n.held))
+	if err := add(mgr, "drainlock", options.Workers, n, sources); err != nil {
 		return err
 	}
 	k := &keeper{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, clock: clock.RealClock{},
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, now: options.Skew.Now,
 		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
-	return add(mgr, "drainlock-keeper", options.Workers, k, k.sources(mgr.GetCache()))
+	sources = append(k.sources(mgr.GetCache()), kube.OnSkew(options.Skew, k.held))
+	return add(mgr, "drainlock-keeper", options.Workers, k, sources)
 }
 
 func add(mgr manager.Manager, name string, workers int, reconciler reconcile.Reconciler, sources []source.Source) error {
@@ -139,7 +145,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		if decision.Status == nil && decision.Step.Kind == "" {
 			n.pauses.Forget(request)
 			n.metrics.has(request.Name, len(seen.Record.Status.Locks))
-			_, again := n.refusals.of(request.Name, seen.Now)
+			_, again := n.refusals.of(request.Name, n.clock.Now())
 			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, postponed)}, nil
 		}
 		if err := n.record(ctx, seen, decision); err != nil {

@@ -11,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -20,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // keeper removes locks that have ended or that nobody stands for, and warns of
@@ -30,13 +30,13 @@ type keeper struct {
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
-	clock   clock.PassiveClock
+	now     kube.Now
 	longest time.Duration
 	// pauses grow while writes are decided on old state.
 	pauses workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu sync.Mutex
-	// told is the hash of the lock of each budget that was warned of.
+	// told is the hash of the lock of each budget that was warned of, and of what of.
 	told map[types.NamespacedName][sha256.Size]byte
 }
 
@@ -79,7 +79,8 @@ func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudge
 		if err != nil {
 			return core.Keeping{}, err
 		}
-		if keeping = core.Keep(locked, record, k.clock.Now(), k.longest); !keeping.Stray {
+		now, doubt := k.now()
+		if keeping = core.Keep(locked, record, now, k.longest).Doubted(locked, doubt); !keeping.Stray {
 			break
 		}
 	}
@@ -89,7 +90,7 @@ func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudge
 // recordOf reads the record of the node for which a drain has locked the budget,
 // whether the lock still holds or not; nil if there is none.
 func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (*v1alpha1.DrainRecord, error) {
-	hold, _ := budget.LockOf(locked, k.clock.Now(), k.longest)
+	hold, _ := budget.LockOf(locked, time.Time{}, k.longest)
 	_, node, ofDrain := hold.Drain()
 	if !ofDrain {
 		return nil, nil
@@ -101,8 +102,11 @@ func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *pol
 func (k *keeper) tell(key types.NamespacedName, lock string, events []event.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	content := sha256.Sum256([]byte(lock))
-	if len(events) == 0 || k.told[key] == content {
+	if len(events) == 0 {
+		return
+	}
+	content := sha256.Sum256([]byte(lock + events[0].Reason))
+	if k.told[key] == content {
 		return
 	}
 	k.told[key] = content

@@ -31,8 +31,9 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 	if err != nil || record == nil {
 		return nil, err
 	}
-	seen := &core.Snapshot{Now: n.clock.Now(), Record: record, Longest: n.longest}
-	seen.Refused, _ = n.refusals.of(name, seen.Now)
+	seen := &core.Snapshot{Record: record, Longest: n.longest}
+	seen.Now, seen.Doubt = n.now()
+	seen.Refused, _ = n.refusals.of(name, n.clock.Now())
 	if err := n.observeTraffic(ctx, seen); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package drainlock
 
 import (
 	"context"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -136,6 +137,19 @@ func (n *nodes) waiting(ctx context.Context) []types.NamespacedName {
 	return n.records(ctx, func(record *v1alpha1.DrainRecord) bool { return !record.Spec.Complete && !core.Held(record) })
 }
 
+// held are the records of which something may wait for our clock to be believed.
+func (n *nodes) held(ctx context.Context) []reconcile.Request {
+	return requests(n.records(ctx, func(*v1alpha1.DrainRecord) bool { return true }))
+}
+
+func requests(names []types.NamespacedName) []reconcile.Request {
+	all := make([]reconcile.Request, len(names))
+	for i, name := range names {
+		all[i].NamespacedName = name
+	}
+	return all
+}
+
 func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) bool) []types.NamespacedName {
 	var list v1alpha1.DrainRecordList
 	if err := n.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
@@ -175,19 +189,33 @@ func (k *keeper) ofBudget(_ context.Context, old, now *policyv1.PodDisruptionBud
 	return []types.NamespacedName{client.ObjectKeyFromObject(object)}
 }
 
+// held are the budgets that bear a lock, which may have ended while our clock was not
+// believed.
+func (k *keeper) held(ctx context.Context) []reconcile.Request {
+	return requests(k.locked(ctx, func(budget.Hold) bool { return true }))
+}
+
 // ofRecord names the budgets that bear a lock of a node whose record is gone.
 func (k *keeper) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []types.NamespacedName {
 	if now != nil {
 		return nil
 	}
+	return k.locked(ctx, func(hold budget.Hold) bool {
+		_, node, ofDrain := hold.Drain()
+		return ofDrain && node == old.Name
+	})
+}
+
+// locked names the budgets that bear such a lock, in force or not.
+func (k *keeper) locked(ctx context.Context, such func(budget.Hold) bool) []types.NamespacedName {
 	var list policyv1.PodDisruptionBudgetList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		log.FromContext(ctx).Error(err, "The budgets cannot be listed")
 	}
 	var keys []types.NamespacedName
 	for i := range list.Items {
-		hold, _ := budget.LockOf(&list.Items[i], k.clock.Now(), k.longest)
-		if _, node, ofDrain := hold.Drain(); ofDrain && node == old.Name {
+		hold, _ := budget.LockOf(&list.Items[i], time.Time{}, k.longest)
+		if hold.Holder != "" && such(hold) {
 			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}

@@ -44,7 +44,7 @@ func (w *words) postpone(seen *core.Snapshot, decision *core.Decision) time.Dura
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := w.last[seen.Record.Name].Add(wordsInterval).Sub(seen.Now)
+	left := min(w.last[seen.Record.Name].Add(wordsInterval).Sub(seen.Now), wordsInterval)
 	if left <= 0 {
 		return 0
 	}

@@ -33,6 +33,8 @@ type world struct {
 	clock    *testingclock.FakeClock
 	registry *prometheus.Registry
 	busy     traffic
+	// doubt is why the clock is not believed.
+	doubt string
 }
 
 type traffic map[types.NamespacedName]bool
@@ -58,10 +60,13 @@ func (w *world) must(err error) {
 	}
 }
 
+// now is what time it is, and whether that is believed.
+func (w *world) now() (time.Time, string) { return w.clock.Now(), w.doubt }
+
 // nodes is a controller of nodes without any memory.
 func (w *world) nodes() *nodes {
 	return &nodes{
-		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, clock: w.clock, namespace: namespace,
+		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: w.now, clock: w.clock, namespace: namespace,
 		traffic: w.busy, metrics: newMetrics(w.registry), pauses: newPauses(), refusals: newRefusals(),
 	}
 }
@@ -69,7 +74,7 @@ func (w *world) nodes() *nodes {
 // keeper is one without any memory.
 func (w *world) keeper() *keeper {
 	return &keeper{
-		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, clock: w.clock,
+		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: w.now,
 		pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
 }

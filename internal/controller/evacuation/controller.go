@@ -41,6 +41,8 @@ type Options struct {
 	LongestLock time.Duration
 	// Traffic is told of the evictions; it may be nil.
 	Traffic *eviction.Traffic
+	// Skew knows what time it is.
+	Skew *kube.Skew
 }
 
 const defaultWorkers = 32
@@ -50,7 +52,9 @@ type reconciler struct {
 	client client.Client
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
-	emit       func(...event.Event)
+	emit func(...event.Event)
+	// now is what evacuations go by, clock measures how long something takes.
+	now        kube.Now
 	clock      clock.PassiveClock
 	surge      surge.Mode
 	metrics    *metrics
@@ -86,11 +90,11 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), bulk: bulk, live: mgr.GetAPIReader(),
-		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
+		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now, clock: clock.RealClock{},
 		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}
 	r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Jitter: rand.Float64, LongestPause: core.LongestPause,
+		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Now: options.Skew.Now, Jitter: rand.Float64, LongestPause: core.LongestPause,
 		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },
@@ -98,8 +102,9 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
 	}
+	sources := append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held))
 	return kube.AddController(mgr, "evacuation",
-		controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers}, r.sources(mgr.GetCache()))
+		controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers}, sources)
 }
 
 // Reconcile takes one evacuation one step further.

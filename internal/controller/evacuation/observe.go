@@ -29,7 +29,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*co
 		}
 		return nil, fmt.Errorf("get the evacuation: %w", err)
 	}
-	seen := &core.Snapshot{Now: r.clock.Now(), Evacuation: e}
+	seen := &core.Snapshot{Evacuation: e}
+	seen.Now, seen.Doubt = r.now()
 	var err error
 	if seen.Pod, err = r.pod(ctx, e); err != nil {
 		return nil, err

@@ -35,6 +35,9 @@ type stage struct {
 	queue  []types.NamespacedName
 	timers map[types.NamespacedName]time.Time
 
+	// doubt is why the clock is not believed.
+	doubt string
+
 	// answers are what the API server says to an eviction, by pod; absent evicts.
 	answers map[string]metav1.Status
 	// evicted and refused count the requests to evict, by pod.
@@ -56,15 +59,18 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	return s
 }
 
+// now is what time it is, and whether that is believed.
+func (s *stage) now() (time.Time, string) { return s.clock.Now(), s.doubt }
+
 // restart begins with a new controller that remembers nothing.
 func (s *stage) restart() {
 	s.api.Revive()
 	s.reconciler = &reconciler{
-		client: s.api.Manager, bulk: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, clock: s.clock,
+		client: s.api.Manager, bulk: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, now: s.now, clock: s.clock,
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
 	s.reconciler.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
+		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Now: s.now, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
 		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	})
 	s.reconciler.sweepLater = func(namespace string, after time.Duration) {

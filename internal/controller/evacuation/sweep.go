@@ -126,7 +126,8 @@ func (r *reconciler) complete(ctx context.Context, namespace string, marked clie
 		if err != nil {
 			return nil, false, err
 		}
-		if core.Decide(core.Snapshot{Now: r.clock.Now(), Evacuation: e, Pod: pod}).State == core.StateDone {
+		// Whether a pod is gone is no question of the time.
+		if core.Decide(core.Snapshot{Evacuation: e, Pod: pod}).State == core.StateDone {
 			complete = append(complete, e)
 		} else {
 			all = false

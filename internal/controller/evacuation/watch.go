@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -45,6 +46,20 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 		source.Kind(c, &corev1.Pod{}, r.podHandler()),
 		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.budgetHandler()),
 	}
+}
+
+// held are the evacuations of which something may wait for our clock to be believed.
+func (r *reconciler) held(ctx context.Context) []reconcile.Request {
+	var list v1alpha1.EvacuationList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		// The cache itself never fails; it does when the manager stops.
+		log.FromContext(ctx).Error(err, "The evacuations cannot be listed")
+	}
+	all := make([]reconcile.Request, len(list.Items))
+	for i := range list.Items {
+		all[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return all
 }
 
 func wake(q queue, keys []types.NamespacedName) {

@@ -90,7 +90,7 @@ func (w *world) restart() {
 		w.stop()
 	}
 	w.users = map[types.NamespacedName]bool{}
-	w.queue = eviction.NewQueue(eviction.QueueOptions{Evictor: w, Reader: w.api.Manager, News: func(types.NamespacedName) {}})
+	w.queue = eviction.NewQueue(eviction.QueueOptions{Evictor: w, Reader: w.api.Manager, Now: func() (time.Time, string) { return time.Now(), "" }, News: func(types.NamespacedName) {}})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.queue.Start(ctx) })

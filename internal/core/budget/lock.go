@@ -71,10 +71,10 @@ func (h Hold) Drain() (maintenance, node string, ok bool) {
 }
 
 // FirstLocked returns the first of the budgets that is locked, and its lock; nil if
-// none is. Longest is that of LockOf.
-func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (*policyv1.PodDisruptionBudget, Hold) {
+// none is. Doubt and longest are those of InForce.
+func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, doubt string, longest time.Duration) (*policyv1.PodDisruptionBudget, Hold) {
 	for _, b := range budgets {
-		if hold, locked := LockOf(b, now, longest); locked {
+		if hold, locked := InForce(b, now, doubt, longest); locked {
 			return b, hold
 		}
 	}
@@ -125,6 +125,13 @@ func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duratio
 		hold.Ends = latest
 	}
 	return hold, now.Before(hold.Ends)
+}
+
+// InForce is LockOf for a time that may be in doubt, for a reason that is not empty
+// then: no lock has ended, whatever it says.
+func InForce(b *policyv1.PodDisruptionBudget, now time.Time, doubt string, longest time.Duration) (hold Hold, locked bool) {
+	hold, locked = LockOf(b, now, longest)
+	return hold, locked || doubt != "" && hold.Holder != ""
 }
 
 func readLock(text string) (Lock, error) {

@@ -17,6 +17,8 @@ import (
 type Facts struct {
 	// Now is the time of the pass.
 	Now time.Time
+	// Doubt is why that is not believed; empty if it is, or if nobody asks.
+	Doubt string
 	// Record is the record of the node; nil if there is none.
 	Record *v1alpha1.DrainRecord
 	// Pods are all pods of the node.
@@ -29,8 +31,8 @@ type Facts struct {
 
 // Blockers returns one blocker for each budget that is needed and cannot be
 // locked now, in the order of namespace and name. It holds back the pods that stay
-// under it, since the node waits for locks. What keeps us from writing a budget is
-// only known to who tries: of that the record tells.
+// under it, since the node waits for locks. What keeps us from writing a budget, or
+// from believing the time, is only known to who tries: of that the record tells.
 func Blockers(f Facts) []v1alpha1.Blocker {
 	if f.Record == nil {
 		return nil
@@ -48,15 +50,29 @@ func Blockers(f Facts) []v1alpha1.Blocker {
 			SinceTime: f.Record.Status.WaitStartTime.DeepCopy(), Message: o.message, Suggestion: o.suggestion,
 		})
 	}
-	told := meta.FindStatusCondition(f.Record.Status.Conditions, v1alpha1.ConditionLocked)
-	if len(blockers) == 0 && len(missing) > 0 && told != nil && told.Reason == v1alpha1.ReasonBudgetRefused {
-		blockers = append(blockers, v1alpha1.Blocker{
-			Type: v1alpha1.BlockerPDBLocked, Object: ofRecord(f.Record), PodCount: int32(len(f.Record.Spec.Pods)),
-			SinceTime: f.Record.Status.WaitStartTime.DeepCopy(), Message: told.Message,
-			Suggestion: "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord " + f.Record.Name,
-		})
+	if told := toldOf(f.Record); len(missing) > 0 && (len(blockers) == 0 || told.Type == v1alpha1.BlockerClockSkewed) && told.Type != "" {
+		blockers = append(blockers, told)
 	}
 	return blockers
+}
+
+// toldOf is what only the record tells; without a type if it does not.
+func toldOf(r *v1alpha1.DrainRecord) v1alpha1.Blocker {
+	told := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionLocked)
+	if told == nil {
+		return v1alpha1.Blocker{}
+	}
+	b := v1alpha1.Blocker{
+		Object: ofRecord(r), PodCount: int32(len(r.Spec.Pods)), SinceTime: r.Status.WaitStartTime.DeepCopy(), Message: told.Message,
+	}
+	switch told.Reason {
+	case v1alpha1.ReasonBudgetRefused:
+		b.Type = v1alpha1.BlockerPDBLocked
+		b.Suggestion = "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord " + r.Name
+	case v1alpha1.ReasonClockSkewed:
+		b.Type = v1alpha1.BlockerClockSkewed
+	}
+	return b
 }
 
 func ofRecord(r *v1alpha1.DrainRecord) v1alpha1.BlockerObject {

@@ -47,7 +47,7 @@ type pass struct {
 func newPass(s Snapshot) *pass {
 	return &pass{
 		Snapshot: s,
-		view:     newView(Facts{Now: s.Now, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets, Longest: s.Longest}),
+		view:     newView(Facts{Now: s.Now, Doubt: s.Doubt, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets, Longest: s.Longest}),
 		status:   *s.Record.Status.DeepCopy(),
 	}
 }

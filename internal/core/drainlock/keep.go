@@ -52,6 +52,15 @@ func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Ti
 	}
 }
 
+// Doubted is what becomes of the lock of a budget while the time is in doubt, for this
+// reason; empty if it is not. Nobody knows then whether it has ended.
+func (k Keeping) Doubted(b *policyv1.PodDisruptionBudget, doubt string) Keeping {
+	if doubt == "" || k.Stray || !k.Remove {
+		return k
+	}
+	return Keeping{Events: []event.Event{event.LockKept(b, fmt.Sprintf("The lock of %s seems to have ended, and stays. %s", named(ReferenceTo(b)), doubt))}}
+}
+
 func ended(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	if hold.Unreadable != nil {
 		return fmt.Sprintf("The lock of %s, which nobody can read, was removed %s after the budget was last changed.", named(ReferenceTo(b)), budget.UnreadableLock)

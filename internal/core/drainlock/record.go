@@ -77,6 +77,9 @@ func (p *pass) oppose() {
 		if !found {
 			o, found = p.refusal(b)
 		}
+		if !found && p.Doubt != "" {
+			o, found = obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed, message: p.Doubt}, true
+		}
 		if found && !p.confirmed(b) {
 			p.obstacles = append(p.obstacles, o)
 		}
@@ -129,11 +132,12 @@ func (p *pass) action() v1alpha1.LockTimeoutAction {
 
 // runClock finds out since when the timeout counts. While nothing but the locks of
 // other drains is in the way it does not, and begins anew afterwards: who waits for
-// their turn, in a pool of any size, is in nobody's way.
+// their turn, in a pool of any size, is in nobody's way. Nor does it while the time is
+// in doubt: what was written down then would be worth nothing afterwards.
 func (p *pass) runClock() {
 	since := p.status.TimeoutStartTime
 	switch now := stamp(p.Now); {
-	case !p.unconfirmed(), p.inTurn():
+	case !p.unconfirmed(), p.inTurn(), p.Doubt != "":
 		p.status.TimeoutStartTime = nil
 	case since == nil || since.After(stampAfter(p.Now).Time):
 		p.status.TimeoutStartTime = &now

@@ -29,6 +29,9 @@ func (p *pass) tell() {
 		p.tellReleased()
 	case p.outdated:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up, and spec does not say yet what is needed without it.")
+	case len(p.obstacles) > 0 && p.Doubt != "":
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonClockSkewed,
+			fmt.Sprintf("To be locked: %s. No lock is taken or given up now. %s", list(p.needs), p.Doubt))
 	case len(p.obstacles) > 0:
 		p.set(metav1.ConditionFalse, p.waitReason(), p.tellObstacles())
 	case p.missing():
@@ -91,7 +94,11 @@ func (p *pass) tellRelease() string {
 		return "The maintenance is over, and the locks are given free."
 	}
 	slices.Sort(waits)
-	return fmt.Sprintf("The maintenance is over. Locks are kept until these pods are ready: %s.", enumerate(slices.Compact(waits)))
+	message := fmt.Sprintf("The maintenance is over. Locks are kept until these pods are ready: %s.", enumerate(slices.Compact(waits)))
+	if p.Doubt != "" {
+		message += " Until then no lock ends. " + p.Doubt
+	}
+	return message
 }
 
 // tellReleased tells once that the last lock is gone.

@@ -60,7 +60,7 @@ func newView(f Facts) *view {
 	}
 	for _, b := range f.Budgets {
 		one := sight{PodDisruptionBudget: b}
-		one.hold, one.locked = budget.LockOf(b, f.Now, f.Longest)
+		one.hold, one.locked = budget.InForce(b, f.Now, f.Doubt, f.Longest)
 		if locker(one.hold) == f.Record.Name {
 			one.own = Asks(f.Record, b)
 			one.stray = !one.own

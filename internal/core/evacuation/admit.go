@@ -86,9 +86,9 @@ func Admit(c Call) Verdict {
 		return Verdict{Gone: true, Message: fmt.Sprintf("pod %s with UID %s is gone; the pod of this name on node %s has come after it",
 			c.Pod.Name, c.Meant, c.Pod.Spec.NodeName)}
 	}
-	if b, hold := budget.FirstLocked(c.barring(), c.Now, c.LongestLock); b != nil {
+	if b, hold := budget.FirstLocked(c.barring(), c.Now, c.Doubt, c.LongestLock); b != nil {
 		// A caller who has asked before goes on asking.
-		return Verdict{Message: hold.Describe(b) + "; try again when it is free", Attempt: c.dueAttempt()}
+		return Verdict{Message: barred(b, hold, c.Doubt) + "; try again when it is free", Attempt: c.dueAttempt()}
 	}
 	s := joined(c)
 	d := Decide(s)

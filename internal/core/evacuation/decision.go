@@ -14,6 +14,8 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
+	// Doubt is why that is not believed, in a sentence; empty if it is.
+	Doubt string
 	// Evacuation is the object.
 	Evacuation *v1alpha1.Evacuation
 	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it
