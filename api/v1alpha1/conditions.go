@@ -27,6 +27,12 @@ const (
 	ConditionLocked = "Locked"
 )
 
+// ConditionClockSkewed is True on an Evacuation or a Machine with which something would
+// happen because of the time, and does not, as the manager's clock is not believed; the
+// message says what and why. It is absent otherwise. On a DrainRecord it is a reason of
+// Locked, and on a NodeMaintenance of Blocked.
+const ConditionClockSkewed = "ClockSkewed"
+
 // Reasons of ConditionLocked.
 const (
 	// ReasonHeld: every budget that is needed is locked.
@@ -36,7 +42,7 @@ const (
 	// ReasonBudgetRefused: a budget cannot be written, so that it cannot be locked;
 	// the message says why.
 	ReasonBudgetRefused = "BudgetRefused"
-	// ReasonClockSkewed: the manager's clock and that of the API server are too far
+	// ReasonClockSkewed, also of ConditionClockSkewed: the manager's clock and that of the API server are too far
 	// apart, or nobody knows whether they are, so that nothing that cannot be undone is
 	// done because of the time. The message says how far.
 	ReasonClockSkewed = "ClockSkewed"

@@ -102,7 +102,7 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := daemonset.Add(mgr); err != nil {
 		return err
 	}
-	if err := surge.Add(mgr, surge.Options{Surge: f.surge}); err != nil {
+	if err := surge.Add(mgr, surge.Options{Surge: f.surge, Skew: g.skew}); err != nil {
 		return err
 	}
 	if f.machines {
@@ -130,5 +130,5 @@ func addMachines(mgr manager.Manager, f flags, g guards, traffic *eviction.Traff
 	if err := cluster.Add(mgr, registry); err != nil {
 		return err
 	}
-	return machine.Add(mgr, registry, machine.Options{Workers: f.machineWorkers})
+	return machine.Add(mgr, registry, machine.Options{Workers: f.machineWorkers, Skew: g.skew})
 }

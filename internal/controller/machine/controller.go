@@ -41,6 +41,8 @@ const (
 type Options struct {
 	// Workers is how many Machines are worked on at the same time. Defaults to 32.
 	Workers int
+	// Skew knows what time it is.
+	Skew *kube.Skew
 }
 
 const defaultWorkers = 32
@@ -60,7 +62,9 @@ type reconciler struct {
 	// object reads an object of any kind.
 	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (foundObject, error)
 	// emit publishes events, each on the object that it is about.
-	emit    func(...event.Event)
+	emit func(...event.Event)
+	// now is what deletions go by, clock measures how long something takes.
+	now     kube.Now
 	clock   clock.PassiveClock
 	metrics *metrics
 	// views are what Machines look at, pace when their status was written, turns
@@ -86,6 +90,7 @@ type reconciler struct {
 func newReconciler(c client.Client, live client.Reader, connect clusters, clk clock.PassiveClock, m *metrics) *reconciler {
 	r := &reconciler{
 		client: c, live: live, clusters: connect, clock: clk, metrics: m,
+		now:   func() (time.Time, string) { return clk.Now(), "" },
 		views: newViews(), pace: newPace(), turns: newTurns(crowd), kinds: newTurns(crowd),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}
@@ -103,7 +108,7 @@ func newReconciler(c client.Client, live client.Reader, connect clusters, clk cl
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, registry *workload.Registry, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), registry, clock.RealClock{}, newMetrics(crmetrics.Registry, time.Now))
-	r.emit = kube.Emitter(mgr.GetEventRecorder("ebbtide"))
+	r.emit, r.now = kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now
 	named, err := newObjects(mgr, r.objectChanged)
 	if err != nil {
 		return err
@@ -115,7 +120,7 @@ func Add(mgr manager.Manager, registry *workload.Registry, options Options) erro
 	}
 	return kube.AddController(mgr, "machine", controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: options.Workers, ReconciliationTimeout: passTimeout,
-	}, r.sources(mgr.GetCache()))
+	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 // Reconcile takes one Machine one step further.

@@ -46,6 +46,9 @@ type world struct {
 	t   *testing.T
 	api *fault.Server
 
+	// doubt is why our clock is not believed, remoteDoubt by that of the cluster.
+	doubt, remoteDoubt string
+
 	manager *reconciler
 	queue   *eviction.Queue
 	// evicted are the pods that were evicted, in their order.
@@ -100,6 +103,7 @@ func (w *world) restart() {
 	}
 	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry(), time.Now))
 	w.manager.emit = w.api.Emit
+	w.manager.now = func() (time.Time, string) { return time.Now(), w.doubt }
 	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
 		object, err := ask(ctx, w.api.Manager, key, kind)
 		return foundObject{object, true}, err
@@ -112,7 +116,7 @@ func (w *world) Use(_ *v1alpha1.Cluster, user types.NamespacedName) (*workload.C
 	if w.unreachable != nil {
 		return nil, w.unreachable
 	}
-	connected := &workload.Connection{Client: w.api.Manager, Live: w.api.Manager, Evictions: w.queue}
+	connected := &workload.Connection{Client: w.api.Manager, Live: w.api.Manager, Evictions: w.queue, Now: func() (time.Time, string) { return time.Now(), w.remoteDoubt }}
 	if w.connect != nil {
 		connected.Client = w.connect
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -37,6 +36,8 @@ type Options struct {
 	// Surge says which Deployments surge. With surge.Off, pods that are detached
 	// already are given back. Defaults to surge.Annotated.
 	Surge core.Mode
+	// Skew knows what time it is.
+	Skew *kube.Skew
 }
 
 // item is what is worked on: a Deployment by its UID, or an Evacuation of which
@@ -52,7 +53,7 @@ type reconciler struct {
 	live   client.Reader
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
-	clock   clock.PassiveClock
+	now     kube.Now
 	mode    core.Mode
 	metrics *metrics
 	busy    *busy
@@ -67,12 +68,12 @@ type reconciler struct {
 func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(),
-		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), clock: clock.RealClock{},
+		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
 		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(),
 	}
 	return kube.AddController(mgr, "surge", controller.TypedOptions[item]{
 		Reconciler: r, MaxConcurrentReconciles: workers,
-	}, r.sources(mgr.GetCache()))
+	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 // Reconcile takes the pods of one Deployment one step further.

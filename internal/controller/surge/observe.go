@@ -24,7 +24,8 @@ import (
 // cannot be read are an error of their own: only new surges need them.
 func (r *reconciler) observe(ctx context.Context, it item) (s core.Snapshot, unread, err error) {
 	r.busy.note(it.uid, it)
-	s = core.Snapshot{Now: r.clock.Now(), Mode: r.mode, Name: it.Name}
+	s = core.Snapshot{Mode: r.mode, Name: it.Name}
+	s.Now, s.Doubt = r.now()
 	if s.Deployment, err = r.deployment(ctx, it); err != nil {
 		return s, nil, err
 	}
@@ -76,7 +77,8 @@ func (r *reconciler) decideAlone(ctx context.Context, it item) (core.Decision, e
 	if exists.uid != "" {
 		return core.Decision{RequeueAfter: staleRetry}, nil
 	}
-	return core.DecideAlone(r.clock.Now(), e), nil
+	now, _ := r.now()
+	return core.DecideAlone(now, e), nil
 }
 
 // deploymentOfEvacuation is without a UID if the pod is gone or has none.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -65,6 +66,22 @@ func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation) (
 		}
 	}
 	return item{NamespacedName: client.ObjectKeyFromObject(e)}, ours
+}
+
+// held are the Deployments of which something may wait for our clock to be believed.
+func (r *reconciler) held(ctx context.Context) []item {
+	var list v1alpha1.EvacuationList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+		// The cache itself never fails; it does when the manager stops.
+		log.FromContext(ctx).Error(err, "The evacuations cannot be listed")
+	}
+	var all []item
+	for i := range list.Items {
+		if it, found := r.ofEvacuation(ctx, &list.Items[i]); found {
+			all = append(all, it)
+		}
+	}
+	return all
 }
 
 func (r *reconciler) ofDeployment(_ context.Context, d *appsv1.Deployment) (item, bool) {

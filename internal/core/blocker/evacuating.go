@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -23,6 +24,9 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	b.Message = fmt.Sprintf("Evacuator %s moves the pod.", status.ActiveEvacuatorClass)
 	if status.Message != "" {
 		b.Message += " It says: " + status.Message
+	}
+	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
+		b.Type, b.Message = v1alpha1.BlockerClockSkewed, b.Message+" "+doubt.Message
 	}
 	b.Suggestion = fmt.Sprintf("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
 		f.Pod.Namespace, f.Evacuation.Name)

@@ -17,7 +17,8 @@ func Decide(s Snapshot) Decision {
 	if left, called := untilWithdrawal(s); called && left > 0 && (d.RequeueAfter == 0 || left < d.RequeueAfter) {
 		d.RequeueAfter = left
 	}
-	return d
+	d.RequeueAfter = max(d.RequeueAfter, 0)
+	return tellDoubt(s, d)
 }
 
 func decide(s Snapshot) Decision {
@@ -27,7 +28,7 @@ func decide(s Snapshot) Decision {
 		return done(s, fmt.Sprintf("Pod %s with UID %s is gone.", s.Evacuation.Spec.PodRef.Name, s.Evacuation.Spec.PodRef.UID))
 	case podclass.Terminal(s.Pod):
 		return done(s, fmt.Sprintf("Pod %s has finished: %s.", s.Pod.Name, s.Pod.Status.Phase))
-	case called && left <= 0:
+	case called && left <= 0 && s.Doubt == "":
 		return withdraw(s)
 	case len(Instigators(s.Evacuation)) == 0 && !bound(s):
 		return unwanted(s)

@@ -82,7 +82,7 @@ func inTurn(e *v1alpha1.Evacuation, class string) (turns []v1alpha1.Evacuator, a
 
 func believable(s Snapshot) bool {
 	progress := s.Evacuation.Status.EvacuationProgressTimestamp
-	return progress != nil && !progress.After(s.Now.Add(MaxClockSkew))
+	return progress != nil && (s.Doubt != "" || !progress.After(s.Now.Add(MaxClockSkew)))
 }
 
 // turnOver reports whether the active evacuator's turn is over, and why. The
@@ -92,11 +92,16 @@ func turnOver(s Snapshot) (why string, over bool) {
 	if status.ActiveEvacuatorCompleted {
 		return fmt.Sprintf("evacuator %s completed and the pod is still there", status.ActiveEvacuatorClass), true
 	}
-	if s.Now.Before(deadline(s.Evacuation)) {
+	if s.Doubt != "" || s.Now.Before(deadline(s.Evacuation)) {
 		return "", false
 	}
+	return silence(status), true
+}
+
+// silence says since when the active evacuator has said nothing.
+func silence(status *v1alpha1.EvacuationStatus) string {
 	return fmt.Sprintf("evacuator %s has reported no progress since %s",
-		status.ActiveEvacuatorClass, status.EvacuationProgressTimestamp.UTC().Format(time.RFC3339)), true
+		status.ActiveEvacuatorClass, status.EvacuationProgressTimestamp.UTC().Format(time.RFC3339))
 }
 
 // deadline is when a turn ends in which nothing is reported any more.

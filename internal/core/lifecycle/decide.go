@@ -95,6 +95,7 @@ func (p *pass) pause() {
 func (p *pass) observe() {
 	p.decision.Status.ObservedGeneration = p.Machine.Generation
 	meta.RemoveStatusCondition(&p.decision.Status.Conditions, v1alpha1.ConditionPaused)
+	meta.RemoveStatusCondition(&p.decision.Status.Conditions, v1alpha1.ConditionClockSkewed)
 	p.decision.Status.InfrastructureSeen = p.Machine.Status.InfrastructureSeen || owned(p.Infrastructure)
 	p.setCreatable()
 	p.setHeld(v1alpha1.ConditionDrainable, "pre-drain", preDrainHooks(p.Machine))

@@ -123,11 +123,11 @@ func (p *pass) attached() (w attached) {
 
 // leftPods tells whether the drain had to leave pods because its time was over.
 func (p *pass) leftPods() bool {
-	ended := p.Now
-	if began := p.began().WaitForNodeVolumeDetachStartTime; began != nil {
-		ended = began.Time
+	drain, limit := p.began().NodeDrainStartTime, drainLimit(p.Machine)
+	if ended := p.began().WaitForNodeVolumeDetachStartTime; ended != nil {
+		return p.overAt(ended.Time, drain, limit)
 	}
-	return p.overAt(ended, p.began().NodeDrainStartTime, drainLimit(p.Machine))
+	return p.expired(drain, limit)
 }
 
 func (p *pass) tellDetach(v verdict) {

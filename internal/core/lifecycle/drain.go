@@ -50,7 +50,7 @@ func (p *pass) lookDrain() verdict {
 	}
 	return verdict{
 		outcome: waits, message: cmp.Or(d.Message, "No pod has to leave, but the Node has to be cordoned."),
-		failed: d.Failed, wake: d.RequeueAfter,
+		failed: d.Failed, wake: d.RequeueAfter, doubt: d.Held,
 		act: func(decision *Decision) { decision.Drain = &d },
 	}
 }
@@ -107,7 +107,10 @@ func (p *pass) drained() bool {
 // pods is what the drain decides.
 func (p *pass) pods() nodedrain.Decision {
 	s := p.Drain
-	s.Now, s.Node = p.Now, p.sight.node
+	s.Node = p.sight.node
+	if s.Now.IsZero() {
+		s.Now, s.Doubt = p.Now, p.Doubt
+	}
 	return nodedrain.Decide(s)
 }
 

@@ -57,6 +57,8 @@ func (e *External) foreign() bool { return e.Controller != nil && !e.Owned }
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
+	// Doubt is why that is not believed, in a sentence; empty if it is.
+	Doubt string
 	// Machine is the object.
 	Machine *v1alpha1.Machine
 	// Cluster is the one that the Machine names.
@@ -80,8 +82,8 @@ type Snapshot struct {
 	NodesUnneeded bool
 	// Failure is what could not be done after the decision before, and why.
 	Failure string
-	// Drain has what a drain reads, except Now and Node; only of a Machine that is
-	// being deleted and has a Node.
+	// Drain has what a drain reads, except Node; only of a Machine that is being deleted
+	// and has a Node. Without a time it has that of the decision.
 	Drain nodedrain.Snapshot
 	// DrainProblem is why pods or rules could not be read.
 	DrainProblem string

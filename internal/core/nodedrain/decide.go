@@ -29,8 +29,10 @@ import (
 
 // Snapshot is what is known of a node and its pods.
 type Snapshot struct {
-	// Now is the time of the decision.
+	// Now is the time of the decision, by the clock of the node's cluster.
 	Now time.Time
+	// Doubt is why that is not believed, in a sentence; empty if it is.
+	Doubt string
 	// Node is nil if it is known not to exist. There is nothing to drain then.
 	Node *corev1.Node
 	// Pods are all pods of the node.
@@ -73,6 +75,8 @@ type Decision struct {
 	// Message says what is waited for, in the form of the deletion-process page;
 	// empty if nothing is.
 	Message string
+	// Held is Snapshot.Doubt if pods are waited for only because of it.
+	Held string
 	// Problems are labels of pods that are ignored.
 	Problems []Problem
 	// RequeueAfter is when time alone changes the decision; 0 if it does not.
@@ -179,8 +183,12 @@ func (d *drain) givenUp(pod *corev1.Pod) bool {
 		return false
 	}
 	left := pod.DeletionTimestamp.Add(unreachablePatience).Sub(d.Now)
-	if left < 0 {
+	switch {
+	case left < 0 && d.Doubt == "":
 		return true
+	case left < 0:
+		d.Held = d.Doubt
+		return false
 	}
 	// The patience is over when more than it has passed.
 	if wake := left + time.Millisecond; d.RequeueAfter == 0 || wake < d.RequeueAfter {

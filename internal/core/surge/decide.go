@@ -165,9 +165,14 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 		return
 	}
 	patience := patience(p.Deployment)
-	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 {
+	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 || p.Doubt != "" {
 		p.lookAgain(left)
-		p.report(e, fmt.Sprintf("Pod %s serves on until it is replaced", d.pod.Name), p.awaitedMessage(d, others, need))
+		begins, message := fmt.Sprintf("Pod %s serves on until it is replaced", d.pod.Name), p.awaitedMessage(d, others, need)
+		if left <= 0 {
+			begins = fmt.Sprintf("Pod %s serves on, though no replacement was available within %s", d.pod.Name, patience)
+			message = begins + ". " + p.Doubt
+		}
+		p.report(e, begins, message)
 		return
 	}
 	why := fmt.Sprintf("no replacement was available within %s", patience)

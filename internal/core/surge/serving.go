@@ -53,7 +53,7 @@ type soonAvailable struct {
 func (p *pass) availableSoon() []soonAvailable {
 	var soon []soonAvailable
 	for _, pod := range p.Pods {
-		if after := p.unavailableFor(pod); after > 0 && after < notReady {
+		if after := p.unavailableFor(pod); after > 0 && after < inDoubt {
 			soon = append(soon, soonAvailable{pod, after})
 		}
 	}
@@ -71,6 +71,10 @@ func released(d detachedPod) bool {
 // notReady is for how long a pod is not available that is not ready: nobody knows.
 const notReady = time.Duration(math.MaxInt64)
 
+// inDoubt is for how long a pod is not available that is ready while the clock is not
+// believed.
+const inDoubt = notReady - 1
+
 // unavailableFor is how long it takes until a pod is what the Deployment
 // controller calls available, ready for minReadySeconds; 0 if it is.
 func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
@@ -80,6 +84,9 @@ func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
 		return notReady
 	case p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0:
 		return 0
+	}
+	if p.Doubt != "" {
+		return inDoubt
 	}
 	since := ready.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
 	return max(since.Sub(p.Now), 0)

@@ -104,7 +104,7 @@ func (p *pass) detach(pod *corev1.Pod) {
 		ReplicaSet: Reference{owner.Name, owner.UID},
 		Hash:       pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
 		Since:      metav1.NewTime(p.Now),
-		Need:       min(replicas(p.Deployment), p.availableBut(pod)+1),
+		Need:       p.needed(pod),
 	}
 	message := fmt.Sprintf("Detached from ReplicaSet %s, which makes a replacement; serves on until that is available.", owner.Name)
 	p.add(Move{{
@@ -113,6 +113,15 @@ func (p *pass) detach(pod *corev1.Pod) {
 	}})
 	p.detached = append(p.detached, detachedPod{pod, record})
 	p.moving = append(p.moving, pod.Name)
+}
+
+// needed is how many available pods the Deployment has to keep, besides one of its
+// own. While nobody knows which are available yet, that is all.
+func (p *pass) needed(pod *corev1.Pod) int32 {
+	if p.Doubt != "" && p.Deployment.Spec.MinReadySeconds > 0 {
+		return replicas(p.Deployment)
+	}
+	return min(replicas(p.Deployment), p.availableBut(pod)+1)
 }
 
 // report says where a pod stands and that we are still at it. It is written
