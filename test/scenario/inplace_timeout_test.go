@@ -1,12 +1,17 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -134,6 +139,70 @@ func TestLockTimeoutDeletes(t *testing.T) {
 	w.setLock("locked", "")
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
+}
+
+// The time is up, and somebody forbids that the pod is deleted past its budget. The lock
+// of that is gone before: the pod stays after all, and is not deleted when it may be.
+func TestALockThatIsFreeBeforeAPodIsDeletedIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.nodes("one")[0]
+	w.guarded(node, "free", "locked")
+	w.setLock("locked", ownerLock(time.Now().Add(time.Hour)))
+	allow := w.protect("locked")
+	w.maintainInPlace("upgrade", impatient(v1alpha1.LockTimeoutDelete, 1), node)
+	w.awaitGivenUp(node, "locked", v1alpha1.LockTimeoutDelete)
+	w.awaitEvacuation("locked")
+	w.awaitPod("locked", "left alone", available)
+
+	w.setLock("locked", "")
+
+	w.awaitEvent("upgrade", v1alpha1.EventPodsStayAfterAll)
+	w.awaitDrained("upgrade")
+	w.awaitLock(w.holder("upgrade", node), "free", "locked")
+	w.awaitNoEvacuations()
+	allow()
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(node)
+	w.awaitPods("both pods left alone", readyPods(2))
+}
+
+// protect has the API server let nobody evict or delete a pod until it is allowed to go.
+func (w *world) protect(name string) (allow func()) {
+	w.t.Helper()
+	objects := w.cluster.Apply(w.t, "", fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s-protect}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [DELETE], resourceNames: [%[2]s]}
+    - {apiGroups: [""], apiVersions: [v1], resources: [pods/eviction], operations: [CREATE], resourceNames: [%[2]s]}
+  validations: [{expression: "false", message: this pod is protected}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s-protect}
+spec: {policyName: %[1]s-protect, validationActions: [Deny]}
+`, w.ns, name))
+	refusals := func() int {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+		err := errors.Join(w.client.Delete(w.ctx, pod, client.DryRunAll), w.evict(pod, metav1.DryRunAll))
+		return strings.Count(fmt.Sprint(err), "this pod is protected")
+	}
+	w.eventually("pod "+name+" protected", func() (bool, any) { return refusals() == 2, nil })
+	allow = sync.OnceFunc(func() {
+		w.t.Helper()
+		for _, object := range objects {
+			w.must("unprotect", w.client.Delete(w.ctx, object))
+		}
+		w.eventually("pod "+name+" not protected", func() (bool, any) { return refusals() == 0, nil })
+	})
+	w.t.Cleanup(allow)
+	return allow
 }
 
 // awaitGivenUp waits until the record of a node says that a budget is given up.
