@@ -23,7 +23,7 @@ BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset proof-locks model
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset proof-locks proof-leaders model
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ proof-daemonset: controlplane ## Look for a minute for DaemonSet pods on drained
 
 proof-locks: controlplane ## Kill the manager behind every write of drains in place, those of their status and cordon too
 	cd test/scenario && go test -v -count=1 -timeout 15m -run 'TestLocksOutliveTheManager' -prove
+
+proof-leaders: controlplane ## Kill, pause and rob managers again and again in the middle of drains, surges and locks
+	cd test/scenario && go test -v -count=1 -timeout 40m -run 'TestSeveralManagers' -prove
 
 model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
 	@docs/model/check.sh

@@ -20,14 +20,24 @@ const (
 )
 
 // errFenced is what a write of a former leader comes to.
-var errFenced = errors.New("this manager has not renewed its lease for 10s, so another one may act by now: nothing is written")
+var errFenced = errors.New("this manager has not renewed its lease for 10s, or somebody else wrote it, so another one may act by now: nothing is written")
 
 // Fence lets a manager that once led write only while it still does. A process that
 // was paused goes on in the middle of whatever it was doing, before it notices that
-// its lease is over. A manager that never led writes for its webhooks only.
+// its lease is over, and one whose lease was taken away tries for 10s to have it back. A
+// manager that never led writes for its webhooks only.
 type Fence struct {
-	// renewed is when the last successful renewal began; nil before the first.
-	renewed atomic.Pointer[time.Time]
+	// last is what is known of the lease; nil before the first renewal.
+	last atomic.Pointer[renewal]
+}
+
+// renewal is what came of one.
+type renewal struct {
+	// began is when the last successful one did.
+	began time.Time
+	// refused is true if the API server has refused a later one, because the lease is
+	// gone or somebody else has written it.
+	refused bool
 }
 
 // Guard has every write by the config go through the fence, and the fence see the
@@ -57,10 +67,16 @@ func (f fenced) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	began := time.Now()
 	response, err := f.next.RoundTrip(request)
-	if err == nil && response.StatusCode < http.StatusMultipleChoices {
-		f.renewed.Store(&began)
+	if err != nil {
+		return response, err
 	}
-	return response, err
+	switch last := f.last.Load(); {
+	case response.StatusCode < http.StatusMultipleChoices:
+		f.last.Store(&renewal{began: began})
+	case last != nil && (response.StatusCode == http.StatusConflict || response.StatusCode == http.StatusNotFound):
+		f.last.Store(&renewal{began: last.began, refused: true})
+	}
+	return response, nil
 }
 
 // follower is what is behind a fence in another cluster.
@@ -68,10 +84,18 @@ type follower fenced
 
 // RoundTrip is an http.RoundTripper.
 func (f follower) RoundTrip(request *http.Request) (*http.Response, error) {
-	if last := f.renewed.Load(); request.Method != http.MethodGet && last != nil && time.Since(*last) > leadsFor {
+	if last := f.last.Load(); last != nil && writes(request) && (last.refused || time.Since(last.began) > leadsFor) {
 		return nil, errFenced
 	}
 	return f.next.RoundTrip(request)
+}
+
+// writes returns true for what may change something. Reviews are posted, but only ask, and
+// a former leader goes on to answer the API server, which asks it to review.
+func writes(request *http.Request) bool {
+	path := request.URL.Path
+	review := strings.HasPrefix(path, "/apis/authorization.k8s.io/") || strings.HasPrefix(path, "/apis/authentication.k8s.io/")
+	return request.Method != http.MethodGet && !review
 }
 
 // renews returns true for a renewal of the leader's Lease. A leader renews it within

@@ -18,9 +18,10 @@ func (s server) RoundTrip(*http.Request) (*http.Response, error) {
 }
 
 const (
-	lease = "https://api/apis/coordination.k8s.io/v1/namespaces/ebbtide-system/leases/ebbtide.dev"
-	mutex = "https://api/apis/coordination.k8s.io/v1/namespaces/ebbtide-system/leases/drain-lock-mutex"
-	evict = "https://api/api/v1/namespaces/shop/pods/web/eviction"
+	lease  = "https://api/apis/coordination.k8s.io/v1/namespaces/ebbtide-system/leases/ebbtide.dev"
+	mutex  = "https://api/apis/coordination.k8s.io/v1/namespaces/ebbtide-system/leases/drain-lock-mutex"
+	review = "https://api/apis/authorization.k8s.io/v1/subjectaccessreviews"
+	evict  = "https://api/api/v1/namespaces/shop/pods/web/eviction"
 )
 
 func TestAFormerLeaderWritesNothing(t *testing.T) {
@@ -38,6 +39,8 @@ func TestAFormerLeaderWritesNothing(t *testing.T) {
 		"never led, and made the mutex":       {201, call{http.MethodPost, lease[:len(lease)-len("/ebbtide.dev")]}, time.Minute, eviction, false},
 		"makes the mutex again":               {200, renewal, time.Minute, call{http.MethodPost, lease[:len(lease)-len("/ebbtide.dev")]}, true},
 		"reads":                               {200, renewal, time.Minute, call{http.MethodGet, evict}, false},
+		"asks what a user may do":             {200, renewal, time.Minute, call{http.MethodPost, review}, false},
+		"has an object that is called review": {200, renewal, time.Minute, call{http.MethodPost, "https://api/apis/example.com/v1/subjectaccessreviews"}, true},
 		"asks for its lease again":            {200, renewal, time.Minute, renewal, false},
 		"wants the mutex of drains":           {200, renewal, time.Minute, call{http.MethodPut, mutex}, true},
 		"never led":                           {200, call{http.MethodGet, lease}, time.Minute, eviction, false},
@@ -104,6 +107,47 @@ func TestAFormerLeaderWritesNothingElsewhere(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Somebody else has written the lease, or deleted it. Who led may have it back, and
+// writes nothing until it has; an API server that fails says nothing about the lease.
+func TestALeaseThatWasTakenAwayEndsTheWrites(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer server
+		fenced bool
+	}{
+		"written":  {http.StatusConflict, true},
+		"deleted":  {http.StatusNotFound, true},
+		"no quota": {http.StatusTooManyRequests, false},
+		"failing":  {http.StatusInternalServerError, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { takenAway(t, test.answer, test.fenced) })
+		})
+	}
+}
+
+func takenAway(t *testing.T, answer server, fenced bool) {
+	config := &rest.Config{}
+	new(Fence).Guard(config)
+	for i, step := range []struct {
+		renewal server
+		fenced  bool
+	}{
+		{answer, false}, // It never led.
+		{http.StatusOK, false},
+		{answer, fenced},
+		{http.StatusOK, false}, // It has the lease back.
+	} {
+		time.Sleep(2 * time.Second)
+		if err := send(t, config.WrapTransport(step.renewal), http.MethodPut, lease); err != nil {
+			t.Fatal(err)
+		}
+		err := send(t, config.WrapTransport(server(http.StatusCreated)), http.MethodPost, evict)
+		if errors.Is(err, errFenced) != step.fenced {
+			t.Errorf("after renewal %d, answered %d: error %v, want it fenced: %v", i, step.renewal, err, step.fenced)
+		}
+	}
 }
 
 // A renewal counts from its beginning: the answer may have been long on its way.

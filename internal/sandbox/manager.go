@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -12,13 +14,17 @@ import (
 // managerName is the name of the controller manager's binary.
 const managerName = "ebbtide"
 
+// webhookAddress is the argument with the address at which a manager answers the API server.
+const webhookAddress = "--webhook-bind-address="
+
 // Manager is a running controller manager.
 type Manager struct{ *process }
 
 // StartManager installs what the manager needs, starts it as a process under
 // its own identity and waits until it is ready. In a checkout it is built from
-// source. Further arguments override those that the sandbox gives. It ends
-// with the cluster; until then, several may run at once.
+// source. Further arguments override those that the sandbox gives; who gives
+// webhookAddress has led the API server's webhooks there. It ends with the
+// cluster; until then, several may run at once.
 func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, error) {
 	if err := c.InstallCRDs(ctx); err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
@@ -30,11 +36,15 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 	if err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
+	lead := c.leadWebhooks
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, webhookAddress) }) {
+		lead = nil
+	}
 	p, _, err := c.run(ctx, component{
 		name:   c.managerInstance(),
 		path:   path,
 		ready:  "http://127.0.0.1:%d/readyz",
-		before: c.leadWebhooks,
+		before: lead,
 		args: func(port int) []string {
 			return append([]string{
 				"--kubeconfig=" + c.ManagerKubeconfig,
@@ -53,6 +63,7 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
 	if err := c.waitAdmission(ctx); err != nil {
+		p.kill()
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
 	return &Manager{p}, nil
@@ -66,7 +77,7 @@ func (c *Cluster) leadWebhooks(ctx context.Context) (arg string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("--webhook-bind-address=127.0.0.1:%d", port), c.InstallAdmission(ctx, port)
+	return fmt.Sprintf(webhookAddress+"127.0.0.1:%d", port), c.InstallAdmission(ctx, port)
 }
 
 // managerInstance names one manager's log file.

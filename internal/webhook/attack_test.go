@@ -218,6 +218,31 @@ func TestRequestsHaveTurns(t *testing.T) {
 	})
 }
 
+// The manager is to end while it answers, or has lost its lease. Who asks gets the answer,
+// though not for ever.
+func TestAManagerThatEndsAnswersWhoHasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		manager, end := context.WithCancel(t.Context())
+		handler := make(turns, 1).of(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			end()
+			select {
+			case <-time.After(5 * time.Second):
+				_, _ = io.WriteString(w, "allowed")
+			case <-r.Context().Done():
+			}
+			<-r.Context().Done()
+		}))
+		for range 2 {
+			begin, answer := time.Now(), &recorder{done: make(chan struct{}), code: http.StatusOK}
+			handler.ServeHTTP(answer, (&http.Request{}).WithContext(manager))
+			close(answer.done)
+			if got, took := answer.said(), time.Since(begin); got != "200 allowed" || took != 10*time.Second {
+				t.Errorf("answered %q after %s, want it allowed, and nothing done after 10s", got, took)
+			}
+		}
+	})
+}
+
 // recorder is the answer to a request.
 type recorder struct {
 	bytes.Buffer

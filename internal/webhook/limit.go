@@ -19,12 +19,16 @@ const (
 	longestUserName, largestUser = 1024, 256 << 10
 	// writesPerSecond and writesAtOnce bound what is written for those who ask.
 	writesPerSecond, writesAtOnce = 100, 1000
+	// answerWithin is how long an answer may take: no API server waits longer for it.
+	answerWithin = 10 * time.Second
 )
 
 // turns lets so many requests in at the same time as it has room for.
 type turns chan struct{}
 
 // of is the handler of a path with turns. Who gets none in time is told to come again.
+// Whom it has begun to answer it answers, also when the manager is to end: a look at the
+// API server that is broken off would be a refusal.
 func (t turns) of(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		timeout := time.NewTimer(waitForTurn)
@@ -32,10 +36,11 @@ func (t turns) of(handler http.Handler) http.Handler {
 		select {
 		case t <- struct{}{}:
 			defer func() { <-t }()
-			handler.ServeHTTP(w, request)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), answerWithin)
+			defer cancel()
+			handler.ServeHTTP(w, request.WithContext(ctx))
 		case <-timeout.C:
 			http.Error(w, fmt.Sprintf("%d admission requests are being answered already, try again", cap(t)), http.StatusTooManyRequests)
-		case <-request.Context().Done():
 		}
 	})
 }

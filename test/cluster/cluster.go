@@ -112,6 +112,9 @@ func run(m *testing.M, then func() int) int {
 		if c.tap != nil {
 			c.tap.stop()
 		}
+		if c.service != nil {
+			c.service.stop()
+		}
 		if err := c.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop cluster:", err)
 			code = max(code, 1)
@@ -125,7 +128,8 @@ type plane struct {
 	*sandbox.Cluster
 	manager  Manager
 	provider providing
-	tap      *tap // nil unless the Spec asked for it
+	tap      *tap     // nil unless the Spec asked for it
+	service  *service // nil unless the Spec asked for Replicas
 }
 
 // shared are the control planes of this process.
@@ -188,6 +192,11 @@ func start(spec Spec) (*plane, int, error) {
 	shared.planes[k] = p
 	if spec.Workload {
 		return p, shared.users, nil
+	}
+	if spec.Replicas {
+		if p.service, err = newService(); err != nil {
+			return nil, 0, err
+		}
 	}
 	if spec.Tapped {
 		if p.tap, err = newTap(p); err != nil {

@@ -19,26 +19,45 @@ import (
 type Replica struct {
 	*sandbox.Manager
 	metrics string // where they are served
+	webhook string // where it answers the API server
 }
 
 // StartReplica starts another manager, which leads if no other one does. The API
-// server calls the webhooks of the one that was started last. It ends with the test.
+// server calls the webhooks of any that is there. It ends with the test.
 func (c *Cluster) StartReplica(t testing.TB) Replica {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
-	defer cancel()
-	metrics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	manager, err := c.plane.StartManager(ctx, "--leader-elect=true", "--metrics-bind-address="+metrics)
+	replica, err := c.AddReplica(t)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return replica
+}
+
+// AddReplica is StartReplica for another goroutine than the test's.
+//
+// Errors: it cannot be started.
+func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
+	defer cancel()
+	r := Replica{metrics: fmt.Sprintf("127.0.0.1:%d", freePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+	c.plane.service.add(r.webhook)
+	err := c.plane.InstallAdmission(ctx, c.plane.service.port())
+	if err != nil {
+		return r, err
+	}
+	r.Manager, err = c.plane.StartManager(ctx, "--leader-elect=true", "--metrics-bind-address="+r.metrics, "--webhook-bind-address="+r.webhook)
+	if err != nil {
+		return r, err
+	}
 	t.Cleanup(func() {
-		manager.Kill()
+		_ = r.Resume() // It may be paused.
+		r.Stop()
 		if t.Failed() {
-			t.Logf("the end of the log of a manager:\n%s", manager.Tail(60))
+			t.Logf("the end of the log of a manager:\n%s", r.Tail(60))
 		}
 	})
-	return Replica{manager, metrics}
+	return r, nil
 }
 
 // Metrics are what it answers to who shows a token, and the status of the answer.

@@ -22,9 +22,9 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// prove asks for the claims about DaemonSets and locks at full length and speed, on a
-// machine that does nothing else.
-var prove = flag.Bool("prove", false, "make the claims about DaemonSets and locks at full length: a minute without pods that must not come, a manager killed behind every write")
+// prove asks for the claims about DaemonSets, locks and leaders at full length and
+// speed, on a machine that does nothing else.
+var prove = flag.Bool("prove", false, "make the claims about DaemonSets, locks and leaders at full length: a minute without pods that must not come, a manager killed behind every write, or at any time")
 
 // lookFor is how long a scenario looks for pods that must not come.
 func lookFor() time.Duration {

@@ -2,108 +2,264 @@ package scenario
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// replicated is a world with two managers, the first of which leads, and two nodes in
-// the middle of a drain that waits for the pods held-1 and held-2.
-type replicated struct {
-	*world
-	leader, other cluster.Replica
-	nodes         []string
-}
-
-func newReplicated(t *testing.T) *replicated {
-	t.Helper()
-	c := cluster.Start(t, cluster.Spec{Replicas: true})
-	ns := c.Namespace(t)
-	r := &replicated{world: &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}}
-	r.leader = c.StartReplica(t)
-	r.awaitLeads(r.leader)
-	r.other = c.StartReplica(t)
-	r.nodes = r.world.nodes("one", "two")
-	r.pods(r.nodes[0], pod{name: "free-1"}, pod{name: "held-1", held: true})
-	r.pods(r.nodes[1], pod{name: "free-2"}, pod{name: "held-2", held: true})
-	r.maintain("upgrade", v1alpha1.StageDrain, r.nodes)
-	r.awaitGone("free-1")
-	r.awaitGone("free-2")
-	return r
-}
-
-func (r *replicated) awaitLeads(one cluster.Replica) {
-	r.t.Helper()
-	r.eventually("a manager to lead", func() (bool, any) { return one.Leads(r.t), one.Tail(1) })
-}
-
-// ends lets the drain go on: whoever leads completes it and gives the nodes back.
-func (r *replicated) ends() {
-	r.t.Helper()
-	r.release("held-1", "held-2")
-	r.awaitDrained("upgrade")
-	r.forget("upgrade")
-	for _, node := range r.nodes {
-		r.assertUnschedulable(node, false)
-	}
-	r.awaitNoEvacuations()
-}
-
 // TestSeveralManagers plays one after the other what happens to managers that share a
-// lease.
+// lease, each in the middle of drains, surges and locks. They end as if nothing had been.
 func TestSeveralManagers(t *testing.T) {
 	t.Parallel()
 	t.Run("another one goes on where the leader was killed", goesOnAfterAKill)
 	t.Run("a leader that was paused does nothing any more", doesNothingAfterAPause)
 	t.Run("they are replaced one by one", areReplaced)
+	t.Run("leadership is taken away every few seconds", areRobbed)
+	if *prove {
+		for range 5 {
+			t.Run("all of it again and again", areTroubledAllTheTime)
+		}
+	}
+}
+
+func (f *fleet) awaitLeads(one cluster.Replica) {
+	f.t.Helper()
+	f.eventually("a manager to lead", func() (bool, any) { return one.Leads(f.t), one.Tail(1) })
+}
+
+// assertServes wants each manager to answer the API server, whether it leads or not.
+func (f *fleet) assertServes(managers ...cluster.Replica) {
+	f.t.Helper()
+	first := f.reboots[0]
+	for _, one := range managers {
+		undo := f.cluster.OnlyTo(f.t, one)
+		f.awaitAnswer(f.replica(myApp, f.name("three")), "is locked by "+f.holder(first.maintenance, first.node))
+		undo()
+	}
 }
 
 func goesOnAfterAKill(t *testing.T) {
-	r := newReplicated(t)
-	if status, text := r.leader.Metrics(t, r.cluster.Config.BearerToken); status != http.StatusOK || !strings.Contains(text, "ebbtide_") {
+	f := newFleet(t)
+	leader, other := f.managers[0], f.managers[1]
+	if status, text := leader.Metrics(t, f.cluster.Config.BearerToken); status != http.StatusOK || !strings.Contains(text, "ebbtide_") {
 		t.Errorf("an administrator who asks for metrics is answered with status %d", status)
 	}
-	if status, text := r.leader.Metrics(t, "made up"); status == http.StatusOK {
+	if status, text := leader.Metrics(t, "made up"); status == http.StatusOK {
 		t.Errorf("somebody who asks for metrics is answered: %.100s", text)
 	}
-	r.leader.Kill()
-	r.awaitLeads(r.other)
-	r.ends()
+	f.begins()
+	f.assertServes(leader, other)
+	leader.Kill()
+	f.goesOn() // while nobody leads
+	f.awaitLeads(other)
+	f.ends()
 }
 
 // A leader is paused for longer than its lease lasts, as on a machine that is
 // suspended. When it goes on another one leads, and it does nothing any more.
 func doesNothingAfterAPause(t *testing.T) {
-	r := newReplicated(t)
-	r.must("pause the leader", r.leader.Pause())
-	seen := r.leader.LogSize(t)
-	r.awaitLeads(r.other)
-	r.pods(r.nodes[0], pod{name: "late"})
-	r.awaitGone("late")
+	f := newFleet(t)
+	leader, other := f.managers[0], f.managers[1]
+	f.begins()
+	f.must("pause the leader", leader.Pause())
+	seen := leader.LogSize(t)
+	f.awaitLeads(other)
+	f.pods(f.held, pod{name: "late"})
+	f.awaitGone("late")
 	// Now its caches say something else than the API server does.
-	r.must("let it go on", r.leader.Resume())
-	select {
-	case <-r.leader.Done():
-	case <-time.After(30 * time.Second):
-		t.Errorf("a manager that has lost its lease still runs:\n%s", r.leader.Tail(20))
-	}
-	if acted := r.leader.Acted(t, seen); len(acted) > 0 {
+	f.goesOn()
+	f.must("let it go on", leader.Resume())
+	f.awaitEnd(leader)
+	if acted := leader.Acted(t, seen); len(acted) > 0 {
 		t.Errorf("a manager that has lost its lease has acted:\n%s", acted)
 	}
-	r.ends()
+	f.late++
+	f.ends()
+}
+
+func (f *fleet) awaitEnd(one cluster.Replica) {
+	f.t.Helper()
+	select {
+	case <-one.Done():
+	case <-time.After(30 * time.Second):
+		f.t.Errorf("a manager that has lost its lease still runs:\n%s", one.Tail(20))
+	}
 }
 
 // A rolling replacement asks the leader to end, and it gives its lease back at once.
 func areReplaced(t *testing.T) {
-	r := newReplicated(t)
-	r.leader.Stop()
-	r.awaitLeads(r.other)
-	third := r.cluster.StartReplica(t)
-	r.other.Stop()
-	r.awaitLeads(third)
-	r.ends()
+	f := newFleet(t)
+	leader, other := f.managers[0], f.managers[1]
+	f.begins()
+	leader.Stop()
+	f.awaitLeads(other)
+	third := f.cluster.StartReplica(t)
+	f.assertServes(other, third)
+	f.goesOn()
+	other.Stop()
+	f.awaitLeads(third)
+	f.ends()
+}
+
+// Somebody writes the Lease again and again, so that another manager takes it while the
+// one before does not know yet. Who has lost it ends, and is replaced as by a Deployment.
+func areRobbed(t *testing.T) {
+	f := newFleet(t)
+	robber := f.haunt(2, f.rob)
+	f.begins()
+	robber.awaitStrikes(2)
+	f.goesOn()
+	robber.awaitStrikes(3)
+	f.ends()
+	robber.stop()
+}
+
+// Managers are killed, paused and robbed all the time, whatever they are about.
+func areTroubledAllTheTime(t *testing.T) {
+	f := newFleet(t)
+	storm := f.haunt(2, f.rob, f.strike)
+	f.begins()
+	storm.awaitStrikes(3)
+	f.goesOn()
+	storm.awaitStrikes(6)
+	storm.stop()
+	f.ends()
+}
+
+// haunting is what befalls managers until it is stopped.
+type haunting struct {
+	*fleet
+	strikes atomic.Int32
+	stop    func()
+}
+
+// haunt does one of these after the other until it is stopped, each of which ends when
+// managers have suffered by it. Until the test ends it keeps so many managers running.
+func (f *fleet) haunt(managers int, acts ...func(context.Context) error) *haunting {
+	f.t.Helper()
+	h := &haunting{fleet: f}
+	f.until(func(ctx context.Context) { f.keep(ctx, managers) })
+	h.stop = f.until(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			if err := acts[rand.IntN(len(acts))](ctx); err != nil && ctx.Err() == nil {
+				f.t.Errorf("haunt: %v", err)
+				return
+			}
+			h.strikes.Add(1)
+			wait(ctx, 3*time.Second)
+		}
+	})
+	return h
+}
+
+// until does something beside the test until that is stopped, or ends.
+func (f *fleet) until(do func(context.Context)) (stop func()) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(ctx)
+	}()
+	stop = func() { cancel(); <-done }
+	f.t.Cleanup(stop)
+	return stop
+}
+
+func wait(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause):
+	}
+}
+
+func (h *haunting) awaitStrikes(n int32) {
+	h.t.Helper()
+	cluster.Eventually(h.t, fmt.Sprintf("%d strikes", n), 5*time.Minute, func(context.Context) (string, bool) {
+		return fmt.Sprint(h.strikes.Load()), h.strikes.Load() >= n
+	})
+}
+
+// keep starts a manager for each that has ended.
+func (f *fleet) keep(ctx context.Context, managers int) {
+	running := slices.Clone(f.managers)
+	for ctx.Err() == nil {
+		running = slices.DeleteFunc(running, ended)
+		for len(running) < managers && ctx.Err() == nil {
+			one, err := f.cluster.AddReplica(f.t)
+			if err != nil {
+				f.t.Errorf("start another manager: %v", err)
+				return
+			}
+			running = append(running, one)
+		}
+		f.mu.Lock()
+		f.managers = slices.Clone(running)
+		f.mu.Unlock()
+		wait(ctx, 200*time.Millisecond)
+	}
+}
+
+func ended(one cluster.Replica) bool {
+	select {
+	case <-one.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// rob takes the Lease of the leader away until another manager has it.
+func (f *fleet) rob(ctx context.Context) error {
+	key := client.ObjectKey{Namespace: sandbox.ManagerNamespace, Name: kube.LeaderLease}
+	leader := ""
+	for ctx.Err() == nil {
+		lease := &coordinationv1.Lease{}
+		if err := f.client.Get(ctx, key, lease); err != nil {
+			return err
+		}
+		holder := *lease.Spec.HolderIdentity
+		switch {
+		case leader != "" && holder != "" && holder != leader:
+			return nil
+		case holder != "":
+			leader = holder
+			lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new(""), new(int32(1))
+			if err := client.IgnoreNotFound(f.client.Update(ctx, lease)); err != nil && !apierrors.IsConflict(err) {
+				return err
+			}
+		}
+		wait(ctx, 200*time.Millisecond)
+	}
+	return nil
+}
+
+// strike kills one of the managers, or pauses it for longer than its lease lasts.
+func (f *fleet) strike(ctx context.Context) error {
+	f.mu.Lock()
+	one := f.managers[rand.IntN(len(f.managers))]
+	f.mu.Unlock()
+	if rand.IntN(2) == 0 {
+		one.Kill()
+		return nil
+	}
+	if err := one.Pause(); err != nil {
+		return nil // It has just ended.
+	}
+	wait(ctx, 20*time.Second)
+	_ = one.Resume()
+	return nil
 }
