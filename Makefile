@@ -15,7 +15,7 @@ FUZZTIME ?= 20s
 GOLANGCI_LINT  := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
 PROVIDER       := internal/sandbox/provider/api
-GENERATED      := api charts/ebbtide docs/api.md $(PROVIDER)
+GENERATED      := api charts docs/api.md $(PROVIDER)
 # The packages with Go benchmarks, so that nothing else is built for them.
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
@@ -46,14 +46,15 @@ lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...
 	cd test/bench && $(GOLANGCI_LINT) run ./...
 
-generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md and the ClusterRoles
+generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the roles and what the chart renders
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
 	go run ./internal/crdrule charts/ebbtide/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
 	go run ./internal/apidoc charts/ebbtide/crds api/v1alpha1 docs/api.md
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=clusterrole.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/templates
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=machinerole.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/templates
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
+	go run ./internal/helmrender ebbtide-system 'machines: {enabled: true}' charts/sandbox.yaml
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once

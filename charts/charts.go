@@ -1,5 +1,5 @@
-// Package charts holds the install artifact of Ebbtide, for whoever installs
-// it without Helm, such as the sandbox.
+// Package charts holds the Helm chart of Ebbtide, and what it renders for whoever
+// installs it without Helm, such as the sandbox.
 package charts
 
 import (
@@ -7,54 +7,66 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
+// Files are those of the chart, in the folder ebbtide.
+//
 //go:embed all:ebbtide
-var files embed.FS
+var Files embed.FS
+
+//go:embed sandbox.yaml
+var sandbox []byte
 
 // CRDs returns the CustomResourceDefinitions of the chart, one YAML document each.
-func CRDs() ([][]byte, error) { return documents("ebbtide/crds/*.yaml") }
-
-// Roles returns what the manager may do, one YAML document each: a ClusterRole
-// and perhaps Roles, generated from the markers next to the code that needs the
-// permissions; and, for a manager that acts on Machines, another ClusterRole and one
-// that gathers what providers of infrastructure allow it.
-func Roles() ([][]byte, error) { return documents("ebbtide/templates/*role.yaml") }
-
-// KubeconfigRole returns the ClusterRole that is bound to the manager in each namespace
-// whose Secrets with kubeconfigs it may read.
-func KubeconfigRole() ([][]byte, error) { return documents("ebbtide/templates/kubeconfig-reader.yaml") }
-
-// Admission returns what the API server asks about requests, one YAML document
-// each: the webhook configurations with the Secret of their certificate and their
-// Service, and policies that need no webhook.
-func Admission() ([][]byte, error) {
-	webhooks, err := documents("ebbtide/templates/webhook.yaml")
+func CRDs() ([][]byte, error) {
+	names, err := fs.Glob(Files, "ebbtide/crds/*.yaml")
 	if err != nil {
-		return nil, err
-	}
-	policies, err := documents("ebbtide/templates/policy*.yaml")
-	return append(webhooks, policies...), err
-}
-
-// documents returns every YAML document of the files that match the pattern.
-func documents(pattern string) ([][]byte, error) {
-	names, err := fs.Glob(files, pattern)
-	if err != nil {
-		return nil, fmt.Errorf("find %s of the chart: %w", pattern, err)
+		return nil, fmt.Errorf("find the CRDs of the chart: %w", err)
 	}
 	var all [][]byte
 	for _, name := range names {
-		data, err := files.ReadFile(name)
+		data, err := Files.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read %s of the chart: %w", name, err)
 		}
-		// Separators stand at the beginning of a line, also of the first one.
-		for document := range bytes.SplitSeq(append([]byte("\n"), data...), []byte("\n---\n")) {
-			if len(bytes.TrimSpace(document)) > 0 {
-				all = append(all, document)
-			}
-		}
+		all = append(all, documents(data)...)
 	}
 	return all, nil
+}
+
+// Sandbox returns all objects that Helm would install beside the CRDs, with Machines, in
+// the namespace ebbtide-system. They are generated.
+func Sandbox() ([]*unstructured.Unstructured, error) { return Objects(sandbox) }
+
+// Objects reads a file of YAML documents.
+//
+// Errors: a document that is no object, or has a key twice.
+func Objects(file []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for _, document := range documents(file) {
+		object := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
+			return nil, fmt.Errorf("read an object: %w", err)
+		}
+		// What is a comment and nothing else is none.
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+	return objects, nil
+}
+
+// documents splits a file into its YAML documents that say anything.
+func documents(data []byte) [][]byte {
+	var all [][]byte
+	// Separators stand at the beginning of a line, also of the first one.
+	for document := range bytes.SplitSeq(append([]byte("\n"), data...), []byte("\n---\n")) {
+		if len(bytes.TrimSpace(document)) > 0 {
+			all = append(all, document)
+		}
+	}
+	return all
 }

@@ -53,12 +53,12 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 		})
 	set.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
-	set.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the leader election lease and of the webhooks' Service and certificate")
+	set.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the manager: of its leases, of the webhooks' Service and certificate, and of MachineDrainRules for NodeMaintenances")
 	set.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
 	set.IntVar(&f.burst, "kube-api-burst", 600, "API requests per kind of object at once")
 	set.IntVar(&f.evacuationWorkers, "evacuation-workers", 32, "Evacuations that are worked on at the same time")
 	set.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
-	set.BoolVar(&f.machines, "machines", false, "act on Machines and Clusters of ebbtide.dev, which needs the ClusterRoles ebbtide-machines and ebbtide-providers")
+	set.BoolVar(&f.machines, "machines", false, "act on Machines and Clusters of ebbtide.dev, which needs the rights that the chart gives with machines.enabled")
 	set.IntVar(&f.machineWorkers, "machine-workers", 32, "Machines that are worked on at the same time")
 	set.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
 		func(text string) (err error) {

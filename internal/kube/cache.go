@@ -35,7 +35,7 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=list;watch,namespace=ebbtide-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=list;watch,namespace=release
 
 // ManagerCacheOptions is CacheOptions for the manager's own cluster. Of Leases it
 // has the mutex of drains, in Ebbtide's namespace, and no other.

@@ -12,40 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/charts"
 )
-
-// InstallAdmission installs what the chart has the API server ask about requests.
-// The webhooks are called at a port of localhost, where a Service of the chart
-// would lead to pods. What is installed already is led to the port, and keeps the
-// authority that it trusts.
-func (c *Cluster) InstallAdmission(ctx context.Context, port int) error {
-	documents, err := charts.Admission()
-	if err != nil {
-		return err
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}}
-	if err := c.createOnce(ctx, namespace); err != nil {
-		return err
-	}
-	for _, document := range documents {
-		object := &unstructured.Unstructured{}
-		if err := yaml.UnmarshalStrict(document, &object.Object); err != nil {
-			return fmt.Errorf("read admission object: %w", err)
-		}
-		if err := callLocally(object, port); err != nil {
-			return fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-		err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("sandbox"), client.ForceOwnership)
-		if err != nil {
-			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
-		}
-	}
-	return nil
-}
 
 // callLocally has the webhooks of a configuration called at a port of localhost.
 func callLocally(object *unstructured.Unstructured, port int) error {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -36,6 +37,11 @@ type Spec struct {
 	// Audit is an audit policy by which the API server logs requests to
 	// Cluster.AuditLog; without one it logs none.
 	Audit string
+	// Chart is what Helm would install beside the CRDs; its one ServiceAccount is the
+	// manager's. Defaults to charts.Sandbox.
+	Chart []*unstructured.Unstructured
+	// NoMachines has managers leave Machines alone. Then they need no rights for them.
+	NoMachines bool
 }
 
 // Cluster is a running control plane.
@@ -44,8 +50,8 @@ type Cluster struct {
 	Dir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// ManagerKubeconfig is the path of the kubeconfig of the manager, who may
-	// do what its ClusterRole says.
+	// ManagerKubeconfig is the path of the kubeconfig of the manager, which may
+	// do what its roles say.
 	ManagerKubeconfig string
 	// AuditLog is the path of the API server's audit log, if asked for: one
 	// JSON object per line.
@@ -56,6 +62,7 @@ type Cluster struct {
 	Client client.WithWatch
 
 	spec        Spec
+	account     Account
 	binaries    Binaries
 	credentials credentials
 	unlock      func()
@@ -98,6 +105,9 @@ func Start(ctx context.Context, binaries Binaries, spec Spec) (*Cluster, error) 
 }
 
 func (c *Cluster) start(ctx context.Context) error {
+	if err := c.readChart(); err != nil {
+		return err
+	}
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
@@ -127,7 +137,7 @@ func (c *Cluster) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if c.credentials, err = newCredentials(c.Dir); err != nil {
+	if c.credentials, err = newCredentials(c.Dir, c.account); err != nil {
 		return err
 	}
 	return c.writeAuditPolicy()

@@ -22,15 +22,17 @@ rules:
   - level: None
 `
 
-// AuditManager is an audit policy that records every request of the manager.
-const AuditManager = `apiVersion: audit.k8s.io/v1
+// AuditOf returns an audit policy that records every request of the manager.
+func AuditOf(manager Account) string {
+	return fmt.Sprintf(`apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
   - level: Metadata
-    users: ["system:serviceaccount:` + ManagerNamespace + ":" + ManagerServiceAccount + `"]
+    users: [%q]
   - level: None
-`
+`, manager.User())
+}
 
 func (c *Cluster) etcd() component {
 	return component{

@@ -21,12 +21,6 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Namespace and ServiceAccount of the manager.
-const (
-	ManagerNamespace      = "ebbtide-system"
-	ManagerServiceAccount = "ebbtide"
-)
-
 // CallerName is the common name of the certificate that the API server shows to
 // webhooks.
 const CallerName = "kube-apiserver-webhook-client"
@@ -58,15 +52,14 @@ type identity struct {
 // identities are the users of a sandbox, by the name of their kubeconfig. The
 // manager has the name that its ServiceAccount would have, so that it may do
 // exactly what the chart allows.
-var identities = map[string]identity{
-	"admin":                   {"admin", []string{"system:masters"}},
-	"kwok":                    {"kwok", []string{"system:masters"}},
-	"kube-controller-manager": {"system:kube-controller-manager", nil},
-	"kube-scheduler":          {"system:kube-scheduler", nil},
-	"manager": {
-		"system:serviceaccount:" + ManagerNamespace + ":" + ManagerServiceAccount,
-		[]string{"system:serviceaccounts", "system:serviceaccounts:" + ManagerNamespace},
-	},
+func identities(manager Account) map[string]identity {
+	return map[string]identity{
+		"admin":                   {"admin", []string{"system:masters"}},
+		"kwok":                    {"kwok", []string{"system:masters"}},
+		"kube-controller-manager": {"system:kube-controller-manager", nil},
+		"kube-scheduler":          {"system:kube-scheduler", nil},
+		"manager":                 {manager.User(), manager.Groups()},
+	}
 }
 
 // credentials are the files by which the components know each other.
@@ -78,7 +71,7 @@ type credentials struct {
 func (c credentials) path(name string) string { return filepath.Join(c.dir, name) }
 
 // newCredentials writes certificate, service account key and tokens into dir.
-func newCredentials(dir string) (credentials, error) {
+func newCredentials(dir string, manager Account) (credentials, error) {
 	c := credentials{dir: dir, tokens: map[string]string{}}
 	crt, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, []string{"localhost"})
 	if err != nil {
@@ -98,7 +91,7 @@ func newCredentials(dir string) (credentials, error) {
 			return c, err
 		}
 	}
-	return c, c.writeTokens()
+	return c, c.writeTokens(identities(manager))
 }
 
 // writeCaller writes what the API server shows to webhooks: a certificate that is its
@@ -134,13 +127,13 @@ func (c credentials) writeCaller() error {
 	return os.WriteFile(c.path(admissionConfiguration), fmt.Appendf(nil, admissionText, c.kubeconfig("webhooks")), 0o600)
 }
 
-func (c credentials) writeTokens() error {
+func (c credentials) writeTokens(users map[string]identity) error {
 	f, err := os.OpenFile(c.path("tokens.csv"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	w := csv.NewWriter(f)
-	for name, id := range identities {
+	for name, id := range users {
 		c.tokens[name] = rand.Text()
 		if err := w.Write([]string{c.tokens[name], id.user, name, strings.Join(id.groups, ",")}); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,68 +72,51 @@ func (c *Cluster) waitServed(ctx context.Context, crd *apiextensionsv1.CustomRes
 	return nil
 }
 
-// InstallRBAC gives the manager what the chart gives it, and nothing else. The
-// provider's role is there to be summed up by the chart's, as a real one's is.
-func (c *Cluster) InstallRBAC(ctx context.Context) error {
-	documents, err := charts.Roles()
-	if err != nil {
-		return err
-	}
-	provider, err := api.Role()
-	if err != nil {
-		return err
-	}
-	role, err := readRole(provider)
-	if err != nil {
-		return err
-	}
-	unbound, err := charts.KubeconfigRole()
-	if err != nil {
-		return err
-	}
-	kubeconfigs, err := readRole(unbound[0])
-	if err != nil {
-		return err
-	}
-	objects := []client.Object{
-		kubeconfigs,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ManagerNamespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: ManagerServiceAccount, Namespace: ManagerNamespace}},
-		role,
-	}
-	for _, document := range documents {
-		role, err := readRole(document)
-		if err != nil {
+// readChart settles what is installed, and whose account the manager's is.
+func (c *Cluster) readChart() (err error) {
+	if c.spec.Chart == nil {
+		if c.spec.Chart, err = charts.Sandbox(); err != nil {
 			return err
 		}
-		objects = append(objects, role, bind(role))
 	}
-	for _, object := range objects {
-		if err := c.createOnce(ctx, object); err != nil {
-			return err
+	for _, object := range c.spec.Chart {
+		if object.GetKind() == "ServiceAccount" {
+			c.account = Account{Namespace: object.GetNamespace(), Name: object.GetName()}
+			return nil
+		}
+	}
+	return errors.New("the chart has no ServiceAccount")
+}
+
+// InstallChart installs the chart: what the manager may do, and what the
+// API server asks about requests. The webhooks are called at a port of localhost, where
+// a Service of the chart would lead to pods. What is installed already is led to the
+// port, and keeps the authority that it trusts. The role of the sandbox's provider is
+// there to be summed up by the chart's, as a real one's is.
+func (c *Cluster) InstallChart(ctx context.Context, port int) error {
+	document, err := api.Role()
+	if err != nil {
+		return err
+	}
+	provider := &unstructured.Unstructured{}
+	if err := yaml.UnmarshalStrict(document, &provider.Object); err != nil {
+		return fmt.Errorf("read the role of the provider: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.account.Namespace}}
+	if err := c.createOnce(ctx, namespace); err != nil {
+		return err
+	}
+	for _, object := range append(slices.Clip(c.spec.Chart), provider) {
+		object := object.DeepCopy()
+		if err := callLocally(object, port); err != nil {
+			return fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+		err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("sandbox"), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil
-}
-
-func readRole(document []byte) (*unstructured.Unstructured, error) {
-	role := &unstructured.Unstructured{}
-	if err := yaml.UnmarshalStrict(document, &role.Object); err != nil {
-		return nil, fmt.Errorf("read role: %w", err)
-	}
-	return role, nil
-}
-
-// bind binds the manager to a Role or a ClusterRole.
-func bind(role client.Object) client.Object {
-	kind := role.GetObjectKind().GroupVersionKind().Kind
-	meta := metav1.ObjectMeta{Name: role.GetName(), Namespace: role.GetNamespace()}
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role.GetName()}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ManagerNamespace, Name: ManagerServiceAccount}}
-	if kind == "Role" {
-		return &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
-	}
-	return &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: subjects}
 }
 
 func (c *Cluster) createOnce(ctx context.Context, object client.Object) error {

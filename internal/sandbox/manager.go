@@ -29,9 +29,6 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 	if err := c.InstallCRDs(ctx); err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
-	if err := c.InstallRBAC(ctx); err != nil {
-		return nil, fmt.Errorf("start manager: %w", err)
-	}
 	path, err := c.managerBinary(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
@@ -48,8 +45,8 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 		args: func(port int) []string {
 			return append([]string{
 				"--kubeconfig=" + c.ManagerKubeconfig,
-				"--namespace=" + ManagerNamespace,
-				"--machines",
+				"--namespace=" + c.account.Namespace,
+				fmt.Sprintf("--machines=%t", !c.spec.NoMachines),
 				"--webhook-client-ca=" + c.CallerCA(),
 				"--webhook-client-names=" + CallerName,
 				fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", port),
@@ -77,7 +74,7 @@ func (c *Cluster) leadWebhooks(ctx context.Context) (arg string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(webhookAddress+"127.0.0.1:%d", port), c.InstallAdmission(ctx, port)
+	return fmt.Sprintf(webhookAddress+"127.0.0.1:%d", port), c.InstallChart(ctx, port)
 }
 
 // managerInstance names one manager's log file.
@@ -126,6 +123,9 @@ func (m *Manager) Tail(n int) string { return m.tail(n) }
 
 // LogFile is the path of the manager's log.
 func (m *Manager) LogFile() string { return m.log }
+
+// Namespace is the manager's.
+func (c *Cluster) Namespace() string { return c.account.Namespace }
 
 // CallerCA is a PEM file with the authority of the certificate that the API server
 // shows to webhooks.

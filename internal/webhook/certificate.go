@@ -27,8 +27,8 @@ const (
 	secretName        = "ebbtide-webhook-certificate"
 )
 
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,namespace=ebbtide-system
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=ebbtide-webhook-certificate,verbs=update,namespace=ebbtide-system
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=list;watch,namespace=release
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=ebbtide-webhook-certificate,verbs=update,namespace=release
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,verbs=list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=ebbtide,verbs=get;update
 

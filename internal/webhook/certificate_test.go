@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -33,7 +32,7 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			before := shown(t)
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: sandbox.ManagerNamespace, Name: secretName}}
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: secretName}}
 			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +53,7 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 func TestASecretThatIsCreatedAgainIsFilled(t *testing.T) {
 	c := newAPI(t)
 	before := shown(t)
-	named := metav1.ObjectMeta{Namespace: sandbox.ManagerNamespace, Name: secretName}
+	named := metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: secretName}
 	must(t, c.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: named}))
 	awaitCalled(t, c)
 	must(t, c.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: named}))
@@ -85,7 +84,7 @@ func TestAnAuthorityThatIsTakenOutComesBack(t *testing.T) {
 // awaitCalled waits until we say that we are ready and the API server agrees.
 func awaitCalled(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	ready := &readiness{reader: c.Client, address: started.address, dnsName: dnsName(sandbox.ManagerNamespace)}
+	ready := &readiness{reader: c.Client, address: started.address, dnsName: dnsName(cluster.Account.Namespace)}
 	cluster.Eventually(t, "the webhooks to be ready and called", 30*time.Second, func(ctx context.Context) (string, bool) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
 		if err == nil {

@@ -23,7 +23,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/fault"
 )
@@ -110,7 +109,7 @@ func TestTheManagerIsAskedAboutLocksOnlyForMachines(t *testing.T) {
 	must(t, c.Client.Create(t.Context(), lockedFor(namespace, time.Hour)))
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+		UserName: cluster.Account.User(),
 		Groups:   []string{"system:masters"},
 	}
 	httpClient, err := rest.HTTPClientFor(config)

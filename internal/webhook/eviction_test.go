@@ -27,7 +27,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/fault"
 )
@@ -119,7 +118,7 @@ func TestTheManagerWaitsForEvacuatorsOnlyForMachines(t *testing.T) {
 	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+		UserName: cluster.Account.User(),
 		Groups:   []string{"system:masters"},
 	}
 	httpClient, err := rest.HTTPClientFor(config)

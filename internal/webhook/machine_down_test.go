@@ -10,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/charts"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -21,11 +19,7 @@ import (
 // place where nobody answers.
 func silence(t *testing.T, c *cluster.Cluster, namespace string) {
 	t.Helper()
-	documents, err := charts.Admission()
-	must(t, err)
-	for _, document := range documents {
-		o := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal(document, &o.Object))
+	for _, o := range cluster.Chart(t) {
 		if o.GetKind() != "ValidatingWebhookConfiguration" {
 			continue
 		}

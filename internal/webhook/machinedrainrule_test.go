@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 func drainRule(namespace string, spec v1alpha1.MachineDrainRuleSpec) *v1alpha1.MachineDrainRule {
@@ -59,7 +60,7 @@ func TestARuleThatDoesNothingIsWarnedOf(t *testing.T) {
 	all := &metav1.LabelSelector{}
 	rule := drainRule(namespace, v1alpha1.MachineDrainRuleSpec{Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: all}}})
 	must(t, user.Create(t.Context(), rule))
-	want := []string{"spec.nodes: a NodeMaintenance obeys only the rules in namespace ebbtide-system; here, in namespace " + namespace +
+	want := []string{"spec.nodes: a NodeMaintenance obeys only the rules in namespace " + cluster.Account.Namespace + "; here, in namespace " + namespace +
 		", this one does nothing, because without machines it is not for Machines either"}
 	if diff := cmp.Diff(want, warnings.take()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -68,7 +68,7 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	}
 	if err := Add(mgr, Options{
 		Now:     believed,
-		Address: address, Namespace: sandbox.ManagerNamespace, Surge: surge.Annotated, EvictionNotice: true,
+		Address: address, Namespace: cluster.Account.Namespace, Surge: surge.Annotated, EvictionNotice: true,
 		Client: ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
 	}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -209,7 +208,7 @@ func theManager(t *testing.T, server *cluster.Cluster, right rbacv1.PolicyRule, 
 	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}}
 	binding.Name = name + "-manager"
 	binding.Subjects = []rbacv1.Subject{{
-		Kind: rbacv1.ServiceAccountKind, Namespace: sandbox.ManagerNamespace, Name: sandbox.ManagerServiceAccount,
+		Kind: rbacv1.ServiceAccountKind, Namespace: cluster.Account.Namespace, Name: cluster.Account.Name,
 	}}
 	if err := server.Client.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
@@ -221,7 +220,7 @@ func theManager(t *testing.T, server *cluster.Cluster, right rbacv1.PolicyRule, 
 	})
 	config := rest.CopyConfig(server.Config)
 	config.WarningHandler = heard
-	config.Impersonate.UserName = "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount
+	config.Impersonate.UserName = cluster.Account.User()
 	manager, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	coremaintenance "ebbtide.dev/ebbtide/internal/core/maintenance"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -160,7 +159,7 @@ func TestWhatIsSaidOfChangesOfANode(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	manager := o.as(t, server, "system:serviceaccount:"+sandbox.ManagerNamespace+":"+sandbox.ManagerServiceAccount, "system:masters")
+	manager := o.as(t, server, "system:serviceaccount:"+cluster.Account.Namespace+":"+cluster.Account.Name, "system:masters")
 	node := o.node(t, "changed", ledgerOf(t, "upgrade"))
 	anyway := []string{"node changed is under maintenance and cordoned anyway, for NodeMaintenance upgrade, at whose end it becomes what it was before: " +
 		"cordon it then if it is to stay cordoned" + advice("it", "upgrade")}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -23,7 +22,7 @@ func takenOver(t *testing.T) (admin, manager client.Client) {
 	installPolicies(t, server)
 	config := rest.CopyConfig(server.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+		UserName: cluster.Account.User(),
 		Groups:   []string{"system:masters"},
 	}
 	manager, err := client.New(config, client.Options{Scheme: server.Client.Scheme()})

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/charts"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -325,12 +324,8 @@ func policies(t *testing.T) (all []*admissionregistrationv1.ValidatingAdmissionP
 // admission returns what the chart has of one kind that the API server asks about requests.
 func admission(t *testing.T, kind string) (all []*unstructured.Unstructured) {
 	t.Helper()
-	documents, err := charts.Admission()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, document := range documents {
-		if o := object(t, string(document)); o.GetKind() == kind {
+	for _, o := range cluster.Chart(t) {
+		if o.GetKind() == kind {
 			all = append(all, o)
 		}
 	}

@@ -34,6 +34,7 @@ var rooms = []room{
 	{"internal/dashboard", 4},
 	{"internal/apidoc", 5},
 	{"internal/crdrule", 5},
+	{"internal/helmrender", 5},
 	{"controlplane", 5},
 	{"cmd/*", 5},
 	{"test", 6},

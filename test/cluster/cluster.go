@@ -51,6 +51,8 @@ type Spec struct {
 	// Replicas is for tests of several managers of which one leads: each starts its own,
 	// and nobody the one that others share.
 	Replicas bool
+	// NoMachines has the manager run without the rights and the flag for Machines.
+	NoMachines bool
 	// Tapped has a Witness see every write of the manager, and end it behind any.
 	// Whoever uses it has a manager that others may kill at any time.
 	Tapped bool
@@ -63,7 +65,7 @@ func (s Spec) auditPolicy() string {
 	case s.OnlyAPIServer, s.NoManager, s.Workload:
 		return ""
 	default:
-		return sandbox.AuditManager
+		return sandbox.AuditOf(Account)
 	}
 }
 
@@ -141,7 +143,7 @@ var shared = struct {
 }{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
-type key struct{ onlyAPIServer, audit, noManager, workload, replicas, tapped bool }
+type key struct{ onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped bool }
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
 // cluster.
@@ -172,7 +174,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.Tapped}
+	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
@@ -183,7 +185,13 @@ func start(spec Spec) (*plane, int, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
-	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy()})
+	objects, err := chart(ctx, spec)
+	if err != nil {
+		return nil, 0, err
+	}
+	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{
+		OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy(), Chart: objects, NoMachines: spec.NoMachines,
+	})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,9 +13,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/yaml"
-
-	"ebbtide.dev/ebbtide/charts"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // request is what the audit log says of a request of the manager.
@@ -100,19 +99,18 @@ func runsAll() bool {
 	return true
 }
 
-// chartRights are those that the roles of the chart give.
+// chartRights are those that the roles of the chart give, all of them bound or not.
 func chartRights() (rights []right, err error) {
-	roles, err := charts.Roles()
+	objects, err := chart(context.Background(), Spec{})
 	if err != nil {
 		return nil, err
 	}
-	kubeconfigs, err := charts.KubeconfigRole()
-	if err != nil {
-		return nil, err
-	}
-	for _, document := range append(roles, kubeconfigs...) {
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" {
+			continue
+		}
 		var role rbacv1.Role // A ClusterRole has the same rules.
-		if err := yaml.Unmarshal(document, &role); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role); err != nil {
 			return nil, fmt.Errorf("read a role of the chart: %w", err)
 		}
 		for _, rule := range role.Rules {

@@ -11,7 +11,7 @@ import (
 func (c *Cluster) WebhookPort(t testing.TB) int {
 	t.Helper()
 	port := freePort(t)
-	if err := c.plane.InstallAdmission(t.Context(), port); err != nil {
+	if err := c.plane.InstallChart(t.Context(), port); err != nil {
 		t.Fatal(err)
 	}
 	return port

@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // rulesNamespace is where Ebbtide runs.
-const rulesNamespace = "ebbtide-system"
+var rulesNamespace = cluster.Account.Namespace
 
 // rule creates a MachineDrainRule for the pods of an application on one node. It
 // is deleted with the scenario.
@@ -160,7 +161,7 @@ func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
 
 	w.awaitGone("db")
 	w.awaitBlocker("upgrade", node, v1alpha1.BlockerDrainRuleUnclear,
-		"MachineDrainRule ebbtide-system/"+rule.Name+" may be meant for the pod, but spec.pods[0].selector cannot be understood")
+		"MachineDrainRule "+rulesNamespace+"/"+rule.Name+" may be meant for the pod, but spec.pods[0].selector cannot be understood")
 	w.awaitCondition("upgrade", v1alpha1.ConditionBlocked, "True", string(v1alpha1.BlockerDrainRuleUnclear))
 	w.assertNotDrained("upgrade")
 	w.awaitPod("web", "still running", running)

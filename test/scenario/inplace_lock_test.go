@@ -13,7 +13,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -200,7 +199,7 @@ func (w *world) asManager() *world {
 	w.t.Helper()
 	config := rest.CopyConfig(w.cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount, Groups: []string{"system:masters"},
+		UserName: cluster.Account.User(), Groups: []string{"system:masters"},
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: w.client.Scheme()})
 	w.must("act as the manager", err)

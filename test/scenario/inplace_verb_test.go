@@ -18,7 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
-	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // minutes is a maintenance of nodes that come back soon.
@@ -127,7 +127,7 @@ func (w *world) awaitNothingLocked(nodes ...string) {
 	})
 	w.eventually("the mutex not held by us", func() (bool, any) {
 		mutex := &coordinationv1.Lease{}
-		err := w.client.Get(w.ctx, client.ObjectKey{Namespace: sandbox.ManagerNamespace, Name: v1alpha1.DrainLockMutex}, mutex)
+		err := w.client.Get(w.ctx, client.ObjectKey{Namespace: cluster.Account.Namespace, Name: v1alpha1.DrainLockMutex}, mutex)
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}

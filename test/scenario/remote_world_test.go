@@ -55,12 +55,12 @@ func (w *world) letManagerReadSecrets() {
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "ebbtide-kubeconfigs"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "ebbtide-kubeconfigs"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: sandbox.ManagerNamespace, Name: sandbox.ManagerServiceAccount}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: cluster.Account.Namespace, Name: cluster.Account.Name}},
 	}
 	w.must("bind the role of kubeconfigs", client.IgnoreAlreadyExists(w.client.Create(w.ctx, binding)))
 	w.eventually("the API server to know it", func() (bool, any) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "system:serviceaccount:" + sandbox.ManagerNamespace + ":" + sandbox.ManagerServiceAccount,
+			User:               cluster.Account.User(),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.ns, Verb: "get", Resource: "secrets"},
 		}}
 		w.must("review the manager's rights", w.client.Create(w.ctx, review))

@@ -101,8 +101,8 @@ func (n *nodes) take(ctx context.Context, seen *core.Snapshot, step core.Step) e
 	return nil
 }
 
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=ebbtide-system
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=update,namespace=ebbtide-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=release
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=update,namespace=release
 
 // writeMutex writes the Lease, or creates it. Who comes second is refused.
 func (n *nodes) writeMutex(ctx context.Context, seen *core.Snapshot, step core.Step) error {

@@ -45,7 +45,7 @@ func (l *Lab) startManager(ctx context.Context, load *Load) (Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.apart, m.rules = load.work.Apart, load.rules(sandbox.ManagerNamespace, load.labels())
+	m.apart, m.rules = load.work.Apart, load.rules(l.cluster.Namespace(), load.labels())
 	if err := m.warm(ctx); err != nil {
 		return nil, errors.Join(err, m.Stop(ctx))
 	}

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/charts/helm"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+// Account is the manager's. None of its names is a default, so that what takes them for
+// constants fails wherever it is tested.
+var Account = sandbox.Account{Namespace: "operations", Name: "drainer"}
+
+// Chart are the objects of the chart as they are installed into clusters, except where
+// webhooks are called.
+func Chart(t testing.TB) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := chart(t.Context(), Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// chart is what Helm would install.
+func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error) {
+	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, Values: map[string]any{
+		"serviceAccount": map[string]any{"name": Account.Name},
+		"machines":       map[string]any{"enabled": !spec.NoMachines},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return charts.Objects(rendered)
+}
