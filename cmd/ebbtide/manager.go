@@ -20,7 +20,7 @@ import (
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=release
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide.dev,verbs=get;update,namespace=release
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=release
+// +kubebuilder:rbac:groups="",resources=events,verbs=create,namespace=release
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 

@@ -68,8 +68,9 @@ func (c *Cluster) apiserver(etcdPort int) component {
 				fmt.Sprintf("--secure-port=%d", port),
 				"--service-cluster-ip-range=10.0.0.0/16",
 				"--authorization-mode=Node,RBAC",
-				// Lets a namespace keep its pods on nodes of its own.
-				"--enable-admission-plugins=PodNodeSelector",
+				// The first lets a namespace keep its pods on nodes of its own. The second asks
+				// for a right to the finalizers of owners, as it does in OpenShift.
+				"--enable-admission-plugins=PodNodeSelector,OwnerReferencesPermissionEnforcement",
 				"--tls-cert-file=" + c.credentials.path("server.crt"),
 				"--tls-private-key-file=" + c.credentials.path("server.key"),
 				"--token-auth-file=" + c.credentials.path("tokens.csv"),

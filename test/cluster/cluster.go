@@ -94,7 +94,8 @@ func Main(m *testing.M) int { return run(m, nil) }
 // MainUnderRights is Main for a package that lets the manager do all that it does: it
 // fails if the manager has asked for anything that the chart gives it no right to, and,
 // if all tests were run, if it has a right that nothing used. Exempt is what tests want
-// forbidden, such as "get secrets.", and rights that are for clusters of another kind.
+// forbidden, such as "get secrets.", and rights that are used without a request; what
+// nothing needs any more fails, too.
 func MainUnderRights(m *testing.M, exempt ...string) int {
 	return run(m, func() int { return checkRights(exempt) })
 }
