@@ -42,7 +42,7 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	defer cancel()
 	r := Replica{metrics: fmt.Sprintf("127.0.0.1:%d", freePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	c.plane.service.add(r.webhook)
-	err := c.plane.InstallAdmission(ctx, c.plane.service.port())
+	err := c.plane.InstallChart(ctx, c.plane.service.port())
 	if err != nil {
 		return r, err
 	}

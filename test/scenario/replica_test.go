@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/kube"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -224,7 +223,7 @@ func ended(one cluster.Replica) bool {
 
 // rob takes the Lease of the leader away until another manager has it.
 func (f *fleet) rob(ctx context.Context) error {
-	key := client.ObjectKey{Namespace: sandbox.ManagerNamespace, Name: kube.LeaderLease}
+	key := client.ObjectKey{Namespace: cluster.Account.Namespace, Name: kube.LeaderLease}
 	leader := ""
 	for ctx.Err() == nil {
 		lease := &coordinationv1.Lease{}
