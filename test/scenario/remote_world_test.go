@@ -46,8 +46,6 @@ func (w *world) elsewhere(name string) *remote {
 		c.Labels = map[string]string{"name": name}
 		c.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: name}
 	})
-	// The namespace loses its RoleBindings before its Clusters, whose Secrets are then forbidden.
-	w.t.Cleanup(func() { w.erase(&v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}) })
 	return &remote{world: there, home: w, name: name, proxy: c.Proxy(w.t)}
 }
 

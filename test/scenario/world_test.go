@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.MainUnderRights(m,
 		// TestInfrastructureThatMayNotBeReadHoldsUpOnlyItsMachine: a kind that nobody lets Ebbtide at.
 		"get cronjobs.batch", "list cronjobs.batch", "watch cronjobs.batch",
+		// A connection outlives its Cluster for a while, and a namespace that goes loses its RoleBindings.
+		"get secrets.",
 		// Every adoption of infrastructure uses it, without a request of its own: the API server
 		// asks for it, by the plugin OwnerReferencesPermissionEnforcement.
 		"update machines/finalizers.ebbtide.dev",
