@@ -46,7 +46,11 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	if err != nil {
 		return r, err
 	}
-	r.Manager, err = c.plane.StartManager(ctx, "--leader-elect=true", "--metrics-bind-address="+r.metrics, "--webhook-bind-address="+r.webhook)
+	args := []string{"--leader-elect=true", "--metrics-bind-address=" + r.metrics, "--webhook-bind-address=" + r.webhook}
+	if c.plane.tap != nil {
+		args = append(args, "--kubeconfig="+c.plane.tap.kubeconfig)
+	}
+	r.Manager, err = c.plane.StartManager(ctx, args...)
 	if err != nil {
 		return r, err
 	}

@@ -14,7 +14,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -47,6 +49,8 @@ type tap struct {
 	server     *httptest.Server
 	kubeconfig string
 	restarts   sync.WaitGroup
+	// ahead is how far the API server's clock is ahead, as its answers have it.
+	ahead atomic.Int64
 
 	mu        sync.Mutex
 	next      int
@@ -85,6 +89,26 @@ func (c *Cluster) Kills() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.kills
+}
+
+// SetServerClock has the answers of the API server say that its clock is so far ahead of
+// what it is, until the test ends. It is for clusters that are Tapped.
+func (c *Cluster) SetServerClock(t testing.TB, ahead time.Duration) {
+	t.Helper()
+	p := c.plane.tap
+	if p == nil {
+		t.Fatal("the cluster is not Tapped")
+	}
+	p.ahead.Store(int64(ahead))
+	t.Cleanup(func() { p.ahead.Store(0) })
+}
+
+// date dates an answer by the clock that the API server is to have.
+func (t *tap) date(response *http.Response) {
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	if ahead := time.Duration(t.ahead.Load()); ahead != 0 && err == nil {
+		response.Header.Set("Date", date.Add(ahead).UTC().Format(http.TimeFormat))
+	}
 }
 
 // newTap returns a way for the manager to the API server.
@@ -145,6 +169,7 @@ func keepBody(next http.Handler) http.Handler {
 
 // answered sees the answer of the API server.
 func (t *tap) answered(response *http.Response) error {
+	t.date(response)
 	request := response.Request
 	body, write := request.Context().Value(bodyKey{}).(string)
 	if !write || response.StatusCode >= http.StatusMultipleChoices {

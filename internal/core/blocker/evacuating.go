@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // evacuating explains a pod that an evacuator is moving.
@@ -25,11 +26,11 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if status.Message != "" {
 		b.Message += " It says: " + status.Message
 	}
-	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
-		b.Type, b.Message = v1alpha1.BlockerClockSkewed, b.Message+" "+doubt.Message
-	}
 	b.Suggestion = fmt.Sprintf("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
 		f.Pod.Namespace, f.Evacuation.Name)
+	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
+		b.Type, b.Message, b.Suggestion = v1alpha1.BlockerClockSkewed, doubt.Message, skew.Suggestion
+	}
 	return b, true
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // Facts is what is known of a node that waits for its locks.
@@ -70,7 +71,7 @@ func toldOf(r *v1alpha1.DrainRecord) v1alpha1.Blocker {
 		b.Type = v1alpha1.BlockerPDBLocked
 		b.Suggestion = "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord " + r.Name
 	case v1alpha1.ReasonClockSkewed:
-		b.Type = v1alpha1.BlockerClockSkewed
+		b.Type, b.Suggestion = v1alpha1.BlockerClockSkewed, skew.Suggestion
 	}
 	return b
 }

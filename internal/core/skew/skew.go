@@ -35,6 +35,9 @@ const (
 	margin = 5 * time.Second
 )
 
+// Suggestion is what helps whom doubts hold up.
+const Suggestion = "See what time it is on the machines of the manager and of the API server, and whether it comes from somewhere: timedatectl"
+
 // Bounds are how far our clock is ahead of another one, at least and at most; it is
 // behind as far as they are less than 0.
 type Bounds struct{ Least, Most time.Duration }

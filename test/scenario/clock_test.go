@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+const wrongClock = "behind that of the API server. Nothing that cannot be undone is done because of the time until they agree"
+
+// The clocks of the manager and of the API server are four minutes apart. Drains go on,
+// but no lock is promised, given up or taken for ended, and everybody who waits is told
+// why. When the clocks agree again it all happens, without anybody's help.
+func TestTheClocksAreApart(t *testing.T) {
+	t.Parallel()
+	c := cluster.Start(t, cluster.Spec{Replicas: true, Tapped: true})
+	ns := c.Namespace(t)
+	w := &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}
+	manager := c.StartReplica(t)
+	w.eventually("the manager to lead", func() (bool, any) { return manager.Leads(t), manager.Tail(1) })
+	w.awaitMetric(manager, "ebbtide_clock_doubted 0")
+	nodes := w.nodes("one", "two", "three")
+	w.guarded(nodes[0], "free", "closed")
+	w.guarded(nodes[1], "old")
+	w.pods(nodes[2], pod{name: "ordinary"})
+	w.closeBudget("closed")
+
+	c.SetServerClock(t, 4*time.Minute)
+	w.awaitMetric(manager, "ebbtide_clock_doubted 1")
+	w.awaitMetric(manager, "ebbtide_clock_skew_seconds -2")
+
+	w.setLock("old", ownerLock(time.Now().Add(time.Second)))
+	w.maintainInPlace("upgrade", impatient(v1alpha1.LockTimeoutEvict, 1), nodes[0])
+	w.awaitBlocker("upgrade", nodes[0], v1alpha1.BlockerClockSkewed, wrongClock)
+	w.awaitRecord(nodes[0], "False", v1alpha1.ReasonClockSkewed)
+	w.awaitWarning("PodDisruptionBudget", "old", "LockKept", wrongClock)
+	w.maintain("drain", v1alpha1.StageDrain, nodes[2:])
+	w.awaitDrained("drain")
+	begin := time.Now()
+	w.eventually("much more time than the maintenance has", func() (bool, any) { return time.Since(begin) > 5*time.Second, begin })
+	w.assertStaysLocked("dba", "old")
+	w.assertStaysLocked("", "free", "closed")
+	w.awaitRecord(nodes[0], "False", v1alpha1.ReasonClockSkewed)
+	w.awaitNoEvacuations()
+	old := &corev1.Pod{}
+	w.get(old, "old")
+	if err := w.evict(old, metav1.DryRunAll); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), wrongClock) {
+		t.Errorf("an eviction under a lock that seems to have ended: %v, want it to wait with the words %q", err, wrongClock)
+	}
+
+	c.SetServerClock(t, 0)
+	w.awaitMetric(manager, "ebbtide_clock_doubted 0")
+	w.awaitLock("", "old")
+	w.awaitWarning("NodeMaintenance", w.name("upgrade"), "LockTimedOut", w.ns+"/closed ")
+	w.openBudget("closed")
+	w.awaitGone("closed")
+	w.awaitDrained("upgrade")
+	w.awaitLock(w.holder("upgrade", nodes[0]), "free")
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(nodes[0])
+}
+
+// awaitMetric waits until a manager shows a line that begins like this.
+func (w *world) awaitMetric(manager cluster.Replica, begins string) {
+	w.t.Helper()
+	w.eventually("the metric "+begins, func() (bool, any) {
+		status, text := manager.Metrics(w.t, w.cluster.Config.BearerToken)
+		var shown []string
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "ebbtide_clock_") {
+				shown = append(shown, line)
+			}
+		}
+		return status == http.StatusOK && strings.Contains("\n"+text, "\n"+begins), shown
+	})
+}
