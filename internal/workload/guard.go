@@ -289,6 +289,9 @@ func fitHeader(header http.Header) http.Header {
 			fit.Set(name, value)
 		}
 	}
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		fit.Set("Date", date.UTC().Format(http.TimeFormat))
+	}
 	if text := header.Get("Retry-After"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 32)
 		if err != nil {

@@ -28,6 +28,8 @@ const (
 	leastAnswers = 3
 	// longestAnswer is how long an answer may take that says anything.
 	longestAnswer = 10 * time.Second
+	// farthest is how far away a date is at the most: what is farther is no better.
+	farthest = 100 * 365 * 24 * time.Hour
 	// resolution is that of an HTTP date, which leaves out the rest of a second.
 	resolution = time.Second
 	// margin is by how much the skew has to be below the limit to be believed again,
@@ -46,9 +48,9 @@ type Bounds struct{ Least, Most time.Duration }
 // clock; ok is false if it took too long to say anything, or our clock was set
 // meanwhile.
 func BoundsOf(sent, received, date time.Time) (b Bounds, ok bool) {
-	b = Bounds{Least: sent.Sub(date) - resolution, Most: received.Sub(date)}
-	took := b.Most - b.Least - resolution
-	return b, took >= 0 && took <= longestAnswer
+	took := received.Sub(sent)
+	earliest := min(max(sent.Sub(date), -farthest), farthest)
+	return Bounds{Least: earliest - resolution, Most: earliest + took}, took >= 0 && took <= longestAnswer
 }
 
 // Shift is what is left of bounds when our clock was put forward meanwhile.

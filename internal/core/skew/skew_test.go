@@ -122,6 +122,20 @@ var verdicts = map[string]struct {
 	},
 }
 
+// A date that is out of bounds is as far away as any can be.
+func TestDatesOutOfBounds(t *testing.T) {
+	t.Parallel()
+	const century = 100 * 365 * 24 * time.Hour
+	for want, year := range map[skew.Bounds]int{
+		{Least: -century - time.Second, Most: -century}: 9999,
+		{Least: century - time.Second, Most: century}:   1,
+	} {
+		if got, ok := skew.BoundsOf(noon, noon, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)); got != want || !ok {
+			t.Errorf("year %d: got %+v (%v), want %+v", year, got, ok, want)
+		}
+	}
+}
+
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	for name, test := range verdicts {
