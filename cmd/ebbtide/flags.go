@@ -28,7 +28,7 @@ type flags struct {
 	machineWorkers                 int
 	surge                          surge.Mode
 	longestLock                    time.Duration
-	remoteMemory                   int64
+	remoteMemory, remotesMemory    int64
 	kubeconfigFields               workload.Allowances
 	verbosity                      int
 }
@@ -37,7 +37,7 @@ type flags struct {
 //
 // Errors: as the set has them.
 func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
-	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory}
+	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory, remotesMemory: workload.DefaultRemotesMemory}
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
@@ -73,6 +73,11 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.Func("remote-cluster-memory", "memory that a cluster by kubeconfig may take, as far as it is counted, and all of a namespace four times (default 256Mi: enough for 100,000 pods)",
 		func(text string) (err error) {
 			f.remoteMemory, err = parseMemory(text)
+			return err
+		})
+	set.Func("remote-clusters-memory", "memory that all clusters by kubeconfig may take together, as far as it is counted; who takes the most is disconnected first (default 1Gi)",
+		func(text string) (err error) {
+			f.remotesMemory, err = parseMemory(text)
 			return err
 		})
 	set.Func("allow-kubeconfig-fields", "fields that kubeconfigs of Clusters may have, separated by commas: proxy-url, insecure-skip-tls-verify (default none)",

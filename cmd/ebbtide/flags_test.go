@@ -98,7 +98,11 @@ func TestFieldsOfKubeconfigsThatAreAllowed(t *testing.T) {
 		})
 	}
 	f, err := parseFlags(flag.NewFlagSet("ebbtide", flag.ContinueOnError), nil)
-	if len(f.kubeconfigFields) > 0 || f.remoteMemory != workload.DefaultRemoteMemory || err != nil {
-		t.Errorf("without flags: %v, %d bytes, %v", f.kubeconfigFields, f.remoteMemory, err)
+	if len(f.kubeconfigFields) > 0 || f.remoteMemory != workload.DefaultRemoteMemory || f.remotesMemory != 1<<30 || err != nil {
+		t.Errorf("without flags: %v, %d and %d bytes, %v", f.kubeconfigFields, f.remoteMemory, f.remotesMemory, err)
+	}
+	f, err = parseFlags(flag.NewFlagSet("ebbtide", flag.ContinueOnError), []string{"--remote-cluster-memory=32Mi", "--remote-clusters-memory=64Mi"})
+	if f.remoteMemory != 32<<20 || f.remotesMemory != 64<<20 || err != nil {
+		t.Errorf("with flags: %d and %d bytes, %v", f.remoteMemory, f.remotesMemory, err)
 	}
 }

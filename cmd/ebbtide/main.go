@@ -122,7 +122,7 @@ func add(mgr manager.Manager, f flags, g guards) error {
 func addMachines(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) error {
 	registry, err := workload.NewRegistry(mgr, workload.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
-		RemoteMemory: f.remoteMemory, Fence: g.fence, Skew: g.skew, Allowed: f.kubeconfigFields,
+		RemoteMemory: f.remoteMemory, RemotesMemory: f.remotesMemory, Fence: g.fence, Skew: g.skew, Allowed: f.kubeconfigFields,
 	})
 	if err != nil {
 		return err

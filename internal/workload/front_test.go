@@ -28,6 +28,12 @@ import (
 // as the administrator.
 func (w *world) front(t *testing.T, stop func(http.ResponseWriter, *http.Request) (stopped bool)) (*httptest.Server, []byte) {
 	t.Helper()
+	return serve(t, w.behind(t, stop))
+}
+
+// behind is what the server of front does.
+func (w *world) behind(t *testing.T, stop func(http.ResponseWriter, *http.Request) (stopped bool)) http.HandlerFunc {
+	t.Helper()
 	behind, err := url.Parse(w.Config.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -40,11 +46,11 @@ func (w *world) front(t *testing.T, stop func(http.ResponseWriter, *http.Request
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Header.Del("Authorization") },
 	}
-	return serve(t, func(writer http.ResponseWriter, r *http.Request) {
+	return func(writer http.ResponseWriter, r *http.Request) {
 		if !stop(writer, r) {
 			proxy.ServeHTTP(writer, r)
 		}
-	})
+	}
 }
 
 func TestCredentialsThatWereRotated(t *testing.T) {

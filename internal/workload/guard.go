@@ -9,7 +9,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -42,8 +41,9 @@ type guard struct {
 	lists map[string]*listing
 }
 
-// listing is a list that is being read, page by page.
-type listing struct{ objects, weight, pages int64 }
+// listing is a list that is being read, page by page. What was reserved for it is given
+// back when its cache has got it.
+type listing struct{ objects, pages, reserved, copied int64 }
 
 // RoundTrip has a request answered within the limits.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -67,9 +67,10 @@ func (g *guard) answer(request *http.Request) (*http.Response, error) {
 		response.Status, response.Trailer = fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)), nil
 		if wish.watch && response.StatusCode == http.StatusOK {
 			late.Stop()
+			g.forget(request.URL.Path) // A cache watches when it has got its list.
 			return g.stream(response, wish, cancel)
 		}
-		err = g.read(response, wish, known)
+		err = g.read(response, wish, asked{known, late})
 	} else if unfitHeader(err) {
 		err = breaks("the cluster sends a response whose headers are larger than %s or none of HTTP", size(g.limits.headers))
 	}
@@ -113,8 +114,16 @@ func (g *guard) prepare(request *http.Request, wish wish) *http.Request {
 	return request
 }
 
+// asked is what is known of a request.
+type asked struct {
+	// known is true if it is for a kind that we read.
+	known bool
+	// late ends it unless it is stopped.
+	late *time.Timer
+}
+
 // read replaces the body of a response by what was read and checked of it.
-func (g *guard) read(response *http.Response, wish wish, known bool) error {
+func (g *guard) read(response *http.Response, wish wish, asked asked) error {
 	defer response.Body.Close()
 	if coding := response.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return breaks("the cluster answers compressed, which it was not asked for")
@@ -124,20 +133,34 @@ func (g *guard) read(response *http.Response, wish wish, known bool) error {
 	}
 	limit := g.limits.response
 	switch {
-	case !known:
+	case !asked.known:
 		limit = g.limits.errorText
 	case !wish.list:
 		limit = g.limits.object
 	}
 	body, err := g.gather(response.Body, limit)
 	defer g.account.give(transit, int64(len(body)))
-	if err == nil && known {
-		err = g.check(response, wish, body)
+	asked.late.Stop() // From here on it waits for our memory only.
+	release := func() {}
+	if err == nil && asked.known {
+		release, err = g.check(response, wish, body)
 	}
 	if err != nil {
 		return err
 	}
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Body, response.ContentLength = &weighed{Reader: bytes.NewReader(body), release: sync.OnceFunc(release)}, int64(len(body))
+	return nil
+}
+
+// weighed is a body for which memory is reserved until it is closed.
+type weighed struct {
+	io.Reader
+	release func()
+}
+
+// Close gives the memory back.
+func (w *weighed) Close() error {
+	w.release()
 	return nil
 }
 
@@ -160,22 +183,36 @@ func (g *guard) gather(from io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// check looks at what would become of a body.
-func (g *guard) check(response *http.Response, wish wish, body []byte) error {
+// check looks at what would become of a body, and reserves the memory for it. What is
+// returned gives that back, unless it is kept for longer than the body is read.
+func (g *guard) check(response *http.Response, wish wish, body []byte) (release func(), err error) {
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if media != runtime.ContentTypeProtobuf {
-		return breaks("the cluster does not send %s in protobuf, in which it was asked for it", wish.what)
+		return nil, breaks("the cluster does not send %s in protobuf, in which it was asked for it", wish.what)
 	}
 	e, err := unwrap(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	over := breaks("the cluster sends a response that would take more than %s of memory", size(g.limits.weight))
 	weight, err := g.weigh(wish, e, g.limits.weight, over)
-	if err != nil || !wish.list {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	return g.checkPage(response.Request.URL, wish, page(e.raw, weight))
+	ctx, copied := response.Request.Context(), copies*int64(len(body))
+	pass := passOf(ctx)
+	if wish.list && ctx.Value(cacheKey{}) != nil {
+		return func() {}, g.reservePage(response.Request, wish, page(e.raw), weight, copied)
+	}
+	if err := g.account.reserve(ctx, decoded, weight+copied); err != nil {
+		return nil, err
+	}
+	release = func() { g.account.give(decoded, weight+copied) }
+	if pass != nil {
+		pass.add(release)
+		return func() {}, nil
+	}
+	return release, nil
 }
 
 func (g *guard) weigh(wish wish, e envelope, limit int64, over error) (int64, error) {
@@ -189,39 +226,61 @@ func (g *guard) weigh(wish wish, e envelope, limit int64, over error) (int64, er
 }
 
 // page counts the items of a list.
-func page(list []byte, weight int64) listing {
-	p := listing{weight: weight, pages: 1}
+func page(list []byte) (items int64) {
 	for len(list) > 0 {
 		token, rest, ok := takeToken(list)
 		if !ok {
 			break
 		}
 		if list = rest; token.number == 2 {
-			p.objects++
+			items++
 		}
 	}
-	return p
+	return items
 }
 
-// checkPage adds a page to its list: readers keep all pages until they have the last.
-func (g *guard) checkPage(asked *url.URL, wish wish, p listing) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	whole := g.lists[asked.Path]
-	if whole == nil || asked.Query().Get("continue") == "" {
-		whole = &listing{}
-		g.lists[asked.Path] = whole
+// reservePage reserves the memory for one more page of a list that a cache reads, which
+// keeps all pages until it has the last. Nobody else asks for the list meanwhile.
+func (g *guard) reservePage(request *http.Request, wish wish, items, weight, copied int64) error {
+	if request.URL.Query().Get("continue") == "" {
+		g.forget(request.URL.Path)
 	}
-	whole.objects, whole.weight, whole.pages = whole.objects+p.objects, whole.weight+p.weight, whole.pages+p.pages
+	whole := g.listing(request.URL.Path)
+	g.account.give(listed, whole.copied) // The page before was decoded.
+	whole.reserved, whole.copied = whole.reserved-whole.copied, 0
+	whole.objects, whole.pages = whole.objects+items, whole.pages+1
 	switch most := g.limits.of[objects]; {
 	case whole.objects > most:
 		return breaks("the cluster has a list of more than %d objects of kind %s", most, wish.what)
-	case whole.weight > g.limits.list:
-		return breaks("the cluster has a list of kind %s that would take more than %s of memory", wish.what, size(g.limits.list))
 	case whole.pages > g.limits.pages:
 		return breaks("the cluster has a list of kind %s of more than %d pages", wish.what, g.limits.pages)
 	}
+	if err := g.account.reserve(request.Context(), listed, weight+copied); err != nil {
+		return err
+	}
+	whole.reserved, whole.copied = whole.reserved+weight+copied, copied
 	return nil
+}
+
+// listing is the list that is being read at a path.
+func (g *guard) listing(path string) *listing {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lists[path] == nil {
+		g.lists[path] = &listing{}
+	}
+	return g.lists[path]
+}
+
+// forget gives back what was reserved for a list.
+func (g *guard) forget(path string) {
+	g.mu.Lock()
+	whole := g.lists[path]
+	delete(g.lists, path)
+	g.mu.Unlock()
+	if whole != nil {
+		g.account.give(listed, whole.reserved)
+	}
 }
 
 // readError replaces what a cluster says of a failure by what may be shown.
@@ -252,23 +311,23 @@ func (g *guard) stream(response *http.Response, wish wish, cancel context.Cancel
 	return response, nil
 }
 
-// event checks one event of a watch, and returns what is handed on.
-func (g *guard) event(wish wish, data []byte) ([]byte, error) {
+// event checks one event of a watch, and returns what is handed on and what becomes of it.
+func (g *guard) event(wish wish, data []byte) (checked []byte, weight int64, err error) {
 	over := breaks("the cluster sends an event that would take more than %s of memory", size(2*g.limits.object))
 	s := &scale{left: 2 * g.limits.object, over: over}
 	if err := s.message(reflect.TypeFor[metav1.WatchEvent](), data); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var event metav1.WatchEvent
 	if event.Unmarshal(data) != nil {
-		return nil, errMalformed
+		return nil, 0, errMalformed
 	}
 	e, err := unwrap(event.Object.Raw)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if _, err := g.weigh(wish, e, 2*g.limits.object, over); err != nil || e.kind != "Status" {
-		return data, err
+	if weight, err = g.weigh(wish, e, 2*g.limits.object, over); err != nil || e.kind != "Status" {
+		return data, weight, err
 	}
 	status := statusOf(http.StatusInternalServerError, event.Object.Raw)
 	var said metav1.Status
@@ -276,9 +335,10 @@ func (g *guard) event(wish wish, data []byte) ([]byte, error) {
 		status.Code = said.Code
 	}
 	if event.Object.Raw, err = wrap(g.secrets.clean(status)); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return event.Marshal()
+	checked, err = event.Marshal()
+	return checked, weight, err
 }
 
 // fitHeader keeps the headers that clients understand.

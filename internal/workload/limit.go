@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
-// DefaultRemoteMemory is how many bytes of memory one remote cluster may take if
-// nothing else is said: enough for 100,000 pods.
-const DefaultRemoteMemory = 256 << 20
+const (
+	// DefaultRemoteMemory is how many bytes of memory one remote cluster may take if
+	// nothing else is said: enough for 100,000 pods.
+	DefaultRemoteMemory = 256 << 20
+	// DefaultRemotesMemory is how many all of them may take together: one of the largest
+	// that is being read, which takes the most, or a few hundred of a thousand pods.
+	DefaultRemotesMemory = 1 << 30
+)
 
 const (
 	// objectBytes is the least that an object counts in a cache: its maps, its
@@ -18,6 +22,10 @@ const (
 	objectBytes = 2 << 10
 	// namespaceShare is how many Clusters of a namespace may take all that one may.
 	namespaceShare = 4
+	// copies is how often the bytes of a message are in memory while it is decoded: as
+	// they came, as the client reads them, as its decoder does, and what is left over of
+	// buffers that grew.
+	copies = 4
 )
 
 // limits are what one cluster may cost. All Clusters of a namespace may together
@@ -28,8 +36,6 @@ type limits struct {
 	response, object, errorText int64
 	// weight is how many bytes of memory may become of a response.
 	weight int64
-	// list is how many bytes of memory all pages of one list may take.
-	list int64
 	// page is how many objects one page is asked for, pages how many pages there
 	// may be in a list.
 	page, pages int64
@@ -42,20 +48,33 @@ type limits struct {
 	events float32
 	// of are the limits of what is in use at a time.
 	of amounts
+	// total is how many bytes all clusters may have in use at a time.
+	total int64
 }
 
 const eventBytes = 16 << 10
 
 // amounts are what is in use at a time.
-type amounts [4]int64
+type amounts [6]int64
+
+// bytes are those of memory among them.
+func (a *amounts) bytes() int64 { return a.steady() + a[transit] + a[decoded] }
+
+// steady are the bytes that do not go by themselves within a moment.
+func (a *amounts) steady() int64 { return a[stored] + a[listed] }
 
 // What is counted of a cluster.
 const (
 	// objects are in its caches, and so are stored bytes.
 	objects = iota
 	stored
-	// transit are bytes of responses that are being read.
+	// transit are bytes of messages that are being read.
 	transit
+	// decoded are those of messages that are complete, and of what becomes of them, until
+	// it is in a cache or dropped.
+	decoded
+	// listed are bytes of the lists of which caches have not got all pages yet.
+	listed
 	// connections are those of its network.
 	connections
 )
@@ -64,10 +83,13 @@ const (
 func limitsFor(memory int64) limits {
 	memory = cmp.Or(memory, DefaultRemoteMemory)
 	return limits{
-		response: 8 << 20, object: 4 << 20, errorText: 64 << 10, weight: 32 << 20, list: 2 * memory,
+		response: 8 << 20, object: 4 << 20, errorText: 64 << 10, weight: 32 << 20,
 		page: 100, pages: memory / objectBytes / 50, headers: 64 << 10,
 		time: requestTimeout, events: 5000,
-		of: amounts{objects: memory / objectBytes, stored: memory, transit: memory / 2, connections: 32},
+		of: amounts{
+			objects: memory / objectBytes, stored: memory, transit: memory / 2, decoded: memory / 2, listed: 2 * memory, connections: 32,
+		},
+		total: DefaultRemotesMemory,
 	}
 }
 
@@ -105,124 +127,11 @@ func (l *limits) describe(what int, times int64) string {
 		return "objects of more than " + size(bound)
 	case transit:
 		return "responses of more than " + size(bound) + " at a time"
+	case decoded:
+		return "responses that take more than " + size(bound) + " of memory at a time"
+	case listed:
+		return "lists that take more than " + size(bound) + " of memory"
 	default:
 		return fmt.Sprintf("more than %d network connections at a time", bound)
-	}
-}
-
-// ledger sums up what the remote clusters cost, by namespace. It is safe for
-// concurrent use.
-type ledger struct {
-	limits limits
-
-	mu         sync.Mutex
-	namespaces map[string]*entry
-}
-
-// entry is what the clusters of a namespace have in use.
-type entry struct {
-	amounts  amounts
-	accounts int
-}
-
-func newLedger(limits limits) *ledger {
-	return &ledger{limits: limits, namespaces: map[string]*entry{}}
-}
-
-// account is what one connection to a cluster has in use. It is safe for
-// concurrent use.
-type account struct {
-	ledger    *ledger
-	namespace string
-	// Under the lock of the ledger:
-	used   amounts
-	kept   map[uint64]int64
-	closed bool
-}
-
-// open begins to count for a connection of a Cluster in a namespace.
-func (l *ledger) open(namespace string) *account {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.namespaces[namespace] == nil {
-		l.namespaces[namespace] = &entry{}
-	}
-	l.namespaces[namespace].accounts++
-	return &account{ledger: l, namespace: namespace, kept: map[uint64]int64{}}
-}
-
-// close gives everything back.
-func (a *account) close() {
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	if a.closed {
-		return
-	}
-	a.closed = true
-	all := a.ledger.namespaces[a.namespace]
-	for what, used := range a.used {
-		all.amounts[what] -= used
-	}
-	if all.accounts--; all.accounts == 0 {
-		delete(a.ledger.namespaces, a.namespace)
-	}
-	a.kept = nil
-}
-
-// take counts what comes into use. It is counted also if that is too much.
-//
-// Errors: a breach.
-func (a *account) take(what int, amount int64) error {
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	return a.add(what, amount)
-}
-
-func (a *account) give(what int, amount int64) { _ = a.take(what, -amount) }
-
-func (a *account) add(what int, amount int64) error {
-	if a.closed {
-		return nil
-	}
-	limits, all := &a.ledger.limits, a.ledger.namespaces[a.namespace]
-	a.used[what] += amount
-	all.amounts[what] += amount
-	switch {
-	case amount <= 0:
-	case a.used[what] > limits.of[what]:
-		return breaks("the cluster has %s, the bound of one Cluster (--remote-cluster-memory)", limits.describe(what, 1))
-	case all.amounts[what] > limits.of[what]*namespaceShare:
-		return breaks("the Clusters of namespace %s have together %s, the bound of a namespace (%d times --remote-cluster-memory)",
-			a.namespace, limits.describe(what, namespaceShare), namespaceShare)
-	}
-	return nil
-}
-
-// keep counts an object of a cache, once.
-//
-// Errors: a breach.
-func (a *account) keep(key uint64, bytes int64) error {
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	if a.closed {
-		return nil
-	}
-	before, known := a.kept[key]
-	a.kept[key] = bytes
-	if !known {
-		if err := a.add(objects, 1); err != nil {
-			return err
-		}
-	}
-	return a.add(stored, bytes-before)
-}
-
-// drop counts an object no more.
-func (a *account) drop(key uint64) {
-	a.ledger.mu.Lock()
-	defer a.ledger.mu.Unlock()
-	if before, known := a.kept[key]; known {
-		delete(a.kept, key)
-		_, _ = a.add(objects, -1), a.add(stored, -before)
 	}
 }

@@ -29,31 +29,38 @@ func fits(t *testing.T, errs ...error) {
 	}
 }
 
+// connect has an account of a namespace whose cluster says why it is disconnected, and
+// gives everything back then.
+func (l *ledger) connect(namespace string) (a *account, broken chan error) {
+	a, broken = l.open(namespace), make(chan error, 1)
+	a.onBreach(func(err error) { a.close(); broken <- err })
+	return a, broken
+}
+
 // A user makes Clusters, as many as it likes, to be had in one namespace.
 func TestAllClustersOfANamespaceAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	all := newLedger(tiny())
-	accounts := make([]*account, 5)
+	accounts, broken := make([]*account, 5), make([]chan error, 5)
 	for i := range accounts {
-		accounts[i] = all.open("mallory")
+		accounts[i], broken[i] = all.connect("mallory")
+		fits(t, accounts[i].take(connections, 20))
 	}
-	for _, a := range accounts[:4] {
-		fits(t, a.take(connections, 32))
-	}
+	fits(t, all.open("alice").take(connections, 32), accounts[1].take(connections, 12), accounts[2].take(connections, 10))
 
-	breached(t, accounts[4].take(connections, 1), "the Clusters of namespace mallory have together more than 128 network connections at a time, "+
-		"the bound of a namespace (4 times --remote-cluster-memory)")
+	fits(t, accounts[3].take(connections, 7))
 
-	fits(t, all.open("alice").take(connections, 32))
-	accounts[4].close()
-	accounts[0].close()
-	fits(t, all.open("mallory").take(connections, 32))
-	if len(all.namespaces) != 2 {
-		t.Errorf("%d namespaces are remembered, want 2", len(all.namespaces))
-	}
+	const want = "the Clusters of namespace mallory have together more than 128 network connections at a time, " +
+		"the bound of a namespace (4 times --remote-cluster-memory), and this one has the most"
+	breached(t, <-broken[1], want)
+	fits(t, accounts[3].take(connections, 4))
+	breached(t, accounts[2].take(connections, 30), "the cluster has more than 32 network connections at a time, the bound of one Cluster (--remote-cluster-memory)")
 	for _, a := range accounts {
 		a.close()
 		a.close()
+	}
+	if len(all.namespaces) != 1 {
+		t.Errorf("%d namespaces are remembered, want 1", len(all.namespaces))
 	}
 }
 

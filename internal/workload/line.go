@@ -31,7 +31,7 @@ const connectionBuffer, streamBuffer = 1 << 20, 128 << 10
 type line struct {
 	config *rest.Config
 	server *url.URL
-	// client is for watches, bounded for everything else.
+	// client is for caches, bounded for everything else.
 	client, bounded *http.Client
 	transport       *http.Transport
 	dialer          *connrotation.Dialer
@@ -86,9 +86,20 @@ func newLine(ctx context.Context, config *rest.Config, terms terms) (*line, erro
 	if err != nil {
 		return nil, secrets.describe(err)
 	}
-	l.client = &http.Client{Transport: wrapped, CheckRedirect: stay}
+	l.account.onBreach(l.breaks)
+	l.client = &http.Client{Transport: forCache{wrapped}, CheckRedirect: stay}
 	l.bounded = &http.Client{Transport: wrapped, CheckRedirect: stay, Timeout: requestTimeout}
 	return l, nil
+}
+
+// forCache marks the requests of a cache.
+type forCache struct{ next http.RoundTripper }
+
+type cacheKey struct{}
+
+// RoundTrip is an http.RoundTripper.
+func (f forCache) RoundTrip(request *http.Request) (*http.Response, error) {
+	return f.next.RoundTrip(request.WithContext(context.WithValue(request.Context(), cacheKey{}, true)))
 }
 
 // breaks ends the connection for good if that is for a bound that was exceeded.
@@ -122,7 +133,7 @@ func dial(line context.Context, terms terms) connrotation.DialFunc {
 	dialer := &net.Dialer{Timeout: terms.answer}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if line.Err() != nil {
-			return nil, errors.New("the connection to the cluster has ended")
+			return nil, errEnded
 		}
 		counted := &countedConn{account: terms.account}
 		if err := terms.account.take(connections, 1); err != nil {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,9 @@ type Options struct {
 	// that is counted; what all Clusters of a namespace may take, and how many objects
 	// they may have, follows from that. Defaults to DefaultRemoteMemory.
 	RemoteMemory int64
+	// RemotesMemory is how many bytes all remote clusters of all namespaces may take
+	// together, as far as that is counted. Defaults to DefaultRemotesMemory.
+	RemotesMemory int64
 	// Skew knows what time it is in the cluster that Ebbtide runs in.
 	Skew *kube.Skew
 	// Fence holds back what is written to remote clusters; it may be nil.
@@ -123,8 +127,10 @@ type member struct {
 //
 // Errors: the manager does not take it.
 func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
+	limits := limitsFor(options.RemoteMemory)
+	limits.total = cmp.Or(options.RemotesMemory, DefaultRemotesMemory)
 	r := &Registry{
-		clock: clock.RealClock{}, pace: usualPace, ledger: newLedger(limitsFor(options.RemoteMemory)),
+		clock: clock.RealClock{}, pace: usualPace, ledger: newLedger(limits),
 		clusters: map[types.NamespacedName]*member{}, launch: func(*link) {},
 	}
 	d := &dialer{

@@ -36,9 +36,15 @@ func leadsTo(t *testing.T, address string, trusted *x509.Certificate) []byte {
 // serve runs a server until the test ends, and returns the kubeconfig for it.
 func serve(t *testing.T, answer http.HandlerFunc) (*httptest.Server, []byte) {
 	t.Helper()
+	return serveBy(t, true, answer)
+}
+
+// serveBy is serve by HTTP/2 or only by HTTP/1.
+func serveBy(t *testing.T, http2 bool, answer http.HandlerFunc) (*httptest.Server, []byte) {
+	t.Helper()
 	server := httptest.NewUnstartedServer(answer)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.EnableHTTP2 = true
+	server.EnableHTTP2 = http2
 	server.StartTLS()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server, leadsTo(t, server.URL, server.Certificate())

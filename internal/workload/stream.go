@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,14 +24,15 @@ type eventStream struct {
 	cancel context.CancelCauseFunc
 	pace   flowcontrol.RateLimiter
 	// ready is what of a checked frame was not handed on yet.
-	ready []byte
+	ready  []byte
+	memory *eventMemory
 	// late is true if an event did not end in time.
 	late atomic.Bool
 }
 
 func newEvents(g *guard, wish wish, response *http.Response, cancel context.CancelCauseFunc) *eventStream {
 	return &eventStream{
-		guard: g, wish: wish, ctx: response.Request.Context(), body: response.Body, cancel: cancel,
+		guard: g, wish: wish, memory: &eventMemory{account: g.account}, ctx: response.Request.Context(), body: response.Body, cancel: cancel,
 		pace: flowcontrol.NewTokenBucketRateLimiter(g.limits.events, int(g.limits.events)),
 	}
 }
@@ -38,13 +40,17 @@ func newEvents(g *guard, wish wish, response *http.Response, cancel context.Canc
 // Close ends the watch.
 func (e *eventStream) Close() error {
 	e.cancel(nil)
+	e.memory.settle(0)
 	return e.body.Close()
 }
 
 // Read hands on events that were checked.
 func (e *eventStream) Read(into []byte) (int, error) {
 	if len(e.ready) == 0 {
+		// Who asks for one more has decoded the last one, and its cache has the one before.
+		e.memory.settle(1)
 		if err := e.fetch(); err != nil {
+			e.memory.settle(0)
 			if breachIn(err) != nil {
 				e.guard.broken(err)
 			}
@@ -68,7 +74,7 @@ func (e *eventStream) fetch() error {
 		}
 		return err
 	}
-	event, err := e.guard.event(e.wish, frame)
+	event, err := e.weighed(frame)
 	if err != nil {
 		return err
 	}
@@ -79,6 +85,19 @@ func (e *eventStream) fetch() error {
 	}
 	e.ready = append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(event)), uint32(len(event))), event...)
 	return nil
+}
+
+// weighed checks an event when there is memory for it.
+func (e *eventStream) weighed(frame []byte) ([]byte, error) {
+	e.memory.next()
+	if err := e.memory.reserve(e.ctx, copies*int64(len(frame))); err != nil {
+		return nil, err
+	}
+	event, weight, err := e.guard.event(e.wish, frame)
+	if err != nil {
+		return nil, err
+	}
+	return event, e.memory.reserve(e.ctx, weight)
 }
 
 // frame reads one event. Nobody knows when it begins; from then on it has to hurry.
@@ -113,4 +132,45 @@ func (e *eventStream) frame() ([]byte, error) {
 		}
 	}
 	return frame.Bytes(), nil
+}
+
+// eventMemory is reserved for the events of a watch that were handed on, and are not in a
+// cache yet, each.
+type eventMemory struct {
+	account *account
+
+	mu     sync.Mutex
+	events []int64
+}
+
+// next begins to count for one more event.
+func (m *eventMemory) next() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(m.events, 0)
+}
+
+// reserve adds to what the last event takes.
+func (m *eventMemory) reserve(ctx context.Context, amount int64) error {
+	if err := m.account.reserve(ctx, decoded, amount); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.events) == 0 { // The watch has ended meanwhile.
+		m.account.give(decoded, amount)
+		return errEnded
+	}
+	m.events[len(m.events)-1] += amount
+	return nil
+}
+
+// settle gives back the memory for all events but the last few.
+func (m *eventMemory) settle(last int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.events) > last {
+		m.account.give(decoded, m.events[0])
+		m.events = m.events[1:]
+	}
 }

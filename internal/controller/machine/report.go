@@ -27,7 +27,7 @@ const statusInterval = time.Second
 // a write is due that was put off; 0 is never.
 func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifecycle.Decision, acted error) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Machine)
-	fit(seen.Machine.Status.Conditions, decision.Status.Conditions)
+	fit(seen.Machine.Status.Conditions, decision)
 	r.metrics.reached(key, decision.Step, decision.Since, seen.Now)
 	if wait := r.pace.left(key, seen.Now); wait > 0 && !decision.DropFinalizer && sameButWords(&seen.Machine.Status, &decision.Status) {
 		return wait, nil
@@ -49,14 +49,19 @@ func (r *reconciler) report(ctx context.Context, seen *observed, decision *lifec
 // server would take 32 KiB, and refuse the whole status for one more.
 const longestMessage = 8 << 10
 
-// fit makes messages fit to be shown: they have names and texts of clusters that
-// nobody vouches for. Those of hooks, which others write, are left alone.
-func fit(before, now []metav1.Condition) {
+// fit makes messages fit to be shown, those of conditions and of the events that are told
+// with them: they have names and texts of clusters that nobody vouches for. Those of hooks,
+// which others write, are left alone.
+func fit(before []metav1.Condition, decision *lifecycle.Decision) {
+	now := decision.Status.Conditions
 	for i := range now {
 		old := apimeta.FindStatusCondition(before, now[i].Type)
 		if old == nil || old.Message != now[i].Message {
 			now[i].Message = workload.Printable(now[i].Message, longestMessage)
 		}
+	}
+	for i := range decision.Events {
+		decision.Events[i].Message = workload.Printable(decision.Events[i].Message, longestMessage)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 )
 
 // A cluster by kubeconfig has objects and errors with whatever text it likes. The
@@ -27,10 +30,16 @@ func TestWhatAMachineSaysCanBeShownAndStored(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := []metav1.Condition{says(test.now)}
-			fit([]metav1.Condition{says(test.before)}, now)
-			if diff := cmp.Diff(test.want, now[0].Message); diff != "" {
+			decision := &lifecycle.Decision{Events: []event.Event{{Message: test.now}}}
+			decision.Status.Conditions = []metav1.Condition{says(test.now)}
+			fit([]metav1.Condition{says(test.before)}, decision)
+			if diff := cmp.Diff(test.want, decision.Status.Conditions[0].Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
+			}
+			if test.before == "" {
+				if diff := cmp.Diff(test.want, decision.Events[0].Message); diff != "" {
+					t.Errorf("event (-want +got):\n%s", diff)
+				}
 			}
 		})
 	}
