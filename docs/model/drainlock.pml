@@ -63,11 +63,20 @@ byte unborn[ND];        /* budgets that do not protect the pods of the node yet 
 byte on[ND];            /* pods on the node */
 byte seen[ND];          /* those that the API shows as ready */
 byte away[NB];          /* pods that were evicted and are not replaced yet */
+bit  booted[ND];        /* the Node shows a new boot ID */
+byte prints[ND];        /* pods whose containers are others than in status.pods */
+mtype = { none, same, other };
+mtype boot[ND] = none;  /* status.bootID: nothing promised yet; the Node's when it was; another one since */
+byte fresh[ND];         /* status.pods[].fresh */
+bit  returned[ND];      /* status.returnedTime */
+bit  passed[ND];        /* expectedDowntimeSeconds since Complete */
+byte place[ND];         /* the order of status.waitStartTime */
 
 /* ---- The world ---- */
 mtype = { up, told, down, back };
 mtype node[ND] = up;    /* told: who asked for the maintenance has read Drained=True */
 byte ready[ND];         /* pods on the node that are ready indeed */
+byte stale[ND];         /* those that the API shows as they were before the reboot */
 byte flight[NB];        /* an admitted eviction that has not landed: FOREIGN, or OWNS(d) by us */
 byte trouble = TROUBLE; /* crashes, owners' locks, evictions, ends of the mutex's time, ... still to come */
 
@@ -157,23 +166,40 @@ byte changed[NM];
 #define STOPPED(d) (OBSTACLES(d) != 0 || LEAVING(d) != 0)
 #endif
 
+/* Pods whose readiness is believed. */
+#ifdef POOLMD
+#define SETTLED(d) 0
+#else
+#define SETTLED(d) (stale[d] == 0 -> 255 : 0)
+#endif
+#define SINCE(d) (boot[d] == other -> fresh[d] | SETTLED(d) : 0)
+#ifdef BREAK_BOOT
+#define BELIEVED(d) 255
+#else
+#define BELIEVED(d) (boot[d] == none || (boot[d] == same && passed[d]) -> 255 : SINCE(d))
+#endif
+
 /* Locks to be given free. */
 #ifdef BREAK_RELEASE
 #define OVER(d) MINE(d)
 #else
-#ifdef LIMIT_REPORT
-#define OVER(d) (MINE(d) & (~on[d] | seen[d]))
-#else
-/* The kubelet has reported since the node is back. */
-#define OVER(d) (seen[d] == ready[d] -> MINE(d) & (~on[d] | seen[d]) : 0)
-#endif
+#define OVER(d) (MINE(d) & (~on[d] | (seen[d] & BELIEVED(d)) | (returned[d] -> 255 : 0)))
 #endif
 #ifdef BREAK_GIVEBACK
 #define SPARE(d) 0
 #else
 #define SPARE(d) (MINE(d) & ~(KEPT(d) & NEED(d)) & (STOPPED(d) -> 255 : ~NEED(d)))
 #endif
-#define RELEASE(d) (record[d] == complete -> OVER(d) : (record[d] == open -> SPARE(d) : 0))
+#define RELEASE(d) (record[d] == complete -> OVER(d) : (record[d] == open -> (returned[d] -> MINE(d) : SPARE(d)) : 0))
+#define OPEN(d) (record[d] == open && !returned[d])
+
+/* What the API shows of the node and its pods, and the status does not yet. */
+#define LOOKS(d) (boot[d] != none && record[d] != gone && !returned[d] && (prints[d] != 0 || (booted[d] && boot[d] == same)))
+#ifdef BREAK_RETURN
+#define RETURNS(d) 0
+#else
+#define RETURNS(d) (OPEN(d) && boot[d] == other && (NEED(d) & ~(seen[d] & SINCE(d))) == 0)
+#endif
 
 #ifdef BREAK_BACKWARDS
 #define LAST(s) LOWEST(s)
@@ -183,7 +209,26 @@ byte changed[NM];
 
 #define HASMUTEX(d) (mutex == OWNS(d))
 #define MUTEXFREE   (mutex == 0 || late_mutex || record[mutex-1] != open)
-#define WANTS(d)    (record[d] == open && RELEASE(d) == 0 && !STOPPED(d) && MISSING(d) != 0)
+#define ABLE(d)     (OPEN(d) && RELEASE(d) == 0 && !STOPPED(d) && MISSING(d) != 0)
+#ifdef BREAK_QUEUE
+#define YIELDS(d)   0
+#else
+#define BEFORE(e, d) ((e) != (d) && place[e] < place[d] && (NEED(e) & NEED(d)) != 0 && ABLE(e))
+#if ND == 2
+#define YIELDS(d)   (KEPT(d) == 0 && (BEFORE(0, d) || BEFORE(1, d)))
+#else
+#define YIELDS(d)   (KEPT(d) == 0 && (BEFORE(0, d) || BEFORE(1, d) || BEFORE(2, d)))
+#endif
+#endif
+#define BARRED(e) EACH(BARRED1, e)
+#define BARRED1(e, b) ((lock[b] != 0 && lock[b] != OWNS(e)) || SHOWNDOWN(b) > 0)
+#define JUMPED(e, d) ((e) != (d) && place[e] < place[d] && OPEN(e) && LEAVING(e) == 0 && (NEED(e) & NEED(d)) != 0 && (NEED(e) & (BARRED(e) | MINE(e))) == 0)
+#if ND == 2
+#define JUMPS(d) (MINE(d) == 0 && (JUMPED(0, d) || JUMPED(1, d)))
+#else
+#define JUMPS(d) (MINE(d) == 0 && (JUMPED(0, d) || JUMPED(1, d) || JUMPED(2, d)))
+#endif
+#define WANTS(d)    (ABLE(d) && !YIELDS(d))
 #ifdef BREAK_ORDER
 #define FIRST(d) ((d) & 1 -> HIGHEST(MISSING(d)) : LOWEST(MISSING(d)))
 #else
@@ -204,7 +249,7 @@ byte changed[NM];
 #else
 #define CERTAIN(d) ((FLIGHT(d) & UNSURE(d)) == 0 && !STOPPED(d))
 #endif
-#define CONFIRMS(d) (record[d] == open && RELEASE(d) == 0 && !HASMUTEX(d) \
+#define CONFIRMS(d) (OPEN(d) && RELEASE(d) == 0 && !HASMUTEX(d) \
 	&& MISSING(d) == 0 && UNSURE(d) != 0 && CERTAIN(d))
 /* The lock timeout: Evict gives up what cannot be had although nobody has locked it.
  * Others have their turn, and no pod could leave under the lock of an owner. */
@@ -213,10 +258,14 @@ byte changed[NM];
 #else
 #define GIVABLE(d) (OBSTACLES(d) & ~OTHERS(d))
 #endif
-#define TIMESOUT(d) (record[d] == open && ((evicts[d] && GIVABLE(d) != 0) || (BACK(d) && OBSTACLES(d) != 0)))
-#define DRAINED(d)  (record[d] == open && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
+#define TIMESOUT(d) (OPEN(d) && ((evicts[d] && GIVABLE(d) != 0) || (BACK(d) && OBSTACLES(d) != 0)))
+#define DRAINED(d)  (OPEN(d) && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
 
+#ifdef POOL
+#define FINISHED(d) (record[d] == gone || (returned[d] && MINE(d) == 0))
+#else
 #define FINISHED(d) (record[d] == gone)
+#endif
 #define FREE(b)     (lock[b] == 0 && away[b] == 0 && flight[b] == 0)
 #if NM == 2
 #define IDLE (!busy[0] && !busy[1])
@@ -224,6 +273,12 @@ byte changed[NM];
 #define IDLE (!busy[0] && !busy[1] && !busy[2])
 #endif
 #define ENDED (IDLE && FORDRAINS(FINISHED) && FORALL(FREE) && (mutex == 0 || record[mutex-1] == gone))
+
+#ifdef POOLMD
+#define FRESHATBOOT(d) prints[d]
+#else
+#define FRESHATBOOT(d) 0
+#endif
 
 mtype = { nothing, takeMutex, giveMutex, writeLock, removeLock, finish };
 
@@ -244,10 +299,19 @@ again:
 	:: atomic { RELEASE(d) != 0 -> DECIDE(removeLock, LAST(RELEASE(d)), KEPT(d) & ~RELEASE(d), 0) }
 	:: atomic { record[d] != gone && RELEASE(d) == 0 && HASMUTEX(d) && !WANTS(d) -> DECIDE(giveMutex, 0, KEPT(d), 0) }
 	:: atomic { MAYTAKE(d) -> DECIDE(takeMutex, 0, KEPT(d), 0) }
-	:: atomic { MAYWRITE(d) -> DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
+	:: atomic { MAYWRITE(d) ->
+		HOLDS(!JUMPS(d), "BROKEN: of those who can go, the one that has waited longest goes first\n");
+		DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
 	:: atomic { CONFIRMS(d) -> DECIDE(nothing, 0, NEED(d), 0) }
 	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> GIVABLE(d) : 0)) }
 	:: atomic { record[d] == complete && MINE(d) == 0 && !HASMUTEX(d) -> DECIDE(finish, 0, sure[d], 0) }
+	:: atomic { LOOKS(d) ->
+		printf("node %d: status: looks, boot ID %d, new containers %d\n", d, booted[d], prints[d]);
+		if
+		:: booted[d] && boot[d] == same -> boot[d] = other; fresh[d] = FRESHATBOOT(d)
+		:: else -> fresh[d] = fresh[d] | prints[d]
+		fi; prints[d] = 0; WROTE(RECORD(d), m); goto again }
+	:: atomic { RETURNS(d) -> printf("node %d: status: returned\n", d); returned[d] = 1; sure[d] = 0; given[d] = 0; WROTE(RECORD(d), m); goto again }
 	:: atomic { ENDED -> goto over }
 	fi;
 
@@ -255,7 +319,9 @@ again:
 	if
 	:: atomic { (nsure != sure[d] || ngiven != 0) && !STALE(RECORD(d)) ->
 		printf("node %d: status: confirmed %d, given up %d (budgets as bits)\n", d, nsure, given[d] | ngiven);
-		sure[d] = nsure; given[d] = given[d] | ngiven; WROTE(RECORD(d), m) }
+		sure[d] = nsure; given[d] = given[d] | ngiven;
+		if :: nsure != 0 && boot[d] == none && record[d] == open -> boot[d] = same :: else fi;
+		WROTE(RECORD(d), m) }
 	:: atomic { (nsure != sure[d] || ngiven != 0) && STALE(RECORD(d)) -> AGAIN }
 	:: atomic { (nsure != sure[d] || ngiven != 0) && trouble > 0 -> CRASH; AGAIN }
 	:: nsure == sure[d] && ngiven == 0
@@ -313,24 +379,53 @@ over:	busy[m] = 0
 
 #define FREES(b) lock[b] = 0; WROTE(BIT(b), NOBODY)
 
+/* By then the node has not gone down, and does not any more; or the kubelet has reported. */
+#ifdef LIMIT_DOWNTIME
+#define INTIME(d) 1
+#else
+#define INTIME(d) (node[d] == up || node[d] == told)
+#endif
+#define REPORTED(d) (node[d] == back && booted[d] && stale[d] == 0)
+#ifdef POOL
+#define COMPLETES(d) 0
+#else
+#define COMPLETES(d) record[d] == open && node[d] != up -> \
+		printf("node %d: the maintenance is complete\n", d); \
+		record[d] = complete; WROTE(RECORD(d), NOBODY)
+#endif
+
 /* Node d, its pods, and who asked for the maintenance. */
 inline lives(d) {
 	if
 	:: node[d] == up && unborn[d] == 0 && DRAINED(d) -> printf("node %d: is Drained\n", d); node[d] = told
-	:: node[d] == told ->
+	:: node[d] == told && !passed[d] ->
 		printf("node %d: goes down with pods %d\n", d, on[d]);
 		HOLDS((NEED(d) & ~MINE(d)) == 0, "BROKEN: who is Drained has every lock\n");
-		node[d] = down; ready[d] = 0;
+		node[d] = down; ready[d] = 0; stale[d] = on[d];
 		HOLDS(FORALL(WITHINBUDGET), "BROKEN: no budget has more pods down than it allows\n")
 	:: node[d] == down -> printf("node %d: is back\n", d); node[d] = back
+	:: node[d] == down && seen[d] != 0 -> printf("node %d: its pods are shown as not ready\n", d); seen[d] = 0
+	:: node[d] == back && !booted[d] -> printf("node %d: the kubelet reports the boot ID\n", d); booted[d] = 1
 	:: node[d] == back && ready[d] != on[d] ->
 		printf("node %d: pod of budget %d is ready again\n", d, LOWEST(on[d] & ~ready[d]));
 		ready[d] = ready[d] | BIT(LOWEST(on[d] & ~ready[d]))
-	:: seen[d] != ready[d] -> printf("node %d: the kubelet reports pods %d ready\n", d, ready[d]); seen[d] = ready[d]
-	:: node[d] == back && record[d] == open ->
-		printf("node %d: the maintenance is complete\n", d);
-		record[d] = complete; WROTE(RECORD(d), NOBODY)
+	:: COMPLETES(d)
+	:: record[d] == complete && boot[d] == same && !passed[d] && INTIME(d) ->
+		printf("node %d: the expected downtime has passed\n", d); passed[d] = 1
 	:: unborn[d] != 0 && node[d] == up -> printf("node %d: needs budgets %d as well\n", d, unborn[d]); unborn[d] = 0; WROTE(RECORD(d), NOBODY)
+	fi
+}
+
+/* What the API shows of a pod on node d. */
+inline reports(d, b) {
+	if
+	:: node[d] == back && ((stale[d] | (seen[d] ^ ready[d])) & BIT(b)) ->
+		prints[d] = prints[d] | (stale[d] & BIT(b)); stale[d] = stale[d] & ~BIT(b);
+		seen[d] = (seen[d] & ~BIT(b)) | (ready[d] & BIT(b));
+		printf("node %d: the kubelet reports the pod of budget %d, ready: %d\n", d, b, (ready[d] >> b) & 1)
+	:: trouble > 0 && boot[d] == same && (node[d] == up || node[d] == told) && (on[d] & ~prints[d] & BIT(b)) ->
+		printf("node %d: the pod of budget %d has a new container\n", d, b);
+		trouble = trouble - COST; prints[d] = prints[d] | BIT(b)
 	fi
 }
 
@@ -366,7 +461,7 @@ inline works(d, b) {
 	:: (LEAVING(d) & BIT(b)) && record[d] == open && node[d] == up && lock[b] == 0 && flight[b] == 0 && SHOWNDOWN(b) == 0 ->
 		printf("node %d: evicts its pod of budget %d\n", d, b); flight[b] = OWNS(d)
 	:: lock[b] == OWNS(d) && record[d] == gone -> printf("budget %d: the keeper frees it\n", b); FREES(b)
-	:: trouble > 0 && lock[b] == OWNS(d) && record[d] == complete && seen[d] == ready[d] ->
+	:: trouble > 0 && lock[b] == OWNS(d) && record[d] == complete && (boot[d] == none || passed[d] || REPORTED(d)) ->
 		printf("budget %d: the lock of node %d ends\n", b, d); trouble = trouble - COST; FREES(b)
 	fi
 }
@@ -391,22 +486,31 @@ proctype world() {
 	:: atomic { happens(0) }
 	:: atomic { happens(1) }
 	:: atomic { works(0, 0) }
+	:: atomic { reports(0, 0) }
 	:: atomic { works(0, 1) }
+	:: atomic { reports(0, 1) }
 	:: atomic { works(1, 0) }
+	:: atomic { reports(1, 0) }
 	:: atomic { works(1, 1) }
+	:: atomic { reports(1, 1) }
 #if ND == 3
 	:: atomic { lives(2) }
 	:: atomic { goeswrong(2) }
 	:: atomic { works(2, 0) }
+	:: atomic { reports(2, 0) }
 	:: atomic { works(2, 1) }
+	:: atomic { reports(2, 1) }
 #endif
 #if NB == 3
 	:: atomic { happens(2) }
 	:: atomic { works(0, 2) }
+	:: atomic { reports(0, 2) }
 	:: atomic { works(1, 2) }
+	:: atomic { reports(1, 2) }
 #endif
 #if ND == 3 && NB == 3
 	:: atomic { works(2, 2) }
+	:: atomic { reports(2, 2) }
 #endif
 	:: atomic { trouble > 0 && mutex != 0 && !late_mutex ->
 		printf("the time of the mutex is over\n"); trouble = trouble - COST; late_mutex = 1 }
@@ -416,7 +520,7 @@ proctype world() {
 }
 
 inline begins(d, needs, late) {
-	on[d] = needs; ready[d] = needs; seen[d] = needs; unborn[d] = late;
+	on[d] = needs; ready[d] = needs; seen[d] = needs; unborn[d] = late; place[d] = d;
 #ifndef ALL_WAIT
 	if :: evicts[d] = 1 :: evicts[d] = 0 fi;
 #endif
