@@ -71,6 +71,7 @@ byte fresh[ND];         /* status.pods[].fresh */
 bit  returned[ND];      /* status.returnedTime */
 bit  passed[ND];        /* expectedDowntimeSeconds since Complete */
 byte place[ND];         /* the order of status.waitStartTime */
+bit  yielded[ND];       /* 60 s since status.yieldStartTime */
 
 /* ---- The world ---- */
 mtype = { up, told, down, back };
@@ -87,6 +88,11 @@ byte trouble = TROUBLE; /* crashes, owners' locks, evictions, ends of the mutex'
 #endif
 #define HOLDS(what, name) \
 	if :: what -> skip :: else -> printf(name); assert(false) fi
+#ifdef PROMPT           /* the kubelet reports everything at once */
+#define REPORT(d) seen[d] = ready[d]; prints[d] = prints[d] | stale[d]; stale[d] = 0; booted[d] = (node[d] == back)
+#else
+#define REPORT(d) skip
+#endif
 #define CRASH printf("node %d: crashes before a write\n", d); trouble = trouble - COST
 
 /* ---- Reconciliations: changed is what others wrote since one has read it. ---- */
@@ -167,8 +173,10 @@ byte changed[NM];
 #endif
 
 /* Pods whose readiness is believed. */
-#ifdef POOLMD
+#if defined(BREAK_SETTLE)
 #define SETTLED(d) 0
+#elif defined(LIMIT_SETTLE)
+#define SETTLED(d) 255
 #else
 #define SETTLED(d) (stale[d] == 0 -> 255 : 0)
 #endif
@@ -215,15 +223,17 @@ byte changed[NM];
 #else
 #define BEFORE(e, d) ((e) != (d) && place[e] < place[d] && (NEED(e) & NEED(d)) != 0 && ABLE(e))
 #if ND == 2
-#define YIELDS(d)   (KEPT(d) == 0 && (BEFORE(0, d) || BEFORE(1, d)))
+#define YIELDS(d)   (KEPT(d) == 0 && !yielded[d] && (BEFORE(0, d) || BEFORE(1, d)))
 #else
-#define YIELDS(d)   (KEPT(d) == 0 && (BEFORE(0, d) || BEFORE(1, d) || BEFORE(2, d)))
+#define YIELDS(d)   (KEPT(d) == 0 && !yielded[d] && (BEFORE(0, d) || BEFORE(1, d) || BEFORE(2, d)))
 #endif
 #endif
 #define BARRED(e) EACH(BARRED1, e)
 #define BARRED1(e, b) ((lock[b] != 0 && lock[b] != OWNS(e)) || SHOWNDOWN(b) > 0)
 #define JUMPED(e, d) ((e) != (d) && place[e] < place[d] && OPEN(e) && LEAVING(e) == 0 && (NEED(e) & NEED(d)) != 0 && (NEED(e) & (BARRED(e) | MINE(e))) == 0)
-#if ND == 2
+#if defined(BREAK_MUTEX)
+#define JUMPS(d) 0
+#elif ND == 2
 #define JUMPS(d) (MINE(d) == 0 && (JUMPED(0, d) || JUMPED(1, d)))
 #else
 #define JUMPS(d) (MINE(d) == 0 && (JUMPED(0, d) || JUMPED(1, d) || JUMPED(2, d)))
@@ -261,8 +271,11 @@ byte changed[NM];
 #define TIMESOUT(d) (OPEN(d) && ((evicts[d] && GIVABLE(d) != 0) || (BACK(d) && OBSTACLES(d) != 0)))
 #define DRAINED(d)  (OPEN(d) && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
 
-#ifdef POOL
-#define FINISHED(d) (record[d] == gone || (returned[d] && MINE(d) == 0))
+#if defined(MUTE)
+#define FINISHED(d) ((d) == 0 || record[d] == gone)
+#elif defined(POOL)
+/* All of a node's pods may have left: then nothing was promised, and nothing is returned. */
+#define FINISHED(d) (record[d] == gone || ((returned[d] || (node[d] == back && on[d] == 0)) && MINE(d) == 0))
 #else
 #define FINISHED(d) (record[d] == gone)
 #endif
@@ -274,10 +287,17 @@ byte changed[NM];
 #endif
 #define ENDED (IDLE && FORDRAINS(FINISHED) && FORALL(FREE) && (mutex == 0 || record[mutex-1] == gone))
 
-#ifdef POOLMD
+#ifdef BREAK_LOOK
 #define FRESHATBOOT(d) prints[d]
 #else
 #define FRESHATBOOT(d) 0
+#endif
+
+/* MUTE: nothing about node 0 can be written. */
+#ifdef MUTE
+#define WRITES(d) ((d) != 0)
+#else
+#define WRITES(d) 1
 #endif
 
 mtype = { nothing, takeMutex, giveMutex, writeLock, removeLock, finish };
@@ -300,7 +320,7 @@ again:
 	:: atomic { record[d] != gone && RELEASE(d) == 0 && HASMUTEX(d) && !WANTS(d) -> DECIDE(giveMutex, 0, KEPT(d), 0) }
 	:: atomic { MAYTAKE(d) -> DECIDE(takeMutex, 0, KEPT(d), 0) }
 	:: atomic { MAYWRITE(d) ->
-		HOLDS(!JUMPS(d), "BROKEN: of those who can go, the one that has waited longest goes first\n");
+		HOLDS(!JUMPS(d) || yielded[d], "BROKEN: of those who can go, the one that has waited longest goes first\n");
 		DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
 	:: atomic { CONFIRMS(d) -> DECIDE(nothing, 0, NEED(d), 0) }
 	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> GIVABLE(d) : 0)) }
@@ -389,7 +409,12 @@ over:	busy[m] = 0
 #ifdef POOL
 #define COMPLETES(d) 0
 #else
-#define COMPLETES(d) record[d] == open && node[d] != up -> \
+#ifdef BACK_FIRST       /* nobody says Complete before the node is back */
+#define DONE(d) (node[d] == back)
+#else
+#define DONE(d) (node[d] != up)
+#endif
+#define COMPLETES(d) record[d] == open && DONE(d) -> \
 		printf("node %d: the maintenance is complete\n", d); \
 		record[d] = complete; WROTE(RECORD(d), NOBODY)
 #endif
@@ -403,13 +428,22 @@ inline lives(d) {
 		HOLDS((NEED(d) & ~MINE(d)) == 0, "BROKEN: who is Drained has every lock\n");
 		node[d] = down; ready[d] = 0; stale[d] = on[d];
 		HOLDS(FORALL(WITHINBUDGET), "BROKEN: no budget has more pods down than it allows\n")
-	:: node[d] == down -> printf("node %d: is back\n", d); node[d] = back
+	:: node[d] == down -> printf("node %d: is back\n", d); node[d] = back; REPORT(d)
 	:: node[d] == down && seen[d] != 0 -> printf("node %d: its pods are shown as not ready\n", d); seen[d] = 0
 	:: node[d] == back && !booted[d] -> printf("node %d: the kubelet reports the boot ID\n", d); booted[d] = 1
 	:: node[d] == back && ready[d] != on[d] ->
 		printf("node %d: pod of budget %d is ready again\n", d, LOWEST(on[d] & ~ready[d]));
-		ready[d] = ready[d] | BIT(LOWEST(on[d] & ~ready[d]))
+		ready[d] = ready[d] | BIT(LOWEST(on[d] & ~ready[d])); REPORT(d)
 	:: COMPLETES(d)
+#ifdef LIMIT_AGAIN
+	:: trouble > 0 && returned[d] && node[d] == back && ready[d] == on[d] ->
+		printf("node %d: goes down once more\n", d); trouble = trouble - COST; node[d] = down; ready[d] = 0;
+		HOLDS(FORALL(WITHINBUDGET), "BROKEN: no budget has more pods down than it allows\n")
+#endif
+#if !defined(BREAK_QUEUE) && !defined(BREAK_YIELD)
+	:: (trouble > 0 || !WRITES(0)) && YIELDS(d) ->
+		printf("node %d: has let others go first for long enough\n", d); trouble = trouble - (WRITES(0) -> COST : 0); yielded[d] = 1
+#endif
 	:: record[d] == complete && boot[d] == same && !passed[d] && INTIME(d) ->
 		printf("node %d: the expected downtime has passed\n", d); passed[d] = 1
 	:: unborn[d] != 0 && node[d] == up -> printf("node %d: needs budgets %d as well\n", d, unborn[d]); unborn[d] = 0; WROTE(RECORD(d), NOBODY)
@@ -423,9 +457,11 @@ inline reports(d, b) {
 		prints[d] = prints[d] | (stale[d] & BIT(b)); stale[d] = stale[d] & ~BIT(b);
 		seen[d] = (seen[d] & ~BIT(b)) | (ready[d] & BIT(b));
 		printf("node %d: the kubelet reports the pod of budget %d, ready: %d\n", d, b, (ready[d] >> b) & 1)
+#ifndef PROMPT
 	:: trouble > 0 && boot[d] == same && (node[d] == up || node[d] == told) && (on[d] & ~prints[d] & BIT(b)) ->
 		printf("node %d: the pod of budget %d has a new container\n", d, b);
 		trouble = trouble - COST; prints[d] = prints[d] | BIT(b)
+#endif
 	fi
 }
 
@@ -519,16 +555,27 @@ proctype world() {
 	od
 }
 
+/* Two nodes with the same needs may change their names. */
+#define WAIT(e, f, g) place[e] = 0; place[f] = 1; place[g] = 2
+#if ND == 2
+#define ORDER place[1] = 1
+#elif defined(ANY_ORDER)
+#define ORDER if :: WAIT(0,1,2) :: WAIT(0,2,1) :: WAIT(1,0,2) :: WAIT(1,2,0) :: WAIT(2,0,1) :: WAIT(2,1,0) fi
+#else
+#define ORDER WAIT(0,1,2)
+#endif
+
 inline begins(d, needs, late) {
-	on[d] = needs; ready[d] = needs; seen[d] = needs; unborn[d] = late; place[d] = d;
+	on[d] = needs; ready[d] = needs; seen[d] = needs; unborn[d] = late;
 #ifndef ALL_WAIT
 	if :: evicts[d] = 1 :: evicts[d] = 0 fi;
 #endif
-	run reconcile(d)
+	if :: WRITES(d) -> run reconcile(d) :: else fi
 }
 
 init {
 	atomic {
+		ORDER;
 		begins(0, NEEDS0, LATE0);
 		begins(1, NEEDS1, LATE1);
 #if ND == 3
