@@ -51,6 +51,9 @@ const (
 	// ReasonSettling: the locks are taken; evictions that began before them are
 	// waited for.
 	ReasonSettling = "Settling"
+	// ReasonReturned: the node is back and needs its locks no more, though its
+	// maintenance goes on.
+	ReasonReturned = "Returned"
 	// ReasonReleasing: the maintenance is over, and pods that stayed are not ready yet.
 	ReasonReleasing = "Releasing"
 )

@@ -16,6 +16,7 @@ import (
 // +kubebuilder:printcolumn:name="Maintenance",type=string,JSONPath=`.spec.maintenanceRef.name`
 // +kubebuilder:printcolumn:name="Locked",type=string,JSONPath=`.status.conditions[?(@.type=="Locked")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Locked")].reason`
+// +kubebuilder:printcolumn:name="Ahead",type=integer,JSONPath=`.status.nodesAheadCount`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Locked")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type DrainRecord struct {
@@ -156,6 +157,17 @@ type DrainRecordStatus struct {
 	// +optional
 	TimeoutStartTime *metav1.Time `json:"timeoutStartTime,omitempty"`
 
+	// nodesAheadCount is how many nodes wait for longer for some of the same locks. It is
+	// rounded up to tens past 10 and is never more than 100; 0 if the node is next, or
+	// does not wait.
+	// +optional
+	NodesAheadCount int32 `json:"nodesAheadCount,omitempty"`
+
+	// yieldStartTime is since when the node could have its locks and lets others go
+	// first that wait for longer, for a minute at the most; absent while it does not.
+	// +optional
+	YieldStartTime *metav1.Time `json:"yieldStartTime,omitempty"`
+
 	// locks are those that were taken, in the order of spec.budgets; at most 512:
 	// those that are needed, and those that are about to go.
 	// +optional
@@ -169,6 +181,16 @@ type DrainRecordStatus struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	GivenUp []GivenUpBudget `json:"givenUp,omitempty"`
+
+	// boots are the reboots of the node since it was promised that it may go; absent
+	// before.
+	// +optional
+	Boots *RecordedBoots `json:"boots,omitempty"`
+
+	// completeTime is when the maintenance was first seen to be complete; absent while
+	// it goes on.
+	// +optional
+	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
 	// conditions are Locked.
 	// +optional
@@ -188,6 +210,57 @@ type RecordedLock struct {
 	// then.
 	// +optional
 	ConfirmedTime *metav1.Time `json:"confirmedTime,omitempty"`
+}
+
+// RecordedBoots tells what a node and its pods show since the reboot from what they
+// have shown before: a reboot may be over before anybody has noticed that the node
+// was away.
+type RecordedBoots struct {
+	// maintenanceUID is that of the maintenance to which these reboots belong.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	MaintenanceUID types.UID `json:"maintenanceUID"`
+	// bootID is the boot that the Node has last reported. At most 128 characters; empty
+	// if it reports none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	BootID string `json:"bootID,omitempty"`
+	// bootTime is when that boot was first seen; absent while it is the one in which the
+	// locks were confirmed.
+	// +optional
+	BootTime *metav1.Time `json:"bootTime,omitempty"`
+	// rebootCount is how many other boots it has reported since all locks were confirmed;
+	// 10 at the most.
+	// +optional
+	RebootCount int32 `json:"rebootCount,omitempty"`
+	// returnedTime is when the node was back, so that its locks are free for others;
+	// absent before.
+	// +optional
+	ReturnedTime *metav1.Time `json:"returnedTime,omitempty"`
+	// pods are those that stay under budgets, in the order of spec.pods; at most 512.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=512
+	Pods []RecordedPod `json:"pods,omitempty"`
+}
+
+// RecordedPod is what has run in a pod that stays.
+type RecordedPod struct {
+	// uid of the pod.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+	// containers is a hash of the containers that were last seen to run in it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Containers string `json:"containers,omitempty"`
+	// fresh is true if they were started since the last boot, so that the pod is
+	// believed to be ready if it says so.
+	// +optional
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // GivenUpBudget is a budget that could not be locked in time.

@@ -95,7 +95,7 @@ const (
 	EventNotSurged = "NotSurged"
 )
 
-// Reasons of events about locks. The first five are on the NodeMaintenance and on
+// Reasons of events about locks. The first seven are on the NodeMaintenance and on
 // the Node, the others on the PodDisruptionBudget.
 const (
 	// EventLocksHeld: every budget is locked whose pods stay.
@@ -109,6 +109,8 @@ const (
 	EventPodsStayAfterAll = "PodsStayAfterAll"
 	// EventLockTimedOut warns that a budget could not be locked in time.
 	EventLockTimedOut = "LockTimedOut"
+	// EventNodeReturned: the node is back, and its locks are free for others.
+	EventNodeReturned = "NodeReturned"
 	// EventLockRanOut warns that a lock has ended before its pods were ready again.
 	EventLockRanOut = "LockRanOut"
 	// EventLockUnreadable warns that nobody can read the lock.

@@ -103,6 +103,9 @@ const (
 	// reason, acquiredAt, renewedAt and expiresAt. While it holds, nobody is to
 	// disrupt the pods of the budget (skip-drain-on-upgrade).
 	LockAnnotation = "ebbtide.dev/lock"
+	// BackAnnotation on a DrainRecord with the value "true" is a person's word that the
+	// node is back, or was never away, so that what is said of its pods can be believed.
+	BackAnnotation = "ebbtide.dev/back"
 	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
 	// takes the locks that it needs (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"

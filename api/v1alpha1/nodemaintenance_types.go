@@ -152,6 +152,15 @@ type InPlace struct {
 	// +optional
 	// +default="Evict"
 	OnLockTimeout LockTimeoutAction `json:"onLockTimeout,omitempty"`
+
+	// expectedRebootCount is after how many reboots a node is back, 0 to 10. When it is, and
+	// is Ready, and the pods that stayed are ready again, it gives its locks to the next
+	// node before the maintenance is complete. 0 keeps them until then. Defaults to 1.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	ExpectedRebootCount *int32 `json:"expectedRebootCount,omitempty"`
 }
 
 // LockTimeoutAction is what is done about a budget that cannot be locked in time.

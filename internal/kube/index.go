@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,12 @@ const (
 	// EvacuationNodeField finds the Evacuations on a node that a NodeMaintenance
 	// asked for.
 	EvacuationNodeField = "ebbtide.dev/node"
+
+	// RecordBudgetField finds the DrainRecords that ask for the lock of a budget or
+	// remember it, by the budget's namespace/name.
+	RecordBudgetField = "ebbtide.dev/budget"
+	// LockNodeField finds the PodDisruptionBudgets that the drain of a node has locked.
+	LockNodeField = "ebbtide.dev/lock-node"
 
 	// NodeProviderField finds the nodes of a provider ID.
 	NodeProviderField = "spec.providerID"
@@ -75,6 +82,8 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		{&appsv1.ReplicaSet{}, OwnerField, Owner},
 		{&v1alpha1.Evacuation{}, EvacuationPodField, EvacuationPod},
 		{&v1alpha1.Evacuation{}, EvacuationNodeField, EvacuationNode},
+		{&v1alpha1.DrainRecord{}, RecordBudgetField, RecordBudgets},
+		{&policyv1.PodDisruptionBudget{}, LockNodeField, LockNode},
 	})
 }
 

@@ -31,7 +31,8 @@ var keptNodeConditions = []corev1.NodeConditionType{
 // StripPod returns what decisions read of a pod: who it is, whose it is, where
 // it runs, how important it is, what it tolerates, what holds it back from its
 // node, which volumes may be attached for it, and whether it is ready, done or on
-// its way out. The result shares maps and slices with the argument.
+// its way out; of one that asks to stay also when its containers were started. The
+// result shares maps and slices with the argument.
 func StripPod(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: stripMeta(&pod.ObjectMeta),
@@ -45,16 +46,18 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 			Affinity:                      affinityOfGated(pod),
 		},
 		Status: corev1.PodStatus{
-			Phase:      pod.Status.Phase,
-			Conditions: readyCondition(pod.Status.Conditions),
+			Phase:                 pod.Status.Phase,
+			Conditions:            readyCondition(pod.Status.Conditions),
+			InitContainerStatuses: startsOfStaying(pod, pod.Status.InitContainerStatuses),
+			ContainerStatuses:     startsOfStaying(pod, pod.Status.ContainerStatuses),
 		},
 	}
 }
 
 // StripNode returns what decisions read of a node: its identity and labels, by
 // what its provider knows it, its cordon with the ledger, its taints, which
-// volumes are attached, and whether it is ready or announces a maintenance. The
-// result shares maps and slices with the argument.
+// volumes are attached, which boot it is, and whether it is ready or announces a
+// maintenance. The result shares maps and slices with the argument.
 func StripNode(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: stripMeta(&node.ObjectMeta),
@@ -66,6 +69,7 @@ func StripNode(node *corev1.Node) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Conditions:      nodeConditions(node.Status.Conditions),
 			VolumesAttached: node.Status.VolumesAttached,
+			NodeInfo:        corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
 		},
 	}
 }
@@ -142,6 +146,21 @@ func readyCondition(conditions []corev1.PodCondition) []corev1.PodCondition {
 		}
 	}
 	return nil
+}
+
+// startsOfStaying tells the containers that run in a pod from those before them. Only
+// of pods that ask to stay does anybody read that.
+func startsOfStaying(pod *corev1.Pod, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	if _, labelled := pod.Labels[v1alpha1.OnUpgradeLabel]; !labelled {
+		return nil
+	}
+	kept := make([]corev1.ContainerStatus, 0, len(statuses))
+	for i := range statuses {
+		kept = append(kept, corev1.ContainerStatus{
+			Name: statuses[i].Name, ContainerID: statuses[i].ContainerID, State: corev1.ContainerState{Running: statuses[i].State.Running},
+		})
+	}
+	return kept
 }
 
 func nodeConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -71,7 +72,9 @@ func NewNode(name string, labels map[string]string) *corev1.Node {
 				"volumes.kubernetes.io/controller-managed-attach-detach": "true",
 			},
 		},
-		Status: corev1.NodeStatus{Capacity: resources, Allocatable: resources},
+		Status: corev1.NodeStatus{
+			Capacity: resources, Allocatable: resources, NodeInfo: corev1.NodeSystemInfo{BootID: string(uuid.NewUUID())},
+		},
 	}
 }
 

@@ -67,6 +67,7 @@ func noWebhookAnswers(t *testing.T) {
 	w.recover(first.node)
 	w.setStage(first.maintenance, v1alpha1.StageComplete)
 	w.awaitDrained(second.maintenance)
+	w.sayBack(second.node)
 	w.setStage(second.maintenance, v1alpha1.StageComplete)
 	w.awaitDrained("drain")
 	w.setStage("drain", v1alpha1.StageComplete)
@@ -213,6 +214,7 @@ func (w *world) play(drills ...*drill) {
 	}
 	for _, d := range drills {
 		w.mark(corev1.ConditionFalse, w.podsOn(d.node)...)
+		w.boot(d.node)
 		w.setStage(d.node, v1alpha1.StageComplete)
 	}
 	for _, d := range drills {

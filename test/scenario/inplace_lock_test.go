@@ -72,6 +72,7 @@ func (d *drainers) assertGoOn(since time.Time) {
 	d.awaitDrained("drain")
 	d.awaitDrained("upgrade")
 	d.awaitPod(guardedPods[2], "left alone", available)
+	d.sayBack(d.nodes[2])
 	d.setStage("upgrade", v1alpha1.StageComplete)
 	d.awaitNothingLocked(d.nodes[2])
 }

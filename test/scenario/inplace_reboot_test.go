@@ -81,7 +81,7 @@ func (w *world) rebootInPlace(r rolling) {
 	w.setStage(r.maintenance, v1alpha1.StageComplete)
 	w.awaitRecord(r.node, "False", v1alpha1.ReasonReleasing)
 	w.assertStaysLocked(holder, myApp, yourApp)
-	w.mark("True", w.replica(myApp, r.node))
+	w.start(w.replica(myApp, r.node))
 	w.eventually("the lock of "+myApp+" to be gone", func() (bool, any) {
 		now := w.lockedBy(myApp)
 		return now != holder, now

@@ -53,6 +53,7 @@ func TestLockTimeoutEvicts(t *testing.T) {
 	w.awaitDrained("upgrade")
 	w.awaitPod("free", "left alone", available)
 	w.awaitLock(w.holder("upgrade", node), "free")
+	w.sayBack(node)
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
 }
@@ -73,6 +74,7 @@ func TestALockThatIsFreeBeforeThePodsHaveLeftIsTaken(t *testing.T) {
 	w.awaitLock(w.holder("upgrade", node), "free", "locked")
 	w.awaitPods("both pods left alone", readyPods(2))
 	w.awaitNoEvacuations()
+	w.sayBack(node)
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
 }
@@ -93,10 +95,12 @@ func TestWaitingOnesTurnIsNoTimeout(t *testing.T) {
 	w.awaitWaits("second", nodes[1], "is locked by "+w.holder("first", nodes[0])+" until ")
 	w.awaitNoEvacuations()
 
+	w.sayBack(nodes[0])
 	w.setStage("first", v1alpha1.StageComplete)
 
 	w.awaitDrained("second")
 	w.awaitPods("nobody has left", readyPods(replicas))
+	w.sayBack(nodes[1])
 	w.setStage("second", v1alpha1.StageComplete)
 	w.awaitNothingLocked(nodes...)
 }
@@ -120,6 +124,7 @@ func TestLockTimeoutWaits(t *testing.T) {
 	w.awaitDrained("upgrade")
 	w.awaitLock(w.holder("upgrade", node), "free", "locked")
 	w.awaitPods("both pods left alone", readyPods(2))
+	w.sayBack(node)
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
 }
@@ -137,6 +142,7 @@ func TestLockTimeoutDeletes(t *testing.T) {
 	w.awaitDrained("upgrade")
 	w.awaitPod("free", "left alone", available)
 	w.setLock("locked", "")
+	w.sayBack(node)
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
 }
@@ -162,6 +168,7 @@ func TestALockThatIsFreeBeforeAPodIsDeletedIsTaken(t *testing.T) {
 	w.awaitLock(w.holder("upgrade", node), "free", "locked")
 	w.awaitNoEvacuations()
 	allow()
+	w.sayBack(node)
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(node)
 	w.awaitPods("both pods left alone", readyPods(2))

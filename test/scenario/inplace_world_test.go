@@ -5,8 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
@@ -74,7 +76,7 @@ func (w *world) mark(status corev1.ConditionStatus, pods ...*corev1.Pod) {
 	w.t.Helper()
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%[1]q},{"type":"ContainersReady","status":%[1]q}]}}`, status)
 	for _, pod := range pods {
-		err := w.client.Status().Patch(w.ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(patch)))
+		err := w.client.Status().Patch(w.ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
 		w.must("mark "+pod.Name, client.IgnoreNotFound(err))
 	}
 }
@@ -91,14 +93,51 @@ func (w *world) goDown(node string) {
 func (w *world) boot(node string) {
 	w.t.Helper()
 	n := &corev1.Node{}
+	w.must("get the node", w.client.Get(w.ctx, client.ObjectKey{Name: node}, n))
+	booted := fmt.Sprintf(`{"status":{"nodeInfo":{"bootID":%q}}}`, "boot-"+n.ResourceVersion)
+	w.must("boot the node", w.client.Status().Patch(w.ctx, n, client.RawPatch(types.MergePatchType, []byte(booted))))
 	w.change(n, node, func() { n.Annotations[sandbox.NodeAnnotation] = "fake" })
 	w.awaitNode(node, "ready", func(n *corev1.Node) bool { return nodeReady(n) == corev1.ConditionTrue })
+	w.awaitBootSeen(node, n.Status.NodeInfo.BootID)
 }
 
-// recover makes the pods of a node ready.
+// awaitBootSeen waits until the manager has seen a boot of a node, if it is to look for
+// one: what pods show at the same moment would be believed two minutes later only.
+func (w *world) awaitBootSeen(node, boot string) {
+	w.t.Helper()
+	record := &v1alpha1.DrainRecord{}
+	if err := w.client.Get(w.ctx, client.ObjectKey{Name: node}, record); err != nil || record.Status.Boots == nil || record.Status.Boots.ReturnedTime != nil {
+		return // Nobody waits for it.
+	}
+	await(w, "record that has seen boot "+boot, record, node, func(r *v1alpha1.DrainRecord) bool { return r.Status.Boots.BootID == boot })
+}
+
+// recover starts the pods of a node, and makes them ready.
 func (w *world) recover(node string) {
 	w.t.Helper()
-	w.mark(corev1.ConditionTrue, w.podsOn(node)...)
+	w.start(w.podsOn(node)...)
+}
+
+// start gives pods new containers and makes them ready, as their kubelet does.
+func (w *world) start(pods ...*corev1.Pod) {
+	w.t.Helper()
+	for _, pod := range pods {
+		started := fmt.Sprintf(`{"status":{"containerStatuses":[{"name":"app","containerID":"fake://%s"}]}}`, pod.ResourceVersion)
+		err := w.client.Status().Patch(w.ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(started)))
+		w.must("start "+pod.Name, client.IgnoreNotFound(err))
+	}
+	w.mark(corev1.ConditionTrue, pods...)
+}
+
+// sayBack is a person who knows that a node is back, or was never away.
+func (w *world) sayBack(nodes ...string) {
+	w.t.Helper()
+	for _, node := range nodes {
+		record := &v1alpha1.DrainRecord{}
+		record.Name = node
+		word := fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, v1alpha1.BackAnnotation)
+		w.must("say that the node is back", w.client.Patch(w.ctx, record, client.RawPatch(types.MergePatchType, []byte(word))))
+	}
 }
 
 func (w *world) podsOn(node string) []*corev1.Pod {

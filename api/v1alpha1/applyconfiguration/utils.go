@@ -98,8 +98,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReference"):
 		return &apiv1alpha1.ObjectReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RecordedBoots"):
+		return &apiv1alpha1.RecordedBootsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RecordedLock"):
 		return &apiv1alpha1.RecordedLockApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RecordedPod"):
+		return &apiv1alpha1.RecordedPodApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretKeyReference"):
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):

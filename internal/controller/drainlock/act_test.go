@@ -119,7 +119,7 @@ func TestForgedLocksHoldUpNobody(t *testing.T) {
 		t.Fatalf("the node waits: %+v", stored.Status)
 	}
 	stored.Spec.Complete = true
-	w.must(w.api.Update(t.Context(), stored))
+	w.must(w.api.Update(t.Context(), saidBack(stored)))
 	reconcile(2)
 	if left, there := read(w, record); there {
 		t.Errorf("the record has not ended: %+v", left.Status)

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -149,6 +150,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, postponed)}, nil
 		}
 		if err := n.record(ctx, seen, decision); err != nil {
+			n.noteRefused(seen.Record, err)
 			return again(ctx, n.pauses, request, err)
 		}
 		if err := n.act(ctx, seen, decision.Step); err != nil {
@@ -156,6 +158,13 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		}
 	}
 	return reconcile.Result{RequeueAfter: firstRetry}, nil
+}
+
+// noteRefused has nobody wait for the turn of a node whose record cannot be written.
+func (n *nodes) noteRefused(record *v1alpha1.DrainRecord, err error) {
+	if !kube.IsStale(err) {
+		n.refusals.add(record.Name, record.UID, err.Error(), n.clock.Now())
+	}
 }
 
 // again has decided anew, after a pause, what was decided on old state: the cache

@@ -34,7 +34,7 @@ func newPlay(t *testing.T, dies int, records ...*v1alpha1.DrainRecord) *play {
 	var objects []client.Object
 	budgets := map[string]*policyv1.PodDisruptionBudget{}
 	for _, record := range records {
-		objects = append(objects, record)
+		objects = append(objects, record, aNode(record.Name))
 		for _, needed := range record.Spec.Budgets {
 			objects = append(objects, aPod(needed.Name, record.Name))
 			budgets[needed.Name] = aBudget(needed.Name, 1)
@@ -147,9 +147,21 @@ func (p *play) setReady(node string, ready bool) {
 			continue
 		}
 		pod.Status.Conditions[0].Status = status
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app", ContainerID: pod.ResourceVersion}}
+		if ready {
+			pod.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{}
+		}
 		p.must(p.api.Status().Update(p.t.Context(), pod))
 		p.allow(pod.Labels["app"], allowed)
 	}
+}
+
+// boot has the kubelet of a node say that it has booted.
+func (p *play) boot(node string) {
+	p.t.Helper()
+	booted, _ := read(p.world, aNode(node))
+	booted.Status.NodeInfo.BootID += "-again"
+	p.must(p.api.Status().Update(p.t.Context(), booted))
 }
 
 // allow changes what a budget allows.
@@ -203,6 +215,7 @@ func (p *play) live() {
 		p.t.Errorf("locked budgets (-want +got):\n%s", diff)
 	}
 	p.setReady("one", false)
+	p.boot("one")
 	p.complete("one")
 	for range 3 {
 		p.step()

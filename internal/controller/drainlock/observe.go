@@ -40,10 +40,21 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 	if err := n.observeMutex(ctx, seen); err != nil {
 		return nil, err
 	}
-	if seen.Live = core.NeedsLive(record, seen.Now); seen.Live {
-		return seen, observePlace(ctx, seen, n.client, n.live)
+	if err := observeNode(ctx, seen, n.client); err != nil {
+		return nil, err
 	}
-	return seen, observePlace(ctx, seen, n.client, n.client)
+	reader := client.Reader(n.client)
+	if seen.Live = core.NeedsLive(record, seen.Now) || core.Booted(record, seen.Node); seen.Live {
+		reader = n.live
+		// What is said of pods before the node is read may be from before its boot.
+		if err := observeNode(ctx, seen, reader); err != nil {
+			return nil, err
+		}
+	}
+	if err := observePlace(ctx, seen, n.client, reader); err != nil {
+		return nil, err
+	}
+	return seen, n.observeQueue(ctx, seen)
 }
 
 // observeTraffic finds out for which budgets evictions of our own may be under way.
@@ -88,6 +99,16 @@ func (n *nodes) observeMutex(ctx context.Context, seen *core.Snapshot) error {
 	return err
 }
 
+// observeNode reads the node.
+func observeNode(ctx context.Context, seen *core.Snapshot, reader client.Reader) error {
+	node := &corev1.Node{}
+	err := reader.Get(ctx, client.ObjectKey{Name: seen.Record.Name}, node)
+	if seen.Node = node; err != nil {
+		seen.Node = nil
+	}
+	return wrap("get node "+seen.Record.Name, client.IgnoreNotFound(err))
+}
+
 // observePlace reads the budgets that concern the record, and then the pods of the
 // node. Which budgets these are is for the cache and the record to say.
 func observePlace(ctx context.Context, seen *core.Snapshot, cached, reader client.Reader) error {
@@ -125,8 +146,12 @@ func observeStrays(ctx context.Context, seen *core.Snapshot, cached client.Reade
 	for _, lock := range seen.Record.Status.Locks {
 		keys.Insert(keyOf(lock.BudgetReference))
 	}
+	for _, given := range seen.Record.Status.GivenUp {
+		keys.Insert(keyOf(given.BudgetReference))
+	}
 	var budgets policyv1.PodDisruptionBudgetList
-	if err := cached.List(ctx, &budgets, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+	if err := cached.List(ctx, &budgets, client.MatchingFields{kube.LockNodeField: seen.Record.Name},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)
 	}
 	for i := range budgets.Items {

@@ -18,7 +18,7 @@ import (
 func TestALockThatDoesNotLastIsNotWrittenAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	lock := lockedBy(aBudget("web", 1), "nodemaintenance/upgrade/one", 10*time.Minute).Annotations[v1alpha1.LockAnnotation]
-	over := held(aRecord("one", "web"))
+	over := saidBack(held(aRecord("one", "web")))
 	over.Spec.Complete = true
 	for name, test := range map[string]struct {
 		stored []client.Object

@@ -8,7 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -52,6 +55,7 @@ func (n *nodes) sources(c cache.Cache) []source.Source {
 		source.Kind(c, &v1alpha1.DrainRecord{}, handlerOf(n.ofRecord)),
 		source.Kind(c, &policyv1.PodDisruptionBudget{}, handlerOf(n.ofBudget)),
 		source.Kind(c, &corev1.Pod{}, handlerOf(n.ofPod)),
+		source.Kind(c, &corev1.Node{}, handlerOf(n.ofNode)),
 		source.Kind(c, &coordinationv1.Lease{}, handlerOf(n.ofMutex)),
 	}
 }
@@ -66,8 +70,26 @@ func (n *nodes) ofRecord(ctx context.Context, old, now *v1alpha1.DrainRecord) []
 		return append(n.waiting(ctx), types.NamespacedName{Name: old.Name})
 	case old.Generation != now.Generation || len(old.Status.GivenUp) != len(now.Status.GivenUp):
 		return append(n.waiting(ctx), types.NamespacedName{Name: now.Name})
+	case cannotGo(now) && !cannotGo(old):
+		return append(n.behind(ctx, now), types.NamespacedName{Name: now.Name})
 	}
 	return []types.NamespacedName{{Name: now.Name}}
+}
+
+// cannotGo is true of a record whose node cannot have its locks now, so that others
+// have their turn.
+func cannotGo(record *v1alpha1.DrainRecord) bool {
+	told := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
+	return told != nil && (told.Reason == v1alpha1.ReasonWaitingForBudget || told.Reason == v1alpha1.ReasonBudgetRefused)
+}
+
+// behind are the records that wait for longer or less time for some of the same locks.
+func (n *nodes) behind(ctx context.Context, first *v1alpha1.DrainRecord) []types.NamespacedName {
+	keys := sets.New[types.NamespacedName]()
+	for _, b := range first.Spec.Budgets {
+		keys.Insert(n.records(ctx, waits, client.MatchingFields{kube.RecordBudgetField: keyOf(b).String()})...)
+	}
+	return keys.UnsortedList()
 }
 
 // ofBudget drops what no decision reads of a budget, such as its labels.
@@ -75,9 +97,18 @@ func (n *nodes) ofBudget(ctx context.Context, old, now *policyv1.PodDisruptionBu
 	if old != nil && now != nil && !budgetChanged(old, now) {
 		return nil
 	}
-	return n.records(ctx, func(record *v1alpha1.DrainRecord) bool {
-		return now != nil && core.Concerns(record, now) || old != nil && core.Concerns(record, old)
-	})
+	keys := sets.New[types.NamespacedName]()
+	for _, budget := range []*policyv1.PodDisruptionBudget{old, now} {
+		if budget == nil {
+			continue
+		}
+		keys.Insert(n.records(ctx, func(record *v1alpha1.DrainRecord) bool { return core.Asks(record, budget) },
+			client.MatchingFields{kube.RecordBudgetField: client.ObjectKeyFromObject(budget).String()})...)
+		if node := core.Locker(budget); node != "" {
+			keys.Insert(types.NamespacedName{Name: node})
+		}
+	}
+	return keys.UnsortedList()
 }
 
 func budgetChanged(old, now *policyv1.PodDisruptionBudget) bool {
@@ -103,6 +134,24 @@ func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.Namespa
 	} else {
 		node = old.Spec.NodeName
 	}
+	return n.recorded(ctx, node)
+}
+
+// ofNode names the record of a node that has booted, or is ready or not ready any more.
+func (n *nodes) ofNode(ctx context.Context, old, now *corev1.Node) []types.NamespacedName {
+	switch {
+	case old == nil:
+		return n.recorded(ctx, now.Name)
+	case now == nil:
+		return n.recorded(ctx, old.Name)
+	case old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && core.NodeReady(old) == core.NodeReady(now):
+		return nil
+	}
+	return n.recorded(ctx, now.Name)
+}
+
+// recorded names the record of a node if it has one.
+func (n *nodes) recorded(ctx context.Context, node string) []types.NamespacedName {
 	key := types.NamespacedName{Name: node}
 	if node == "" || n.client.Get(ctx, key, &v1alpha1.DrainRecord{}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) != nil {
 		return nil
@@ -115,12 +164,14 @@ type podState struct {
 	uid                          types.UID
 	node                         string
 	ready, terminating, terminal bool
+	// containers are those that run in one that asks to stay.
+	containers string
 }
 
 func stateOf(pod *corev1.Pod) podState {
 	return podState{
 		uid: pod.UID, node: pod.Spec.NodeName, terminating: pod.DeletionTimestamp != nil, terminal: podclass.Terminal(pod),
-		ready: podclass.Ready(pod),
+		ready: podclass.Ready(pod), containers: core.Containers(pod),
 	}
 }
 
@@ -134,8 +185,10 @@ func (n *nodes) ofMutex(ctx context.Context, old, now *coordinationv1.Lease) []t
 
 // waiting are the records that may need the mutex.
 func (n *nodes) waiting(ctx context.Context) []types.NamespacedName {
-	return n.records(ctx, func(record *v1alpha1.DrainRecord) bool { return !record.Spec.Complete && !core.Held(record) })
+	return n.records(ctx, waits)
 }
+
+func waits(record *v1alpha1.DrainRecord) bool { return !record.Spec.Complete && !core.Held(record) }
 
 // held are the records of which something may wait for our clock to be believed.
 func (n *nodes) held(ctx context.Context) []reconcile.Request {
@@ -150,9 +203,10 @@ func requests(names []types.NamespacedName) []reconcile.Request {
 	return all
 }
 
-func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) bool) []types.NamespacedName {
+func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) bool, options ...client.ListOption) []types.NamespacedName {
 	var list v1alpha1.DrainRecordList
-	if err := n.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+	options = append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err := n.client.List(ctx, &list, options...); err != nil {
 		// The cache itself never fails; it does when the manager stops.
 		log.FromContext(ctx).Error(err, "The drain records cannot be listed")
 	}

@@ -62,6 +62,8 @@ func sameDeeds(a, b v1alpha1.DrainRecordStatus) bool {
 			return false
 		}
 	}
-	a.Conditions, b.Conditions = nil, nil
+	for _, one := range []*v1alpha1.DrainRecordStatus{&a, &b} {
+		one.Conditions, one.NodesAheadCount, one.YieldStartTime = nil, 0, nil
+	}
 	return equality.Semantic.DeepEqual(a, b)
 }

@@ -127,6 +127,22 @@ func aPod(app, node string) *corev1.Pod {
 	}
 }
 
+// aNode is ready and says which boot it is.
+func aNode(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)},
+		Status: corev1.NodeStatus{
+			NodeInfo: corev1.NodeSystemInfo{BootID: "boot"}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// saidBack is a record of whose node a person says that it is back.
+func saidBack(record *v1alpha1.DrainRecord) *v1alpha1.DrainRecord {
+	record.Annotations = map[string]string{v1alpha1.BackAnnotation: "true"}
+	return record
+}
+
 // aRecord needs the budgets of these applications, each of which has a pod on the
 // node, for maintenance upgrade.
 func aRecord(node string, apps ...string) *v1alpha1.DrainRecord {

@@ -30,6 +30,10 @@ func (a *action) writeDrainRecord(ctx context.Context, node *actionNode) {
 		written := change.Old.DeepCopy()
 		written.Spec = v1alpha1.DrainRecordSpec{}
 		change.Spec.DeepCopyInto(&written.Spec)
+		if !change.Spec.Complete && (change.Old.Spec.Complete || change.Old.Spec.MaintenanceRef != change.Spec.MaintenanceRef) {
+			// Somebody's word was about the maintenance before.
+			delete(written.Annotations, v1alpha1.BackAnnotation)
+		}
 		return a.client.Patch(ctx, written, kube.Change(change.Old))
 	})
 	if made {

@@ -86,10 +86,13 @@ func Waiting(f Facts) string {
 	if f.Record == nil || Held(f.Record) {
 		return ""
 	}
-	switch missing := unconfirmed(f.Record); len(missing) {
-	case 1:
-		return fmt.Sprintf("Waiting for the lock of %s.", named(missing[0]))
-	default:
-		return fmt.Sprintf("Waiting for the locks of %d PodDisruptionBudgets.", len(missing))
+	missing := unconfirmed(f.Record)
+	text := fmt.Sprintf("Waiting for the locks of %d PodDisruptionBudgets", len(missing))
+	if len(missing) == 1 {
+		text = "Waiting for the lock of " + named(missing[0])
 	}
+	if ahead := queued(f.Record.Status.NodesAheadCount); ahead != "" {
+		text += "; " + ahead
+	}
+	return text + "."
 }

@@ -25,15 +25,17 @@ func Asks(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
 // Concerns reports whether a decision on the record needs to know the budget: the
 // record asks for it, or it bears a lock of the node, in force or not.
 func Concerns(r *v1alpha1.DrainRecord, b *policyv1.PodDisruptionBudget) bool {
-	if Asks(r, b) {
-		return true
-	}
-	hold, _ := budget.LockOf(b, time.Time{}, 0)
-	return locker(hold) == r.Name
+	return Asks(r, b) || Locker(b) == r.Name
 }
 
-// locker is the node whose drain has taken a lock, whether it is still in force or
-// not; empty for the lock of anybody else.
+// Locker is the node whose drain has locked a budget, whether the lock is still in
+// force or not; empty if none has.
+func Locker(b *policyv1.PodDisruptionBudget) string {
+	hold, _ := budget.LockOf(b, time.Time{}, 0)
+	return locker(hold)
+}
+
+// locker is the node of a lock.
 func locker(hold budget.Hold) string {
 	_, node, _ := hold.Drain()
 	return node

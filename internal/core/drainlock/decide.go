@@ -15,13 +15,10 @@ func Decide(s Snapshot) Decision {
 		return Decision{}
 	}
 	p := newPass(s)
-	p.look()
-	p.takeBack()
-	p.runClock()
-	p.giveUp()
-	p.doubt()
-	p.yield()
+	p.weigh()
 	p.confirm()
+	p.followBoots()
+	p.comeBack()
 	p.tell()
 	p.act()
 	p.wait()
@@ -29,6 +26,17 @@ func Decide(s Snapshot) Decision {
 		p.decision.Status = &p.status
 	}
 	return p.decision
+}
+
+// weigh finds out what is needed, what is there, and what is in the way.
+func (p *pass) weigh() {
+	p.look()
+	p.queueUp()
+	p.takeBack()
+	p.runClock()
+	p.giveUp()
+	p.doubt()
+	p.yield()
 }
 
 // pass is one decision in the making.

@@ -11,5 +11,6 @@
 // name, and only while the budget allows every ready pod that stays under it to go
 // down; the mutex is held only while locks are being taken; whoever cannot take
 // all gives back what it took; a lock that was confirmed stays until its pods are
-// ready again or gone; nothing is locked for ever.
+// gone, or known to be ready since the node was away; of those that can go the one
+// that has waited longest goes first; nothing is locked for ever.
 package drainlock

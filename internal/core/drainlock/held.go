@@ -6,8 +6,9 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Held reports whether every budget that the record needs is locked and confirmed.
-func Held(r *v1alpha1.DrainRecord) bool { return Holds(r, r.Spec.Budgets) }
+// Held reports whether every budget that the record needs is locked and confirmed, or
+// was until the node came back.
+func Held(r *v1alpha1.DrainRecord) bool { return Returned(r) || Holds(r, r.Spec.Budgets) }
 
 // Holds reports whether every one of these budgets is locked and confirmed, and
 // remains so. A record that asks for other pods than the status knows of does not

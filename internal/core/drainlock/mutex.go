@@ -45,7 +45,7 @@ func (p *pass) mutexFree() bool {
 		return true
 	}
 	other := p.MutexRecord
-	return other == nil || other.Spec.Complete || len(other.Spec.Budgets) == 0
+	return other == nil || other.Spec.Complete || len(other.Spec.Budgets) == 0 || Returned(other)
 }
 
 // mutexStale is true of our mutex if it is too old to begin another write with it.

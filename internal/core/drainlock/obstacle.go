@@ -81,7 +81,11 @@ func (v *view) explain(o *obstacle, needed, allowed int32) {
 // unlock says how somebody else's lock goes.
 func (v *view) unlock(one sight) string {
 	if maintenance, node, drain := one.hold.Drain(); drain && maintenance == v.record.Spec.MaintenanceRef.Name {
-		return fmt.Sprintf("Node %s is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance %s", node, maintenance)
+		if v.expectedReboots() == 0 {
+			return fmt.Sprintf("Node %[1]s is of the same NodeMaintenance. When it is back, say so: kubectl annotate drainrecord %[1]s %s=true", node, v1alpha1.BackAnnotation)
+		}
+		return fmt.Sprintf("Node %s is of the same NodeMaintenance, and gives its locks to the next when it has rebooted and its pods are ready. "+
+			"What it waits for: kubectl describe drainrecord %[1]s", node)
 	}
 	return blocker.Unlock(one.PodDisruptionBudget, one.hold)
 }

@@ -219,7 +219,7 @@ var blocked = map[string]struct {
 	"a lock of another node of the same maintenance": {
 		seen: lockedBy("nodemaintenance/kernel/node-2", "db", 0, 60).and(), kind: v1alpha1.BlockerPDBLocked,
 		message: strings.ReplaceAll(byAlice, "alice", "nodemaintenance/kernel/node-2"),
-		suggest: "Node node-2 is of the same NodeMaintenance. Take it out of spec.nodeSelector when it is back: kubectl edit nodemaintenance kernel",
+		suggest: "Node node-2 is of the same NodeMaintenance, and gives its locks to the next when it has rebooted and its pods are ready. What it waits for: kubectl describe drainrecord node-2",
 	},
 	"a lock that nobody can read": {
 		seen: annotated("db", "{}").and(), kind: v1alpha1.BlockerPDBLocked,

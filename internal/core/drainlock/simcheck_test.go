@@ -26,7 +26,7 @@ func promised(r *v1alpha1.DrainRecord, b v1alpha1.BudgetReference) bool {
 func (w *world) available(b *policyv1.PodDisruptionBudget) int {
 	n := 0
 	for _, pod := range w.pods.now {
-		if w.selects(b, pod) && isReady(pod) && !promised(w.records.now[pod.Spec.NodeName], ref(b)) {
+		if w.selects(b, pod) && isReady(pod) && !w.dead[pod.UID] && !promised(w.records.now[pod.Spec.NodeName], ref(b)) {
 			n++
 		}
 	}
@@ -80,6 +80,9 @@ func (w *world) checkConfirmed(before, after *v1alpha1.DrainRecord) {
 
 // checkMutex: it is taken only from nobody, from oneself or from somebody who does not need it.
 func (w *world) checkMutex(node string, step drainlock.Step) {
+	if step.Kind == drainlock.TakeMutex {
+		w.checkTurn(node)
+	}
 	now := w.mutex.now[v1alpha1.DrainLockMutex]
 	holder := nodeOf(now)
 	if step.Kind == drainlock.GiveMutex || w.flaw == greedy {
@@ -134,12 +137,12 @@ func (w *world) checkTaken(s drainlock.Snapshot, seen *policyv1.PodDisruptionBud
 // gone, or until it ends.
 func (w *world) checkReleased(s drainlock.Snapshot, b *policyv1.PodDisruptionBudget) {
 	_, locked := budget.LockOf(b, s.Now, 0)
-	if w.rough || !locked || !s.Record.Spec.Complete {
+	if w.rough || !locked || !s.Record.Spec.Complete && !drainlock.Returned(w.records.now[s.Record.Name]) {
 		return
 	}
 	for _, stayed := range s.Record.Spec.Pods {
 		pod := w.pods.now[stayed.UID]
-		if pod != nil && !isReady(pod) && slices.Contains(stayed.BudgetUIDs, b.UID) {
+		if pod != nil && (!isReady(pod) || w.dead[pod.UID]) && slices.Contains(stayed.BudgetUIDs, b.UID) {
 			w.fail("%s gives %s free before %s is ready", s.Record.Name, b.Name, pod.Name)
 		}
 	}
@@ -186,6 +189,10 @@ const (
 	lawless flaw = "lawless evictions"
 	// noMutex lets everybody take locks at once.
 	noMutex flaw = "no mutex"
+	// credulous worlds believe that a node is back when somebody says so.
+	credulous flaw = "credulous"
+	// noQueue lets whoever comes first go first.
+	noQueue flaw = "no queue"
 	// greedy nodes keep what they have and wait for the rest, in any order.
 	greedy flaw = "greedy"
 )
@@ -198,6 +205,8 @@ func (w *world) spoil(s drainlock.Snapshot) drainlock.Snapshot {
 		for i := range s.Record.Status.Locks {
 			s.Record.Status.Locks[i].AcquiredTime = metav1.NewTime(began.Add(-time.Hour))
 		}
+	case credulous:
+		s.Record = w.believe(s)
 	case forgetful:
 		s.Busy = nil
 	case noMutex, greedy:
@@ -248,7 +257,7 @@ func (w *world) wantOne(s drainlock.Snapshot) *v1alpha1.DrainRecord {
 // must come to harm.
 func TestSimulationBites(t *testing.T) {
 	t.Parallel()
-	for _, f := range []flaw{hasty, deadCache, forgetful, noVersions, lawless, noMutex, greedy} {
+	for _, f := range []flaw{hasty, deadCache, forgetful, noVersions, lawless, noMutex, greedy, credulous, noQueue} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(3000) {

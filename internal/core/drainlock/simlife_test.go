@@ -78,20 +78,6 @@ func (w *world) controllers(everything bool) {
 	w.recover(everything)
 }
 
-// recover has pods get ready on nodes that are not away.
-func (w *world) recover(everything bool) {
-	for _, uid := range slices.Sorted(maps.Keys(w.pods.now)) {
-		pod := w.pods.now[uid]
-		if !isReady(pod) && !w.isAway(pod.Spec.NodeName) && (everything || w.chance(4)) {
-			w.turn(pod, true)
-		}
-	}
-}
-
-func (w *world) isAway(node string) bool {
-	return slices.ContainsFunc(w.nodes, func(m *machine) bool { return m.name == node && m.away })
-}
-
 // locked is what the webhook and our own evictor ask before they let a pod go.
 func (w *world) locked(b *policyv1.PodDisruptionBudget) bool {
 	_, locked := budget.LockOf(b, w.now, 0)
@@ -141,6 +127,7 @@ func (w *world) land(e eviction) {
 // tick lets time pass, and evictions land.
 func (w *world) tick(d time.Duration) {
 	w.now = w.now.Add(d)
+	w.finishReboots()
 	slices.SortStableFunc(w.flying, func(a, b eviction) int { return a.land.Compare(b.land) })
 	for len(w.flying) > 0 && !w.flying[0].land.After(w.now) {
 		e := w.flying[0]
@@ -181,22 +168,9 @@ func (w *world) maintain(m *machine) {
 	}
 }
 
-// administer completes the maintenance of a node that is back, or gives it up.
-func (w *world) administer(m *machine) {
-	switch {
-	case m.over:
-	case m.drained && m.back && w.chance(3):
-		w.say("complete %s", m.name)
-		m.over = true
-	case !m.drained && !w.calm && w.chance(60):
-		w.say("cancelled %s", m.name)
-		m.over = true
-	}
-}
-
 func (w *world) start(m *machine) {
-	*m = machine{name: m.name, maintenance: &v1alpha1.NodeMaintenance{
-		ObjectMeta: metav1.ObjectMeta{Name: "reboot-" + w.nextVersion()},
+	*m = machine{name: m.name, pool: w.chance(2), maintenance: &v1alpha1.NodeMaintenance{
+		ObjectMeta: w.newMaintenance(),
 		Spec:       v1alpha1.NodeMaintenanceSpec{InPlace: &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60, LockTimeoutSeconds: 300, OnLockTimeout: v1alpha1.LockTimeoutWait}},
 	}}
 	in := m.maintenance.Spec.InPlace
@@ -235,22 +209,6 @@ func (w *world) need(m *machine, record *v1alpha1.DrainRecord) drainlock.Need {
 	return need
 }
 
-// reboot takes a drained node down and brings it back.
-func (w *world) reboot(m *machine) {
-	switch {
-	case m.maintenance == nil || !m.drained || m.over && !m.away || m.back:
-	case !m.away && !m.over && w.chance(4):
-		w.say("down %s", m.name)
-		m.away, m.since = true, w.now
-		for _, pod := range on(w.pods.now, m.name) {
-			w.turn(pod, false)
-		}
-	case m.away && w.now.Sub(m.since) > 5*time.Second && (w.calm || w.chance(4)):
-		w.say("back %s", m.name)
-		m.away, m.back = false, true
-	}
-}
-
 // disturb is what people do with budgets, and pods that leave for other reasons.
 func (w *world) disturb() {
 	if w.calm {
@@ -279,7 +237,7 @@ func (w *world) disturb() {
 	case 9:
 		if m := w.nodes[w.rand.IntN(len(w.nodes))]; m.maintenance != nil && !m.over {
 			m.maintenance = m.maintenance.DeepCopy() // Another one has taken over.
-			m.maintenance.Name = "reboot-" + w.nextVersion()
+			m.maintenance.ObjectMeta = w.newMaintenance()
 		}
 	default:
 		if w.rough {

@@ -2,6 +2,7 @@ package drainlock_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,22 +33,28 @@ const (
 // began is when every story of these tests begins.
 var began = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
-// snapshot is what the manager sees of a record.
+// snapshot is what the manager sees of a record, and of the queue in which it is.
 func (w *world) snapshot(r *v1alpha1.DrainRecord) drainlock.Snapshot {
-	s := drainlock.Snapshot{Now: w.now.Add(w.skew), Record: r, Busy: map[types.NamespacedName]bool{}}
-	budgets, pods := w.budgets.seen(), w.pods.seen()
-	for _, e := range w.flying {
-		pod := w.pods.now[e.pod]
-		if !e.own || pod == nil {
+	s := w.look(r)
+	for _, name := range slices.Sorted(maps.Keys(w.records.seen())) {
+		other := w.records.seen()[name]
+		if !drainlock.Precedes(other, r) {
 			continue
 		}
-		for _, b := range w.all(w.budgets.now) {
-			if w.selects(b, pod) {
-				s.Busy[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = true
-			}
+		s.Earlier++
+		if s.Ahead == nil && w.flaw != noQueue && drainlock.Contends(w.look(other)) {
+			s.Ahead = other
 		}
 	}
-	if s.Live = drainlock.NeedsLive(r, s.Now); s.Live && w.flaw != deadCache {
+	return w.spoil(s)
+}
+
+// look is what the manager sees of a record, its node, its pods and its budgets.
+func (w *world) look(r *v1alpha1.DrainRecord) drainlock.Snapshot {
+	s := drainlock.Snapshot{Now: w.now.Add(w.skew), Record: r, Busy: w.busy()}
+	budgets, pods := w.budgets.seen(), w.pods.seen()
+	booted := drainlock.Booted(r, w.hosts.seen()[r.Name])
+	if s.Live = booted || drainlock.NeedsLive(r, s.Now); s.Live && w.flaw != deadCache {
 		budgets, pods = w.budgets.now, w.pods.now
 	}
 	for _, b := range w.all(budgets) {
@@ -55,11 +62,31 @@ func (w *world) snapshot(r *v1alpha1.DrainRecord) drainlock.Snapshot {
 			s.Budgets = append(s.Budgets, b)
 		}
 	}
-	s.Pods = on(pods, r.Name)
+	s.Pods, s.Node = on(pods, r.Name), w.hosts.seen()[r.Name]
+	if s.Live {
+		s.Node = w.hosts.now[r.Name]
+	}
 	if s.Mutex = w.mutex.seen()[v1alpha1.DrainLockMutex]; s.Mutex != nil {
 		s.MutexRecord = w.records.seen()[nodeOf(s.Mutex)]
 	}
-	return w.spoil(s)
+	return s
+}
+
+// busy are the budgets for whose pods evictions of our own are under way.
+func (w *world) busy() map[types.NamespacedName]bool {
+	busy := map[types.NamespacedName]bool{}
+	for _, e := range w.flying {
+		pod := w.pods.now[e.pod]
+		if !e.own || pod == nil {
+			continue
+		}
+		for _, b := range w.all(w.budgets.now) {
+			if w.selects(b, pod) {
+				busy[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = true
+			}
+		}
+	}
+	return busy
 }
 
 // nodeOf is the node that holds the mutex.
@@ -289,7 +316,7 @@ func TestSimulation(t *testing.T) {
 	t.Parallel()
 	happens := []string{
 		"TakeMutex", "GiveMutex", "WriteLock", "RemoveLock", "Finish", "drained", "down", "complete", "cancelled", "evicted",
-		"LocksHeld", "LocksReleased", "LockTimedOut", "LockEnded",
+		"LocksHeld", "LocksReleased", "LockTimedOut", "LockEnded", "NodeReturned",
 	}
 	for name, test := range map[string]struct {
 		rough bool

@@ -65,9 +65,16 @@ type machine struct {
 	maintenance *v1alpha1.NodeMaintenance
 	// drained is true when its maintenance has been told so; over when it is complete.
 	drained, over bool
-	// away is true while the node is down; back when it has been.
-	away, back bool
-	since      time.Time
+	// ordered is true once it is to reboot, whatever is said of the maintenance since;
+	// away while it is down; back when it has been.
+	ordered, away, back bool
+	// reported is true when the kubelet has told of the boot.
+	reported bool
+	since    time.Time
+	// overTime is when the maintenance was complete.
+	overTime time.Time
+	// pool is true if nobody completes the maintenance before the node has returned.
+	pool bool
 }
 
 // eviction is one that was admitted and has not landed yet.
@@ -89,12 +96,15 @@ type world struct {
 	rough, calm bool
 	flaw        flaw
 
-	version  int
-	nodes    []*machine
-	records  store[string, *v1alpha1.DrainRecord]
-	budgets  store[v1alpha1.BudgetReference, *policyv1.PodDisruptionBudget]
-	pods     store[types.UID, *corev1.Pod]
-	mutex    store[string, *coordinationv1.Lease]
+	version int
+	nodes   []*machine
+	records store[string, *v1alpha1.DrainRecord]
+	budgets store[v1alpha1.BudgetReference, *policyv1.PodDisruptionBudget]
+	pods    store[types.UID, *corev1.Pod]
+	mutex   store[string, *coordinationv1.Lease]
+	hosts   store[string, *corev1.Node]
+	// dead are the pods that are down, whatever the API says of them.
+	dead     map[types.UID]bool
 	apps     []string
 	replicas map[string]int
 	flying   []eviction
@@ -116,13 +126,14 @@ const spare = "spare"
 func newSimWorld(seed uint64, rough bool, f flaw) *world {
 	w := &world{
 		seed: seed, rand: rand.New(rand.NewPCG(seed, 50)), now: began, rough: rough, flaw: f,
-		replicas: map[string]int{}, count: map[string]int{},
+		replicas: map[string]int{}, count: map[string]int{}, dead: map[types.UID]bool{},
 	}
 	w.records.change(w.now, func(map[string]*v1alpha1.DrainRecord) {})
 	w.mutex.change(w.now, func(map[string]*coordinationv1.Lease) {})
 	nodes := 2 + w.rand.IntN(4)
 	for i := range nodes {
 		w.nodes = append(w.nodes, &machine{name: "node-" + strconv.Itoa(i+1)})
+		w.reportBoot(w.nodes[i].name)
 	}
 	for i := range 1 + w.rand.IntN(5) {
 		w.newApp("app-"+string(rune('a'+i)), nodes)
@@ -158,6 +169,8 @@ func (w *world) newPod(app, node string, ready bool) {
 		Spec:       corev1.PodSpec{NodeName: node},
 	}
 	setReady(pod, ready)
+	w.startContainers(pod)
+	w.dead[uid] = !ready
 	w.pods.change(w.now, func(all map[types.UID]*corev1.Pod) { all[uid] = pod })
 }
 
@@ -258,6 +271,7 @@ func (w *world) changes() int {
 }
 
 func (w *world) hear() {
+	w.hosts.hear(w)
 	w.records.hear(w)
 	w.budgets.hear(w)
 	w.pods.hear(w)
@@ -265,6 +279,7 @@ func (w *world) hear() {
 }
 
 func (w *world) hearAll() {
+	w.hosts.hearAll()
 	w.records.hearAll()
 	w.budgets.hearAll()
 	w.pods.hearAll()

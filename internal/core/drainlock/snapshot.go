@@ -20,14 +20,16 @@ type Snapshot struct {
 	Doubt string
 	// Record is the record of the node; its name is that of the node.
 	Record *v1alpha1.DrainRecord
+	// Node is the node; nil if it is gone.
+	Node *corev1.Node
 	// Pods are all pods of the node.
 	Pods []*corev1.Pod
 	// Budgets are all for whose locks the record asks, and one at least that concerns
 	// it without, if there is any; see Concerns. One that is asked for and missing
 	// does not exist.
 	Budgets []*policyv1.PodDisruptionBudget
-	// Live is true if the budgets, and after them the pods, were just read from the
-	// API server and not from a cache, as NeedsLive asks for.
+	// Live is true if the node, the budgets, and after them the pods were just read from
+	// the API server and not from a cache, as NeedsLive asks for.
 	Live bool
 	// Busy are budgets for whose pods evictions of our own are under way.
 	Busy map[types.NamespacedName]bool
@@ -39,6 +41,10 @@ type Snapshot struct {
 	// MutexRecord is the record of the node that holds the mutex; nil if there is
 	// none, or if nobody holds the mutex.
 	MutexRecord *v1alpha1.DrainRecord
+	// Ahead is the record of a node that has its turn before this one, and Earlier how
+	// many wait for longer; see Turn.
+	Ahead   *v1alpha1.DrainRecord
+	Earlier int
 	// Longest is how long a lock may hold; see budget.LockOf.
 	Longest time.Duration
 }

@@ -52,7 +52,7 @@ func renew(p *pass) (Step, bool) {
 // duration is how long a lock is taken for.
 func (p *pass) duration() time.Duration {
 	longest := cmp.Or(max(p.longest, 0), budget.LongestLock)
-	return min(max(shortestDuration, 2*time.Duration(p.Record.Spec.InPlace.ExpectedDowntimeSeconds)*time.Second), longest)
+	return min(max(shortestDuration, 2*p.downtime()), longest)
 }
 
 // renewAt is when half of the time of a lock is over. One that cannot be made any
@@ -94,7 +94,7 @@ func unlockOne(p *pass) (Step, bool) {
 			continue
 		}
 		step := Step{Kind: RemoveLock, Budget: one.PodDisruptionBudget}
-		if waits := p.unready(b); p.Record.Spec.Complete && len(waits) > 0 {
+		if waits := p.awaited(b); p.Record.Spec.Complete && len(waits) > 0 {
 			step.Events = event.LockRanOut(p.Record, fmt.Sprintf("The lock of %s has ended before every pod that stayed on node %s was ready again, such as %s/%s.",
 				named(b), p.Record.Name, waits[0].Namespace, waits[0].Name))
 		}
@@ -108,7 +108,7 @@ func unlockOne(p *pass) (Step, bool) {
 func (p *pass) removable(b v1alpha1.BudgetReference) bool {
 	switch {
 	case p.Record.Spec.Complete:
-		return !p.budgets[b].locked || len(p.unready(b)) == 0
+		return !p.budgets[b].locked || len(p.awaited(b)) == 0
 	case slices.Contains(p.needs, b):
 		return len(p.obstacles) > 0 && !p.kept(b)
 	default:
@@ -212,6 +212,14 @@ func (p *pass) wait() {
 			p.wake(p.Now.Add(Settle))
 		}
 	}
+	if p.doubtsPods() {
+		p.wake(p.believedTime())
+	}
+	p.waitForLocks()
+}
+
+// waitForLocks finds out when locks end or are to be renewed.
+func (p *pass) waitForLocks() {
 	for b, one := range p.budgets {
 		switch {
 		case !one.ours():

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // namedObjects is how many objects a message names.
@@ -18,6 +20,7 @@ const namedObjects = 3
 // tell writes down how far the node is.
 func (p *pass) tell() {
 	p.status.ObservedGeneration = p.Record.Generation
+	p.status.NodesAheadCount = p.ahead()
 	if since := p.status.WaitStartTime; !p.unconfirmed() {
 		p.status.WaitStartTime, p.status.TimeoutStartTime = nil, nil
 	} else if now := stamp(p.Now); since == nil || since.After(stampAfter(p.Now).Time) {
@@ -27,6 +30,8 @@ func (p *pass) tell() {
 	case p.Record.Spec.Complete:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonReleasing, p.tellRelease())
 		p.tellReleased()
+	case p.returned():
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonReturned, p.tellReturn())
 	case p.outdated:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up, and spec does not say yet what is needed without it.")
 	case len(p.obstacles) > 0 && p.Doubt != "":
@@ -72,7 +77,22 @@ func (p *pass) tellObstacles() string {
 		}
 		message += fmt.Sprintf(" Neither can be locked: %s.", list(others))
 	}
+	if ahead := queued(p.status.NodesAheadCount); ahead != "" {
+		message += " In the queue " + ahead + "."
+	}
 	return message
+}
+
+// returned is true if the node is back, as it will be recorded.
+func (p *pass) returned() bool {
+	r := *p.Record
+	r.Status = p.status
+	return Returned(&r)
+}
+
+func (p *pass) tellReturn() string {
+	return fmt.Sprintf("The node is back%s, since %s. Its locks are free for others.",
+		p.sinceBoots(), p.status.Boots.ReturnedTime.UTC().Format(time.RFC3339))
 }
 
 func (p *pass) tellLocking() string {
@@ -83,22 +103,49 @@ func (p *pass) tellLocking() string {
 	return message
 }
 
+// tellRelease says what locks are kept for.
 func (p *pass) tellRelease() string {
-	var waits []string
+	var unready, unsure []string
 	for _, lock := range p.status.Locks {
-		for _, pod := range p.unready(lock.BudgetReference) {
-			waits = append(waits, pod.Namespace+"/"+pod.Name)
+		for _, pod := range p.awaited(lock.BudgetReference) {
+			if podclass.Ready(pod) {
+				unsure = append(unsure, pod.Namespace+"/"+pod.Name)
+			} else {
+				unready = append(unready, pod.Namespace+"/"+pod.Name)
+			}
 		}
 	}
-	if len(waits) == 0 {
+	if len(unready)+len(unsure) == 0 {
 		return "The maintenance is over, and the locks are given free."
 	}
-	slices.Sort(waits)
-	message := fmt.Sprintf("The maintenance is over. Locks are kept until these pods are ready: %s.", enumerate(slices.Compact(waits)))
+	message := "The maintenance is over."
+	if len(unready) > 0 {
+		message += fmt.Sprintf(" Locks are kept until these pods are ready: %s.", inWords(unready))
+	}
 	if p.Doubt != "" {
 		message += " Until then no lock ends. " + p.Doubt
 	}
+	if len(unsure) > 0 {
+		message += p.tellUnsure(unsure)
+	}
 	return message
+}
+
+// tellUnsure is about pods that look ready, and may do so from before a reboot. Where
+// none was seen, a person can end that.
+func (p *pass) tellUnsure(pods []string) string {
+	believed := p.believedTime().UTC().Format(time.RFC3339)
+	if p.status.Boots.RebootCount > 0 {
+		return fmt.Sprintf(" Locks are kept until these pods are known to have been started since the reboot, or %s: %s.", believed, inWords(pods))
+	}
+	return fmt.Sprintf(" The node was not seen to reboot, so that what is said of its pods may be from before: it is believed from %s on. "+
+		"If the node is back, or has not rebooted: kubectl annotate drainrecord %s %s=true", believed, p.Record.Name, v1alpha1.BackAnnotation)
+}
+
+// inWords are names in order, each once, and no more than a message bears.
+func inWords(names []string) string {
+	slices.Sort(names)
+	return enumerate(slices.Compact(names))
 }
 
 // tellReleased tells once that the last lock is gone.

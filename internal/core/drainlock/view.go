@@ -24,7 +24,7 @@ type view struct {
 	staying map[types.UID][]v1alpha1.StayingPod
 	budgets map[v1alpha1.BudgetReference]sight
 	// needs are the budgets to be locked, in order: those of the record that exist
-	// and were not given up; none after its maintenance.
+	// and were not given up; none after its maintenance, or when the node is back.
 	needs []v1alpha1.BudgetReference
 }
 
@@ -67,7 +67,7 @@ func newView(f Facts) *view {
 		}
 		v.budgets[ReferenceTo(b)] = one
 	}
-	if !f.Record.Spec.Complete {
+	if !f.Record.Spec.Complete && !Returned(f.Record) {
 		v.needs = slices.DeleteFunc(inOrder(f.Record.Spec.Budgets), func(b v1alpha1.BudgetReference) bool {
 			return v.budgets[b].PodDisruptionBudget == nil || GivenUp(f.Record, b)
 		})
@@ -85,11 +85,6 @@ func (v *view) there(b v1alpha1.BudgetReference) []*corev1.Pod {
 		}
 	}
 	return there
-}
-
-// unready returns those of them that are not ready.
-func (v *view) unready(b v1alpha1.BudgetReference) []*corev1.Pod {
-	return slices.DeleteFunc(v.there(b), podclass.Ready)
 }
 
 // cost is what a budget has to allow for the node to go: its pods that are ready

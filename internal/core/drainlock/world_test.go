@@ -259,8 +259,23 @@ func held(s *drainlock.Snapshot) { both(s); sure(2)(s) }
 
 func live(s *drainlock.Snapshot) { s.Live = true }
 
-// complete ends the maintenance.
-func complete(s *drainlock.Snapshot) { s.Record.Spec.Complete = true }
+// complete ends the maintenance of a node that has rebooted, and whose pods have.
+func complete(s *drainlock.Snapshot) {
+	s.Record.Spec.Complete = true
+	rebooted(1)(s)
+}
+
+// rebooted has the node boot so many times since the locks were confirmed, and its pods
+// be started since.
+func rebooted(count int32) change {
+	return recordIs(func(r *v1alpha1.DrainRecord) {
+		since := stamped(0)
+		r.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: r.Spec.MaintenanceRef.UID, BootID: "boot-2", BootTime: &since, RebootCount: count}
+		for _, pod := range r.Spec.Pods {
+			r.Status.Boots.Pods = append(r.Status.Boots.Pods, v1alpha1.RecordedPod{UID: pod.UID, Fresh: count > 0})
+		}
+	})
+}
 
 func onTimeout(action v1alpha1.LockTimeoutAction) change {
 	return recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.InPlace.OnLockTimeout = action })
@@ -284,3 +299,5 @@ func mutexOf(identity string, second float64) change {
 func busyNode(s *drainlock.Snapshot) {
 	s.MutexRecord = &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Spec: v1alpha1.DrainRecordSpec{Budgets: []v1alpha1.BudgetReference{named("db")}}}
 }
+
+func unannotated(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }

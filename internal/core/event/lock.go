@@ -38,6 +38,12 @@ func PodsStayAfterAll(r *v1alpha1.DrainRecord, message string) []Event {
 	return ofDrain(r, corev1.EventTypeNormal, v1alpha1.EventPodsStayAfterAll, "Lock", message)
 }
 
+// NodeReturned tells, on the maintenance and on the node, that the node is back and
+// needs its locks no more.
+func NodeReturned(r *v1alpha1.DrainRecord, message string) []Event {
+	return ofDrain(r, corev1.EventTypeNormal, v1alpha1.EventNodeReturned, "Unlock", message)
+}
+
 // LockRanOut warns, on the maintenance and on the node, that a lock has ended
 // before its pods were ready again.
 func LockRanOut(r *v1alpha1.DrainRecord, message string) []Event {

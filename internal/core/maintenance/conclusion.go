@@ -96,9 +96,16 @@ func (c *conclusion) requeueAfter() time.Duration {
 func (o *outcome) drained(one *selection) bool { return o.emptied(one) && o.object.Spec.Unschedulable }
 
 // emptied returns true if nothing is left, for all that is known: no pod that has to
-// leave and, if the maintenance is in place, no lock that is missing.
+// leave and, if the maintenance is in place, no lock that is missing. A node that is
+// back for one maintenance has no locks for another one.
 func (o *outcome) emptied(one *selection) bool {
-	return o.read && one.counted() == 0 && (one.maintenance.inPlace == nil || o.lock.complete)
+	locked := o.lock.complete && (o.lock.returned.IsZero() || one.maintenance == o.inPlace)
+	return o.read && one.counted() == 0 && (one.maintenance.inPlace == nil || locked)
+}
+
+// back returns true if the node has done what the maintenance has drained it for.
+func (o *outcome) back(one *selection) bool {
+	return !o.lock.returned.IsZero() && one.maintenance == o.inPlace && o.emptied(one)
 }
 
 // announcedSince is since when the node bears a condition of ours; zero if it

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,6 +19,9 @@ type lock struct {
 	change *DrainRecordChange
 	// complete is true if every budget that is needed is locked, or none is.
 	complete bool
+	// returned is since when the node is back, so that no lock is needed any more; zero
+	// if it is not.
+	returned time.Time
 	// needed and taken are how many budgets are to be locked and are.
 	needed, taken int
 	// waiting says what the node waits for while a lock is missing, blockers who is
@@ -46,6 +50,9 @@ func (t *targeted) lockOf(o *outcome) lock {
 	}
 	spec := drainlock.Needs(need)
 	l := o.lockFor(need, spec, torn)
+	if l.returned = drainlock.ReturnedTime(o.recordWith(spec)); !l.returned.IsZero() && o.recordInForce() {
+		l.complete, l.needed, l.taken = !torn, 0, 0
+	}
 	if !l.complete {
 		l.waiting, l.blockers = t.explainLock(o, spec, need.Budgets)
 	}

@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // namedNodes is how many nodes a message names.
 const namedNodes = 3
+
+// drained is what is said of a node from which every pod has left that has to.
+const drained = "Drained."
 
 // explain says what a maintenance in Drain does on a node or what it waits for
 // (KEP-4212).
@@ -17,8 +21,12 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 	switch {
 	case !o.read:
 		return "Waiting for the pods of the node to be read."
+	case o.back(one):
+		return fmt.Sprintf("Back since %s: its pods are ready, and its locks are free for others.", o.lock.returned.UTC().Format(time.RFC3339))
 	case o.emptied(one):
-		return "Drained."
+		return drained
+	case one.counted() == 0 && !o.lock.returned.IsZero():
+		return fmt.Sprintf("Waiting for NodeMaintenance %s to be complete: for it the node is back, and has no locks any more.", o.inPlace.name())
 	case one.counted() == 0:
 		return o.lock.waiting
 	case progress.under == 0:

@@ -30,12 +30,14 @@ const (
 	isTrue
 )
 
-// What becomes of each of them while a maintenance is planned, while pods leave,
-// when all have left, and when there is no maintenance.
+// What becomes of each of them while a maintenance is planned, while pods leave, when
+// all have left, when the node is back before the maintenance is complete, and when
+// there is none. Whoever reboots nodes that are Drained must not do so twice.
 var (
 	planned  = [len(announced)]conditionChange{isTrue, wasTrue, wasTrue, wasTrue}
 	draining = [len(announced)]conditionChange{wasTrue, isTrue, isFalse, unchanged}
 	emptied  = [len(announced)]conditionChange{wasTrue, isFalse, isTrue, isTrue}
+	returned = [len(announced)]conditionChange{wasTrue, isFalse, isFalse, isFalse}
 	over     = [len(announced)]conditionChange{gone, gone, gone, gone}
 )
 
@@ -45,6 +47,9 @@ func (o *outcome) announcement() ([len(announced)]conditionChange, string) {
 	if len(o.drains) > 0 {
 		if slices.ContainsFunc(o.drains, func(one *selection) bool { return !o.drained(one) }) {
 			return draining, announcers(o.drains)
+		}
+		if !slices.ContainsFunc(o.drains, func(one *selection) bool { return !o.back(one) }) {
+			return returned, announcers(o.drains)
 		}
 		return emptied, announcers(o.drains)
 	}

@@ -52,6 +52,8 @@ func (c *conclusion) reportInvalid(m *maintenance, d *MaintenanceDecision) {
 // totals is a maintenance in numbers.
 type totals struct {
 	nodes, drained, unread int
+	// returned are those of the drained nodes that are back.
+	returned int
 	// cordoned are the nodes that hold their cordon.
 	cordoned                      int
 	pending, evacuating, retained int32
@@ -80,6 +82,7 @@ func (t *totals) add(o *outcome, status *nodeStatus) {
 	t.retained += status.PodsRetained
 	t.cordoned += ones(o.cordon.change == nil && o.object.Spec.Unschedulable)
 	t.drained += ones(status.drained)
+	t.returned += ones(o.back(status.selection))
 	t.unread += ones(m.stage == v1alpha1.StageDrain && !o.read)
 	if m.inPlace != nil {
 		t.budgets += o.lock.needed
@@ -122,6 +125,7 @@ func (m *maintenance) summary(t totals, omitted int) string {
 		number int
 		text   string
 	}{
+		{t.returned, fmt.Sprintf("%d back", t.returned)},
 		{int(t.left()), plural(t.left(), "pod") + " left"},
 		{int(t.blocked()), fmt.Sprintf("%d blocked", t.blocked())},
 		{t.budgets - t.locked, plural(t.budgets-t.locked, "budget") + " not locked"},
@@ -175,7 +179,7 @@ func (s *nodeStatus) events() []event.Event {
 		return nil
 	case s.FastForwardedBy != "" && (joined || before.FastForwardedBy == ""):
 		return []event.Event{event.FastForwarded(m.object, node.name(), s.FastForwardedBy)}
-	case !joined && s.emptied && before.DrainMessage != s.message:
+	case !joined && s.message == drained && before.DrainMessage != drained:
 		return []event.Event{event.NodeDrained(node.object, m.name())}
 	default:
 		return nil

@@ -80,9 +80,10 @@ func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string
 	if inPlace == nil {
 		return nil
 	}
-	if len(matching) > 1 {
-		warnings = append(warnings, fmt.Sprintf("spec.inPlace with %d nodes: those whose pods stay under one PodDisruptionBudget wait for each other, "+
-			"and a node keeps its locks as long as it is selected; make one NodeMaintenance for each node, or take each out of spec.nodeSelector when it is back", len(matching)))
+	if len(matching) > 1 && inPlace.ExpectedRebootCount != nil && *inPlace.ExpectedRebootCount == 0 {
+		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedRebootCount is 0 with %d nodes: those whose pods stay under one PodDisruptionBudget wait for each other, "+
+			"and each keeps its locks until somebody says that it is back (kubectl annotate drainrecord NODE %s=true) or the maintenance is complete",
+			len(matching), v1alpha1.BackAnnotation))
 	}
 	if inPlace.ExpectedDowntimeSeconds > usualToleration {
 		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedDowntimeSeconds is %d, and pods tolerate a node that is away for %d seconds "+

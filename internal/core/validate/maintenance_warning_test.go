@@ -152,23 +152,30 @@ func besidesSeveral(warnings []string) (others []string) {
 	return others
 }
 
-// Nodes of one maintenance in place can wait for each other until a person lets go
-// of one: they are told when they ask for it.
+// Nodes of one maintenance in place give their locks on by themselves, unless it says
+// that a reboot is no end of the work: who asks for that is told what to do instead.
 func TestWarningsOfSeveralNodesInPlace(t *testing.T) {
-	const several = "spec.inPlace with 2 nodes: those whose pods stay under one PodDisruptionBudget wait for each other, " +
-		"and a node keeps its locks as long as it is selected; make one NodeMaintenance for each node, or take each out of spec.nodeSelector when it is back"
+	const several = "spec.inPlace.expectedRebootCount is 0 with 2 nodes: those whose pods stay under one PodDisruptionBudget wait for each other, " +
+		"and each keeps its locks until somebody says that it is back (kubectl annotate drainrecord NODE ebbtide.dev/back=true) or the maintenance is complete"
 	one := of("Drain", corev1.LabelHostname, "w-1")
 	two := of("Drain", "rack", "1")
+	reboots := func(m *v1alpha1.NodeMaintenance, count int32) *v1alpha1.NodeMaintenance {
+		m = inPlace(m.DeepCopy(), 60, "Wait")
+		m.Spec.InPlace.ExpectedRebootCount = &count
+		return m
+	}
 	for name, tt := range map[string]struct {
 		old, new *v1alpha1.NodeMaintenance
 		want     []string
 	}{
-		"one node":             {nil, inPlace(one.DeepCopy(), 60, "Wait"), nil},
-		"two nodes":            {nil, inPlace(two.DeepCopy(), 60, "Wait"), []string{several}},
-		"a second one":         {inPlace(one.DeepCopy(), 60, "Wait"), inPlace(two.DeepCopy(), 60, "Wait"), []string{several}},
-		"they are as before":   {inPlace(two.DeepCopy(), 60, "Wait"), inPlace(two.DeepCopy(), 60, "Wait"), nil},
-		"two nodes for good":   {nil, two.DeepCopy(), nil},
-		"in place from now on": {two.DeepCopy(), inPlace(two.DeepCopy(), 60, "Wait"), []string{several}},
+		"two nodes that reboot":   {nil, inPlace(two.DeepCopy(), 60, "Wait"), nil},
+		"two nodes, twice":        {nil, reboots(two, 2), nil},
+		"two nodes that do not":   {nil, reboots(two, 0), []string{several}},
+		"one node that does not":  {nil, reboots(one, 0), nil},
+		"a second one":            {reboots(one, 0), reboots(two, 0), []string{several}},
+		"they are as before":      {reboots(two, 0), reboots(two, 0), nil},
+		"two nodes for good":      {nil, two.DeepCopy(), nil},
+		"from now on they do not": {reboots(two, 1), reboots(two, 0), []string{several}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.Warnings()

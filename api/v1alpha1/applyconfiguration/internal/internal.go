@@ -208,6 +208,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.DrainRecordStatus
   map:
     fields:
+    - name: boots
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.RecordedBoots
+    - name: completeTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: conditions
       type:
         list:
@@ -228,6 +234,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.RecordedLock
           elementRelationship: atomic
+    - name: nodesAheadCount
+      type:
+        scalar: numeric
     - name: observedGeneration
       type:
         scalar: numeric
@@ -235,6 +244,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
     - name: waitStartTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: yieldStartTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.Evacuation
@@ -358,6 +370,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expectedDowntimeSeconds
       type:
         scalar: numeric
+    - name: expectedRebootCount
+      type:
+        scalar: numeric
+      default: 1
     - name: lockTimeoutSeconds
       type:
         scalar: numeric
@@ -758,6 +774,30 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.PodType
   scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RecordedBoots
+  map:
+    fields:
+    - name: bootID
+      type:
+        scalar: string
+    - name: bootTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: maintenanceUID
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+    - name: pods
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.RecordedPod
+          elementRelationship: atomic
+    - name: rebootCount
+      type:
+        scalar: numeric
+    - name: returnedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RecordedLock
   map:
     fields:
@@ -773,6 +813,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: namespace
       type:
         scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.RecordedPod
+  map:
+    fields:
+    - name: containers
+      type:
+        scalar: string
+    - name: fresh
+      type:
+        scalar: boolean
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID

@@ -19,12 +19,25 @@ type DrainRecordStatusApplyConfiguration struct {
 	// timeoutStartTime is since when inPlace.lockTimeoutSeconds counts; absent while
 	// nothing but the locks of other drains is in the way, whose turn it is.
 	TimeoutStartTime *v1.Time `json:"timeoutStartTime,omitempty"`
+	// nodesAheadCount is how many nodes wait for longer for some of the same locks. It is
+	// rounded up to tens past 10 and is never more than 100; 0 if the node is next, or
+	// does not wait.
+	NodesAheadCount *int32 `json:"nodesAheadCount,omitempty"`
+	// yieldStartTime is since when the node could have its locks and lets others go
+	// first that wait for longer, for a minute at the most; absent while it does not.
+	YieldStartTime *v1.Time `json:"yieldStartTime,omitempty"`
 	// locks are those that were taken, in the order of spec.budgets; at most 512:
 	// those that are needed, and those that are about to go.
 	Locks []RecordedLockApplyConfiguration `json:"locks,omitempty"`
 	// givenUp are the budgets that could not be locked in time; at most 256.
 	// Their pods do not stay.
 	GivenUp []GivenUpBudgetApplyConfiguration `json:"givenUp,omitempty"`
+	// boots are the reboots of the node since it was promised that it may go; absent
+	// before.
+	Boots *RecordedBootsApplyConfiguration `json:"boots,omitempty"`
+	// completeTime is when the maintenance was first seen to be complete; absent while
+	// it goes on.
+	CompleteTime *v1.Time `json:"completeTime,omitempty"`
 	// conditions are Locked.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -59,6 +72,22 @@ func (b *DrainRecordStatusApplyConfiguration) WithTimeoutStartTime(value v1.Time
 	return b
 }
 
+// WithNodesAheadCount sets the NodesAheadCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NodesAheadCount field is set to the value of the last call.
+func (b *DrainRecordStatusApplyConfiguration) WithNodesAheadCount(value int32) *DrainRecordStatusApplyConfiguration {
+	b.NodesAheadCount = &value
+	return b
+}
+
+// WithYieldStartTime sets the YieldStartTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the YieldStartTime field is set to the value of the last call.
+func (b *DrainRecordStatusApplyConfiguration) WithYieldStartTime(value v1.Time) *DrainRecordStatusApplyConfiguration {
+	b.YieldStartTime = &value
+	return b
+}
+
 // WithLocks adds the given value to the Locks field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the Locks field.
@@ -82,6 +111,22 @@ func (b *DrainRecordStatusApplyConfiguration) WithGivenUp(values ...*GivenUpBudg
 		}
 		b.GivenUp = append(b.GivenUp, *values[i])
 	}
+	return b
+}
+
+// WithBoots sets the Boots field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Boots field is set to the value of the last call.
+func (b *DrainRecordStatusApplyConfiguration) WithBoots(value *RecordedBootsApplyConfiguration) *DrainRecordStatusApplyConfiguration {
+	b.Boots = value
+	return b
+}
+
+// WithCompleteTime sets the CompleteTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CompleteTime field is set to the value of the last call.
+func (b *DrainRecordStatusApplyConfiguration) WithCompleteTime(value v1.Time) *DrainRecordStatusApplyConfiguration {
+	b.CompleteTime = &value
 	return b
 }
 

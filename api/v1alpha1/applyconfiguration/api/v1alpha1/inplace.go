@@ -25,6 +25,10 @@ type InPlaceApplyConfiguration struct {
 	// Delete deletes them past their budget, which only a user with the verb
 	// bypass-budgets on nodemaintenances may ask for. Defaults to Evict.
 	OnLockTimeout *apiv1alpha1.LockTimeoutAction `json:"onLockTimeout,omitempty"`
+	// expectedRebootCount is after how many reboots a node is back, 0 to 10. When it is, and
+	// is Ready, and the pods that stayed are ready again, it gives its locks to the next
+	// node before the maintenance is complete. 0 keeps them until then. Defaults to 1.
+	ExpectedRebootCount *int32 `json:"expectedRebootCount,omitempty"`
 }
 
 // InPlaceApplyConfiguration constructs a declarative configuration of the InPlace type for use with
@@ -54,5 +58,13 @@ func (b *InPlaceApplyConfiguration) WithLockTimeoutSeconds(value int32) *InPlace
 // If called multiple times, the OnLockTimeout field is set to the value of the last call.
 func (b *InPlaceApplyConfiguration) WithOnLockTimeout(value apiv1alpha1.LockTimeoutAction) *InPlaceApplyConfiguration {
 	b.OnLockTimeout = &value
+	return b
+}
+
+// WithExpectedRebootCount sets the ExpectedRebootCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpectedRebootCount field is set to the value of the last call.
+func (b *InPlaceApplyConfiguration) WithExpectedRebootCount(value int32) *InPlaceApplyConfiguration {
+	b.ExpectedRebootCount = &value
 	return b
 }

@@ -1,0 +1,224 @@
+package drainlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+)
+
+// reboot takes a node down and up again, and starts its pods.
+func (p *play) reboot(node string) {
+	p.t.Helper()
+	p.setReady(node, false)
+	p.step()
+	p.boot(node)
+	p.step()
+	p.setReady(node, true)
+}
+
+// returned is whether a node is back and has given its locks to others.
+func (p *play) returned(node string) bool {
+	record, there := read(p.world, aRecord(node))
+	return there && core.Returned(record) && len(record.Status.Locks) == 0
+}
+
+// waitsSince has a node wait since a time.
+func waitsSince(record *v1alpha1.DrainRecord, since time.Time) *v1alpha1.DrainRecord {
+	record.Status.WaitStartTime = &metav1.Time{Time: since}
+	return record
+}
+
+// TestAPoolRebootsOneNodeAfterTheOther: of three nodes with replicas of the same
+// applications, in one maintenance that nobody completes meanwhile, each has its turn
+// when the one before it is back, and who has waited longest goes first.
+func TestAPoolRebootsOneNodeAfterTheOther(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, -1, waitsSince(aRecord("one", "db", "web"), noon.Add(-time.Minute)),
+		waitsSince(aRecord("two", "db"), noon.Add(-3*time.Minute)), waitsSince(aRecord("three", "db", "web"), noon.Add(-2*time.Minute)))
+	var order []string
+	for range 3 {
+		var next string
+		p.until("another one has its locks", func() bool {
+			for _, node := range []string{"one", "two", "three"} {
+				if p.held(node) && !p.returned(node) {
+					next = node
+				}
+			}
+			return next != ""
+		})
+		order = append(order, next)
+		p.reboot(next)
+		p.until(next+" is back", func() bool { return p.returned(next) })
+	}
+	if diff := cmp.Diff([]string{"two", "three", "one"}, order); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	for _, node := range order {
+		p.complete(node)
+	}
+	p.until("gone", p.gone)
+	if diff := cmp.Diff(ended, p.state()); diff != "" {
+		t.Errorf("left behind (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheQueueIsTold: a node that waits knows for whom.
+func TestTheQueueIsTold(t *testing.T) {
+	t.Parallel()
+	first, second := waitsSince(aRecord("one", "db"), noon.Add(-2*time.Minute)), waitsSince(aRecord("two", "db", "web"), noon.Add(-time.Minute))
+	third := waitsSince(aRecord("three", "web"), noon)
+	w := newWorld(t, first, second, third, aNode("one"), aNode("two"), aNode("three"), aBudget("db", 1), aBudget("web", 1),
+		aPod("db", "one"), aPod("db", "two"), aPod("web", "two"), aPod("web", "three"))
+	n := w.nodes()
+	for node, want := range map[string]string{
+		"two": "Node one waits for longer, and locks PodDisruptionBudget shop/db first. In the queue 1 node waits for longer.",
+		// When node one has its lock node two cannot go any more, and node three can.
+		"three": "Node two waits for longer, and locks PodDisruptionBudget shop/web first. In the queue 1 node waits for longer.",
+	} {
+		w.clock.Step(wordsInterval)
+		_, err := n.Reconcile(t.Context(), requestOf(node))
+		w.must(err)
+		w.clock.Step(wordsInterval)
+		_, err = n.Reconcile(t.Context(), requestOf(node))
+		w.must(err)
+		record, _ := read(w, aRecord(node))
+		told := meta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
+		if told == nil || told.Message != want || record.Status.NodesAheadCount != 1 {
+			t.Errorf("node %s says %+v, %d ahead, want %q", node, told, record.Status.NodesAheadCount, want)
+		}
+	}
+}
+
+// TestNobodyWaitsForANodeWhoseRecordCannotBeWritten.
+func TestNobodyWaitsForANodeWhoseRecordCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, -1, waitsSince(aRecord("one", "db"), noon.Add(-time.Minute)), aRecord("two", "db"))
+	p.api.Refuse = func(request string) error {
+		if request == "update status of DrainRecord one" {
+			return errors.New("no")
+		}
+		return nil
+	}
+	for range 10 {
+		p.step()
+		p.clock.Step(time.Second)
+	}
+	if !p.held("two") {
+		t.Errorf("the other one waits:\n%s", strings.Join(p.state(), "\n"))
+	}
+}
+
+// TestNobodyWaitsForLongForATurnThatIsNotTaken, whatever the reason.
+func TestNobodyWaitsForLongForATurnThatIsNotTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, waitsSince(aRecord("one", "db"), noon.Add(-time.Minute)), aRecord("two", "db"), aNode("one"), aNode("two"),
+		aBudget("db", 1), aPod("db", "one"), aPod("db", "two"))
+	n := w.nodes()
+	held := func() bool {
+		_, err := n.Reconcile(t.Context(), requestOf("two"))
+		w.must(err)
+		record, _ := read(w, aRecord("two"))
+		return core.Held(record)
+	}
+	for range 200 {
+		if held() {
+			break
+		}
+		w.clock.Step(time.Second)
+	}
+	if waited := w.clock.Now().Sub(noon); waited < time.Minute || waited > 70*time.Second {
+		t.Errorf("it goes after %s, want a minute", waited)
+	}
+}
+
+// TestABootIsReadFromTheAPIServerBeforeThePods: a cache may show the boot of a node and
+// its pods as they were before.
+func TestABootIsReadFromTheAPIServerBeforeThePods(t *testing.T) {
+	t.Parallel()
+	record := held(aRecord("one", "web"))
+	record.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: "upgrade", BootID: "earlier", Pods: []v1alpha1.RecordedPod{{UID: aPod("web", "one").UID}}}
+	w := newWorld(t, record, bearing(aBudget("web", 1), lockOf("one")), aNode("one"), aPod("web", "one"))
+	n := w.nodes()
+	var reads []string
+	n.live = interceptor.NewClient(w.api.Manager, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			reads = append(reads, "get "+key.Name)
+			return c.Get(ctx, key, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, pods := list.(*corev1.PodList); pods {
+				reads = append(reads, "list pods")
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	seen, err := n.observe(t.Context(), "one")
+	w.must(err)
+	if got := strings.Join(reads, ", "); got != "get one, get web, list pods" || !seen.Live {
+		t.Errorf("read live: %s", got)
+	}
+	if status := core.Decide(*seen).Status; status == nil || status.Boots.RebootCount != 1 || slices.ContainsFunc(status.Boots.Pods, func(p v1alpha1.RecordedPod) bool { return p.Fresh }) {
+		t.Errorf("the boot is recorded as %+v", status)
+	}
+}
+
+// TestWhatWasGivenUpIsSeen: it may be taken back.
+func TestWhatWasGivenUpIsSeen(t *testing.T) {
+	t.Parallel()
+	record := aRecord("one", "web")
+	record.Status.GivenUp = []v1alpha1.GivenUpBudget{{BudgetReference: record.Spec.Budgets[0], Locked: true}}
+	record.Spec.Budgets = nil
+	w := newWorld(t, record, aBudget("web", 1), aBudget("other", 1))
+	seen, err := w.nodes().observe(t.Context(), "one")
+	w.must(err)
+	if len(seen.Budgets) != 1 || seen.Budgets[0].Name != "web" {
+		t.Errorf("these budgets are seen: %v", seen.Budgets)
+	}
+}
+
+func lockOf(node string) string {
+	return lockedBy(aBudget("web", 1), "nodemaintenance/upgrade/"+node, 10*time.Minute).Annotations[v1alpha1.LockAnnotation]
+}
+
+func TestWhichRecordsANodeBrings(t *testing.T) {
+	t.Parallel()
+	w := aCrowd(t)
+	node := aNode("one")
+	brings(t, handlerOf(w.nodes().ofNode), map[string]change[*corev1.Node]{
+		"new":           {now: node, want: []string{"one"}},
+		"gone":          {old: node, want: []string{"one"}},
+		"booted":        {old: node, now: changed(node, func(n *corev1.Node) { n.Status.NodeInfo.BootID = "next" }), want: []string{"one"}},
+		"not ready":     {old: node, now: changed(node, func(n *corev1.Node) { n.Status.Conditions = nil }), want: []string{"one"}},
+		"another label": {old: node, now: changed(node, func(n *corev1.Node) { n.Labels = map[string]string{"a": "b"} })},
+		"no record":     {now: aNode("nine")},
+	})
+}
+
+func TestWhoeverCannotGoLetsOthersKnow(t *testing.T) {
+	t.Parallel()
+	w := aCrowd(t)
+	says := func(reason string) *v1alpha1.DrainRecord {
+		record := aRecord("five", "web")
+		record.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionLocked, Reason: reason}}
+		return record
+	}
+	brings(t, handlerOf(w.nodes().ofRecord), map[string]change[*v1alpha1.DrainRecord]{
+		"it waits from now on": {old: says(v1alpha1.ReasonLocking), now: says(v1alpha1.ReasonWaitingForBudget), want: []string{"five", "two"}},
+		"it cannot write":      {old: says(v1alpha1.ReasonLocking), now: says(v1alpha1.ReasonBudgetRefused), want: []string{"five", "two"}},
+		"it waits as it did":   {old: says(v1alpha1.ReasonWaitingForBudget), now: says(v1alpha1.ReasonBudgetRefused), want: []string{"five"}},
+		"it goes":              {old: says(v1alpha1.ReasonWaitingForBudget), now: says(v1alpha1.ReasonLocking), want: []string{"five"}},
+	})
+}

@@ -1,0 +1,337 @@
+package drainlock_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+)
+
+// life is a node whose locks are looked after, one look after the other.
+type life struct {
+	t *testing.T
+	s drainlock.Snapshot
+}
+
+// newLife is a node that was promised at second 2 that it may go.
+func newLife(t *testing.T, changes ...change) *life {
+	t.Helper()
+	l := &life{t: t, s: snapshot(append([]change{both, live, boots("boot-1"), runs("db-0", "a"), runs("web-0", "a")}, changes...)...)}
+	l.sees(2, "True/Held: Locked: shop/db, shop/web.")
+	return l
+}
+
+// sees changes what the node shows, lets the manager decide and act until it is at
+// rest, and wants the condition to say so and these locks to be removed.
+func (l *life) sees(second float64, says string, changes ...change) (removed []string) {
+	l.t.Helper()
+	for _, c := range append(changes, after(second)) {
+		c(&l.s)
+	}
+	for range 10 {
+		d := drainlock.Decide(l.s)
+		if d.Status != nil {
+			l.s.Record = l.s.Record.DeepCopy()
+			l.s.Record.Status = *d.Status
+		}
+		if d.Step.Kind == drainlock.RemoveLock {
+			removed = append(removed, d.Step.Budget.Name)
+			budgetIs(d.Step.Budget.Name, unannotated)(&l.s)
+			continue
+		}
+		c := meta.FindStatusCondition(l.s.Record.Status.Conditions, v1alpha1.ConditionLocked)
+		if got := fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message); got != says {
+			l.t.Errorf("at %v s it says\n%s\nwant\n%s", second, got, says)
+		}
+		return removed
+	}
+	l.t.Fatal("it never comes to rest")
+	return nil
+}
+
+// keeps wants no lock to be removed.
+func (l *life) keeps(second float64, says string, changes ...change) {
+	l.t.Helper()
+	if removed := l.sees(second, says, changes...); removed != nil {
+		l.t.Errorf("at %v s these locks were removed: %v", second, removed)
+	}
+}
+
+// frees wants just these locks to be removed.
+func (l *life) frees(second float64, locks, says string, changes ...change) {
+	l.t.Helper()
+	if removed := strings.Join(l.sees(second, says, changes...), " "); removed != locks {
+		l.t.Errorf("at %v s these locks were removed: %q, want %q", second, removed, locks)
+	}
+}
+
+// boots has the node report a boot.
+func boots(id string) change {
+	return func(s *drainlock.Snapshot) {
+		s.Node = &corev1.Node{}
+		s.Node.Status.NodeInfo.BootID = id
+		s.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	}
+}
+
+// lost has nobody hear of the node.
+func lost(s *drainlock.Snapshot) {
+	s.Node = s.Node.DeepCopy()
+	s.Node.Status.Conditions[0].Status = corev1.ConditionUnknown
+}
+
+// runs has the kubelet report a container of a pod that is ready.
+func runs(name, container string) change {
+	return podIs(name, func(pod *corev1.Pod) {
+		setReady(pod, true)
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "app", ContainerID: container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: stamped(0)}},
+		}}
+	})
+}
+
+func over(s *drainlock.Snapshot) { s.Record.Spec.Complete = true }
+
+func saidBack(s *drainlock.Snapshot) {
+	s.Record = s.Record.DeepCopy()
+	s.Record.Annotations = map[string]string{v1alpha1.BackAnnotation: "true"}
+}
+
+func reboots(expected int32) change {
+	return recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.InPlace.ExpectedRebootCount = &expected })
+}
+
+const (
+	allFree = "False/Releasing: The maintenance is over, and the locks are given free."
+	notSeen = "False/Releasing: The maintenance is over. The node was not seen to reboot, so that what is said of its pods may be from before: " +
+		"it is believed from 2026-11-21T08:10:10Z on. If the node is back, or has not rebooted: kubectl annotate drainrecord node-1 ebbtide.dev/back=true"
+	both1 = "True/Held: Locked: shop/db, shop/web."
+	back1 = "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:10Z. Its locks are free for others."
+)
+
+// since is said of pods that may look ready from before a reboot.
+func since(believed, pods string) string {
+	return "False/Releasing: The maintenance is over. Locks are kept until these pods are known to have been started since the reboot, or 2026-11-21T" +
+		believed + "Z: " + pods + "."
+}
+
+// TestAShortRebootIsSeen: the node was away for less time than it takes to notice, so
+// that it and its pods have looked ready all the time.
+func TestAShortRebootIsSeen(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.keeps(10, notSeen, over)
+	l.keeps(20, since("08:02:20", "shop/db-0, shop/web-0"), boots("boot-2"))
+	l.frees(21, "web", since("08:02:20", "shop/db-0"), runs("web-0", "b"))
+	l.keeps(22, "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0.", unready("db-0"))
+	l.frees(23, "db", allFree, runs("db-0", "b"))
+}
+
+// TestWhatIsSeenTogetherWithTheBootMayBeFromBefore: a container that was started anew
+// just before the reboot, and one that was just after it, look the same. By then the
+// kubelet has reported every pod.
+func TestWhatIsSeenTogetherWithTheBootMayBeFromBefore(t *testing.T) {
+	t.Parallel()
+	t.Run("after the maintenance", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, since("08:02:10", "shop/db-0, shop/web-0"), over, boots("boot-2"), runs("db-0", "b"), runs("web-0", "b"))
+		if again := drainlock.Decide(l.s).RequeueAfter; again != 2*time.Minute {
+			t.Errorf("it is looked at again in %s, want 2m", again)
+		}
+		l.keeps(129.9, since("08:02:10", "shop/db-0, shop/web-0"))
+		l.frees(130, "web db", allFree)
+	})
+	t.Run("during the maintenance", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(9, both1, runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(10, both1, boots("boot-2"))
+		if again := drainlock.Decide(l.s).RequeueAfter; again != 2*time.Minute {
+			t.Errorf("it is looked at again in %s, want 2m", again)
+		}
+		l.keeps(129.9, both1)
+		l.frees(130, "web db", strings.Replace(back1, "08:00:10", "08:02:10", 1))
+	})
+	t.Run("and a pod that came with it", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		renewed := podIs("db-0", func(pod *corev1.Pod) { pod.UID = "db-0-again" })
+		listed := recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Pods[0].UID = "db-0-again" })
+		l.keeps(10, both1, boots("boot-2"), renewed, listed)
+		l.keeps(11, both1, runs("web-0", "b"))
+		l.frees(12, "web db", strings.Replace(back1, "08:00:10", "08:00:12", 1), runs("db-0", "b"))
+	})
+}
+
+// TestContainersFromBeforeTheRebootDoNotCount: one that was started anew while the node
+// waited for its reboot is from before as well.
+func TestContainersFromBeforeTheRebootDoNotCount(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.keeps(5, both1, runs("db-0", "b"))
+	l.keeps(10, both1, boots("boot-2"))
+	l.frees(11, "web", since("08:02:10", "shop/db-0"), over, runs("web-0", "c"))
+	l.frees(12, "db", allFree, runs("db-0", "c"))
+}
+
+// TestWithoutARebootReadinessCountsLater: a reboot that has begun is over by then, or a
+// person says that there was none.
+func TestWithoutARebootReadinessCountsLater(t *testing.T) {
+	t.Parallel()
+	t.Run("after the expected downtime", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, notSeen, over)
+		l.keeps(609.9, notSeen)
+		l.frees(610, "web db", allFree)
+	})
+	t.Run("not by a clock that is not believed", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, notSeen, over)
+		doubted := func(s *drainlock.Snapshot) { s.Doubt = "The clock is wrong." }
+		l.keeps(610, strings.Replace(notSeen, "over.", "over. Until then no lock ends. The clock is wrong.", 1), doubted)
+		l.frees(611, "web db", allFree, func(s *drainlock.Snapshot) { s.Doubt = "" })
+	})
+	t.Run("at once if a person says so", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, notSeen, over)
+		l.frees(11, "web", "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0.", saidBack, unready("db-0"))
+	})
+	t.Run("which is looked at again then", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, notSeen, over)
+		if again := drainlock.Decide(l.s).RequeueAfter; again != 600*time.Second {
+			t.Errorf("it is looked at again in %s, want 10m", again)
+		}
+	})
+	t.Run("at once if nothing was promised", func(t *testing.T) {
+		t.Parallel()
+		l := &life{t: t, s: snapshot(both, boots("boot-1"))}
+		l.frees(1, "web db", allFree, over)
+	})
+	t.Run("later if the maintenance ends as soon as it was promised", func(t *testing.T) {
+		t.Parallel()
+		l := &life{t: t, s: snapshot(held, boots("boot-1"))}
+		l.keeps(10, notSeen, over)
+	})
+}
+
+// TestANodeThatIsBackGivesItsLocksToOthers although its maintenance goes on.
+func TestANodeThatIsBackGivesItsLocksToOthers(t *testing.T) {
+	t.Parallel()
+	const back = "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:12Z. Its locks are free for others."
+	l := newLife(t)
+	l.keeps(5, both1, lost)
+	l.keeps(10, both1, boots("boot-2"))
+	l.keeps(11, both1, runs("db-0", "b"))
+	l.frees(12, "web db", back, runs("web-0", "b"))
+	if !drainlock.Held(l.s.Record) || !drainlock.ReturnedTime(l.s.Record).Equal(at(12)) {
+		t.Error("a node that is back waits for locks")
+	}
+	l.keeps(13, back, boots("boot-3"), unready("db-0"))
+	l.keeps(14, allFree, over)
+}
+
+// TestHowOftenANodeRebootsIsForTheMaintenanceToSay.
+func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
+	t.Parallel()
+	t.Run("twice", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t, reboots(2))
+		l.keeps(9, both1, boots("boot-2"))
+		l.keeps(10, both1, runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(20, both1, boots("boot-3"))
+		l.frees(21, "web db", "False/Returned: The node is back after 2 reboots, since 2026-11-21T08:00:21Z. Its locks are free for others.", runs("db-0", "c"), runs("web-0", "c"))
+	})
+	t.Run("never", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t, reboots(0))
+		l.keeps(10, both1, boots("boot-2"), runs("db-0", "b"), runs("web-0", "b"))
+		l.frees(20, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:20Z. Its locks are free for others.", saidBack)
+	})
+	t.Run("not at all, as a person says", func(t *testing.T) {
+		t.Parallel()
+		newLife(t).frees(20, "web db", "False/Returned: The node is back, as annotation ebbtide.dev/back says, since 2026-11-21T08:00:20Z. Its locks are free for others.", saidBack)
+	})
+	t.Run("but not before the node is ready", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(20, both1, boots("boot-2"), lost)
+		l.keeps(21, both1, runs("db-0", "b"), runs("web-0", "b"))
+	})
+	t.Run("and a node that begins to report its boot has not rebooted", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t, boots(""))
+		l.keeps(10, both1, boots("boot-1"), runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(20, both1, boots(""))
+		l.keeps(29, both1, boots("boot-2"))
+		l.frees(30, "web db", strings.Replace(back1, "08:00:10", "08:00:30", 1), runs("db-0", "c"), runs("web-0", "c"))
+	})
+}
+
+// TestEachMaintenanceHasItsOwnReboots.
+func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
+	t.Parallel()
+	next := recordIs(func(r *v1alpha1.DrainRecord) {
+		r.Spec.MaintenanceRef = v1alpha1.MaintenanceReference{Name: "disk", UID: "disk-uid"}
+	})
+	t.Run("a node that was back locks again", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(9, both1, boots("boot-2"))
+		l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(20, "False/Locking: To be locked: shop/db, shop/web.", next)
+		if drainlock.Held(l.s.Record) {
+			t.Error("the locks of an earlier maintenance count")
+		}
+	})
+	t.Run("the reboot under way is that of the one before", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, both1, lost, unready("db-0"))
+		l.keeps(11, both1, next)
+		l.keeps(20, both1, boots("boot-2"))
+		l.keeps(21, both1, runs("db-0", "b"))
+		l.keeps(22, both1, runs("web-0", "b"))
+		l.keeps(30, both1, boots("boot-3"))
+		l.frees(31, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:31Z. Its locks are free for others.", runs("db-0", "c"), runs("web-0", "c"))
+	})
+}
+
+// TestARebootUnderWayIsFollowedToItsEnd: another maintenance took over, and is over
+// as well when the node is back.
+func TestARebootUnderWayIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.keeps(10, both1, lost, unready("db-0"), unready("web-0"))
+	l.keeps(11, both1, recordIs(func(r *v1alpha1.DrainRecord) {
+		r.Spec.MaintenanceRef = v1alpha1.MaintenanceReference{Name: "disk", UID: "disk-uid"}
+	}))
+	l.keeps(20, "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.", over, boots("boot-2"))
+	l.frees(21, "web db", allFree, runs("db-0", "b"), runs("web-0", "b"))
+}
+
+// TestWhatANodeSaysIsBounded: whoever has its credentials writes its status.
+func TestWhatANodeSaysIsBounded(t *testing.T) {
+	t.Parallel()
+	l := newLife(t, boots(strings.Repeat("b", 1<<20)))
+	if got := len(l.s.Record.Status.Boots.BootID); got != 128 {
+		t.Errorf("a boot ID of %d bytes is recorded", got)
+	}
+	for i := range 20 {
+		l.keeps(float64(10+i), both1, boots(fmt.Sprint("boot-", i)))
+	}
+	if got := l.s.Record.Status.Boots.RebootCount; got != 10 {
+		t.Errorf("%d reboots are counted", got)
+	}
+}

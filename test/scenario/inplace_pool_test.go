@@ -1,0 +1,157 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// One NodeMaintenance reboots a pool. Whoever reboots goes by what the nodes announce and
+// does nothing else: a node that is back gives its locks to the next, which is the one
+// that has waited longest. Never are two replicas of an application down.
+func TestOneMaintenanceRebootsAPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one", "two", "three")
+	w.replicated(myApp, yourApp)
+	outages := w.watchOutages(myApp, yourApp)
+	w.maintainInPlace("upgrade", v1alpha1.InPlace{ExpectedDowntimeSeconds: 120, LockTimeoutSeconds: 1, OnLockTimeout: v1alpha1.LockTimeoutEvict}, nodes...)
+
+	rebooted := map[string]bool{}
+	for range nodes {
+		node := w.awaitAnnounced(nodes)
+		if rebooted[node] {
+			t.Fatalf("node %s is to be rebooted twice", node)
+		}
+		rebooted[node] = true
+		w.assertQueue(nodes, node, len(nodes)-len(rebooted))
+		w.rebootOnly(node)
+		w.awaitLine("upgrade", node, "Back since ")
+	}
+	w.awaitDrained("upgrade")
+	w.awaitNoEvacuations()
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(nodes...)
+	for _, node := range nodes {
+		w.awaitNode(node, "free again", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+	}
+	outages.assertOneAtATime()
+}
+
+// awaitAnnounced waits until a node announces that it may be rebooted, and wants no
+// other one to do so.
+func (w *world) awaitAnnounced(nodes []string) string {
+	w.t.Helper()
+	var drained []string
+	w.eventually("a node to be Drained", func() (bool, any) {
+		drained = nil
+		for _, name := range nodes {
+			n := &corev1.Node{}
+			w.get(n, name)
+			for _, c := range n.Status.Conditions {
+				if c.Type == v1alpha1.NodeDrained && c.Status == corev1.ConditionTrue {
+					drained = append(drained, name)
+				}
+			}
+		}
+		return len(drained) > 0, drained
+	})
+	if len(drained) != 1 {
+		w.t.Fatalf("nodes %v may be rebooted at the same time", drained)
+	}
+	return drained[0]
+}
+
+// assertQueue wants as many nodes to wait as are left, and each to know for whom.
+func (w *world) assertQueue(nodes []string, first string, waiting int) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d nodes to wait for node %s", waiting, first), func() (bool, any) {
+		var words []string
+		waits := 0
+		for _, name := range nodes {
+			record := &v1alpha1.DrainRecord{}
+			w.get(record, name)
+			told := apimeta.FindStatusCondition(record.Status.Conditions, v1alpha1.ConditionLocked)
+			if told != nil {
+				words = append(words, name+": "+told.Reason+": "+told.Message)
+			}
+			if told != nil && told.Reason == v1alpha1.ReasonWaitingForBudget && contains(told.Message, first) {
+				waits++
+			}
+		}
+		return waits == waiting, words
+	})
+}
+
+// rebootOnly takes a node down and up again, and tells nobody.
+func (w *world) rebootOnly(node string) {
+	w.t.Helper()
+	w.goDown(node)
+	w.awaitAllowed(myApp, 0)
+	w.boot(node)
+	w.recover(node)
+}
+
+// A node reboots so fast that nobody notices, and its maintenance is complete before
+// that: its locks stay until its pods are known to have been started since.
+func TestReadinessFromBeforeTheRebootDoesNotCount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one", "two", "three")
+	w.replicated(myApp)
+	w.maintainInPlace("upgrade", minutes, nodes[0])
+	w.awaitDrained("upgrade")
+	holder := w.holder("upgrade", nodes[0])
+
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitRecordSays(nodes[0], "The node was not seen to reboot")
+	w.assertStaysLocked(holder, myApp)
+	w.boot(nodes[0])
+	w.awaitRecordSays(nodes[0], "known to have been started since the reboot")
+	w.assertStaysLocked(holder, myApp)
+	w.recover(nodes[0])
+	w.awaitNothingLocked(nodes...)
+}
+
+// A node that does not reboot is believed when somebody says so.
+func TestAPersonSaysThatANodeIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one", "two", "three")
+	w.replicated(myApp)
+	w.maintainInPlace("upgrade", minutes, nodes[0], nodes[1])
+	first := w.awaitAnnounced(nodes)
+	w.sayBack(first)
+	w.awaitLine("upgrade", first, "Back since ")
+	second := w.awaitAnnounced(nodes)
+	if second == first {
+		t.Errorf("node %s is Drained again", first)
+	}
+	w.sayBack(second)
+	w.awaitLine("upgrade", second, "Back since ")
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNothingLocked(nodes...)
+}
+
+// awaitLine waits until a maintenance says of a node what begins like this.
+func (w *world) awaitLine(maintenance, node, begin string) {
+	w.t.Helper()
+	w.awaitMaintenance(maintenance, node+": "+begin, func(m *v1alpha1.NodeMaintenance) bool {
+		status := nodeStatus(m, node)
+		return status != nil && strings.HasPrefix(status.DrainMessage, begin)
+	})
+}
+
+// awaitRecordSays waits until the record of a node says so.
+func (w *world) awaitRecordSays(node, words string) {
+	w.t.Helper()
+	await(w, "record that says "+words, &v1alpha1.DrainRecord{}, node, func(r *v1alpha1.DrainRecord) bool {
+		c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionLocked)
+		return c != nil && contains(c.Message, words)
+	})
+}
