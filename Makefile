@@ -16,9 +16,9 @@ GOLANGCI_LINT  := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 CONTROLLER_GEN := go tool -modfile=go.tools.mod controller-gen
 PROVIDER       := internal/sandbox/provider/api
 GENERATED      := api charts docs/api.md $(PROVIDER)
-# The packages with Go benchmarks, so that nothing else is built for them.
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
+# The packages with Go benchmarks, so that nothing else is built for them.
 BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
 

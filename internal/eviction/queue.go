@@ -63,9 +63,8 @@ type QueueOptions struct {
 }
 
 // Queue evicts pods of one cluster for several owners, the owners in turn, from nodes
-// that go for good. Pods
-// are evicted in parallel, those of one budget as fast as it allows. It is safe
-// for concurrent use.
+// that go for good. Pods are evicted in parallel, those of one budget as fast as it
+// allows. It is safe for concurrent use.
 type Queue struct {
 	options    QueueOptions
 	dispatcher *Dispatcher

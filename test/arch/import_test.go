@@ -42,7 +42,7 @@ var rooms = []room{
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
-	"skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance", "group",
+	"excerpt", "skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance", "group",
 	"evacuation", "daemonset", "surge", "nodedrain", "volume", "lifecycle", "preflight", "validate", "view",
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -55,7 +56,7 @@ func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) er
 		return err
 	}
 	log.FromContext(ctx).Info("A step with the locks of a node is refused", "step", step.Kind,
-		"object", client.ObjectKeyFromObject(object), "because", brief(err.Error()))
+		"object", client.ObjectKeyFromObject(object), "because", excerpt.Of(err.Error(), maxLogged))
 	n.refusals.add(seen.Record.Name, object.GetUID(), err.Error(), n.clock.Now())
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -65,7 +65,7 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return again(ctx, k.pauses, request, fmt.Errorf("remove the lock: %w", err))
 	}
 	k.pauses.Forget(request)
-	log.FromContext(ctx).Info("Removed a lock that has ended", "lock", brief(lock), "stray", keeping.Stray)
+	log.FromContext(ctx).Info("Removed a lock that has ended", "lock", excerpt.Of(lock, maxLogged), "stray", keeping.Stray)
 	k.emit(keeping.Events...)
 	return reconcile.Result{}, nil
 }
@@ -121,11 +121,3 @@ func (k *keeper) forget(key types.NamespacedName) {
 
 // maxLogged is how many bytes of what others have written a line of the log shows.
 const maxLogged = 512
-
-// brief is the beginning of what others have written.
-func brief(text string) string {
-	if len(text) <= maxLogged {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxLogged], "") + "…"
-}

@@ -174,18 +174,20 @@ func (r *reconciler) evacuations(ctx context.Context, pods map[string][]maintena
 		count += len(onNode)
 	}
 	found := map[types.UID]*v1alpha1.Evacuation{}
+	lookUp := func(uid types.UID) error {
+		return r.addEvacuations(ctx, found, client.MatchingFields{kube.EvacuationPodField: string(uid)})
+	}
 	if count > fewPods {
 		if err := r.addEvacuations(ctx, found); err != nil {
 			return err
 		}
+		lookUp = func(types.UID) error { return nil }
 	}
 	for _, onNode := range pods {
 		for i := range onNode {
 			uid := onNode[i].Object.UID
-			if count <= fewPods {
-				if err := r.addEvacuations(ctx, found, client.MatchingFields{kube.EvacuationPodField: string(uid)}); err != nil {
-					return err
-				}
+			if err := lookUp(uid); err != nil {
+				return err
 			}
 			onNode[i].Evacuation = found[uid]
 		}

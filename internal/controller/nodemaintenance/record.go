@@ -63,8 +63,8 @@ func (w *writer) record(ctx context.Context, decisions []maintenance.Maintenance
 	return all
 }
 
-// changeMaintenance makes writes that belong to a maintenance. What is refused cannot be told in
-// its status, because it may be the status that is refused.
+// changeMaintenance makes writes that belong to a maintenance. What is refused cannot
+// be told in its status, because it may be the status that is refused.
 func (w *writer) changeMaintenance(one *record, verb string, request func() error) bool {
 	return w.write(group.Maintenance(one.stored.Name), maintenance.Write{Kind: writeMaintenance}, func() error {
 		err := request()

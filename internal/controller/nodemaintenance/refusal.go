@@ -3,13 +3,13 @@ package nodemaintenance
 import (
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
@@ -72,15 +72,8 @@ func (r *refusals) add(now time.Time, owner group.Member, write maintenance.Writ
 	rest := min(longestRefusal, first<<min(known.times, 10))
 	rest -= time.Duration(r.jitter() * float64(rest) / 4)
 	known.times++
-	known.Again, known.Message = now.Add(rest), shorten(err.Error())
+	known.Again, known.Message = now.Add(rest), excerpt.Of(err.Error(), maxRefusal)
 	return rest
-}
-
-func shorten(message string) string {
-	if len(message) <= maxRefusal {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxRefusal], "") + "…"
 }
 
 // forget drops the refusal of a write.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // maxWords is how many bytes of an API server's words are repeated.
@@ -69,10 +70,6 @@ func writers(kind string) string {
 
 // tell says what is refused, in the API server's words, and when it is tried again.
 func (r Refusal) tell(what string) string {
-	words := r.Message
-	if len(words) > maxWords {
-		words = strings.ToValidUTF8(words[:maxWords], "") + "…"
-	}
 	return fmt.Sprintf("%s is refused: %s. It is tried again at %s.",
-		what, strings.TrimRight(words, ". "), metav1.NewTime(r.Again).UTC().Format("15:04:05 MST"))
+		what, strings.TrimRight(excerpt.Of(r.Message, maxWords), ". "), metav1.NewTime(r.Again).UTC().Format("15:04:05 MST"))
 }

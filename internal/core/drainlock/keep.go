@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // Keeping is what becomes of the lock that a budget bears, whoever took it.
@@ -42,7 +43,7 @@ func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Ti
 		return Keeping{Remove: true, Events: []event.Event{event.LockEnded(b, ended(b, hold))}}
 	case drain:
 		return Keeping{Remove: true, Stray: true, Events: []event.Event{event.StrayLockRemoved(b, fmt.Sprintf(
-			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(ReferenceTo(b)), short(node), sentence(hold.Describe(b))))}}
+			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(ReferenceTo(b)), excerpt.Of(node, longestText), sentence(hold.Describe(b))))}}
 	case hold.Unreadable != nil:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now), Events: []event.Event{event.LockUnreadable(b, fmt.Sprintf(
 			"%s If nobody needs it, remove it: kubectl -n %s annotate poddisruptionbudget %s %s-",
@@ -66,5 +67,5 @@ func ended(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 		return fmt.Sprintf("The lock of %s, which nobody can read, was removed %s after the budget was last changed.", named(ReferenceTo(b)), budget.UnreadableLock)
 	}
 	return fmt.Sprintf("The lock of %s by %s has ended at %s and was removed.",
-		named(ReferenceTo(b)), short(hold.Holder), hold.Ends.UTC().Format(time.RFC3339))
+		named(ReferenceTo(b)), excerpt.Of(hold.Holder, longestText), hold.Ends.UTC().Format(time.RFC3339))
 }

@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // obstacle is why a budget cannot be locked now.
@@ -113,23 +114,9 @@ func amount(n int32, thing string) string {
 // longestText is how much of somebody else's words is repeated.
 const longestText = 800
 
-// short cuts what others wrote, which may be as long as all annotations together.
-func short(text string) string {
-	if len(text) <= longestText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longestText], "") + "…"
-}
-
 // maxMessage is how many characters a message in a record has.
 const maxMessage = 1024
 
-// clipped cuts what could not be stored.
-func clipped(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage-len("…")], "") + "…"
+func sentence(text string) string {
+	return strings.TrimRight(excerpt.Of(text, longestText), ". ") + "."
 }
-
-func sentence(text string) string { return strings.TrimRight(short(text), ". ") + "." }

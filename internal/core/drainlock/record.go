@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -59,7 +60,7 @@ func (p *pass) lose(b v1alpha1.BudgetReference, one sight) {
 	why := "its annotation was removed"
 	switch {
 	case one.locked:
-		why = short(one.hold.Describe(one.PodDisruptionBudget))
+		why = excerpt.Of(one.hold.Describe(one.PodDisruptionBudget), longestText)
 	case one.own:
 		why = "it had ended before it was renewed"
 	}
@@ -203,7 +204,7 @@ func (p *pass) giveUp() {
 			continue
 		}
 		p.status.GivenUp = append(p.status.GivenUp, v1alpha1.GivenUpBudget{
-			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: clipped(o.message),
+			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: excerpt.Of(o.message, maxMessage),
 			PodUIDs: p.stayers(o.BudgetReference), Locked: o.locked,
 		})
 		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 const (
@@ -105,8 +106,5 @@ func (o Outcome) nextTry() string {
 
 // Shorten cuts a message that is longer than the API allows for messages.
 func Shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "…"
+	return excerpt.Of(message, maxMessage)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 )
 
@@ -62,11 +63,7 @@ func heldBy(point string, hooks []string) string {
 
 // oneLine makes a foreign text fit into a list.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxOwner {
-		return strings.ToValidUTF8(text[:maxOwner], "") + "…"
-	}
-	return text
+	return excerpt.Of(strings.Join(strings.Fields(text), " "), maxOwner)
 }
 
 // recordHookSeen remembers the pre-terminate hook of a KubeadmControlPlane.

@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // maxMessage is how many bytes of a condition's message are kept.
@@ -109,9 +110,7 @@ func (c *conclusion) invalidConditions(m *maintenance) []metav1.Condition {
 // set puts a condition into a list; its transition time moves with its status only.
 func (c *conclusion) set(m *maintenance, conditions *[]metav1.Condition, condition metav1.Condition) {
 	condition.ObservedGeneration = m.object.Generation
-	if len(condition.Message) > maxMessage {
-		condition.Message = strings.ToValidUTF8(condition.Message[:maxMessage], "")
-	}
+	condition.Message = excerpt.Of(condition.Message, maxMessage)
 	condition.LastTransitionTime = metav1.NewTime(c.Now).Rfc3339Copy()
 	meta.SetStatusCondition(conditions, condition)
 }

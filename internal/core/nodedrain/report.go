@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // Limits of a Report. Together they keep it below the 32,768 bytes that the API
@@ -105,8 +107,5 @@ func List(names []string, limit int) string {
 // cut keeps a foreign text from breaking the form of the report.
 func cut(text string, limit int) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
+	return excerpt.Of(text, limit)
 }
