@@ -199,7 +199,7 @@ func (p *pass) saidBack() bool { return p.Record.Annotations[v1alpha1.BackAnnota
 // before the maintenance was complete is over.
 func (p *pass) believedTime() time.Time {
 	switch {
-	case p.status.Boots.RebootCount > 0 && p.status.Boots.BootTime != nil:
+	case p.status.Boots.BootTime != nil:
 		return p.status.Boots.BootTime.Add(reportSettle)
 	case p.status.CompleteTime != nil:
 		return p.status.CompleteTime.Add(p.downtime())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -238,7 +239,11 @@ func TestANodeThatIsBackGivesItsLocksToOthers(t *testing.T) {
 	if !drainlock.Held(l.s.Record) || !drainlock.ReturnedTime(l.s.Record).Equal(at(12)) {
 		t.Error("a node that is back waits for locks")
 	}
-	l.keeps(13, back, boots("boot-3"), unready("db-0"))
+	pods := l.s.Record.Status.Boots.Pods
+	l.keeps(13, back, boots("boot-3"), unready("db-0"), runs("web-0", "c"))
+	if diff := cmp.Diff(pods, l.s.Record.Status.Boots.Pods); diff != "" || drainlock.Booted(l.s.Record, l.s.Node) {
+		t.Errorf("somebody still looks at what runs there (-want +got):\n%s", diff)
+	}
 	l.keeps(14, allFree, over)
 }
 
@@ -256,7 +261,8 @@ func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
 	t.Run("never", func(t *testing.T) {
 		t.Parallel()
 		l := newLife(t, reboots(0))
-		l.keeps(10, both1, boots("boot-2"), runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(9, both1, boots("boot-2"))
+		l.keeps(10, both1, runs("db-0", "b"), runs("web-0", "b"))
 		l.frees(20, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:20Z. Its locks are free for others.", saidBack)
 	})
 	t.Run("not at all, as a person says", func(t *testing.T) {
@@ -279,46 +285,42 @@ func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
 	})
 }
 
-// TestEachMaintenanceHasItsOwnReboots.
-func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
-	t.Parallel()
-	next := recordIs(func(r *v1alpha1.DrainRecord) {
-		r.Spec.MaintenanceRef = v1alpha1.MaintenanceReference{Name: "disk", UID: "disk-uid"}
-	})
-	t.Run("a node that was back locks again", func(t *testing.T) {
-		t.Parallel()
-		l := newLife(t)
-		l.keeps(9, both1, boots("boot-2"))
-		l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
-		l.keeps(20, "False/Locking: To be locked: shop/db, shop/web.", next)
-		if drainlock.Held(l.s.Record) {
-			t.Error("the locks of an earlier maintenance count")
-		}
-	})
-	t.Run("the reboot under way is that of the one before", func(t *testing.T) {
-		t.Parallel()
-		l := newLife(t)
-		l.keeps(10, both1, lost, unready("db-0"))
-		l.keeps(11, both1, next)
-		l.keeps(20, both1, boots("boot-2"))
-		l.keeps(21, both1, runs("db-0", "b"))
-		l.keeps(22, both1, runs("web-0", "b"))
-		l.keeps(30, both1, boots("boot-3"))
-		l.frees(31, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:31Z. Its locks are free for others.", runs("db-0", "c"), runs("web-0", "c"))
-	})
-}
-
-// TestARebootUnderWayIsFollowedToItsEnd: another maintenance took over, and is over
-// as well when the node is back.
-func TestARebootUnderWayIsFollowedToItsEnd(t *testing.T) {
+// TestAContainerThatStartedBeforeTheRebootIsNoReboot.
+func TestAContainerThatStartedBeforeTheRebootIsNoReboot(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	l.keeps(10, both1, lost, unready("db-0"), unready("web-0"))
-	l.keeps(11, both1, recordIs(func(r *v1alpha1.DrainRecord) {
-		r.Spec.MaintenanceRef = v1alpha1.MaintenanceReference{Name: "disk", UID: "disk-uid"}
-	}))
-	l.keeps(20, "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.", over, boots("boot-2"))
-	l.frees(21, "web db", allFree, runs("db-0", "b"), runs("web-0", "b"))
+	l.keeps(5, both1, runs("db-0", "b"), runs("web-0", "b"))
+	l.keeps(10, notSeen, over)
+}
+
+// TestAPodWithoutBudgetHoldsNoLock.
+func TestAPodWithoutBudgetHoldsNoLock(t *testing.T) {
+	t.Parallel()
+	l := newLife(t, func(s *drainlock.Snapshot) {
+		plain := s.Pods[0].DeepCopy()
+		plain.Name, plain.UID = "plain", "plain"
+		setReady(plain, false)
+		s.Pods = append(s.Pods, plain)
+		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "plain", UID: "plain"})
+	})
+	l.keeps(9, both1, boots("boot-2"))
+	l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
+}
+
+// TestWhenTheMaintenanceWasOver is written down once, and not believed of the future.
+func TestWhenTheMaintenanceWasOver(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.keeps(10, notSeen, over)
+	if got := l.s.Record.Status.CompleteTime; !got.Time.Equal(at(10)) {
+		t.Errorf("it was over at %s", got)
+	}
+	tomorrow := stamped(24 * 3600)
+	l.keeps(10, notSeen, recordIs(func(r *v1alpha1.DrainRecord) { r.Status.CompleteTime = &tomorrow }))
+	l.s.Record.Spec.Complete = false
+	if d := drainlock.Decide(l.s); d.Status == nil || d.Status.CompleteTime != nil {
+		t.Error("a maintenance that goes on is over")
+	}
 }
 
 // TestWhatANodeSaysIsBounded: whoever has its credentials writes its status.

@@ -67,6 +67,22 @@ func TestTheQueue(t *testing.T) {
 		"it is no lock timeout": {
 			seen: ahead(9).and(after(1000)), says: behind + " In the queue 9 nodes wait for longer.", again: time.Minute,
 		},
+		"for no more than a minute": {
+			seen: ahead(1).and(recordIs(func(r *v1alpha1.DrainRecord) { since := stamped(-60); r.Status.YieldStartTime = &since })),
+			does: `TakeMutex "kernel/node-1"`, says: "False/Locking: To be locked: shop/db, shop/web.",
+		},
+		"which does not begin in the future": {
+			seen: ahead(1).and(recordIs(func(r *v1alpha1.DrainRecord) { since := stamped(3600); r.Status.YieldStartTime = &since })),
+			says: behind + " In the queue 1 node waits for longer.", again: time.Minute,
+		},
+		"who is back needs no mutex": {
+			seen: mutexOf("kernel/node-2", 0).and(func(s *drainlock.Snapshot) {
+				busyNode(s)
+				now := stamped(0)
+				s.MutexRecord.Status.Boots = &v1alpha1.RecordedBoots{ReturnedTime: &now}
+			}),
+			does: `TakeMutex "kernel/node-1"`, says: "False/Locking: To be locked: shop/db, shop/web.",
+		},
 		"a place far behind is told roughly": {seen: ahead(11).and(), says: behind + " In the queue about 20 nodes wait for longer.", again: time.Minute},
 		"one very far behind not at all":     {seen: ahead(3000).and(), says: behind + " In the queue 100 nodes or more wait for longer.", again: time.Minute},
 		"who cannot go says on whom it waits": {

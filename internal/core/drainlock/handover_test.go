@@ -1,0 +1,135 @@
+package drainlock_test
+
+import (
+	"testing"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+)
+
+// TestEachMaintenanceHasItsOwnReboots.
+func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
+	t.Parallel()
+	t.Run("a node that was back locks again", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(9, both1, boots("boot-2"))
+		l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(20, "False/Locking: To be locked: shop/db, shop/web.", disk)
+		if drainlock.Held(l.s.Record) {
+			t.Error("the locks of an earlier maintenance count")
+		}
+	})
+	t.Run("the reboot under way is that of the one before", func(t *testing.T) {
+		t.Parallel()
+		l := newLife(t)
+		l.keeps(10, both1, lost, unready("db-0"))
+		l.keeps(11, both1, disk)
+		l.keeps(20, both1, boots("boot-2"))
+		l.keeps(21, both1, runs("db-0", "b"))
+		l.keeps(22, both1, runs("web-0", "b"))
+		l.keeps(30, both1, boots("boot-3"))
+		l.frees(31, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:31Z. Its locks are free for others.", runs("db-0", "c"), runs("web-0", "c"))
+	})
+}
+
+// TestARebootUnderWayIsFollowedToItsEnd: another maintenance took over, and is over
+// as well when the node is back.
+func TestARebootUnderWayIsFollowedToItsEnd(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.keeps(10, both1, lost, unready("db-0"), unready("web-0"))
+	l.keeps(11, both1, disk)
+	l.keeps(20, "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.", over, boots("boot-2"))
+	l.frees(21, "web db", allFree, runs("db-0", "b"), runs("web-0", "b"))
+}
+
+// TestWhatDoesNotCountAsAPromise.
+func TestWhatDoesNotCountAsAPromise(t *testing.T) {
+	t.Parallel()
+	for name, seen := range map[string][]change{
+		"nothing is to be locked":                         {recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = nil })},
+		"not all locks are confirmed":                     {held, recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks[1].ConfirmedTime = nil })},
+		"the locks are taken":                             {both},
+		"the maintenance is over, and nothing was locked": {over},
+	} {
+		s := snapshot(append(seen, boots("boot-1"))...)
+		if d := drainlock.Decide(s); d.Status != nil && d.Status.Boots != nil {
+			t.Errorf("%s: %+v", name, d.Status.Boots)
+		}
+	}
+}
+
+// disk is another maintenance that takes over.
+var disk = recordIs(func(r *v1alpha1.DrainRecord) {
+	r.Spec.MaintenanceRef = v1alpha1.MaintenanceReference{Name: "disk", UID: "disk-uid"}
+})
+
+// TestWhoseRebootItIs while one maintenance takes over from another.
+func TestWhoseRebootItIs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		shows []change
+		want  string
+	}{
+		"of the later one, if all is well":           {nil, "disk-uid"},
+		"of the earlier one, if the node is away":    {[]change{lost}, "kernel-uid"},
+		"of the earlier one, if a pod is away":       {[]change{unready("db-0")}, "kernel-uid"},
+		"of the earlier one, if it has just booted":  {[]change{boots("boot-2")}, "kernel-uid"},
+		"of the earlier one, if it lacks a new lock": {[]change{newlyNeeded}, "kernel-uid"},
+	} {
+		l := newLife(t)
+		for _, c := range append(test.shows, disk, after(10)) {
+			c(&l.s)
+		}
+		boots := l.s.Record.Status.Boots
+		if d := drainlock.Decide(l.s); d.Status != nil {
+			boots = d.Status.Boots
+		}
+		if string(boots.MaintenanceUID) != test.want || boots.ReturnedTime != nil {
+			t.Errorf("%s: it is %+v", name, boots)
+		}
+	}
+}
+
+// newlyNeeded is a budget that cannot be had and that is needed as well.
+func newlyNeeded(s *drainlock.Snapshot) {
+	b := newBudget("api")
+	b.Status.DisruptionsAllowed = 0
+	s.Budgets = append(s.Budgets, b)
+	s.Record = s.Record.DeepCopy()
+	s.Record.Spec.Budgets = append([]v1alpha1.BudgetReference{named("api")}, s.Record.Spec.Budgets...)
+	s.Record.Spec.Pods[0].BudgetUIDs = append(s.Record.Spec.Pods[0].BudgetUIDs, "api")
+}
+
+// TestAnEarlierMaintenanceIsBackForItselfOnly: the later one waits for a lock.
+func TestAnEarlierMaintenanceIsBackForItselfOnly(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	for _, c := range []change{disk, newlyNeeded} {
+		c(&l.s)
+	}
+	for second, shows := range []change{boots("boot-2"), runs("db-0", "b"), runs("web-0", "b")} {
+		shows(&l.s)
+		after(float64(10 + second))(&l.s)
+		if d := drainlock.Decide(l.s); d.Status != nil {
+			l.s.Record = l.s.Record.DeepCopy()
+			l.s.Record.Status = *d.Status
+		}
+	}
+	if boots := l.s.Record.Status.Boots; boots.ReturnedTime != nil || boots.RebootCount != 1 {
+		t.Errorf("it is %+v", boots)
+	}
+}
+
+// TestLocksThatWereHadAnewArePromisedAnew, though not all pods are ready.
+func TestLocksThatWereHadAnewArePromisedAnew(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.keeps(9, both1, boots("boot-2"))
+	l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
+	l.keeps(20, both1, disk, unready("db-0"), taken("db", 17), taken("web", 17), noted("db", 17), noted("web", 17))
+	if got := l.s.Record.Status.Boots; got.MaintenanceUID != "disk-uid" || got.RebootCount != 0 || got.ReturnedTime != nil {
+		t.Errorf("its reboots are %+v", got)
+	}
+}
