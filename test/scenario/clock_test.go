@@ -65,6 +65,7 @@ func TestTheClocksAreApart(t *testing.T) {
 	w.awaitGone("closed")
 	w.awaitDrained("upgrade")
 	w.awaitLock(w.holder("upgrade", nodes[0]), "free")
+	w.sayBack(nodes[0])
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(nodes[0])
 }
