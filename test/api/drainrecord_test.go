@@ -102,6 +102,10 @@ func TestTheFullestDrainRecordIsStored(t *testing.T) {
 		given.PodUIDs = uids(drainlock.MaxPods * drainlock.MaxBudgetsOfPod / drainlock.MaxBudgets)
 		full.Status.GivenUp = append(full.Status.GivenUp, given)
 	}
+	full.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: uid, BootID: strings.Repeat("b", 128), BootTime: new(metav1.Now()), RebootCount: 10}
+	for range drainlock.MaxPods {
+		full.Status.Boots.Pods = append(full.Status.Boots.Pods, v1alpha1.RecordedPod{UID: uid, Containers: strings.Repeat("c", 64), Fresh: true})
+	}
 	if err := c.Status().Update(t.Context(), full); err != nil {
 		t.Errorf("the status is refused: %v", err)
 	}

@@ -13,6 +13,7 @@ const (
 	downtimeField = "spec.inPlace.expectedDowntimeSeconds"
 	timeoutField  = "spec.inPlace.lockTimeoutSeconds"
 	actionField   = "spec.inPlace.onLockTimeout"
+	rebootField   = "spec.inPlace.expectedRebootCount"
 )
 
 var badInPlace = map[string]struct {
@@ -35,6 +36,9 @@ var badInPlace = map[string]struct {
 	"an action in lower case":   {"{expectedDowntimeSeconds: 9, onLockTimeout: delete}", refusal{actionField: `supported values: "Evict", "Wait", "Delete"`}},
 	"an empty action":           {`{expectedDowntimeSeconds: 9, onLockTimeout: ""}`, refusal{actionField: `supported values: "Evict", "Wait", "Delete"`}},
 	"an action that is none":    {"{expectedDowntimeSeconds: 9, onLockTimeout: Ignore}", refusal{actionField: `supported values: "Evict", "Wait", "Delete"`}},
+	"fewer reboots than none":   {"{expectedDowntimeSeconds: 9, expectedRebootCount: -1}", refusal{rebootField: "should be greater than or equal to 0"}},
+	"more reboots than 10":      {"{expectedDowntimeSeconds: 9, expectedRebootCount: 11}", refusal{rebootField: "should be less than or equal to 10"}},
+	"reboots in words":          {"{expectedDowntimeSeconds: 9, expectedRebootCount: once}", refusal{rebootField: `must be of type integer: "string"`}},
 	"two faults": {
 		"{expectedDowntimeSeconds: 0, onLockTimeout: Force}",
 		refusal{downtimeField: "should be greater than or equal to 1", actionField: "supported values"},
@@ -61,14 +65,18 @@ func TestInPlaceHasDefaults(t *testing.T) {
 		inPlace string
 		want    v1alpha1.InPlace
 	}{
-		"only-a-downtime": {"{expectedDowntimeSeconds: 600}", v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Evict"}},
+		"only-a-downtime": {"{expectedDowntimeSeconds: 600}", v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Evict", ExpectedRebootCount: new(int32(1))}},
 		"nulls": {
 			"{expectedDowntimeSeconds: 600, lockTimeoutSeconds: null, onLockTimeout: null}",
-			v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Evict"},
+			v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Evict", ExpectedRebootCount: new(int32(1))},
+		},
+		"no-reboot": {
+			"{expectedDowntimeSeconds: 600, expectedRebootCount: 0}",
+			v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Evict", ExpectedRebootCount: new(int32(0))},
 		},
 		"another-action": {
 			"{expectedDowntimeSeconds: 600, onLockTimeout: Wait}",
-			v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Wait"},
+			v1alpha1.InPlace{ExpectedDowntimeSeconds: 600, LockTimeoutSeconds: 300, OnLockTimeout: "Wait", ExpectedRebootCount: new(int32(1))},
 		},
 	} {
 		name = create(t, c, maintenance("in-place-"+name, anyNode+"\ninPlace: "+test.inPlace)).GetName()
@@ -108,7 +116,7 @@ func TestInPlaceMayChange(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), &nm); err != nil {
 		t.Fatal(err)
 	}
-	want := &v1alpha1.InPlace{ExpectedDowntimeSeconds: 5, LockTimeoutSeconds: 300, OnLockTimeout: v1alpha1.LockTimeoutEvict}
+	want := &v1alpha1.InPlace{ExpectedDowntimeSeconds: 5, LockTimeoutSeconds: 300, OnLockTimeout: v1alpha1.LockTimeoutEvict, ExpectedRebootCount: new(int32(1))}
 	if diff := cmp.Diff(want, nm.Spec.InPlace); diff != "" {
 		t.Errorf("inPlace (-want +got):\n%s", diff)
 	}

@@ -84,6 +84,7 @@ type nodes struct {
 	// pauses grow while writes are decided on old state.
 	pauses   workqueue.TypedRateLimiter[reconcile.Request]
 	refusals *refusals
+	queue    *queue
 	spoken   words
 }
 
@@ -100,7 +101,7 @@ func Add(mgr manager.Manager, options Options) error {
 	n := &nodes{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, now: options.Skew.Now, clock: clock.RealClock{},
 		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
-		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(),
+		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(),
 	}
 	sources := append(n.sources(mgr.GetCache()), kube.OnSkew(options.Skew, n.held))
 	if err := add(mgr, "drainlock", options.Workers, n, sources); err != nil {
@@ -137,6 +138,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		if seen == nil {
 			n.pauses.Forget(request)
 			n.refusals.forget(request.Name)
+			n.queue.forget(request.Name)
 			n.spoken.forget(request.Name)
 			n.metrics.gone(request.Name)
 			return reconcile.Result{}, nil
@@ -147,7 +149,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			n.pauses.Forget(request)
 			n.metrics.has(request.Name, len(seen.Record.Status.Locks))
 			_, again := n.refusals.of(request.Name, n.clock.Now())
-			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, postponed)}, nil
+			return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, again, postponed, n.queue.recount(request.Name, n.clock.Now()))}, nil
 		}
 		if err := n.record(ctx, seen, decision); err != nil {
 			n.noteRefused(seen.Record, err)

@@ -144,6 +144,48 @@ func TestNobodyWaitsForLongForATurnThatIsNotTaken(t *testing.T) {
 	}
 }
 
+// TestTheQueueIsCountedRarely: thousands may wait for one budget that changes every
+// second. Whoever was counted before something happened is counted again, once.
+func TestTheQueueIsCountedRarely(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, waitsSince(aRecord("one", "db"), noon.Add(-time.Minute)), waitsSince(aRecord("two", "db"), noon), aNode("one"), aNode("two"),
+		lockedBy(aBudget("db", 1), "team shop", time.Hour), aPod("db", "one"), aPod("db", "two"))
+	n, counts := w.nodes(), 0
+	n.client = interceptor.NewClient(w.api.Manager, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, records := list.(*v1alpha1.DrainRecordList); records {
+				counts++
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	look := func() (again time.Duration) {
+		result, err := n.Reconcile(t.Context(), requestOf("two"))
+		w.must(err)
+		return result.RequeueAfter
+	}
+	for range 5 {
+		look()
+		w.clock.Step(time.Second)
+	}
+	if counts != 1 {
+		t.Errorf("the queue is counted %d times in 5 s, want once", counts)
+	}
+	record, _ := read(w, aRecord("one"))
+	w.must(w.api.Delete(t.Context(), record))
+	again := look()
+	if again != 5*time.Second {
+		t.Errorf("it is counted again in %s, want 5s", again)
+	}
+	w.clock.Step(again)
+	if again = look(); counts != 2 || again < time.Minute {
+		t.Errorf("the queue is counted %d times, and again in %s, want 2 and not at all", counts, again)
+	}
+	if record, _ := read(w, aRecord("two")); record.Status.NodesAheadCount != 0 {
+		t.Errorf("%d nodes are ahead, want none", record.Status.NodesAheadCount)
+	}
+}
+
 // TestABootIsReadFromTheAPIServerBeforeThePods: a cache may show the boot of a node and
 // its pods as they were before.
 func TestABootIsReadFromTheAPIServerBeforeThePods(t *testing.T) {

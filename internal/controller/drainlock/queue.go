@@ -2,6 +2,9 @@ package drainlock
 
 import (
 	"context"
+	"maps"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,21 +14,129 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
+// countInterval is how long what was counted in the queue is believed: thousands may
+// wait for one budget, and each of its changes wakes them all.
+const countInterval = 10 * time.Second
+
+// queue remembers what was found in it. Nothing depends on that but work.
+type queue struct {
+	mu sync.Mutex
+	// counts are by node how many wait for longer.
+	counts map[string]count
+	// heads are by budget the node that was last seen to have its turn.
+	heads map[v1alpha1.BudgetReference]string
+}
+
+type count struct {
+	earlier int
+	at      time.Time
+	// stale is true if it was used again since.
+	stale bool
+}
+
+func newQueue() *queue {
+	return &queue{counts: map[string]count{}, heads: map[v1alpha1.BudgetReference]string{}}
+}
+
+// counted returns how many wait for longer than a node, unless that is to be counted
+// anew.
+func (q *queue) counted(node string, now time.Time) (earlier int, known bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := q.counts[node]
+	if last.at.IsZero() || !now.Before(last.at.Add(countInterval)) {
+		return 0, false
+	}
+	last.stale = last.stale || now.After(last.at)
+	q.counts[node] = last
+	return last.earlier, true
+}
+
+// recount is when those before a node are to be counted again, because what was counted
+// before something happened was used again; 0 is never.
+func (q *queue) recount(node string, now time.Time) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := q.counts[node]
+	if !last.stale {
+		return 0
+	}
+	return min(max(last.at.Add(countInterval).Sub(now), time.Millisecond), countInterval)
+}
+
+func (q *queue) note(record *v1alpha1.DrainRecord, earlier int, head *v1alpha1.DrainRecord, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.counts[record.Name] = count{earlier: earlier, at: now}
+	if head == nil {
+		return
+	}
+	for _, b := range head.Spec.Budgets {
+		q.heads[b] = head.Name
+	}
+}
+
+// headsOf are the nodes that last had their turn at the budgets of a record.
+func (q *queue) headsOf(record *v1alpha1.DrainRecord) sets.Set[string] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	heads := sets.New[string]()
+	for _, b := range record.Spec.Budgets {
+		if head, known := q.heads[b]; known {
+			heads.Insert(head)
+		}
+	}
+	return heads
+}
+
+// forget drops everything of a node whose record is gone.
+func (q *queue) forget(node string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.counts, node)
+	maps.DeleteFunc(q.heads, func(_ v1alpha1.BudgetReference, head string) bool { return head == node })
+}
+
 // observeQueue finds out who has their turn before a node that waits for locks. All
 // goes by the cache: who is first is not a matter of right and wrong.
 func (n *nodes) observeQueue(ctx context.Context, seen *core.Snapshot) error {
-	record := seen.Record
+	record, now := seen.Record, n.clock.Now()
 	if record.Spec.Complete || core.Held(record) {
+		n.queue.forget(record.Name)
 		return nil
 	}
 	contends := core.Contends(*seen)
-	return n.earlier(ctx, record, func(other *v1alpha1.DrainRecord) (enough bool) {
+	if contends {
+		seen.Ahead = n.knownHead(ctx, seen)
+	}
+	if !contends || seen.Ahead != nil {
+		if earlier, known := n.queue.counted(record.Name, now); known {
+			seen.Earlier = earlier
+			return nil
+		}
+	}
+	err := n.earlier(ctx, record, func(other *v1alpha1.DrainRecord) (enough bool) {
 		seen.Earlier++
 		if contends && seen.Ahead == nil && n.contends(ctx, other, seen) {
 			seen.Ahead = other
 		}
 		return seen.Earlier >= core.MaxEarlier && (!contends || seen.Ahead != nil)
 	})
+	n.queue.note(record, seen.Earlier, seen.Ahead, now)
+	return err
+}
+
+// knownHead is the node that has its turn before this one, if it still has and was
+// found before.
+func (n *nodes) knownHead(ctx context.Context, seen *core.Snapshot) *v1alpha1.DrainRecord {
+	for head := range n.queue.headsOf(seen.Record) {
+		other := &v1alpha1.DrainRecord{}
+		err := n.client.Get(ctx, client.ObjectKey{Name: head}, other, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		if err == nil && core.Precedes(other, seen.Record) && n.contends(ctx, other, seen) {
+			return other
+		}
+	}
+	return nil
 }
 
 // earlier visits the records that wait for longer than one, in any order, until it has

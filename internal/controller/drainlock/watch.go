@@ -27,7 +27,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type workQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // concerned names what an event can change a decision of. The event is about an
 // object that has come, has changed, or is gone; old is nil, both are given, or
@@ -36,17 +36,17 @@ type concerned[T client.Object] func(ctx context.Context, old, now T) []types.Na
 
 func handlerOf[T client.Object](of concerned[T]) handler.TypedFuncs[T, reconcile.Request] {
 	var none T
-	enqueue := func(ctx context.Context, q queue, old, now T) {
+	enqueue := func(ctx context.Context, q workQueue, old, now T) {
 		for _, key := range of(ctx, old, now) {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}
 	}
 	return handler.TypedFuncs[T, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q queue) { enqueue(ctx, q, none, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[T], q workQueue) { enqueue(ctx, q, none, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[T], q workQueue) {
 			enqueue(ctx, q, e.ObjectOld, e.ObjectNew)
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q queue) { enqueue(ctx, q, e.Object, none) },
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[T], q workQueue) { enqueue(ctx, q, e.Object, none) },
 	}
 }
 
