@@ -3,6 +3,7 @@ package kube
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,13 +23,13 @@ type hall struct {
 	ahead, took time.Duration
 	status      int
 	dateless    bool
-	woken       int
+	woken       atomic.Int32
 }
 
 func newHall(t *testing.T) *hall {
 	h := &hall{t: t, skew: NewSkew("the API server"), ours: instant{wall: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}, took: 20 * time.Millisecond, status: http.StatusOK}
 	h.skew.clock = func() instant { return h.ours }
-	h.skew.OnChange(func() { h.woken++ })
+	h.skew.OnChange(func() { h.woken.Add(1) })
 	config := &rest.Config{}
 	h.skew.Measure(config)
 	h.round = config.WrapTransport(h)
@@ -82,10 +83,9 @@ func (h *hall) says(want string, woken int) {
 	if off := now.Sub(h.trueTime().Add(h.ahead)).Abs(); want != unheard && off > 30*time.Second {
 		h.t.Errorf("it takes the time for %s, which is wrong by %s", now, off)
 	}
-	if h.woken != woken {
-		h.t.Errorf("who waits was woken %d times, want %d", h.woken, woken)
+	if got := h.woken.Swap(0); int(got) != woken {
+		h.t.Errorf("who waits was woken %d times, want %d", got, woken)
 	}
-	h.woken = 0
 }
 
 const unheard = "Nobody knows whether the manager's clock is right"
