@@ -2,18 +2,13 @@ package workload
 
 import (
 	"context"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -57,21 +52,10 @@ func awaitDoubt(t *testing.T, connection *Connection, words string) {
 // dated hands everything to the API server and dates its answers.
 func (w *world) dated(t *testing.T, ahead *atomic.Int64) (server string, kubeconfig []byte) {
 	t.Helper()
-	behind, err := url.Parse(w.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport, err := rest.TransportFor(w.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Header.Del("Authorization") },
-		ModifyResponse: func(response *http.Response) error {
-			response.Header.Set("Date", time.Now().Add(time.Duration(ahead.Load())).UTC().Format(http.TimeFormat))
-			return nil
-		},
+	proxy := w.proxy(t)
+	proxy.ModifyResponse = func(response *http.Response) error {
+		response.Header.Set("Date", time.Now().Add(time.Duration(ahead.Load())).UTC().Format(http.TimeFormat))
+		return nil
 	}
 	front, kubeconfig := serve(t, proxy.ServeHTTP)
 	return front.URL, kubeconfig

@@ -34,6 +34,17 @@ func (w *world) front(t *testing.T, stop func(http.ResponseWriter, *http.Request
 // behind is what the server of front does.
 func (w *world) behind(t *testing.T, stop func(http.ResponseWriter, *http.Request) (stopped bool)) http.HandlerFunc {
 	t.Helper()
+	proxy := w.proxy(t)
+	return func(writer http.ResponseWriter, r *http.Request) {
+		if !stop(writer, r) {
+			proxy.ServeHTTP(writer, r)
+		}
+	}
+}
+
+// proxy hands everything to the API server, as the administrator.
+func (w *world) proxy(t *testing.T) *httputil.ReverseProxy {
+	t.Helper()
 	behind, err := url.Parse(w.Config.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +53,9 @@ func (w *world) behind(t *testing.T, stop func(http.ResponseWriter, *http.Reques
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := &httputil.ReverseProxy{
+	return &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Header.Del("Authorization") },
-	}
-	return func(writer http.ResponseWriter, r *http.Request) {
-		if !stop(writer, r) {
-			proxy.ServeHTTP(writer, r)
-		}
 	}
 }
 

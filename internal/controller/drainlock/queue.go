@@ -89,6 +89,14 @@ func (q *queue) headsOf(record *v1alpha1.DrainRecord) sets.Set[string] {
 	return heads
 }
 
+// leave drops what was counted for a node that waits no more. That it has had its turn is
+// seen in its record.
+func (q *queue) leave(node string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.counts, node)
+}
+
 // forget drops everything of a node whose record is gone.
 func (q *queue) forget(node string) {
 	q.mu.Lock()
@@ -102,7 +110,7 @@ func (q *queue) forget(node string) {
 func (n *nodes) observeQueue(ctx context.Context, seen *core.Snapshot) error {
 	record, now := seen.Record, n.clock.Now()
 	if record.Spec.Complete || core.Held(record) {
-		n.queue.forget(record.Name)
+		n.queue.leave(record.Name)
 		return nil
 	}
 	contends := core.Contends(*seen)

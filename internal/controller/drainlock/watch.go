@@ -125,16 +125,15 @@ func lockChanged(old, now *policyv1.PodDisruptionBudget) bool {
 // ofPod names the record of the pod's node if it has one, which few have. A record
 // that the cache does not show yet is reconciled as soon as it does.
 func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.NamespacedName {
-	if old != nil && now != nil && stateOf(old) == stateOf(now) {
+	pod := now
+	if now == nil {
+		pod = old
+	}
+	records := n.recorded(ctx, pod.Spec.NodeName)
+	if len(records) > 0 && old != nil && now != nil && stateOf(old) == stateOf(now) {
 		return nil
 	}
-	node := ""
-	if now != nil {
-		node = now.Spec.NodeName
-	} else {
-		node = old.Spec.NodeName
-	}
-	return n.recorded(ctx, node)
+	return records
 }
 
 // ofNode names the record of a node that has booted, or is ready or not ready any more.
@@ -164,7 +163,7 @@ type podState struct {
 	uid                          types.UID
 	node                         string
 	ready, terminating, terminal bool
-	// containers are those that run in one that asks to stay.
+	// containers are those that run.
 	containers string
 }
 

@@ -27,26 +27,21 @@ const (
 
 // Returned reports whether the node is back from the reboots that the maintenance of
 // its record expects, so that it needs no locks any more.
-func Returned(r *v1alpha1.DrainRecord) bool {
-	boots := bootsOf(r)
-	return boots != nil && boots.ReturnedTime != nil
-}
+func Returned(r *v1alpha1.DrainRecord) bool { return !ReturnedTime(r).IsZero() }
 
-// ReturnedTime is since when it is.
+// ReturnedTime is since when it is; zero if it is not.
 func ReturnedTime(r *v1alpha1.DrainRecord) time.Time {
-	if !Returned(r) {
+	boots := r.Status.Boots
+	if !countFor(r, boots) || boots.ReturnedTime == nil {
 		return time.Time{}
 	}
-	return r.Status.Boots.ReturnedTime.Time
+	return boots.ReturnedTime.Time
 }
 
-// bootsOf are the reboots that a record has for its maintenance; nil if it was promised
-// nothing yet. Those for an earlier one do not count.
-func bootsOf(r *v1alpha1.DrainRecord) *v1alpha1.RecordedBoots {
-	if boots := r.Status.Boots; boots != nil && boots.MaintenanceUID == r.Spec.MaintenanceRef.UID {
-		return boots
-	}
-	return nil
+// countFor reports whether reboots are those for the maintenance of a record: not for an
+// earlier one, and something was promised.
+func countFor(r *v1alpha1.DrainRecord, boots *v1alpha1.RecordedBoots) bool {
+	return boots != nil && boots.MaintenanceUID == r.Spec.MaintenanceRef.UID
 }
 
 // followBoots brings the recorded reboots to what the node and its pods show.
@@ -97,7 +92,7 @@ func (p *pass) begins() bool {
 	switch {
 	case p.Record.Spec.Complete:
 		return boots == nil && sure(p.Record.Status.Locks)
-	case boots != nil && boots.MaintenanceUID == p.Record.Spec.MaintenanceRef.UID, !sure(p.status.Locks), p.unconfirmed():
+	case countFor(p.Record, boots), !sure(p.status.Locks), p.unconfirmed():
 		return false
 	}
 	return boots == nil || !sure(p.Record.Status.Locks) || p.steady()
@@ -213,15 +208,17 @@ func (p *pass) downtime() time.Duration {
 
 // awaited are the pods that stayed under a budget and are not known to be ready again.
 func (p *pass) awaited(b v1alpha1.BudgetReference) []*corev1.Pod {
-	return slices.DeleteFunc(p.there(b), func(pod *corev1.Pod) bool { return podclass.Ready(pod) && !p.stale(pod.UID) })
+	return slices.DeleteFunc(p.there(b), p.serves)
 }
+
+// serves is true of a pod that is known to be ready since the node was on its way.
+func (p *pass) serves(pod *corev1.Pod) bool { return podclass.Ready(pod) && !p.stale(pod.UID) }
 
 // comeBack gives the locks of a node that is back to others, though its maintenance
 // goes on: one of several nodes reboots them one after the other.
 func (p *pass) comeBack() {
 	boots := p.status.Boots
-	own := boots != nil && boots.MaintenanceUID == p.Record.Spec.MaintenanceRef.UID
-	if !own || boots.ReturnedTime != nil || p.Record.Spec.Complete || !p.back() {
+	if !countFor(p.Record, boots) || boots.ReturnedTime != nil || p.Record.Spec.Complete || !p.back() {
 		return
 	}
 	now := stamp(p.Now)
@@ -238,12 +235,16 @@ func (p *pass) comeBack() {
 func (p *pass) back() bool {
 	expected := p.expectedReboots()
 	rebooted := expected > 0 && p.status.Boots.RebootCount >= expected
-	return (rebooted || p.saidBack()) && NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), func(pod *corev1.Pod) bool {
-		return !podclass.Ready(pod) || p.stale(pod.UID)
-	})
+	waits := func(pod *corev1.Pod) bool { return !p.serves(pod) }
+	return (rebooted || p.saidBack()) && NodeReady(p.Node) && !slices.ContainsFunc(p.underLocks(), waits)
 }
 
-// expectedRebootCount is after how many reboots the node is back; 0 is never.
+// returned is true if the node is back, as it will be recorded.
+func (p *pass) returned() bool {
+	return countFor(p.Record, p.status.Boots) && p.status.Boots.ReturnedTime != nil
+}
+
+// expectedReboots is after how many reboots the node is back; 0 is never.
 func (v *view) expectedReboots() int32 {
 	if expected := v.record.Spec.InPlace.ExpectedRebootCount; expected != nil {
 		return *expected

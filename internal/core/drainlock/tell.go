@@ -83,13 +83,6 @@ func (p *pass) tellObstacles() string {
 	return message
 }
 
-// returned is true if the node is back, as it will be recorded.
-func (p *pass) returned() bool {
-	r := *p.Record
-	r.Status = p.status
-	return Returned(&r)
-}
-
 func (p *pass) tellReturn() string {
 	return fmt.Sprintf("The node is back%s, since %s. Its locks are free for others.",
 		p.sinceBoots(), p.status.Boots.ReturnedTime.UTC().Format(time.RFC3339))
