@@ -36,15 +36,17 @@ const (
 // of the Secret, from the moment it is there or is rotated.
 type certificate struct {
 	secrets cache.Cache
+	// dir is what the rotation looks into; empty if somebody else rotates.
 	dir     string
 	log     logr.Logger
 	current atomic.Pointer[tls.Certificate]
 }
 
-// addCertificate has the manager keep a certificate for dnsName and localhost in
-// the Secret of the namespace, and its authority in our webhook configurations.
-// All replicas do so: whoever writes first wins, and all serve what was written.
-func addCertificate(mgr manager.Manager, direct client.Client, key client.ObjectKey) (*certificate, error) {
+// addCertificate has the manager serve the certificate in the Secret of the namespace.
+// Unless somebody else rotates it, every replica keeps one for dnsName and localhost
+// there, and its authority in our webhook configurations: whoever writes first wins,
+// and all serve what was written.
+func addCertificate(mgr manager.Manager, direct client.Client, key client.ObjectKey, rotate bool) (*certificate, error) {
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
@@ -55,21 +57,23 @@ func addCertificate(mgr manager.Manager, direct client.Client, key client.Object
 	if err != nil {
 		return nil, fmt.Errorf("set up the cache of the certificate: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "ebbtide-certificate-")
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for the certificate: %w", err)
-	}
-	c := &certificate{secrets: secrets, dir: dir, log: mgr.GetLogger().WithName("webhook")}
+	c := &certificate{secrets: secrets, log: mgr.GetLogger().WithName("webhook")}
 	if err := mgr.Add(c); err != nil {
 		return nil, fmt.Errorf("add the certificate: %w", err)
 	}
-	return c, addRotator(mgr, direct, key, dir)
+	if !rotate {
+		return c, nil
+	}
+	return c, c.addRotator(mgr, direct, key)
 }
 
-func addRotator(mgr manager.Manager, direct client.Client, key client.ObjectKey, dir string) error {
-	err := rotator.AddRotator(directManager{mgr, direct}, &rotator.CertRotator{
+func (c *certificate) addRotator(mgr manager.Manager, direct client.Client, key client.ObjectKey) (err error) {
+	if c.dir, err = os.MkdirTemp("", "ebbtide-certificate-"); err != nil {
+		return fmt.Errorf("make a folder for the certificate: %w", err)
+	}
+	err = rotator.AddRotator(directManager{mgr, direct}, &rotator.CertRotator{
 		SecretKey:      key,
-		CertDir:        dir,
+		CertDir:        c.dir,
 		CAName:         "ebbtide-ca",
 		CAOrganization: "ebbtide",
 		DNSName:        dnsName(key.Namespace),
@@ -104,7 +108,11 @@ func (c *certificate) NeedLeaderElection() bool { return false }
 
 // Start keeps the certificate up to date until the context ends.
 func (c *certificate) Start(ctx context.Context) error {
-	defer func() { _ = os.RemoveAll(c.dir) }()
+	defer func() {
+		if c.dir != "" {
+			_ = os.RemoveAll(c.dir)
+		}
+	}()
 	informer, err := c.secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch the Secret of the certificate: %w", err)
@@ -133,6 +141,9 @@ func (c *certificate) take(object any) {
 	}
 	if last := c.current.Swap(&pair); last == nil || !last.Leaf.Equal(pair.Leaf) {
 		c.log.Info("Serving another certificate", "until", pair.Leaf.NotAfter)
+	}
+	if c.dir == "" {
+		return
 	}
 	// The rotator gives up unless it finds the certificate in a file; it looks at
 	// nothing but its name, and nobody reads it.

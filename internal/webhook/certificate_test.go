@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -31,7 +32,7 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 		{"its key belongs to another one", func(s *corev1.Secret) { s.Data[corev1.TLSPrivateKeyKey] = s.Data["ca.key"] }},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			before := shown(t)
+			before := shown(t, started.address)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: secretName}}
 			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 				t.Fatal(err)
@@ -41,7 +42,7 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			cluster.Eventually(t, "another certificate that lasts", 30*time.Second, func(context.Context) (string, bool) {
-				now := shown(t)
+				now := shown(t, started.address)
 				return fmt.Sprintf("until %s", now.NotAfter), !now.Equal(before) && time.Until(now.NotAfter) > 300*24*time.Hour
 			})
 			awaitCalled(t, c)
@@ -52,13 +53,13 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 // The last certificate is shown until there is a Secret again.
 func TestASecretThatIsCreatedAgainIsFilled(t *testing.T) {
 	c := newAPI(t)
-	before := shown(t)
+	before := shown(t, started.address)
 	named := metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: secretName}
 	must(t, c.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: named}))
 	awaitCalled(t, c)
 	must(t, c.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: named}))
 	cluster.Eventually(t, "another certificate", 30*time.Second, func(context.Context) (string, bool) {
-		return "the same certificate", !shown(t).Equal(before)
+		return "the same certificate", !shown(t, started.address).Equal(before)
 	})
 	awaitCalled(t, c)
 }
@@ -66,19 +67,65 @@ func TestASecretThatIsCreatedAgainIsFilled(t *testing.T) {
 // Whoever applies the chart again takes the authority out of the configurations.
 func TestAnAuthorityThatIsTakenOutComesBack(t *testing.T) {
 	c := newAPI(t)
+	trust(t, c, nil)
+	awaitCalled(t, c)
+}
+
+// Where somebody else rotates certificates, the one of the Secret is shown, also a later
+// one, and nothing is written: neither to the Secret nor to the configurations.
+func TestTheCertificateOfSomebodyElseIsShown(t *testing.T) {
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Audit: true})
+	address := serve(t, c, false)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: secretName}}
+	must(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+	for range 2 {
+		theirs := issue(t, c, secret)
+		cluster.Eventually(t, "the certificate of the Secret", 30*time.Second, func(context.Context) (string, bool) {
+			connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+			if err != nil {
+				return err.Error(), false
+			}
+			defer func() { _ = connection.Close() }()
+			now := connection.ConnectionState().PeerCertificates[0]
+			return now.Subject.String(), now.Equal(theirs)
+		})
+		awaitAnswer(t, c)
+	}
+	version := secret.ResourceVersion
+	must(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
+	if secret.ResourceVersion != version {
+		t.Errorf("the Secret was written by the manager, as %v say", secret.ManagedFields)
+	}
+}
+
+// issue fills the Secret and the configurations as cert-manager does.
+func issue(t *testing.T, c *cluster.Cluster, secret *corev1.Secret) *x509.Certificate {
+	t.Helper()
+	crt, key, err := cert.GenerateSelfSignedCertKey(dnsName(secret.Namespace), nil, []string{"localhost"})
+	must(t, err)
+	secret.Data = map[string][]byte{corev1.TLSCertKey: crt, corev1.TLSPrivateKeyKey: key}
+	must(t, c.Client.Update(t.Context(), secret))
+	trust(t, c, crt)
+	pair, err := tls.X509KeyPair(crt, key)
+	must(t, err)
+	return pair.Leaf
+}
+
+// trust makes an authority that of our configurations.
+func trust(t *testing.T, c *cluster.Cluster, bundle []byte) {
+	t.Helper()
 	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	key := client.ObjectKey{Name: configurationName}
 	must(t, c.Client.Get(t.Context(), key, mutating))
 	must(t, c.Client.Get(t.Context(), key, validating))
 	for i := range mutating.Webhooks {
-		mutating.Webhooks[i].ClientConfig.CABundle = nil
+		mutating.Webhooks[i].ClientConfig.CABundle = bundle
 	}
 	for i := range validating.Webhooks {
-		validating.Webhooks[i].ClientConfig.CABundle = nil
+		validating.Webhooks[i].ClientConfig.CABundle = bundle
 	}
 	must(t, c.Client.Update(t.Context(), mutating))
 	must(t, c.Client.Update(t.Context(), validating))
-	awaitCalled(t, c)
 }
 
 // awaitCalled waits until we say that we are ready and the API server agrees.
@@ -97,10 +144,10 @@ func awaitCalled(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// shown is the certificate that the server shows.
-func shown(t *testing.T) *x509.Certificate {
+// shown is the certificate that the server at an address shows.
+func shown(t *testing.T, address string) *x509.Certificate {
 	t.Helper()
-	connection, err := tls.Dial("tcp", started.address, &tls.Config{InsecureSkipVerify: true})
+	connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatalf("call the webhook server: %v", err)
 	}

@@ -39,16 +39,21 @@ var started struct {
 func newAPI(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	started.once.Do(func() { serve(t, c) })
+	started.once.Do(func() {
+		address := serve(t, c, true)
+		awaitAnswer(t, c)
+		started.address = address
+	})
 	if started.address == "" {
 		t.Fatal("the webhooks did not start, see the first test")
 	}
 	return c
 }
 
-func serve(t *testing.T, c *cluster.Cluster) {
+// serve runs a manager with nothing but the webhooks until the process ends.
+func serve(t *testing.T, c *cluster.Cluster, rotate bool) (address string) {
 	t.Helper()
-	address := fmt.Sprintf("127.0.0.1:%d", c.WebhookPort(t))
+	address = fmt.Sprintf("127.0.0.1:%d", c.WebhookPort(t))
 	consistent := true
 	options := kube.CacheOptions()
 	// What is read from the cache has to be watched before the first request.
@@ -69,22 +74,25 @@ func serve(t *testing.T, c *cluster.Cluster) {
 	if err := Add(mgr, Options{
 		Now:     believed,
 		Address: address, Namespace: cluster.Account.Namespace, Surge: surge.Annotated, EvictionNotice: true,
-		Client: ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
+		Rotate: rotate, Client: ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	cluster.Eventually(t, "the API server to call our webhooks", time.Minute, func(ctx context.Context) (string, bool) {
-		select {
-		case err := <-ended:
-			t.Fatalf("the manager has ended: %v", err)
-		default:
+	go func() {
+		if err := mgr.Start(ctx); err != nil {
+			t.Errorf("the manager has ended: %v", err)
 		}
+	}()
+	return address
+}
+
+// awaitAnswer waits until the API server gets answers from our webhooks.
+func awaitAnswer(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	cluster.Eventually(t, "the API server to call our webhooks", time.Minute, func(ctx context.Context) (string, bool) {
 		err := c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
 		return fmt.Sprint(err), err == nil
 	})
-	started.address = address
 }
 
 // maintenanceOf names nodes, which need not exist.

@@ -5,8 +5,9 @@
 // manager do not come here: the webhook configurations of the chart leave them
 // out, because the manager builds its objects from the same core.
 //
-// The server's certificate comes from a Secret, which is filled and rotated by
-// the manager itself; nothing has to be mounted and nothing restarts.
+// The server's certificate comes from a Secret, which is filled and rotated by the
+// manager itself or by somebody else, such as cert-manager; nothing has to be mounted
+// and nothing restarts.
 package webhook
 
 import (
@@ -34,6 +35,9 @@ type Options struct {
 	Address string
 	// Namespace is where our Service and the Secret of its certificate are.
 	Namespace string
+	// Rotate has the manager fill the Secret, rotate what is in it, and write its authority
+	// into our webhook configurations. Without it somebody else has to.
+	Rotate bool
 	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
 	// budget.LongestLock.
 	LongestLock time.Duration
@@ -57,7 +61,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := addCertificate(mgr, direct, client.ObjectKey{Namespace: options.Namespace, Name: secretName})
+	certificate, err := addCertificate(mgr, direct, client.ObjectKey{Namespace: options.Namespace, Name: secretName}, options.Rotate)
 	if err != nil {
 		return err
 	}
