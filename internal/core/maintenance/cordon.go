@@ -102,11 +102,11 @@ func (m *maintenance) asksUncordon() bool {
 func restored(n *node) cordon {
 	if n.ledger.Unknown {
 		return cordon{
-			change: &CordonChange{Unschedulable: n.object.Spec.Unschedulable},
+			change: &CordonChange{Unschedulable: n.ledger.back(n.object)},
 			events: []event.Event{event.NodeLeftCordoned(n.object)},
 		}
 	}
-	unschedulable := n.ledger.WasUnschedulable && n.object.Spec.Unschedulable
+	unschedulable := n.ledger.back(n.object)
 	return cordon{
 		change: &CordonChange{Unschedulable: unschedulable},
 		events: []event.Event{event.NodeRestored(n.object, unschedulable)},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -94,4 +95,10 @@ func (l *ledger) recent(now time.Time) []metav1.Time {
 		}
 	}
 	return recent[max(0, len(recent)-rememberedUncordons):]
+}
+
+// back is whether a node is unschedulable when its last holder has left it. What nobody
+// knows stays as it is.
+func (l *ledger) back(node *corev1.Node) bool {
+	return node.Spec.Unschedulable && (l.Unknown || l.WasUnschedulable)
 }

@@ -1,0 +1,62 @@
+package maintenance
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// GivenBack returns whether a node that maintenances hold is unschedulable once nobody
+// holds it any more, and whether its ledger says so; held is false without a ledger.
+func GivenBack(node *corev1.Node) (unschedulable, known, held bool) {
+	text, held := node.Annotations[v1alpha1.CordonAnnotation]
+	if !held {
+		return node.Spec.Unschedulable, true, false
+	}
+	parsed, err := readLedger(text)
+	if err != nil {
+		parsed = ledger{Unknown: true}
+	}
+	return parsed.back(node), !parsed.Unknown, true
+}
+
+// Announcing are the types of those conditions of a node that announce a maintenance.
+func Announcing(node *corev1.Node) []corev1.NodeConditionType {
+	var types []corev1.NodeConditionType
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Reason == v1alpha1.ReasonNodeMaintenance {
+			types = append(types, node.Status.Conditions[i].Type)
+		}
+	}
+	return types
+}
+
+// CutShort is the status of a maintenance that is complete from now on without anybody who
+// sees that through: nothing is done for it any more, also by a manager that comes later.
+func CutShort(m *v1alpha1.NodeMaintenance, now time.Time, why string) v1alpha1.NodeMaintenanceStatus {
+	status := *m.Status.DeepCopy()
+	at := metav1.NewTime(now).Rfc3339Copy()
+	if !hasStarted(m, v1alpha1.StageComplete) {
+		status.StageStatuses = append(slices.Clip(status.StageStatuses), v1alpha1.StageStatus{Name: v1alpha1.StageComplete, StartTimestamp: &at})
+	}
+	status.Summary, status.NodeStatuses = why, nil
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrained)
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBlocked)
+	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSucceeded) == nil {
+		status.Conditions = append(status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCancelled, Message: why,
+			LastTransitionTime: at, ObservedGeneration: m.Generation,
+		})
+	}
+	return status
+}
+
+// Begun returns true if the maintenance holds nodes, or has to give some back.
+func Begun(m *v1alpha1.NodeMaintenance) bool {
+	return !Finished(m) && effectiveStage(m) != v1alpha1.StageIdle
+}

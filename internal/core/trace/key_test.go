@@ -1,0 +1,174 @@
+package trace_test
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/trace"
+)
+
+const apiFolder = "../../../api/v1alpha1"
+
+// bearers have each key that Ebbtide writes where it writes it.
+var bearers = map[string]trace.Object{
+	"MaintenanceCompletionFinalizer": &v1alpha1.NodeMaintenance{ObjectMeta: finalizers(v1alpha1.MaintenanceCompletionFinalizer)},
+	"InstigatorFinalizerPrefix":      &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.InstigatorFinalizerPrefix + "example.com")},
+	"NodeMaintenanceInstigator":      &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.NodeMaintenanceInstigator)},
+	"EvictionInstigator":             &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.EvictionInstigator)},
+	"CordonAnnotation":               &corev1.Node{ObjectMeta: annotated(v1alpha1.CordonAnnotation, `{"wasUnschedulable":false,"holders":["m"]}`)},
+	"NodeAnnotation":                 &v1alpha1.Evacuation{ObjectMeta: annotated(v1alpha1.NodeAnnotation, "n")},
+	"CompleteLabel":                  &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.CompleteLabel: "true"}}},
+	"EvictionAttemptAnnotation":      &v1alpha1.Evacuation{ObjectMeta: annotated(v1alpha1.EvictionAttemptAnnotation, "2026-03-01T12:00:00Z")},
+	"DrainTargetsAnnotation":         &corev1.Node{ObjectMeta: annotated(v1alpha1.DrainTargetsAnnotation, "[]")},
+	"DaemonSetTaint": &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
+		{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule},
+	}}},
+	"MaintenanceGate":            &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: v1alpha1.MaintenanceGate}}}},
+	"SurgeAnnotation":            &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeAnnotation, "{}")},
+	"SurgeReplacementAnnotation": &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeReplacementAnnotation, "{}")},
+	"MachineFinalizer":           &v1alpha1.Machine{ObjectMeta: finalizers(v1alpha1.MachineFinalizer)},
+	"ClusterFinalizer":           &v1alpha1.Cluster{ObjectMeta: finalizers(v1alpha1.ClusterFinalizer)},
+	"LockAnnotation":             &policyv1.PodDisruptionBudget{ObjectMeta: annotated(v1alpha1.LockAnnotation, "{}")},
+	"BackAnnotation":             &v1alpha1.DrainRecord{ObjectMeta: annotated(v1alpha1.BackAnnotation, "true")},
+}
+
+// spared are keys that are no traces, and why.
+var spared = map[string]string{
+	"EvacuatorAnnotationPrefix":                "people register evacuators on pods",
+	"DeploymentEvacuatorClass":                 "the end of such a key",
+	"DaemonSetEvacuatorClass":                  "the end of such a key",
+	"KubeletEvacuatorClass":                    "the end of such a key",
+	"DrainLabel":                               "people label pods",
+	"PreDrainHookAnnotationPrefix":             "people put hooks on Machines",
+	"PreTerminateHookAnnotationPrefix":         "people put hooks on Machines",
+	"ControlPlaneHookAnnotation":               "another controller puts it on Machines",
+	"ExcludeNodeDrainingAnnotation":            "people annotate Machines",
+	"ExcludeWaitForNodeVolumeDetachAnnotation": "people annotate Machines",
+	"ControlPlaneLabel":                        "people label Machines",
+	"MachineDrainAnnotation":                   "on an Eviction, which is never stored",
+	"OnUpgradeLabel":                           "people label pods",
+	"OnUpgradeStay":                            "the value of such a label",
+	"DrainLockMutex":                           "the name of a Lease, which goes as a whole",
+	"BypassBudgetsVerb":                        "a verb of RBAC",
+}
+
+func finalizers(names ...string) metav1.ObjectMeta { return metav1.ObjectMeta{Finalizers: names} }
+
+func annotated(key, value string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Annotations: map[string]string{key: value}}
+}
+
+// Whoever adds a key to the API has to say what becomes of it when Ebbtide goes.
+func TestEveryKeyOfTheAPI(t *testing.T) {
+	keys := constants(t)
+	for name, key := range keys {
+		object, borne := bearers[name]
+		_, left := spared[name]
+		switch {
+		case borne == left:
+			t.Errorf("%s (%s) has to be in bearers, if it is a trace that is removed, or in spared, with a reason", name, key)
+		case borne:
+			assertRemoved(t, name, key, object)
+		}
+	}
+	for _, name := range slices.Concat(keysOf(bearers), keysOf(spared)) {
+		if _, exists := keys[name]; !exists {
+			t.Errorf("there is no constant %s in keys.go", name)
+		}
+	}
+}
+
+func assertRemoved(t *testing.T, name, key string, object trace.Object) {
+	t.Helper()
+	if !strings.Contains(marshalled(t, object), key) {
+		t.Errorf("%s: the object does not bear %s", name, key)
+	}
+	finding, found := trace.Of(object, trace.Facts{})
+	switch {
+	case !found:
+		t.Errorf("%s is not found on a %T", name, object)
+	case finding.Delete:
+	case finding.Without == nil || strings.Contains(marshalled(t, finding.Without), key):
+		t.Errorf("%s is still on %+v", name, finding.Without)
+	}
+}
+
+func marshalled(t *testing.T, object any) string {
+	t.Helper()
+	text, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func keysOf[V any](all map[string]V) (names []string) {
+	for name := range all {
+		names = append(names, name)
+	}
+	return names
+}
+
+// constants are those of keys.go, with their values.
+func constants(t *testing.T) map[string]string {
+	t.Helper()
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, filepath.Join(apiFolder, "keys.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, err := (&types.Config{}).Check("v1alpha1", files, []*ast.File{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, name := range checked.Scope().Names() {
+		if c, ok := checked.Scope().Lookup(name).(*types.Const); ok {
+			found[name] = constant.StringVal(c.Val())
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("keys.go has only %d constants, they are elsewhere", len(found))
+	}
+	return found
+}
+
+// All keys are in keys.go, where the test above finds them.
+func TestKeysAreNowhereElse(t *testing.T) {
+	paths, err := filepath.Glob(apiFolder + "/*.go")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("%d files, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if filepath.Base(path) != "keys.go" && strings.Contains(line, `= "ebbtide.dev/`) {
+				t.Errorf("%s:%d: a key is declared here: %s", path, i+1, line)
+			}
+		}
+	}
+}
+
+// The label of ReplicaSets is the one key of others that Ebbtide changes.
+func TestTheHashOfADetachedPodIsATrace(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "detached-by-ebbtide"}}}
+	assertRemoved(t, "the hash", "detached-by-ebbtide", pod)
+}

@@ -1,0 +1,32 @@
+package trace
+
+import (
+	"fmt"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// ofMaintenance ends a maintenance that has begun. One that is planned holds nothing and
+// stays a plan: complete, it would ask a manager that comes later to make its nodes
+// schedulable. One that is over is history.
+func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
+	f := held(m, v1alpha1.MaintenanceCompletionFinalizer)
+	if !maintenance.Begun(m) {
+		return f
+	}
+	status := maintenance.CutShort(m, facts.Now, facts.Why)
+	f.Status = &status
+	if m.Spec.Stage == v1alpha1.StageComplete {
+		f.Does = append([]string{"say that it is over"}, f.Does...)
+		return f
+	}
+	if f.Without == nil {
+		f.Without = m.DeepCopy()
+	}
+	ended, _ := f.Without.(*v1alpha1.NodeMaintenance)
+	ended.Spec.Stage = v1alpha1.StageComplete
+	f.Does = append([]string{fmt.Sprintf("set stage Complete, it is %s", excerpt.Line(string(m.Spec.Stage), maxNote))}, f.Does...)
+	return f
+}

@@ -1,0 +1,139 @@
+// Package trace tells what Ebbtide has left on an object, what the object is without it,
+// and what has to be done to it: so that nothing is left behind when Ebbtide goes, also if
+// no manager is there to clean up after itself.
+//
+// What people have written stays: labels and annotations by which they ask for something
+// (v1alpha1.OnUpgradeLabel, registrations of evacuators, drain labels, hooks), and planned
+// maintenances. A lock is the exception, whoever wrote it: nobody honours it any more.
+//
+// Invariants: an object without traces is not touched; what becomes of one that has some
+// has none; a node that somebody else had cordoned before stays cordoned, and one of which
+// nobody knows what it was stays as it is; no pod is evicted or deleted.
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// Object is what can bear traces.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Facts are what an object does not say itself.
+type Facts struct {
+	// Now is the time of the API server.
+	Now time.Time
+	// Homeless is true of a pod whose ReplicaSet does not exist any more.
+	Homeless bool
+	// Why is what a maintenance says that is cut short.
+	Why string
+}
+
+// Finding is what Ebbtide has left on one object, and what is to be done about it in
+// this order: the status, the object, its deletion.
+type Finding struct {
+	// Object is how it was read.
+	Object Object
+	// Announced are the types of its conditions that go, of a Node.
+	Announced []corev1.NodeConditionType
+	// Status is what a NodeMaintenance is to say; nil leaves it as it is.
+	Status *v1alpha1.NodeMaintenanceStatus
+	// Without is the object without traces; nil if its metadata and spec bear none.
+	Without Object
+	// Delete is true if the object itself is a trace.
+	Delete bool
+	// Does says what is done, in words like "remove annotation ebbtide.dev/cordon".
+	Does []string
+	// Notes say what a person may have to do besides. They can be shown on a terminal.
+	Notes []string
+}
+
+// Of returns what Ebbtide has left on an object; found is false if that is nothing.
+func Of(object Object, facts Facts) (f Finding, found bool) {
+	switch o := object.(type) {
+	case *v1alpha1.NodeMaintenance:
+		f = ofMaintenance(o, facts)
+	case *v1alpha1.Evacuation:
+		f = ofEvacuation(o)
+	case *v1alpha1.DrainRecord:
+		f = Finding{Delete: true, Does: []string{"delete it"}}
+	case *v1alpha1.Machine:
+		f = ofMachine(o)
+	case *v1alpha1.Cluster:
+		f = held(o, v1alpha1.ClusterFinalizer)
+	case *corev1.Node:
+		f = ofNode(o)
+	case *corev1.Pod:
+		f = ofPod(o, facts)
+	case *policyv1.PodDisruptionBudget:
+		f = ofBudget(o, facts)
+	}
+	f.Object = object
+	return f, len(f.Does) > 0
+}
+
+// maxNote is how many bytes of what others have written a note shows.
+const maxNote = 300
+
+// held is an object of which nothing but a finalizer of ours is left.
+func held[T Object](object T, finalizers ...string) Finding {
+	var f Finding
+	without, _ := object.DeepCopyObject().(T)
+	for _, finalizer := range finalizers {
+		if slices.Contains(object.GetFinalizers(), finalizer) {
+			f.Does = append(f.Does, "remove finalizer "+excerpt.Line(finalizer, maxNote))
+		}
+	}
+	if len(f.Does) == 0 {
+		return f
+	}
+	kept := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(one string) bool { return slices.Contains(finalizers, one) })
+	without.SetFinalizers(kept)
+	f.Without = without
+	if object.GetDeletionTimestamp() != nil && len(kept) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("it is being deleted, and stays until whoever set it removes finalizer %s", excerpt.Line(kept[0], maxNote)))
+	}
+	return f
+}
+
+// ofEvacuation takes back every request, whoever made it: nobody acts on it any more.
+func ofEvacuation(e *v1alpha1.Evacuation) Finding {
+	var ours []string
+	for _, finalizer := range e.Finalizers {
+		if strings.HasPrefix(finalizer, v1alpha1.InstigatorFinalizerPrefix) {
+			ours = append(ours, finalizer)
+		}
+	}
+	f := held(e, ours...)
+	f.Delete, f.Does = true, append([]string{"delete it"}, f.Does...)
+	if kept := len(e.Finalizers) - len(ours); kept > 0 && len(f.Notes) == 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("it stays until whoever set them removes %d more finalizers", kept))
+	}
+	return f
+}
+
+// ofMachine lets a Machine go.
+func ofMachine(m *v1alpha1.Machine) Finding {
+	f := held(m, v1alpha1.MachineFinalizer)
+	switch {
+	case len(f.Does) == 0:
+	case m.DeletionTimestamp != nil:
+		f.Notes = append(f.Notes, "it is being deleted, and goes at once: its node is not drained, its hooks are not waited for")
+	default:
+		f.Notes = append(f.Notes, "from now on its infrastructure goes at once when it is deleted: nobody drains its node or waits for hooks")
+	}
+	return f
+}

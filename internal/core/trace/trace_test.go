@@ -1,0 +1,276 @@
+package trace_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/trace"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// verdict is what is done about an object, and what a person is told.
+type verdict struct{ Does, Notes []string }
+
+func judge(object trace.Object, facts trace.Facts) verdict {
+	facts.Now = now
+	f, _ := trace.Of(object, facts)
+	return verdict{f.Does, f.Notes}
+}
+
+func TestANodeIsGivenBack(t *testing.T) {
+	const remove = "remove annotation ebbtide.dev/cordon"
+	for name, tt := range map[string]struct {
+		cordoned bool
+		ledger   string
+		want     verdict
+		after    bool
+	}{
+		"that was schedulable":               {true, `{"wasUnschedulable":false,"holders":["m"]}`, verdict{Does: []string{"make it schedulable", remove}}, false},
+		"that somebody had cordoned before":  {true, `{"wasUnschedulable":true,"holders":["m"]}`, verdict{Does: []string{"leave it cordoned, as it was before its maintenance", remove}}, true},
+		"that somebody uncordoned meanwhile": {false, `{"wasUnschedulable":true,"holders":["m"]}`, verdict{Does: []string{remove}}, false},
+		"of which nobody knows what it was": {true, `{"wasUnschedulable":false,"unknown":true,"holders":["m"]}`, verdict{
+			[]string{"leave it as it is", remove}, []string{"nobody can read what it was before its maintenance: uncordon it by hand if it is to take pods"},
+		}, true},
+		"whose ledger somebody has overwritten": {true, "\x1b[2J", verdict{
+			[]string{"leave it as it is", remove}, []string{"nobody can read what it was before its maintenance: uncordon it by hand if it is to take pods"},
+		}, true},
+		"that only a person has cordoned": {true, "", verdict{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: tt.cordoned}}
+			if tt.ledger != "" {
+				node.Annotations = map[string]string{v1alpha1.CordonAnnotation: tt.ledger, "example.com/rack": "1"}
+			}
+			if diff := cmp.Diff(tt.want, judge(node, trace.Facts{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			assertBecomes(t, node, &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: tt.after}, ObjectMeta: annotated("example.com/rack", "1")})
+		})
+	}
+}
+
+// assertBecomes wants what is left of an object with traces to be this, without any.
+func assertBecomes(t *testing.T, object, want trace.Object) {
+	t.Helper()
+	f, found := trace.Of(object, trace.Facts{})
+	if !found {
+		return
+	}
+	if diff := cmp.Diff(want, f.Without); diff != "" {
+		t.Errorf("it becomes (-want +got):\n%s", diff)
+	}
+	if again, found := trace.Of(f.Without, trace.Facts{}); found {
+		t.Errorf("it still bears something: %v", again.Does)
+	}
+}
+
+func TestTaintsAndConditionsOfOthersStay(t *testing.T) {
+	theirs := corev1.Taint{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoExecute}
+	node := &corev1.Node{
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule}, theirs}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Reason: "KubeletReady"},
+			{Type: v1alpha1.NodeDrained, Reason: v1alpha1.ReasonNodeMaintenance},
+			{Type: v1alpha1.NodeMaintenancePlanned, Reason: "Somebody"},
+		}},
+	}
+	f, _ := trace.Of(node, trace.Facts{})
+	want := []string{"remove taint ebbtide.dev/daemonset-drain", "remove conditions Drained"}
+	if diff := cmp.Diff(want, f.Does); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]corev1.Taint{theirs}, f.Without.(*corev1.Node).Spec.Taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
+	}
+}
+
+func TestADetachedPodGoesBack(t *testing.T) {
+	const record = `{"pod":"p","deployment":{"name":"web","uid":"d"},"replicaSet":{"name":"web-1","uid":"r"},"hash":"abc","since":"2026-03-01T11:59:00Z","need":2}`
+	const lost = "nobody can read where it came from, so that it belongs to nobody: delete it if it is not needed"
+	for name, tt := range map[string]struct {
+		record, hash string
+		facts        trace.Facts
+		want         verdict
+		after        string
+	}{
+		"to its ReplicaSet":       {record, "detached-by-ebbtide", trace.Facts{}, verdict{Does: []string{"give it back to its ReplicaSet", "remove annotation ebbtide.dev/surge"}}, "abc"},
+		"a label that is its own": {record, "abc", trace.Facts{}, verdict{Does: []string{"remove annotation ebbtide.dev/surge"}}, "abc"},
+		"to one that is gone": {record, "detached-by-ebbtide", trace.Facts{Homeless: true}, verdict{
+			[]string{"give it back to its ReplicaSet", "remove annotation ebbtide.dev/surge"},
+			[]string{"its ReplicaSet does not exist any more, so that it belongs to nobody: delete it if it is not needed"},
+		}, "abc"},
+		"the copy of one":          {strings.Replace(record, `"p"`, `"q"`, 1), "detached-by-ebbtide", trace.Facts{}, verdict{[]string{"remove label pod-template-hash", "remove annotation ebbtide.dev/surge"}, []string{lost}}, ""},
+		"with a hash nobody could": {strings.Replace(record, "abc", "a b", 1), "detached-by-ebbtide", trace.Facts{}, verdict{[]string{"remove label pod-template-hash", "remove annotation ebbtide.dev/surge"}, []string{lost}}, ""},
+		"without a record":         {"", "detached-by-ebbtide", trace.Facts{}, verdict{[]string{"remove label pod-template-hash"}, []string{lost}}, ""},
+		"never detached":           {"", "abc", trace.Facts{}, verdict{}, "abc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p", Labels: map[string]string{"pod-template-hash": tt.hash, "app": "web"}}}
+			if tt.record != "" {
+				pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: tt.record}
+			}
+			if diff := cmp.Diff(tt.want, judge(pod, tt.facts)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if f, found := trace.Of(pod, tt.facts); found {
+				if got := f.Without.GetLabels(); got["pod-template-hash"] != tt.after || got["app"] != "web" || len(f.Without.GetAnnotations()) > 0 {
+					t.Errorf("it becomes %v, %v", got, f.Without.GetAnnotations())
+				}
+			}
+		})
+	}
+}
+
+func TestAPodThatMadeRoomCostsWhatItDid(t *testing.T) {
+	const mark = `{"deployment":{"name":"web","uid":"d"},"for":"p"`
+	for name, tt := range map[string]struct{ mark, cost, want string }{
+		"something":                   {mark + `,"cost":"7"}`, "-2", "7"},
+		"nothing":                     {mark + `}`, "-2", ""},
+		"what no pod can cost":        {mark + `,"cost":"\u001b[2J"}`, "-2", "-2"},
+		"nobody knows what":           {"{", "5", "5"},
+		"more than a number can hold": {mark + `,"cost":"99999999999"}`, "-2", "-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeReplacementAnnotation, tt.mark)}
+			pod.Annotations[corev1.PodDeletionCost] = tt.cost
+			f, _ := trace.Of(pod, trace.Facts{})
+			if diff := cmp.Diff([]string{"remove annotation ebbtide.dev/surge-replacement"}, f.Does); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			if got := f.Without.GetAnnotations(); got[corev1.PodDeletionCost] != tt.want || len(got) > 1 {
+				t.Errorf("it becomes %q, want the cost %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestABudgetIsUnlocked(t *testing.T) {
+	remove := []string{"remove annotation ebbtide.dev/lock"}
+	const until = `"acquiredAt":"2026-03-01T11:55:00Z","expiresAt":"2026-03-01T12:05:00Z"}`
+	for name, tt := range map[string]struct {
+		lock string
+		want verdict
+	}{
+		"by a drain":               {`{"holder":"nodemaintenance/m/n",` + until, verdict{Does: remove}},
+		"and its owner is told of": {`{"holder":"user/anna","reason":"moving\u001b[2J shards",` + until, verdict{remove, []string{"nobody honours its lock any more: PodDisruptionBudget shop/web is locked by user/anna until 2026-03-01T12:05:00Z: moving [2J shards"}}},
+		"that nobody can read":     {"yes", verdict{Does: remove}},
+		"whose lock has ended":     {`{"holder":"user/anna","acquiredAt":"2026-03-01T10:55:00Z","expiresAt":"2026-03-01T11:05:00Z"}`, verdict{Does: remove}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &policyv1.PodDisruptionBudget{ObjectMeta: annotated(v1alpha1.LockAnnotation, tt.lock)}
+			b.Namespace, b.Name = "shop", "web"
+			if diff := cmp.Diff(tt.want, judge(b, trace.Facts{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAMaintenanceEnds(t *testing.T) {
+	const drop = "remove finalizer nodemaintenance.k8s.io/maintenance-completion"
+	stages := func(names ...v1alpha1.NodeMaintenanceStage) (all []v1alpha1.StageStatus) {
+		for _, name := range names {
+			all = append(all, v1alpha1.StageStatus{Name: name, StartTimestamp: &metav1.Time{Time: now}})
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		stage v1alpha1.NodeMaintenanceStage
+		ran   []v1alpha1.StageStatus
+		held  bool
+		want  []string
+	}{
+		"that drains":                        {v1alpha1.StageDrain, stages(v1alpha1.StageDrain), true, []string{"set stage Complete, it is Drain", drop}},
+		"that nobody has begun to act on":    {v1alpha1.StageCordon, nil, false, []string{"set stage Complete, it is Cordon"}},
+		"that is being completed":            {v1alpha1.StageComplete, stages(v1alpha1.StageDrain, v1alpha1.StageComplete), true, []string{"say that it is over", drop}},
+		"whose completion nobody has seen":   {v1alpha1.StageComplete, nil, false, []string{"say that it is over"}},
+		"unless it is history":               {v1alpha1.StageComplete, stages(v1alpha1.StageDrain, v1alpha1.StageComplete), false, nil},
+		"unless it is planned":               {v1alpha1.StageIdle, nil, false, nil},
+		"planned, with somebody's finalizer": {v1alpha1.StageIdle, nil, true, []string{drop}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: tt.stage}, Status: v1alpha1.NodeMaintenanceStatus{StageStatuses: tt.ran}}
+			if tt.held {
+				m.Finalizers = []string{"example.com/theirs", v1alpha1.MaintenanceCompletionFinalizer}
+			}
+			f, _ := trace.Of(m, trace.Facts{Now: now, Why: "Released."})
+			if diff := cmp.Diff(tt.want, f.Does); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			assertHistory(t, m, f)
+		})
+	}
+}
+
+// assertHistory wants that no manager that comes later does anything for the maintenance.
+func assertHistory(t *testing.T, m *v1alpha1.NodeMaintenance, f trace.Finding) {
+	t.Helper()
+	if f.Status == nil {
+		return
+	}
+	if f.Status.Summary != "Released." || len(f.Status.NodeStatuses) > 0 {
+		t.Errorf("its status is %+v", f.Status)
+	}
+	after := m.DeepCopy()
+	if f.Without != nil {
+		after = f.Without.(*v1alpha1.NodeMaintenance)
+	}
+	after.Status = *f.Status
+	if again, found := trace.Of(after, trace.Facts{Now: now}); found {
+		t.Errorf("there is still something to do: %v", again.Does)
+	}
+}
+
+func TestFinalizersOfOthersStay(t *testing.T) {
+	gone := &metav1.Time{Time: now}
+	evacuation := &v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.NodeMaintenanceInstigator, v1alpha1.InstigatorFinalizerPrefix+"jane", "example.com/\x1b[2Jaudit")}
+	evacuation.DeletionTimestamp = gone
+	if diff := cmp.Diff(verdict{
+		[]string{"delete it", "remove finalizer " + v1alpha1.NodeMaintenanceInstigator, "remove finalizer " + v1alpha1.InstigatorFinalizerPrefix + "jane"},
+		[]string{"it is being deleted, and stays until whoever set it removes finalizer example.com/ [2Jaudit"},
+	}, judge(evacuation, trace.Facts{})); diff != "" {
+		t.Errorf("an Evacuation (-want +got):\n%s", diff)
+	}
+	machine := &v1alpha1.Machine{ObjectMeta: finalizers(v1alpha1.MachineFinalizer)}
+	machine.DeletionTimestamp = gone
+	if diff := cmp.Diff(verdict{
+		[]string{"remove finalizer ebbtide.dev/machine"},
+		[]string{"it is being deleted, and goes at once: its node is not drained, its hooks are not waited for"},
+	}, judge(machine, trace.Facts{})); diff != "" {
+		t.Errorf("a Machine (-want +got):\n%s", diff)
+	}
+}
+
+// Whatever somebody has written on an object, a decision is made, and what is said of it
+// is one line that can be shown.
+func TestWhateverIsWritten(t *testing.T) {
+	nasty := "\x1b]0;owned\x07\n" + strings.Repeat("x", 1<<18)
+	for _, object := range []trace.Object{
+		&corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.CordonAnnotation: nasty, v1alpha1.DrainTargetsAnnotation: nasty}},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeConditionType(nasty), Reason: v1alpha1.ReasonNodeMaintenance}}},
+		},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.SurgeAnnotation: nasty, v1alpha1.SurgeReplacementAnnotation: nasty}}},
+		&policyv1.PodDisruptionBudget{ObjectMeta: annotated(v1alpha1.LockAnnotation, marshalled(t, map[string]any{"holder": nasty, "expiresAt": now.Add(time.Hour), "reason": nasty}))},
+		&v1alpha1.Evacuation{ObjectMeta: finalizers(v1alpha1.InstigatorFinalizerPrefix+nasty, nasty)},
+		&v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.NodeMaintenanceStage(nasty)}},
+	} {
+		got := judge(object, trace.Facts{})
+		if len(got.Does) == 0 {
+			t.Errorf("nothing is done about a %T", object)
+		}
+		for _, words := range append(got.Does, got.Notes...) {
+			if strings.ContainsAny(words, "\x1b\x07\n") || len(words) > 500 {
+				t.Errorf("a %T is told of in %d bytes: %.200q", object, len(words), words)
+			}
+		}
+	}
+}
