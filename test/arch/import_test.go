@@ -35,6 +35,7 @@ var rooms = []room{
 	{"internal/apidoc", 5},
 	{"internal/crdrule", 5},
 	{"internal/helmrender", 5},
+	{"internal/image", 5},
 	{"controlplane", 5},
 	{"cmd/*", 5},
 	{"test", 6},

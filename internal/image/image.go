@@ -1,0 +1,159 @@
+// Package image makes container images of static binaries: one layer with the program and
+// what belongs to it, over nothing. There is no shell, no user but the one it runs as, and
+// nothing that could be written to.
+//
+// An image is a function of the bytes that it is made of: all times are the epoch, nothing
+// is read from the machine that makes it, so that two people who build the same commit get
+// the same digest. What would not run in it is refused: a program that needs a dynamic
+// linker, or that was built for another platform.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// User is who programs run as: nobody who is anybody on a node. It is a number, so that
+// runAsNonRoot needs no /etc/passwd.
+const User = "65532:65532"
+
+// Platform is what a program was built for, as Go names it.
+type Platform struct{ OS, Architecture string }
+
+// The platforms of nodes that we make images for.
+var (
+	AMD64 = Platform{"linux", "amd64"}
+	ARM64 = Platform{"linux", "arm64"}
+)
+
+// String is the platform as container tools write it, such as linux/amd64.
+func (p Platform) String() string { return p.OS + "/" + p.Architecture }
+
+// Image is a program to be put into an image.
+type Image struct {
+	// Name with a tag, such as ghcr.io/ebbtide/ebbtide:0.1.0.
+	Name string
+	// Program is the path of the binary in the image, which is its entrypoint. Defaults to
+	// a slash and the last element of the name, such as /ebbtide.
+	Program string
+	// Binaries are the static executables on disk, one for each platform.
+	Binaries map[Platform]string
+	// Files are further files that can only be read, by their absolute path in the image.
+	Files map[string][]byte
+	// Labels say what the image is, such as org.opencontainers.image.licenses.
+	Labels map[string]string
+}
+
+// build makes the image for one platform.
+func (i Image) build(p Platform) (v1.Image, error) {
+	binary, ok := i.Binaries[p]
+	if !ok {
+		return nil, fmt.Errorf("image %s: there is no binary for %s", i.Name, p)
+	}
+	program := cmp.Or(i.Program, "/"+i.shortName())
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+	}
+	if err := checkStatic(data, p); err != nil {
+		return nil, fmt.Errorf("image %s: %s: %w", i.Name, binary, err)
+	}
+	archive, err := i.archive(program, data)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+	}
+	scratch := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.AppendLayers(scratch, layer)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", i.Name, err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = p.OS, p.Architecture
+	config.Config = v1.Config{Entrypoint: []string{program}, User: User, WorkingDir: "/", Labels: i.Labels}
+	return mutate.ConfigFile(image, config)
+}
+
+// shortName is the last element of the name, without tag.
+func (i Image) shortName() string {
+	name, _, _ := strings.Cut(path.Base(i.Name), ":")
+	return name
+}
+
+// archive is the layer: the program and the files, in the order of their paths, with the
+// folders that lead to them.
+func (i Image) archive(program string, binary []byte) ([]byte, error) {
+	files := maps.Clone(i.Files)
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	if _, twice := files[program]; twice {
+		return nil, fmt.Errorf("the program and a file are both %s", program)
+	}
+	files[program] = binary
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	folders := map[string]bool{"/": true}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !path.IsAbs(name) || path.Clean(name) != name || name == "/" {
+			return nil, fmt.Errorf("%q is no absolute path of a file", name)
+		}
+		mode := int64(0o444)
+		if name == program {
+			mode = 0o555
+		}
+		if err := errors.Join(addFolders(w, folders, path.Dir(name)), addFile(w, name, mode, files[name])); err != nil {
+			return nil, fmt.Errorf("add %s: %w", name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buffer.Bytes(), nil
+}
+
+// addFolders adds a folder and those above it, each once.
+func addFolders(w *tar.Writer, known map[string]bool, folder string) error {
+	if known[folder] {
+		return nil
+	}
+	known[folder] = true
+	if err := addFolders(w, known, path.Dir(folder)); err != nil {
+		return err
+	}
+	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder[1:] + "/", Mode: 0o555, ModTime: time.Unix(0, 0)})
+}
+
+// addFile adds a file of root's that everybody can read and nobody can write.
+func addFile(w *tar.Writer, name string, mode int64, data []byte) error {
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name[1:], Mode: mode, Size: int64(len(data)), ModTime: time.Unix(0, 0)}
+	if err := w.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := w.Write(data)
+	return err
+}
