@@ -4,10 +4,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,12 +40,16 @@ func CacheOptions() cache.Options {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=drain-lock-mutex,verbs=list;watch,namespace=release
 
 // ManagerCacheOptions is CacheOptions for the manager's own cluster. Of Leases it
-// has the mutex of drains, in Ebbtide's namespace, and no other.
+// has the mutex of drains, in Ebbtide's namespace, and no other; of EndpointSlices
+// OwnSlices.
 func ManagerCacheOptions(namespace string) cache.Options {
 	options := CacheOptions()
 	options.ByObject[&coordinationv1.Lease{}] = cache.ByObject{
 		Namespaces: map[string]cache.Config{namespace: {}},
 		Field:      fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.DrainLockMutex),
+	}
+	options.ByObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{
+		Transform: transform(StripEndpointSlice), Label: labels.SelectorFromSet(OwnSlices),
 	}
 	return options
 }

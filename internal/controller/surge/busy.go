@@ -43,6 +43,13 @@ func (b *busy) with(uid types.UID) (item, bool) {
 	return it, found
 }
 
+// none tells whether nobody is busy.
+func (b *busy) none() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.known) == 0
+}
+
 // note has to come before what it leads to is read, so that no event is missed
 // in between.
 func (b *busy) note(uid types.UID, it item) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -57,6 +58,8 @@ type reconciler struct {
 	mode    core.Mode
 	metrics *metrics
 	busy    *busy
+	// endpoints are those of pods that a Service leads to.
+	endpoints *endpoints
 	// wake has an item reconciled.
 	wake func(item)
 }
@@ -69,7 +72,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
-		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(),
+		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(), endpoints: newEndpoints(clock.RealClock{}),
 	}
 	return kube.AddController(mgr, "surge", controller.TypedOptions[item]{
 		Reconciler: r, MaxConcurrentReconciles: workers,

@@ -43,6 +43,9 @@ func (r *reconciler) observe(ctx context.Context, it item) (s core.Snapshot, unr
 	if s.Evacuations, err = r.evacuations(ctx, s.Pods); err != nil {
 		return s, nil, err
 	}
+	if len(annotated) > 0 {
+		s.Endpoints = r.endpoints.leadingTo(s.Pods)
+	}
 	begins := core.Begins(s)
 	if len(annotated) == 0 && !begins {
 		r.busy.forget(it)

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -24,7 +25,7 @@ import (
 type leads[T client.Object] func(ctx context.Context, object T) (item, bool)
 
 func (r *reconciler) sources(c cache.Cache) []source.TypedSource[item] {
-	return []source.TypedSource[item]{
+	sources := []source.TypedSource[item]{
 		source.TypedFunc[item](func(_ context.Context, q workqueue.TypedRateLimitingInterface[item]) error {
 			r.wake = q.Add
 			return nil
@@ -34,6 +35,10 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[item] {
 		source.TypedKind(c, &appsv1.ReplicaSet{}, handlerOf(r.busy, r.ofReplicaSet)),
 		source.TypedKind(c, &corev1.Pod{}, handlerOf(r.busy, r.ofPod)),
 	}
+	if r.mode == core.Off { // Nobody is waited for then.
+		return sources
+	}
+	return append(sources, source.TypedKind(c, &discoveryv1.EndpointSlice{}, r.ofSlice()))
 }
 
 // handlerOf follows an object to what it was and what it is about. What came

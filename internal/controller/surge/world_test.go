@@ -50,7 +50,7 @@ func (w *world) restart() {
 	w.api.Revive()
 	w.reconciler = &reconciler{
 		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: func() (time.Time, string) { return w.clock.Now(), w.doubt }, mode: core.Annotated,
-		metrics: newMetrics(prometheus.NewRegistry()), busy: newBusy(), wake: func(it item) { w.woken = append(w.woken, it) },
+		metrics: newMetrics(prometheus.NewRegistry()), busy: newBusy(), endpoints: newEndpoints(w.clock), wake: func(it item) { w.woken = append(w.woken, it) },
 	}
 }
 

@@ -90,10 +90,10 @@ type replicaSet struct {
 	cheapest int32
 	// candidate is the first of the owned that may still be chosen to make room.
 	candidate int
-	// available is the newest pod that is available, lacking the names of those that
-	// are not, after look.
+	// available is the newest pod that is available, lacking are those that are not,
+	// after look.
 	available *corev1.Pod
-	lacking   []string
+	lacking   []*corev1.Pod
 	looked    bool
 }
 
@@ -137,8 +137,8 @@ func (p *pass) look(s *replicaSet) {
 	for _, pod := range s.owned {
 		switch after := p.unavailableFor(pod); {
 		case after > 0:
-			s.lacking = append(s.lacking, pod.Name)
-			if after < notReady {
+			s.lacking = append(s.lacking, pod)
+			if after < nobodyKnows {
 				p.lookAgain(after)
 			}
 		case s.available == nil:

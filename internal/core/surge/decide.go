@@ -56,6 +56,8 @@ type pass struct {
 	makesRoom map[types.UID]bool
 	// available and ready count who serves; nil until somebody asks.
 	available, ready *census
+	// routes lead to detached pods; nil until somebody asks.
+	routes []routes
 	// soon are pods that will be available by time alone.
 	soon []soonAvailable
 

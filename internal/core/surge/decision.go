@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -30,6 +31,8 @@ type Snapshot struct {
 	Pods []*corev1.Pod
 	// Evacuations are those of the pods.
 	Evacuations []*v1alpha1.Evacuation
+	// Endpoints are the Services that lead to each of the pods, by its UID.
+	Endpoints map[types.UID][]Endpoint
 	// Claims are the volumes that the pods share.
 	Claims []*corev1.PersistentVolumeClaim
 	// Unread says which claims could not be read, and why; empty if all were.

@@ -37,9 +37,16 @@ func coveredMessage(d detachedPod, why string) string {
 
 // lacking names the newcomers that are not available, and what to look at.
 func (p *pass) lacking(d detachedPod) string {
-	names := p.newcomers(d).lacking
-	if len(names) == 0 {
+	lacking := p.newcomers(d).lacking
+	if len(lacking) == 0 {
 		return fmt.Sprintf("No replacement is being made. Look at: kubectl -n %s describe replicaset %s", d.pod.Namespace, d.record.ReplicaSet.Name)
+	}
+	if unreached := p.unreached(lacking[0]); unreached != "" {
+		return unreached
+	}
+	var names []string
+	for _, pod := range lacking {
+		names = append(names, pod.Name)
 	}
 	return fmt.Sprintf("Not available: %s. Look at: kubectl -n %s describe pod %s", list(names, "", ""), d.pod.Namespace, names[0])
 }

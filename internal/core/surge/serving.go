@@ -53,7 +53,7 @@ type soonAvailable struct {
 func (p *pass) availableSoon() []soonAvailable {
 	var soon []soonAvailable
 	for _, pod := range p.Pods {
-		if after := p.unavailableFor(pod); after > 0 && after < inDoubt {
+		if after := p.unavailableFor(pod); after > 0 && after < nobodyKnows {
 			soon = append(soon, soonAvailable{pod, after})
 		}
 	}
@@ -71,25 +71,27 @@ func released(d detachedPod) bool {
 // notReady is for how long a pod is not available that is not ready: nobody knows.
 const notReady = time.Duration(math.MaxInt64)
 
-// inDoubt is for how long a pod is not available that is ready while the clock is not
-// believed.
-const inDoubt = notReady - 1
+// nobodyKnows is for how long a pod is not available that is ready, while the clock is not
+// believed or a Service does not lead to it.
+const nobodyKnows = notReady - 1
 
-// unavailableFor is how long it takes until a pod is what the Deployment
-// controller calls available, ready for minReadySeconds; 0 if it is.
+// unavailableFor is how long it takes until a pod is what the Deployment controller
+// calls available, ready for minReadySeconds, and is reached as those are that it
+// replaces; 0 if it is.
 func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
 	ready, is := readySince(pod)
-	switch {
-	case !is:
+	if !is {
 		return notReady
-	case p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0:
-		return 0
 	}
-	if p.Doubt != "" {
-		return inDoubt
+	after, _ := p.reach(pod)
+	switch {
+	case p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0:
+		return after
+	case p.Doubt != "":
+		return nobodyKnows
 	}
 	since := ready.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
-	return max(since.Sub(p.Now), 0)
+	return max(since.Sub(p.Now), after)
 }
 
 // readySince is since when a pod serves, if it does.
