@@ -48,13 +48,14 @@ lint: ## Check the code against the rules of docs/rules.md
 
 generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the roles and what the chart renders
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
-	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/crds
-	go run ./internal/crdrule charts/ebbtide/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
-	go run ./internal/apidoc charts/ebbtide/crds api/v1alpha1 docs/api.md
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=charts/ebbtide/files/crds
+	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
+	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 docs/api.md
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
 	go run ./internal/helmrender ebbtide-system 'machines: {enabled: true}' charts/sandbox.yaml
+	go test ./charts/helm -run TestWhatIsInstalled -update
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once

@@ -22,7 +22,7 @@ var sandbox []byte
 
 // CRDs returns the CustomResourceDefinitions of the chart, one YAML document each.
 func CRDs() ([][]byte, error) {
-	names, err := fs.Glob(Files, "ebbtide/crds/*.yaml")
+	names, err := fs.Glob(Files, "ebbtide/files/crds/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("find the CRDs of the chart: %w", err)
 	}
@@ -37,8 +37,8 @@ func CRDs() ([][]byte, error) {
 	return all, nil
 }
 
-// Sandbox returns all objects that Helm would install beside the CRDs, with Machines, in
-// the namespace ebbtide-system. They are generated.
+// Sandbox returns all objects that Helm would install beside the CRDs and the pods of the
+// manager, with Machines, in the namespace ebbtide-system. They are generated.
 func Sandbox() ([]*unstructured.Unstructured, error) { return Objects(sandbox) }
 
 // Objects reads a file of YAML documents.

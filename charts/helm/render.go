@@ -4,6 +4,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -29,40 +30,64 @@ const root = "ebbtide"
 // Release is how the chart is installed into a cluster. Cluster-scoped objects have
 // fixed names, so there is one in a cluster.
 type Release struct {
+	// Name of the release, by which nothing is named. Defaults to ebbtide.
+	Name string
 	// Namespace is where the manager is.
 	Namespace string
+	// OutOfCluster leaves out what runs the manager as pods, where it is a process of the
+	// machine, and the CRDs, which whoever starts that has installed before.
+	OutOfCluster bool
+	// Cluster answers what the chart looks up in the cluster. Without it nothing is there,
+	// as for helm template.
+	Cluster engine.ClientProvider
 	// Values are set instead of those of values.yaml, which has them all.
 	Values map[string]any
 }
 
-// Render returns all objects that Helm would install beside the CRDs, as YAML documents,
-// file by file: the account of the manager and what it may do, and what the API server
-// asks about requests.
+// Render returns all objects that Helm would install, as YAML documents, file by file.
 //
-// Errors: values that values.schema.json refuses, a chart that is broken, or the end of the context.
+// Errors: values that values.schema.json refuses, a chart that is broken, a cluster that
+// the chart does not go into, or the end of the context.
 func Render(ctx context.Context, release Release) ([]byte, error) {
 	chart, err := load()
 	if err != nil {
 		return nil, err
 	}
 	values, err := util.ToRenderValues(chart, release.Values, common.ReleaseOptions{
-		Name: root, Namespace: release.Namespace, Revision: 1, IsInstall: true,
+		Name: cmp.Or(release.Name, root), Namespace: release.Namespace, Revision: 1, IsInstall: true,
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the values of the chart: %w", err)
 	}
-	// A value that values.yaml does not have is a mistake of the template.
-	rendered, err := engine.Engine{Strict: true}.RenderWithContext(ctx, chart, values)
+	rendered, err := release.render(ctx, chart, values)
 	if err != nil {
 		return nil, fmt.Errorf("render the chart: %w", err)
 	}
 	var all []byte
 	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		if release.OutOfCluster && inCluster(name) {
+			continue
+		}
 		if text := strings.TrimSpace(rendered[name]); text != "" && path.Ext(name) == ".yaml" {
 			all = fmt.Appendf(all, "---\n# Source: %s\n%s\n", name, strings.TrimPrefix(text, "---\n"))
 		}
 	}
 	return all, nil
+}
+
+// render returns the files as they are rendered.
+func (r Release) render(ctx context.Context, chart *chart.Chart, values common.Values) (map[string]string, error) {
+	if r.Cluster != nil {
+		return engine.RenderWithClientProvider(chart, values, r.Cluster)
+	}
+	// A value that values.yaml does not have is a mistake of the template.
+	return engine.Engine{Strict: true}.RenderWithContext(ctx, chart, values)
+}
+
+// inCluster is true for what a manager needs only where it is a pod.
+func inCluster(name string) bool {
+	folder, file := path.Split(name)
+	return folder == root+"/templates/manager/" || file == "crds.yaml"
 }
 
 // load reads the chart, once: nothing here changes it.

@@ -2,7 +2,6 @@ package helm_test
 
 import (
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/charts"
 	"ebbtide.dev/ebbtide/charts/helm"
@@ -43,6 +41,15 @@ func names(objects []*unstructured.Unstructured) (all []string) {
 }
 
 var always = []string{
+	"Secret ebbtide-webhook-certificate in tides",
+	"CustomResourceDefinition clusters.ebbtide.dev",
+	"CustomResourceDefinition drainrecords.ebbtide.dev",
+	"CustomResourceDefinition evacuations.ebbtide.dev",
+	"CustomResourceDefinition machinedrainrules.ebbtide.dev",
+	"CustomResourceDefinition machines.ebbtide.dev",
+	"CustomResourceDefinition nodemaintenances.ebbtide.dev",
+	"Deployment ebbtide in tides",
+	"PodDisruptionBudget ebbtide in tides",
 	"NetworkPolicy ebbtide in tides",
 	"ValidatingAdmissionPolicy ebbtide-bypass-budgets",
 	"ValidatingAdmissionPolicyBinding ebbtide-bypass-budgets",
@@ -77,7 +84,6 @@ var always = []string{
 	"Role ebbtide in tides",
 	"RoleBinding ebbtide in tides",
 	"ServiceAccount ebbtide in tides",
-	"Secret ebbtide-webhook-certificate in tides",
 	"Service ebbtide-webhook in tides",
 	"MutatingWebhookConfiguration ebbtide",
 	"ValidatingWebhookConfiguration ebbtide",
@@ -128,16 +134,52 @@ func TestWithMachinesTheManagerHasRolesForThem(t *testing.T) {
 	}
 }
 
-// The sandbox has no Helm, and installs what make generate has rendered.
+// The sandbox has no Helm, and installs what make generate has rendered. It has the manager
+// as a process, and has installed the CRDs before.
 func TestTheSandboxInstallsTheChart(t *testing.T) {
 	t.Parallel()
 	objects, err := charts.Sandbox()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := render(t, "ebbtide-system", map[string]any{"machines": map[string]any{"enabled": true}})
+	want := slices.DeleteFunc(render(t, "ebbtide-system", map[string]any{"machines": map[string]any{"enabled": true}}),
+		func(o *unstructured.Unstructured) bool {
+			return slices.Contains([]string{"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}, o.GetKind())
+		})
 	if diff := cmp.Diff(want, objects); diff != "" {
 		t.Errorf("charts/sandbox.yaml is not what the chart renders, run make generate (-want +got):\n%s", diff)
+	}
+}
+
+// An upgrade updates what is in the templates, an uninstall leaves alone what says so.
+func TestTheKindsAreUpdatedAndKept(t *testing.T) {
+	t.Parallel()
+	documents, err := charts.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []*unstructured.Unstructured
+	for _, document := range documents {
+		crd, err := charts.Objects(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		annotations := crd[0].GetAnnotations()
+		annotations["helm.sh/resource-policy"], annotations["ebbtide.dev/chart-version"] = "keep", "0.1.0"
+		crd[0].SetAnnotations(annotations)
+		want = append(want, crd...)
+	}
+	isKind := func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" }
+	for _, o := range render(t, "tides", nil) {
+		if isKind(o) {
+			got = append(got, o)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 6 {
+		t.Errorf("%d kinds (-want +got):\n%s", len(want), diff)
+	}
+	if slices.ContainsFunc(render(t, "tides", read(t, "crds: {enabled: false}")), isKind) {
+		t.Error("there are kinds that somebody else installs")
 	}
 }
 
@@ -153,6 +195,9 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 		switch {
 		case o.GetKind() == "ServiceAccount":
 			expected.SetName("true")
+		case o.GetKind() == "Deployment":
+			pod := expected.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+			pod["serviceAccountName"] = "true"
 		case strings.HasSuffix(o.GetKind(), "RoleBinding"):
 			expected.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": "42", "name": "true"}}
 		}
@@ -160,6 +205,7 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 		toldApart += strings.Count(got, `\"system:serviceaccount:42:true\"`)
 		want = strings.ReplaceAll(want, "system:serviceaccount:ebbtide-system:ebbtide", "system:serviceaccount:42:true")
 		want = strings.ReplaceAll(want, `"namespace": "ebbtide-system"`, `"namespace": "42"`)
+		want = strings.ReplaceAll(want, `"--namespace=ebbtide-system"`, `"--namespace=42"`)
 		if diff := cmp.Diff(want, got); diff != "" || strings.Contains(got, "ebbtide-system") {
 			t.Errorf("%s %s (-want +got):\n%s", o.GetKind(), o.GetName(), diff)
 		}
@@ -176,92 +222,4 @@ func lines(t *testing.T, o *unstructured.Unstructured) string {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-func text(t *testing.T, o *unstructured.Unstructured) string {
-	t.Helper()
-	text, err := yaml.Marshal(o.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func TestValuesThatAreMistakesAreRefused(t *testing.T) {
-	t.Parallel()
-	for values, want := range map[string]string{
-		"machine: {enabled: true}":                                 "additional properties 'machine' not allowed",
-		"machines: {enable: true}":                                 "additional properties 'enable' not allowed",
-		"machines: {enabled: 'false'}":                             "at '/machines/enabled': got string, want boolean",
-		"machines: {enabled: null}":                                "at '/machines': missing property 'enabled'",
-		"serviceAccount: {create: false}":                          "additional properties 'create' not allowed",
-		"serviceAccount: {name: 42}":                               "at '/serviceAccount/name': got number, want string",
-		"serviceAccount: {name: ''}":                               "at '/serviceAccount/name': '' does not match pattern",
-		"serviceAccount: {name: Ebbtide}":                          "at '/serviceAccount/name': 'Ebbtide' does not match pattern",
-		`serviceAccount: {name: "x\" || true || \"x"}`:             "at '/serviceAccount/name':",
-		"serviceAccount: {name: " + strings.Repeat("a", 254) + "}": "at '/serviceAccount/name': maxLength: got 254, want 253",
-		"networkPolicy: {apiServerCIDRs: 10.0.0.1/32}":             "at '/networkPolicy/apiServerCIDRs': got string, want array",
-		"networkPolicy: {apiServerCIDRs: [10.0.0.1]}":              "at '/networkPolicy/apiServerCIDRs/0': '10.0.0.1' does not match pattern",
-		"networkPolicy: {metricsFrom: [{}]}":                       "at '/networkPolicy/metricsFrom/0': minProperties: got 0, want 1",
-		"networkPolicy: {metricsFrom: [{podSelector: {app: a}}]}":  "additional properties 'app' not allowed",
-		"networkPolicy: {metricsFrom: [{podSelectors: {}}]}":       "additional properties 'podSelectors' not allowed",
-		"networkPolicy: {metricsFrom: {namespaceSelector: {}}}":    "at '/networkPolicy/metricsFrom': got object, want array",
-		"networkPolicy: true":                                      "at '/networkPolicy': got boolean, want object",
-		"networkPolicy: {metricsFrom: [{ipBlock: {cidrs: []}}]}":   "additional properties 'cidrs' not allowed",
-	} {
-		t.Run(values, func(t *testing.T) {
-			t.Parallel()
-			rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: read(t, values)})
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%d bytes and error %v, want one that says %q", len(rendered), err, want)
-			}
-		})
-	}
-	// A chart of charts gives every part its own.
-	render(t, "tides", map[string]any{"global": map[string]any{"registry": "registry.example.com"}})
-}
-
-func read(t *testing.T, values string) (parsed map[string]any) {
-	t.Helper()
-	if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
-		t.Fatal(err)
-	}
-	return parsed
-}
-
-func TestThePortsOfTheManagerAreClosed(t *testing.T) {
-	t.Parallel()
-	for name, values := range map[string]string{
-		"default": "{}",
-		"narrow": `networkPolicy:
-  apiServerCIDRs: [192.0.2.10/32, "2001:db8::/64"]
-  metricsFrom:
-  - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}
-    podSelector: {matchLabels: {app: prometheus}}
-  - ipBlock: {cidr: 198.51.100.0/24}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			golden, err := os.ReadFile("testdata/networkpolicy-" + name + ".yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(golden), networkPolicies(t, values)); diff != "" {
-				t.Errorf("policy (-want +got):\n%s", diff)
-			}
-		})
-	}
-	if got := networkPolicies(t, "networkPolicy: {enabled: false}"); got != "" {
-		t.Errorf("there is a policy that nobody wanted:\n%s", got)
-	}
-}
-
-func networkPolicies(t *testing.T, values string) (all string) {
-	t.Helper()
-	for _, o := range render(t, "tides", read(t, values)) {
-		if o.GetKind() == "NetworkPolicy" {
-			all += text(t, o)
-		}
-	}
-	return all
 }

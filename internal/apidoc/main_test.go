@@ -146,7 +146,7 @@ func TestWhatIsNoCRDIsRefused(t *testing.T) {
 }
 
 func TestTheDocumentIsThatOfTheTypes(t *testing.T) {
-	made, err := document("../../charts/ebbtide/crds", "../../api/v1alpha1")
+	made, err := document("../../charts/ebbtide/files/crds", "../../api/v1alpha1")
 	if err != nil {
 		t.Fatal(err)
 	}

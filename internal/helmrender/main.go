@@ -1,5 +1,6 @@
-// Command helmrender writes what Helm would install, as helm template does, so that
-// what we ship can install it without Helm.
+// Command helmrender writes what Helm would install but for the pods of the manager, as
+// helm template does, so that what we ship can install it without Helm, and run the manager
+// as a process.
 package main
 
 import (
@@ -26,7 +27,7 @@ func main() {
 }
 
 func write(namespace, text, path string) error {
-	release := helm.Release{Namespace: namespace}
+	release := helm.Release{Namespace: namespace, OutOfCluster: true}
 	if err := yaml.UnmarshalStrict([]byte(text), &release.Values); err != nil {
 		return fmt.Errorf("read the values: %w", err)
 	}

@@ -37,7 +37,7 @@ type field struct {
 // crdOf reads a source as a CRD of ours; nil if it is none.
 func crdOf(s source) *apiextensionsv1.CustomResourceDefinition {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if !strings.HasPrefix(s.path, "charts/ebbtide/crds/") || yaml.Unmarshal([]byte(s.text), crd) != nil {
+	if !strings.HasPrefix(s.path, "charts/ebbtide/files/crds/") || yaml.Unmarshal([]byte(s.text), crd) != nil {
 		return nil
 	}
 	return crd
@@ -160,13 +160,13 @@ func TestConventionRuleCanFail(t *testing.T) {
 		"a field inside of a list": {"words: {type: array, items: {properties: {at: {type: string, format: date-time, description: at a time}}}, x-kubernetes-list-type: atomic, description: words of it}", "Pod.status.words.at is a time and does not end in Time"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := conventions(example(t, "charts/ebbtide/crds/pods.yaml", fmt.Sprintf(head, "Status", ".status", test.field)))
+			got := conventions(example(t, "charts/ebbtide/files/crds/pods.yaml", fmt.Sprintf(head, "Status", ".status", test.field)))
 			if diff := cmp.Diff([]string{test.want}, got); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
 	}
-	got := conventions(example(t, "charts/ebbtide/crds/pods.yaml", fmt.Sprintf(head, "Nodes", ".status.nodes", "")))
+	got := conventions(example(t, "charts/ebbtide/files/crds/pods.yaml", fmt.Sprintf(head, "Nodes", ".status.nodes", "")))
 	if diff := cmp.Diff([]string{"column Nodes of Pod shows .status.nodes, which does not exist"}, got); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}

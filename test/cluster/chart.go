@@ -26,9 +26,9 @@ func Chart(t testing.TB) []*unstructured.Unstructured {
 	return objects
 }
 
-// chart is what Helm would install.
+// chart is what Helm would install, but for the pods of the manager.
 func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error) {
-	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, Values: map[string]any{
+	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, OutOfCluster: true, Values: map[string]any{
 		"serviceAccount": map[string]any{"name": Account.Name},
 		"machines":       map[string]any{"enabled": !spec.NoMachines},
 	}})

@@ -1,0 +1,111 @@
+package helm_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"ebbtide.dev/ebbtide/charts/helm"
+)
+
+// mistakes are values, and what is said of them.
+var mistakes = map[string]string{
+	"machine: {enabled: true}":                                     "additional properties 'machine' not allowed",
+	"machines: {enable: true}":                                     "additional properties 'enable' not allowed",
+	"machines: {enabled: 'false'}":                                 "at '/machines/enabled': got string, want boolean",
+	"machines: {enabled: null}":                                    "at '/machines': missing property 'enabled'",
+	"serviceAccount: {create: false}":                              "additional properties 'create' not allowed",
+	"serviceAccount: {name: 42}":                                   "at '/serviceAccount/name': got number, want string",
+	"serviceAccount: {name: ''}":                                   "at '/serviceAccount/name': '' does not match pattern",
+	"serviceAccount: {name: Ebbtide}":                              "at '/serviceAccount/name': 'Ebbtide' does not match pattern",
+	`serviceAccount: {name: "x\" || true || \"x"}`:                 "at '/serviceAccount/name':",
+	"serviceAccount: {name: " + strings.Repeat("a", 254) + "}":     "at '/serviceAccount/name': maxLength: got 254, want 253",
+	"networkPolicy: {apiServerCIDRs: 10.0.0.1/32}":                 "at '/networkPolicy/apiServerCIDRs': got string, want array",
+	"networkPolicy: {apiServerCIDRs: [10.0.0.1]}":                  "at '/networkPolicy/apiServerCIDRs/0': '10.0.0.1' does not match pattern",
+	"networkPolicy: {metricsFrom: [{}]}":                           "at '/networkPolicy/metricsFrom/0': minProperties: got 0, want 1",
+	"networkPolicy: {metricsFrom: [{podSelector: {app: a}}]}":      "additional properties 'app' not allowed",
+	"networkPolicy: {metricsFrom: [{podSelectors: {}}]}":           "additional properties 'podSelectors' not allowed",
+	"networkPolicy: {metricsFrom: {namespaceSelector: {}}}":        "at '/networkPolicy/metricsFrom': got object, want array",
+	"networkPolicy: true":                                          "at '/networkPolicy': got boolean, want object",
+	"networkPolicy: {metricsFrom: [{ipBlock: {cidrs: []}}]}":       "additional properties 'cidrs' not allowed",
+	"replicas: '2'":                                                "at '/replicas': got string, want integer",
+	"replicas: 2.5":                                                "at '/replicas': got number, want integer",
+	"replicas: 0":                                                  "at '/replicas': minimum: got 0, want 1",
+	"replicas: 11":                                                 "at '/replicas': maximum: got 11, want 10",
+	"replicaCount: 2":                                              "additional properties 'replicaCount' not allowed",
+	"image: ghcr.io/ebbtide/ebbtide:0.1.0":                         "at '/image': got string, want object",
+	"image: {name: ebbtide}":                                       "additional properties 'name' not allowed",
+	"image: {repository: 'ghcr.io/a/b:0.1'}":                       "at '/image/repository': 'ghcr.io/a/b:0.1' does not match pattern",
+	"image: {repository: GHCR.io/Ebbtide}":                         "at '/image/repository': 'GHCR.io/Ebbtide' does not match pattern",
+	"image: {tag: 0.1}":                                            "at '/image/tag': got number, want string",
+	"image: {tag: 'a tag'}":                                        "at '/image/tag': 'a tag' does not match pattern",
+	"image: {digest: 'sha256:abc'}":                                "at '/image/digest': 'sha256:abc' does not match pattern",
+	"image: {pullPolicy: Sometimes}":                               "at '/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
+	"imagePullSecrets: [registry]":                                 "at '/imagePullSecrets/0': got string, want object",
+	"imagePullSecrets: [{names: registry}]":                        "additional properties 'names' not allowed",
+	"extraArgs: --v=1":                                             "at '/extraArgs': got string, want array",
+	"extraArgs: [v=1]":                                             "at '/extraArgs/0': 'v=1' does not match pattern",
+	"extraArgs: [--v, 1]":                                          "at '/extraArgs/1': got number, want string",
+	"extraArgs: ['--surge auto']":                                  "at '/extraArgs/0': '--surge auto' does not match pattern",
+	"webhook: {clientCA: {secret: a}}":                             "additional properties 'secret' not allowed",
+	"webhook: {clientCA: {configMap: A_b}}":                        "at '/webhook/clientCA/configMap': 'A_b' does not match pattern",
+	"webhook: {clientCA: {key: ../token}}":                         "at '/webhook/clientCA/key': '../token' does not match pattern",
+	"webhook: {clientCA: {names: ['a,b']}}":                        "at '/webhook/clientCA/names/0': 'a,b' does not match pattern",
+	"webhook: {clientCA: {names: caller}}":                         "at '/webhook/clientCA/names': got string, want array",
+	"certManager: {enabled: 'yes'}":                                "at '/certManager/enabled': got string, want boolean",
+	"certManager: true":                                            "at '/certManager': got boolean, want object",
+	"certManager: {issuerRef: letsencrypt}":                        "at '/certManager/issuerRef': got string, want object",
+	"certManager: {issuerRef: {kinds: a}}":                         "additional properties 'kinds' not allowed",
+	"serviceMonitor: {enabled: 1}":                                 "at '/serviceMonitor/enabled': got number, want boolean",
+	"serviceMonitor: {interval: 30}":                               "at '/serviceMonitor/interval': got number, want string",
+	"serviceMonitor: {interval: often}":                            "at '/serviceMonitor/interval': 'often' does not match pattern",
+	"serviceMonitor: {labels: [a]}":                                "at '/serviceMonitor/labels': got array, want object",
+	"crds: {install: true}":                                        "additional properties 'install' not allowed",
+	"crds: {enabled: 'true'}":                                      "at '/crds/enabled': got string, want boolean",
+	"priorityClassName: 2000000000":                                "at '/priorityClassName': got number, want string",
+	"topologySpread: Never":                                        "at '/topologySpread': value must be one of 'ScheduleAnyway', 'DoNotSchedule'",
+	"resources: {request: {}}":                                     "additional properties 'request' not allowed",
+	"resources: {requests: {memory: lots}}":                        "at '/resources/requests/memory': 'lots' does not match pattern",
+	"resources: {requests: {memory: 128MiB}}":                      "at '/resources/requests/memory': '128MiB' does not match pattern",
+	"resources: {limits: {mem: 1Gi}}":                              "additional properties 'mem' not allowed",
+	"resources: {limits: {cpu: 0}}":                                "at '/resources/limits/cpu': exclusiveMinimum: got 0, want 0",
+	"nodeSelector: {a: true}":                                      "at '/nodeSelector/a': got boolean, want string",
+	"nodeSelector: [a]":                                            "at '/nodeSelector': got array, want object",
+	"tolerations: {key: a}":                                        "at '/tolerations': got object, want array",
+	"tolerations: [{keys: a}]":                                     "additional properties 'keys' not allowed",
+	"tolerations: [{operator: Is}]":                                "at '/tolerations/0/operator': value must be one of",
+	"tolerations: [{tolerationSeconds: 1s}]":                       "at '/tolerations/0/tolerationSeconds': got string, want integer",
+	"affinity: {nodes: {}}":                                        "additional properties 'nodes' not allowed",
+	"affinity: {nodeAffinity: []}":                                 "at '/affinity/nodeAffinity': got array, want object",
+	"podAnnotations: {a: 1}":                                       "at '/podAnnotations/a': got number, want string",
+	"podLabels: {app.kubernetes.io/name: a}":                       "at '/podLabels': 'not' failed",
+	"podLabels: {a: " + strings.Repeat("a", 64) + "}":              "at '/podLabels/a': maxLength: got 64, want 63",
+	"priorityClassName: " + strings.Repeat("a", 254):               "at '/priorityClassName': maxLength: got 254, want 253",
+	"image: {repository: a/" + strings.Repeat("a", 254) + "}":      "at '/image/repository': maxLength: got 256, want 255",
+	"image: {tag: " + strings.Repeat("a", 129) + "}":               "at '/image/tag': 'aaa",
+	"webhook: {clientCA: {key: " + strings.Repeat("a", 254) + "}}": "at '/webhook/clientCA/key': maxLength: got 254, want 253",
+}
+
+func TestValuesThatAreMistakesAreRefused(t *testing.T) {
+	t.Parallel()
+	for values, want := range mistakes {
+		t.Run(values, func(t *testing.T) {
+			t.Parallel()
+			rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: read(t, values)})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d bytes and error %v, want one that says %q", len(rendered), err, want)
+			}
+		})
+	}
+	// A chart of charts gives every part its own.
+	render(t, "tides", map[string]any{"global": map[string]any{"registry": "registry.example.com"}})
+}
+
+func read(t *testing.T, values string) (parsed map[string]any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
