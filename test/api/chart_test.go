@@ -59,23 +59,32 @@ metadata: {name: chart, labels: {pod-security.kubernetes.io/enforce: restricted}
 		t.Run(name, func(t *testing.T) {
 			pods := 0
 			for _, o := range rendered(t, helm.Release{Namespace: "chart", Values: parsed(t, values)}) {
-				// A field that nobody knows is refused by every server-side apply.
-				apply := client.ApplyConfigurationFromUnstructured(o)
-				if err := c.Client.Apply(t.Context(), apply, client.DryRunAll, client.ForceOwnership, client.FieldOwner("helm")); err != nil {
-					t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
-				}
-				if pod := podOf(t, o); pod != nil {
-					pods++
-					if err := c.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
-						t.Errorf("pod of %s %s: %v", o.GetKind(), o.GetName(), err)
-					}
-				}
+				pods += takes(t, c.Client, o)
 			}
 			if pods != 1 {
 				t.Errorf("%d objects have pods, want 1", pods)
 			}
 		})
 	}
+}
+
+// takes asks the API server for an object, and for the pod that it would have, and returns
+// the number of pods.
+func takes(t *testing.T, c client.Client, o *unstructured.Unstructured) int {
+	t.Helper()
+	// A field that nobody knows is refused by every server-side apply.
+	apply := client.ApplyConfigurationFromUnstructured(o)
+	if err := c.Apply(t.Context(), apply, client.DryRunAll, client.ForceOwnership, client.FieldOwner("helm")); err != nil {
+		t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+	}
+	pod := podOf(t, o)
+	if pod == nil {
+		return 0
+	}
+	if err := c.Create(t.Context(), pod, client.DryRunAll); err != nil {
+		t.Errorf("pod of %s %s: %v", o.GetKind(), o.GetName(), err)
+	}
+	return 1
 }
 
 // podOf is a pod that an object would have, or nil.
