@@ -23,7 +23,7 @@ BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset proof-locks proof-leaders model
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset proof-locks proof-leaders model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,15 @@ model: ## Check the protocol of drain locks with Spin, and that Spin finds what 
 
 bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; hold the Go benchmarks to their goals
 	cd test/bench && go run . -benchmarks '$(BENCHMARKED)'
+
+image: ## Make the image of the manager into .bin/release: an OCI layout, and an archive for each architecture
+	go run ./internal/release image .bin/release
+
+release: ## Make all that a version is published as into .bin/release; half an hour the first time
+	go run ./internal/release all .bin/release
+
+reproduce: ## Build the manager a second time, from a copy of the source and from nothing, and compare
+	go test -count=1 -v -timeout 60m -run TestTheManagerTwice ./internal/release -prove
 
 demo: ## Drain a node of a real control plane before your eyes
 	@go run ./cmd/kubectl-ebbtide sandbox demo

@@ -31,6 +31,7 @@ type flags struct {
 	remoteMemory, remotesMemory    int64
 	kubeconfigFields               workload.Allowances
 	verbosity                      int
+	version                        bool
 }
 
 // parseFlags reads the arguments into a set, which may have flags of others.
@@ -88,6 +89,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 			return err
 		})
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
+	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	err := set.Parse(args)
 	return f, err
 }

@@ -24,6 +24,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/controller/surge"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/version"
 	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -32,6 +33,10 @@ func main() {
 	f, err := parseFlags(flag.CommandLine, os.Args[1:])
 	if err != nil {
 		os.Exit(2) // The flags have said why.
+	}
+	if f.version {
+		fmt.Println(version.Line("ebbtide"))
+		return
 	}
 	// slog numbers levels the other way round: what logr calls V(1) is -1.
 	level := slog.Level(-f.verbosity)

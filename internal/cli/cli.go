@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"ebbtide.dev/ebbtide/internal/version"
 )
 
 // Run runs the plugin with these arguments and returns its exit code.
@@ -39,13 +41,15 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ebbtide"},
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       version.Number(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate(version.Line("kubectl-ebbtide") + "\n")
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newLock(streams), newUnlock(streams), newSandbox(streams))
+	root.AddCommand(newLock(streams), newUnlock(streams), newSandbox(streams), newVersion())
 	return root
 }
 

@@ -21,6 +21,7 @@ type room struct {
 var rooms = []room{
 	{"api", 0},
 	{"charts", 0},
+	{"internal/version", 0},
 	{"examples/*", 1},
 	{"internal/core", 1},
 	{"internal/kube", 2},
@@ -38,6 +39,7 @@ var rooms = []room{
 	{"internal/image", 5},
 	{"controlplane", 5},
 	{"cmd/*", 5},
+	{"internal/release", 6},
 	{"test", 6},
 }
 
