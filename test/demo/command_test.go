@@ -34,6 +34,41 @@ func commands(t *testing.T, readme string) string {
 	return script.String()
 }
 
+// Each page for users whose commands are to be run has them run, on a cluster of its own
+// that is as new as that of `sandbox up`.
+func TestCommandsOfThePages(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, kubectl := start(t)
+	ran := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)<!-- run: in test/demo -->\n```\n(.*?)```(?:\n\n<!-- printed: by these commands -->\n```\n(.*?)```)?").FindAllSubmatch(text, -1) {
+			ran++
+			output := run(t, cluster, kubectl, string(block[1]))
+			for line := range strings.Lines(string(block[2])) {
+				if want := shape(line); !strings.Contains(shape(output), want) {
+					t.Errorf("the commands of %s do not print %q:\n%s", filepath.Base(page), want, output)
+				}
+			}
+		}
+	}
+	if ran == 0 {
+		t.Error("no page has commands")
+	}
+}
+
+// shape is what two runs print alike: all but spaces, ages and other numbers.
+func shape(text string) string {
+	return strings.Join(strings.Fields(regexp.MustCompile(`\d+`).ReplaceAllString(text, "0")), " ")
+}
+
 // start starts what `sandbox up` does.
 func start(t *testing.T) (cluster *sandbox.Cluster, kubectl string) {
 	t.Helper()
@@ -56,9 +91,9 @@ func start(t *testing.T) (cluster *sandbox.Cluster, kubectl string) {
 	return cluster, binaries.Path("kubectl")
 }
 
-// run runs commands in the root of the repository until one of them fails, and
-// wants these words among what they print.
-func run(t *testing.T, cluster *sandbox.Cluster, kubectl, script string, words ...string) {
+// run runs commands in the root of the repository until one of them fails, wants these
+// words among what they print, and returns it all.
+func run(t *testing.T, cluster *sandbox.Cluster, kubectl, script string, words ...string) string {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "bash", "-euxo", "pipefail", "-c", script)
 	shell.Dir = "../.."
@@ -73,4 +108,5 @@ func run(t *testing.T, cluster *sandbox.Cluster, kubectl, script string, words .
 			t.Errorf("the commands do not print %q:\n%s", words, output)
 		}
 	}
+	return string(output)
 }

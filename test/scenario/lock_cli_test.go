@@ -89,16 +89,16 @@ func (m terminal) exec(t *testing.T, program string, args ...string) printed {
 	return printed{command.ProcessState.ExitCode(), shown}
 }
 
-// What the README has an owner type locks a budget and unlocks it.
-func TestTheReadmesLock(t *testing.T) {
+// What docs/in-place.md has an owner type locks a budget and unlocks it.
+func TestTheLockOfTheDocuments(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/in-place.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := newTerminal(t, cluster.Spec{})
 	var said []printed
-	for _, line := range regexp.MustCompile(`(?m)^kubectl (ebbtide (?:un)?lock .*)$`).FindAllSubmatch(readme, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^kubectl (ebbtide (?:un)?lock .*)$`).FindAllSubmatch(page, -1) {
 		words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(string(line[1]), -1)
 		for i := range words {
 			words[i] = strings.Trim(words[i], `"`)
@@ -111,7 +111,7 @@ func TestTheReadmesLock(t *testing.T) {
 		{0, "PodDisruptionBudget NS/web is unlocked\n"},
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
-		t.Errorf("the commands of README.md (-want +got):\n%s", diff)
+		t.Errorf("the commands of docs/in-place.md (-want +got):\n%s", diff)
 	}
 }
 

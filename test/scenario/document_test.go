@@ -11,16 +11,16 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// The single replica of the README stays up under a drain.
-func TestTheReadmesDeploymentStaysUp(t *testing.T) {
+// The single replica of docs/applications.md stays up under a drain.
+func TestTheDeploymentOfTheDocumentsStaysUp(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/applications.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile("(?s)<!-- example: drained in test/scenario -->\n```yaml\n(.*?)```").FindSubmatch(readme)
+	example := regexp.MustCompile("(?s)<!-- example: drained in test/scenario -->\n```yaml\n(.*?)```").FindSubmatch(page)
 	if example == nil {
-		t.Fatal("README.md has no example of a Deployment")
+		t.Fatal("docs/applications.md has no example of a Deployment")
 	}
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()
