@@ -183,6 +183,21 @@ func TestAReleaseTwice(t *testing.T) {
 	}
 }
 
+// Where there are no signals there is no sandbox: what it is made of would not compile.
+func TestThePluginForWindowsHasNoSandbox(t *testing.T) {
+	for system, want := range map[string]bool{"windows": false, "darwin": true, "linux": true} {
+		t.Setenv("GOOS", system)
+		r := &release{root: "../.."}
+		packages, err := r.goTool(t.Context(), "list", "-deps", "./cmd/"+plugin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(packages, "ebbtide.dev/ebbtide/internal/sandbox\n"); got != want {
+			t.Errorf("the plugin for %s has the sandbox: %t, want %t", system, got, want)
+		}
+	}
+}
+
 // The second one is built in another folder, and with -prove without anything that was
 // compiled before.
 func TestTheManagerTwice(t *testing.T) {
