@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,7 @@ func TestASandboxIsUpUntilItIsTakenDown(t *testing.T) {
 	kubeconfig := filepath.Join(dir, "admin.kubeconfig")
 	down := func() result { return run(context.Background(), "sandbox", "down", "--dir", dir) }
 	t.Cleanup(func() { down() })
+	usePrograms(t, "go", "kubectl")
 
 	up := run(t.Context(), "sandbox", "up", "--dir", dir, "--nodes", "2")
 	wantUp := fmt.Sprintf(`The sandbox is up. Use it with
@@ -63,6 +65,44 @@ and end it with
 	if diff := cmp.Diff(result{Out: "No sandbox is up in " + dir + ".\n"}, down()); diff != "" {
 		t.Errorf("down again (-want +got):\n%s", diff)
 	}
+}
+
+func TestANewcomerWithoutKubectlGetsOne(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	t.Cleanup(func() { run(context.Background(), "sandbox", "down", "--dir", dir) })
+	usePrograms(t, "go", "sh")
+
+	up := run(t.Context(), "sandbox", "up", "--dir", dir, "--nodes", "1")
+	use, _, found := strings.Cut(strings.TrimPrefix(up.Out, "The sandbox is up. Use it with\n"), "and end it with\n")
+	if up.Code != 0 || !found || !strings.Contains(use, "# kubectl, which was not in your PATH, has been built there\n") {
+		t.Fatalf("up printed\n%s%swant that it says where kubectl is", up.Out, up.ErrOut)
+	}
+	shell := exec.CommandContext(t.Context(), "sh", "-euc", use)
+	shell.Env = append(os.Environ(), "KUBECACHEDIR="+t.TempDir())
+	nodes, err := shell.CombinedOutput()
+	if err != nil || !strings.Contains(string(nodes), "node-1") {
+		t.Errorf("the commands that it prints:\n%sfailed: %v, or do not show node-1:\n%s", use, err, nodes)
+	}
+}
+
+// usePrograms leaves only these programs in PATH. One that this machine does not have is
+// a file that does nothing.
+func usePrograms(t *testing.T, names ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			path = filepath.Join(dir, "."+name)
+			if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
 }
 
 func nodeNames(t *testing.T, kubeconfig string) []string {

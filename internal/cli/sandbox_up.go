@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 
@@ -75,11 +76,15 @@ func (o *sandboxUpOptions) Run(ctx context.Context) error {
 	if o.background.Up() {
 		return o.alreadyUp()
 	}
-	if _, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version}, o.ErrOut); err != nil {
+	// Whoever has no kubectl gets the one of this release.
+	_, err := exec.LookPath("kubectl")
+	hasKubectl := err == nil
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: !hasKubectl}, o.ErrOut)
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(o.ErrOut, "starting Kubernetes %s with %d nodes and the manager\n", o.Version, o.Nodes)
-	err := o.background.Start(ctx, "sandbox", keepVerb,
+	err = o.background.Start(ctx, "sandbox", keepVerb,
 		"--dir", o.background.Dir, "--nodes", strconv.Itoa(o.Nodes), "--kubernetes-version", o.Version)
 	if errors.Is(err, sandbox.ErrUp) {
 		return o.alreadyUp()
@@ -87,12 +92,16 @@ func (o *sandboxUpOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	path := ""
+	if !hasKubectl {
+		path = fmt.Sprintf("  export PATH=\"$PATH:%s\"  # kubectl, which was not in your PATH, has been built there\n", binaries.Dir)
+	}
 	fmt.Fprintf(o.Out, `The sandbox is up. Use it with
   export KUBECONFIG=%s
-  kubectl get nodes
+%s  kubectl get nodes
 and end it with
   %s
-`, o.background.Kubeconfig(), o.downCommand())
+`, o.background.Kubeconfig(), path, o.downCommand())
 	return nil
 }
 

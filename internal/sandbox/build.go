@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -69,6 +71,7 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 type builder struct {
 	Binaries
 	kubectl  bool
+	mu       sync.Mutex // of progress
 	progress io.Writer
 }
 
@@ -91,7 +94,7 @@ func (b *builder) build(ctx context.Context) error {
 	b.say("building Kubernetes %s, etcd and kwok from source; about six minutes the first time, seconds from the build cache", b.Version)
 	start := time.Now()
 	for i, t := range missing {
-		if err := b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(missing), t.name)); err != nil {
+		if err := b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(missing), t)); err != nil {
 			return err
 		}
 	}
@@ -99,31 +102,30 @@ func (b *builder) build(ctx context.Context) error {
 	return nil
 }
 
-// target is one binary to build.
-type target struct {
-	wrapper wrapper
-	command
-}
-
 // missing lists the binaries that are absent or were built from something else.
 func (b *builder) missing() ([]target, error) {
 	var missing []target
 	for _, w := range wrappers(b.Version) {
-		want, err := b.stamp(w)
+		stamp, err := b.stamp(w)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		for _, c := range w.commands {
-			if c.name == "kubectl" && !b.kubectl {
-				continue
-			}
-			got, readErr := os.ReadFile(b.Path(c.name + ".stamp"))
-			if _, statErr := os.Stat(b.Path(c.name)); err != nil || readErr != nil || statErr != nil || string(got) != want {
-				missing = append(missing, target{wrapper: w, command: c})
-			}
+		// Without a module there is no stamp, and nothing that was built from it.
+		commands := slices.DeleteFunc(slices.Clone(w.commands), func(c command) bool {
+			return c.name == "kubectl" && !b.kubectl || err == nil && b.has(c, stamp)
+		})
+		if len(commands) > 0 {
+			missing = append(missing, target{wrapper: w, commands: commands})
 		}
 	}
 	return missing, nil
+}
+
+// has says whether a binary is there and was built from this.
+func (b *builder) has(c command, stamp string) bool {
+	got, readErr := os.ReadFile(b.Path(c.name + ".stamp"))
+	_, statErr := os.Stat(b.Path(c.name))
+	return readErr == nil && statErr == nil && string(got) == stamp
 }
 
 // stamp identifies what the binaries of a wrapper are built from.
@@ -168,53 +170,32 @@ func (b *builder) buildTarget(ctx context.Context, t target, label string) error
 			return err
 		}
 	}
-	stop := b.sayStill(label)
-	defer stop()
-	tmp := b.Path("." + t.name + ".tmp")
-	if _, err := goTool(ctx, dir, "build", "-mod=readonly", "-ldflags", b.ldflags(t.wrapper), "-o", tmp, t.pkg); err != nil {
-		return err
-	}
-	if t.name == "kwok" {
-		if err := b.copyStages(ctx, dir); err != nil {
-			return err
-		}
-	}
 	stamp, err := b.stamp(t.wrapper)
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(tmp, b.Path(t.name)); err != nil {
+	if b.adopt(t, stamp) {
+		b.say("%s: the same as of another release", label)
+		return nil
+	}
+	// The lock is ours: what is there has been left by a build that was killed.
+	tmp := b.Path(".build")
+	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	return writeFile(b.Path(t.name+".stamp"), []byte(stamp))
-}
-
-// sayStill reports a build when it starts and every half minute, until stopped.
-func (b *builder) sayStill(label string) (stop func()) {
-	start := time.Now()
-	b.say("%s", label)
-	ticker := time.NewTicker(30 * time.Second)
-	done := make(chan struct{})
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				b.say("%s: %s so far", label, time.Since(start).Round(time.Second))
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
-		<-finished
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		return err
 	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	if err := b.compile(ctx, t, tmp, label); err != nil {
+		return err
+	}
+	return b.put(t, stamp, func(name string) error { return os.Rename(filepath.Join(tmp, name), b.Path(name)) })
 }
 
 func (b *builder) say(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	fmt.Fprintf(b.progress, format+"\n", args...)
 }
 

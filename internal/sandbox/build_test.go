@@ -14,17 +14,24 @@ import (
 )
 
 // fakeGo stands for the go command: it notes what it is asked to build and
-// "builds" a text. It fails for the package in FAIL.
+// "builds" a text. It fails for the package in FAIL. In its build cache everything is
+// missing that is in MISSING.
 const fakeGo = `#!/bin/sh
 case "$1 $*" in
   *" -m -f "*) echo "$FAKE_GO/kwok" ;;
+  list*) for pkg in $MISSING; do echo "$pkg"; done ;;
   build*)
-    for last; do :; done
+    for pkg in $MISSING; do echo "$pkg" >&2; done
     while [ "$1" != -o ]; do shift; done
-    echo "$last" >> "$FAKE_GO/built"
-    echo half > "$2"
-    [ "$last" != "$FAIL" ] || { echo "$last does not compile" >&2; exit 1; }
-    echo "binary of $last" > "$2" ;;
+    out="$2"; shift 2
+    for pkg; do
+      to="$out"
+      case "$out" in */) to="$out${pkg##*/}" ;; esac
+      echo "$pkg" >> "$FAKE_GO/built"
+      echo half > "$to"
+      [ "$pkg" != "$FAIL" ] || { echo "$pkg does not compile" >&2; exit 1; }
+      echo "binary of $pkg" > "$to"
+    done ;;
 esac
 `
 
@@ -115,20 +122,24 @@ func TestBuildBuildsWhatIsMissingAndNothingElse(t *testing.T) {
 func TestABuildThatFailsLeavesNoBinaryAndIsRepeated(t *testing.T) {
 	built := useFakeGo(t)
 	t.Setenv("FAIL", "k8s.io/kubernetes/cmd/kube-scheduler")
+	t.Setenv("MISSING", "k8s.io/klog k8s.io/api/core/v1")
 	spec := BuildSpec{Version: DefaultVersion, Dir: t.TempDir()}
 	_, err := Build(t.Context(), spec, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "kube-scheduler does not compile") {
-		t.Errorf("error is %v, want what the compiler said", err)
+	want := "exit status 1\nk8s.io/kubernetes/cmd/kube-scheduler does not compile"
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("error is %v, want what the compiler said, and nothing of the packages before:\n%s", err, want)
 	}
-	if _, err := os.Stat(filepath.Join(spec.Dir, DefaultVersion, "kube-scheduler")); !os.IsNotExist(err) {
-		t.Errorf("the binary of a failed build: %v, want that it does not exist", err)
+	for _, name := range []string{"kube-apiserver", "kube-scheduler", ".build"} {
+		if _, err := os.Stat(filepath.Join(spec.Dir, DefaultVersion, name)); !os.IsNotExist(err) {
+			t.Errorf("%s after a build that failed: %v, want that it does not exist", name, err)
+		}
 	}
 	built()
 	t.Setenv("FAIL", "")
 	if _, err := Build(t.Context(), spec, io.Discard); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"k8s.io/kubernetes/cmd/kube-scheduler"}, built()); diff != "" {
+	if diff := cmp.Diff(allPackages[1:4], built()); diff != "" {
 		t.Errorf("built after the failure (-want +got):\n%s", diff)
 	}
 }
@@ -153,19 +164,67 @@ func TestBuildersOfOneFolderShareTheWork(t *testing.T) {
 func TestBuildSaysWhatItDoes(t *testing.T) {
 	useFakeGo(t)
 	spec := BuildSpec{Version: DefaultVersion, Dir: t.TempDir()}
-	var progress bytes.Buffer
-	if _, err := Build(t.Context(), spec, &progress); err != nil {
+	build := func() string {
+		t.Helper()
+		var progress bytes.Buffer
+		if _, err := Build(t.Context(), spec, &progress); err != nil {
+			t.Fatal(err)
+		}
+		return progress.String()
+	}
+	t.Setenv("MISSING", "k8s.io/klog k8s.io/api/core/v1")
+	want := `building Kubernetes 1.37.1, etcd and kwok from source; about six minutes the first time, seconds from the build cache
+1/3 etcd: 2 packages to compile
+2/3 kwok: 2 packages to compile
+3/3 kube-apiserver, kube-controller-manager, kube-scheduler: 2 packages to compile
+built in 0s: ` + filepath.Join(spec.Dir, DefaultVersion) + "\n"
+	if diff := cmp.Diff(want, build()); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+
+	t.Setenv("MISSING", "")
+	if err := os.RemoveAll(filepath.Join(spec.Dir, DefaultVersion)); err != nil {
 		t.Fatal(err)
 	}
-	want := `building Kubernetes 1.37.1, etcd and kwok from source; about six minutes the first time, seconds from the build cache
-1/5 etcd
-2/5 kwok
-3/5 kube-apiserver
-4/5 kube-controller-manager
-5/5 kube-scheduler
-built in 0s: ` + filepath.Join(spec.Dir, DefaultVersion) + "\n"
-	if diff := cmp.Diff(want, progress.String()); diff != "" {
-		t.Errorf("progress (-want +got):\n%s", diff)
+	if progress, want := build(), "1/3 etcd: everything is compiled, linking, 0s\n"; !strings.Contains(progress, want) {
+		t.Errorf("progress with everything in the build cache is\n%swant\n%s", progress, want)
+	}
+}
+
+func TestWhatIsTheSameInEveryReleaseIsBuiltOnce(t *testing.T) {
+	built := useFakeGo(t)
+	dir := t.TempDir()
+	if _, err := Build(t.Context(), BuildSpec{Version: DefaultVersion, Dir: dir}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	built()
+	// Another release, whose module somebody has made already.
+	module := filepath.Join(dir, "1.34.4", "module", "kubernetes")
+	if err := os.MkdirAll(module, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		writeTestFile(t, filepath.Join(module, file), "module of another release\n", 0o644)
+	}
+	var progress bytes.Buffer
+	binaries, err := Build(t.Context(), BuildSpec{Version: "1.34.4", Dir: dir}, &progress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(allPackages[1:4], built()); diff != "" {
+		t.Errorf("built for another release (-want +got):\n%s", diff)
+	}
+	if want := "1/3 etcd: the same as of another release\n2/3 kwok: the same as of another release\n"; !strings.Contains(progress.String(), want) {
+		t.Errorf("progress is\n%swant\n%s", progress.String(), want)
+	}
+	for _, name := range []string{"etcd", "kwok", stagesFile} {
+		one, err := os.Stat(filepath.Join(dir, DefaultVersion, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err := os.Stat(binaries.Path(name)); err != nil || !os.SameFile(one, other) {
+			t.Errorf("%s of the other release: %v, want the same file", name, err)
+		}
 	}
 }
 

@@ -37,9 +37,9 @@ var stageFiles = []string{
 //go:embed stages/*.yaml
 var ownStages embed.FS
 
-// copyStages puts kwok's own stages next to the binaries, so that a sandbox
-// starts without the module cache.
-func (b *builder) copyStages(ctx context.Context, moduleDir string) error {
+// copyStages puts kwok's own stages into a file next to the binaries, so that a
+// sandbox starts without the module cache.
+func copyStages(ctx context.Context, moduleDir, path string) error {
 	out, err := goTool(ctx, moduleDir, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (b *builder) copyStages(ctx context.Context, moduleDir string) error {
 		}
 		fmt.Fprintf(&stages, "---\n%s\n", data)
 	}
-	return writeFile(b.Path(stagesFile), stages.Bytes())
+	return writeFile(path, stages.Bytes())
 }
 
 // writeKwokConfig joins kwok's stages and ours into one file for kwok.

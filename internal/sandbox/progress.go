@@ -1,0 +1,98 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sayEvery is how often a build says how far it is.
+const sayEvery = 15 * time.Second
+
+// progress is how far a target is, in modules and packages: seconds alone do not tell a
+// newcomer whether half of it is done.
+type progress struct {
+	start time.Time
+	mains []string // the packages of the binaries
+
+	mu         sync.Mutex
+	downloaded int
+	missing    map[string]bool // packages that are not in the build cache; nil until that is known
+	begun      int             // how many of them are compiled, or were
+}
+
+// find finds out what is to be compiled, for which modules may have to be downloaded. The
+// go command takes a package that imports a missing one for missing.
+func (p *progress) find(ctx context.Context, dir string) error {
+	args := []string{"list", "-mod=readonly", "-deps", "-f", `{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`}
+	out, err := runGo(ctx, dir, p.expects, append(args, p.mains...)...)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.missing = map[string]bool{}
+	for _, pkg := range strings.Fields(string(out)) {
+		p.missing[pkg] = true
+	}
+	return nil
+}
+
+// expects counts what the go command says on standard error of its progress, and returns
+// false if a line says something else.
+func (p *progress) expects(line string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case strings.HasPrefix(line, "go: downloading "):
+		p.downloaded++
+	case p.missing[line]:
+		p.begun++
+	case !slices.Contains(p.mains, line):
+		return false
+	}
+	return true
+}
+
+// String says what is going on.
+func (p *progress) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	so := time.Since(p.start).Round(time.Second)
+	switch all := len(p.missing); {
+	case p.missing == nil:
+		return fmt.Sprintf("downloading modules, %d so far, %s", p.downloaded, so)
+	case p.begun == 0 && all > 0:
+		return fmt.Sprintf("%d packages to compile", all)
+	case p.begun < all:
+		return fmt.Sprintf("compiling package %d of %d, %s", p.begun, all, so)
+	default:
+		return fmt.Sprintf("everything is compiled, linking, %s", so)
+	}
+}
+
+// sayStill says how far a target is from time to time, until stopped.
+func (b *builder) sayStill(label string, p *progress) (stop func()) {
+	ticker := time.NewTicker(sayEvery)
+	done := make(chan struct{})
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				b.say("%s: %s", label, p)
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-finished
+	}
+}

@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// target is what is built by one call of the go command: binaries of one module, so
+// that linking one of them does not keep others from being compiled.
+type target struct {
+	wrapper  wrapper
+	commands []command
+}
+
+// String names the binaries.
+func (t target) String() string {
+	var names []string
+	for _, c := range t.commands {
+		names = append(names, c.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// packages are the main packages of a target.
+func (t target) packages() (packages []string) {
+	for _, c := range t.commands {
+		packages = append(packages, c.pkg)
+	}
+	return packages
+}
+
+// files are the names of what is made of a target.
+func (t target) files() (files []string) {
+	if t.wrapper.name == "kwok" {
+		files = append(files, stagesFile)
+	}
+	for _, c := range t.commands {
+		files = append(files, c.name)
+	}
+	return files
+}
+
+// compile builds the binaries of a target, and what belongs to them, into a folder.
+func (b *builder) compile(ctx context.Context, t target, into, label string) error {
+	dir := b.moduleDir(t.wrapper)
+	// A single binary need not have the name that the go command would give it.
+	args := []string{"build", "-v", "-mod=readonly", "-ldflags", b.ldflags(t.wrapper), "-o", into + string(filepath.Separator)}
+	if len(t.commands) == 1 {
+		args[len(args)-1] = filepath.Join(into, t.commands[0].name)
+	}
+	p := &progress{start: time.Now(), mains: t.packages()}
+	stop := b.sayStill(label, p)
+	defer stop()
+	if err := p.find(ctx, dir); err != nil {
+		return err
+	}
+	b.say("%s: %s", label, p)
+	if _, err := runGo(ctx, dir, p.expects, append(args, p.mains...)...); err != nil {
+		return err
+	}
+	if t.wrapper.name == "kwok" {
+		return copyStages(ctx, dir, filepath.Join(into, stagesFile))
+	}
+	return nil
+}
+
+// put has the files of a target come into the folder of the binaries. Stamps come last,
+// since they say that the binaries are there.
+func (b *builder) put(t target, stamp string, file func(name string) error) error {
+	for _, c := range t.commands {
+		if err := remove(b.Path(c.name + ".stamp")); err != nil {
+			return err
+		}
+	}
+	for _, name := range t.files() {
+		if err := file(name); err != nil {
+			return err
+		}
+	}
+	for _, c := range t.commands {
+		if err := writeFile(b.Path(c.name+".stamp"), []byte(stamp)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt takes what another release's control plane has been built from the same source,
+// which etcd and kwok are, and returns false if there is none.
+func (b *builder) adopt(t target, stamp string) bool {
+	stamps, err := filepath.Glob(filepath.Join(filepath.Dir(b.Dir), "*", t.commands[0].name+".stamp"))
+	if err != nil {
+		return false
+	}
+	for _, path := range stamps {
+		if data, err := os.ReadFile(path); err != nil || string(data) != stamp || filepath.Dir(path) == b.Dir {
+			continue
+		}
+		err := b.put(t, stamp, func(name string) error { return b.link(filepath.Join(filepath.Dir(path), name)) })
+		if err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// link has a file in the folder of the binaries, too.
+func (b *builder) link(path string) error {
+	own := b.Path(filepath.Base(path))
+	if err := remove(own); err != nil {
+		return err
+	}
+	return os.Link(path, own)
+}
+
+// remove removes a file if there is one.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
