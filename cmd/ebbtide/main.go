@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -30,6 +31,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(runVerb(ctrl.SetupSignalHandler(), os.Args[1], os.Args[2:]))
+	}
 	f, err := parseFlags(flag.CommandLine, os.Args[1:])
 	if err != nil {
 		os.Exit(2) // The flags have said why.

@@ -44,10 +44,21 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 
 // open returns the clients of the cluster, its clock and the namespace that is meant.
 func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now *clock, namespace string, err error) {
+	config, now, namespace, err := c.config()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
+	clients, err = kubernetes.NewForConfig(config)
+	return clients, now, namespace, err
+}
+
+// config is how to reach the cluster; its clock is that of the answers.
+func (c *connection) config() (config *rest.Config, now *clock, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
-	config, err := loader.ClientConfig()
+	config, err = loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		err = errors.New("no cluster is named; set KUBECONFIG or use --kubeconfig or --server")
 	}
@@ -57,11 +68,9 @@ func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now
 	if namespace, _, err = loader.Namespace(); err != nil {
 		return nil, nil, "", err
 	}
-	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	now = &clock{}
 	config.Wrap(now.wrap)
-	clients, err = kubernetes.NewForConfig(config)
-	return clients, now, namespace, err
+	return config, now, namespace, nil
 }
 
 // again returns the user's flags for a command about the same cluster and, unless

@@ -28,6 +28,8 @@ var rooms = []room{
 	{"internal/eviction", 2},
 	{"internal/sandbox", 2},
 	{"internal/workload", 3},
+	{"internal/uninstall", 3},
+	{"internal/check", 3},
 	{"internal/controller/*", 4},
 	{"internal/webhook", 4},
 	{"internal/agent", 4},

@@ -53,7 +53,12 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	c := cluster.Start(t, cluster.Spec{Replicas: true})
+	return newFleetIn(t, cluster.Spec{Replicas: true})
+}
+
+func newFleetIn(t *testing.T, spec cluster.Spec) *fleet {
+	t.Helper()
+	c := cluster.Start(t, spec)
 	ns := c.Namespace(t)
 	f := &fleet{world: &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}}
 	f.managers = []cluster.Replica{c.StartReplica(t)}

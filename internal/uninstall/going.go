@@ -1,0 +1,110 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// ongoing is something that has to end before Ebbtide can go.
+type ongoing struct {
+	title string
+	// names are of those of a kind, howto is how to end them.
+	names []string
+	howto string
+}
+
+// permit refuses to go on while there is something that this program does not end.
+//
+// Errors: there is, and how to end it.
+func (h Hook) permit(ctx context.Context, s *surveyor) error {
+	found, err := h.machines(ctx, s)
+	if err == nil && h.Mode == Refuse {
+		var more []ongoing
+		more, err = h.going(ctx, s)
+		found = append(found, more...)
+	}
+	if err != nil {
+		return err
+	}
+	found = slices.DeleteFunc(found, func(o ongoing) bool { return len(o.names) == 0 })
+	if len(found) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	for _, o := range found {
+		fmt.Fprintf(&text, "\n%s (%d): %s\n  %s", o.title, len(o.names), list(o.names), o.howto)
+	}
+	return errors.New("Ebbtide is at work and would leave this behind:" + text.String())
+}
+
+// list names as many as a person can take in.
+func list(names []string) string {
+	text := strings.Join(names[:min(shown, len(names))], ", ")
+	if more := len(names) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// machines are Machines and Clusters that wait for a manager when they are deleted.
+func (h Hook) machines(ctx context.Context, s *surveyor) ([]ongoing, error) {
+	const howto = "delete them, or keep them for a manager that comes later and let go of them: kubectl ebbtide release --machines"
+	of := ongoing{title: "Machines and Clusters that cannot be deleted without a manager", howto: howto}
+	groups := s.survey(ctx, machines, clusters)
+	for _, g := range groups {
+		for _, finding := range g.findings {
+			of.names = append(of.names, g.kind.name+" "+nameOf(finding.Object))
+		}
+	}
+	return []ongoing{of}, unread(groups)
+}
+
+// going is what Refuse refuses for, besides Machines.
+func (h Hook) going(ctx context.Context, s *surveyor) ([]ongoing, error) {
+	begun := ongoing{title: "NodeMaintenances that are not over", howto: `end each: kubectl patch nodemaintenance NAME --type=merge -p '{"spec":{"stage":"Complete"}}'`}
+	planned := ongoing{title: "NodeMaintenances that are planned and announced on their nodes", howto: "delete them: kubectl delete nodemaintenance NAME"}
+	asked := ongoing{title: "Evacuations", howto: "those of NodeMaintenances end with them; delete the others, and have whoever asked for them remove their finalizers"}
+	away := ongoing{title: "Nodes whose pods stay under locks", howto: "wait until they are back, or say so: kubectl annotate drainrecord NODE ebbtide.dev/back=true"}
+	locked := ongoing{title: "PodDisruptionBudgets that their owners have locked", howto: "ask them to unlock: kubectl ebbtide unlock pdb/NAME -n NAMESPACE"}
+	err := errors.Join(
+		s.each(ctx, maintenances, func(object client.Object) {
+			m, ok := object.(*v1alpha1.NodeMaintenance)
+			switch {
+			case !ok || maintenance.Finished(m):
+			case maintenance.Begun(m):
+				begun.names = append(begun.names, fmt.Sprintf("%s (%s)", m.Name, excerpt.Line(string(m.Spec.Stage), maxStage)))
+			default:
+				planned.names = append(planned.names, m.Name)
+			}
+		}),
+		s.each(ctx, evacuations, func(object client.Object) { asked.names = append(asked.names, nameOf(object)) }),
+		s.each(ctx, drainRecords, func(object client.Object) { away.names = append(away.names, object.GetName()) }),
+		s.each(ctx, budgets, func(object client.Object) {
+			b, ok := object.(*policyv1.PodDisruptionBudget)
+			if !ok {
+				return
+			}
+			hold, inForce := budget.LockOf(b, s.now(), 0)
+			if _, _, drains := hold.Drain(); inForce && !drains {
+				locked.names = append(locked.names, excerpt.Line(fmt.Sprintf("%s by %s", nameOf(b), hold.Holder), maxLock))
+			}
+		}),
+	)
+	return []ongoing{begun, planned, asked, away, locked}, err
+}
+
+const (
+	// maxStage and maxLock are how many bytes of what others have written are shown.
+	maxStage, maxLock = 20, 300
+)

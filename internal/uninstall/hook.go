@@ -1,0 +1,185 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Mode is what becomes of what is going on when Ebbtide is to be uninstalled.
+type Mode string
+
+const (
+	// Complete ends it. Machines are not ended: their deletion would take instances away.
+	Complete Mode = "Complete"
+	// Refuse has somebody end it first.
+	Refuse Mode = "Refuse"
+)
+
+// ParseMode reads the value of a flag.
+//
+// Errors: it is none of the modes.
+func ParseMode(text string) (Mode, error) {
+	switch mode := Mode(text); mode {
+	case Complete, Refuse:
+		return mode, nil
+	}
+	return "", errors.New("must be Complete or Refuse")
+}
+
+const (
+	// settles is how long managers are given to take back what follows the end of
+	// maintenances, before it is done for them.
+	settles = 20 * time.Second
+	// between is the least time between two looks at everything.
+	between = time.Second
+	// cleans is how often traces are removed that somebody writes again.
+	cleans = 3
+)
+
+// Hook leaves nothing behind while managers still run, right before their chart is deleted.
+type Hook struct {
+	// Client is that of the account of the hook.
+	Client client.WithWatch
+	// Namespace is that of the managers.
+	Namespace string
+	// ServiceAccount is theirs: what they have made there goes when it goes. Without one
+	// that is left to others.
+	ServiceAccount string
+	// Mode is what becomes of what is going on.
+	Mode Mode
+	// Timeout is how long all of it may take.
+	Timeout time.Duration
+	// Out gets what is done.
+	Out io.Writer
+}
+
+// Run returns when nothing is left.
+//
+// Errors: something is going on that it does not end, or that did not end in time. Then
+// nothing is in the way of going on without uninstalling.
+func (h Hook) Run(ctx context.Context) error {
+	work, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("it was not over after %s", h.Timeout))
+	defer cancel()
+	err := h.empty(work)
+	if err == nil && h.ServiceAccount != "" {
+		return h.inherit(work)
+	}
+	// Also when the time is up.
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), closesWithin)
+	defer cancel()
+	return errors.Join(err, door{h.Client, h.Namespace}.open(ctx))
+}
+
+// empty ends everything and removes every trace.
+func (h Hook) empty(ctx context.Context) error {
+	s := newSurveyor(h.Client, time.Now, "Cut short: Ebbtide was uninstalled.")
+	// Nobody can begin anything between this look and the end, so that it is the last.
+	shut, err := door{h.Client, h.Namespace}.close(ctx)
+	if err != nil {
+		return err
+	}
+	if !shut {
+		fmt.Fprintf(h.Out, "warning: policy %s is not installed, so that what is begun from now on may be left behind\n", doorName)
+	}
+	if err := h.permit(ctx, s); err != nil {
+		return err
+	}
+	if err := h.end(ctx, s); err != nil {
+		return err
+	}
+	return h.sweep(ctx, s)
+}
+
+// sweep removes what is left when managers have had the time to do so. Locks they leave to
+// their owners, so that there is nothing to wait for.
+func (h Hook) sweep(ctx context.Context, s *surveyor) error {
+	kinds := []kind{maintenances, evacuations, drainRecords, nodes, pods, budgets}
+	if err := h.settle(ctx, s, nodes, pods); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		groups := s.survey(ctx, kinds...)
+		if err := unread(groups); err != nil {
+			return err
+		}
+		if count(groups) == 0 {
+			fmt.Fprintln(h.Out, "Nothing of Ebbtide is left on any object.")
+			return nil
+		}
+		if n == cleans {
+			return fmt.Errorf("something of Ebbtide is there again and again: %s", left(groups))
+		}
+		fmt.Fprintf(h.Out, "Removing what is left on %s:\n", plural(count(groups), "object"))
+		var failed []failure
+		for _, g := range groups {
+			printGroup(h.Out, g.kind.name, g)
+			failed = append(failed, s.writeAll(ctx, g)...)
+		}
+		if len(failed) > 0 {
+			printFailures(h.Out, failed)
+			return fmt.Errorf("%s of what Ebbtide has left could not be removed, see above", plural(len(failed), "object"))
+		}
+	}
+}
+
+// settle waits until managers have taken everything back, and no longer than they need for
+// that.
+func (h Hook) settle(ctx context.Context, s *surveyor, kinds ...kind) error {
+	ctx, cancel := context.WithTimeout(ctx, settles)
+	defer cancel()
+	changed, err := watch(ctx, h.Client, kinds...)
+	if err != nil {
+		return err
+	}
+	defer changed.end()
+	for {
+		groups := s.survey(ctx, kinds...)
+		if err := unread(groups); err != nil {
+			return ignoreEnd(ctx, err)
+		}
+		if count(groups) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed.happened:
+			if !wait(ctx, between) {
+				return nil
+			}
+		}
+	}
+}
+
+// ignoreEnd leaves out what failed because the time was up.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// unread is why not everything could be read.
+func unread(groups []group) error {
+	var all []error
+	for _, g := range groups {
+		all = append(all, g.err)
+	}
+	return errors.Join(all...)
+}
+
+// left names what bears something.
+func left(groups []group) string {
+	var names []string
+	for _, g := range groups {
+		for _, finding := range g.findings {
+			names = append(names, g.kind.name+" "+nameOf(finding.Object))
+		}
+	}
+	return summary(names)
+}

@@ -1,0 +1,65 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// inherit has what managers have made in their namespace, and the ConfigMap that keeps the
+// door closed, go with their ServiceAccount. They would make it again while they run, and
+// Helm removes the account when they cannot write any more.
+func (h Hook) inherit(ctx context.Context) error {
+	account := metadataOf("ServiceAccount", metav1.ObjectMeta{Namespace: h.Namespace, Name: h.ServiceAccount})
+	if err := h.Client.Get(ctx, client.ObjectKeyFromObject(account), account); err != nil {
+		return fmt.Errorf("get the ServiceAccount of the managers: %w", err)
+	}
+	owner := metav1.OwnerReference{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ServiceAccount", Name: account.Name, UID: account.UID}
+	lease := func(name string) client.Object {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: name}}
+		object.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+		return object
+	}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.Namespace, Name: name} }
+	for _, object := range []client.Object{
+		lease(kube.LeaderLease), lease(v1alpha1.DrainLockMutex), metadataOf("Secret", meta(secretName)), metadataOf("ConfigMap", meta(doorName)),
+	} {
+		if err := h.bequeath(ctx, object, owner); err != nil {
+			return fmt.Errorf("have %s %s go with the managers: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
+		}
+	}
+	fmt.Fprintf(h.Out, "What managers have made in namespace %s goes with ServiceAccount %s.\n", h.Namespace, h.ServiceAccount)
+	return nil
+}
+
+// bequeath makes the owner that of an object which Helm has not made, if it is there. The
+// leader writes its Lease every two seconds.
+func (h Hook) bequeath(ctx context.Context, object client.Object, owner metav1.OwnerReference) error {
+	for n := 0; ; n++ {
+		err := h.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+		if err != nil || !notHelms(object) {
+			return client.IgnoreNotFound(err)
+		}
+		for _, known := range object.GetOwnerReferences() {
+			if known.UID == owner.UID {
+				return nil
+			}
+		}
+		owned, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			return nil
+		}
+		owned.SetOwnerReferences(append(owned.GetOwnerReferences(), owner))
+		if err := h.Client.Patch(ctx, owned, kube.Change(object)); !apierrors.IsConflict(err) || n >= attempts {
+			return client.IgnoreNotFound(err)
+		}
+	}
+}

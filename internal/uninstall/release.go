@@ -1,0 +1,197 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// maxNamespaces is how many namespaces are taken for those of managers: anybody may
+// create a Lease of that name.
+const maxNamespaces = 10
+
+// Releaser removes every trace of Ebbtide where no manager does it any more.
+type Releaser struct {
+	// Client has the rights of who asks.
+	Client client.Client
+	// Now is the time of the API server.
+	Now func() time.Time
+	// Yes does what is only told of otherwise.
+	Yes bool
+	// Force does not mind a manager that leads.
+	Force bool
+	// Machines lets go of Machines and Clusters, too.
+	Machines bool
+	// Again is the command that was given, to which flags can be added.
+	Again string
+	// Out gets the list of what is done.
+	Out io.Writer
+}
+
+// Run tells what would be removed, or removes it.
+//
+// Errors: a manager leads, or not everything could be read or removed; Out says what.
+func (r Releaser) Run(ctx context.Context) error {
+	s := newSurveyor(r.Client, r.Now, "Cut short by kubectl ebbtide release: what was drained was given back without waiting for anything.")
+	leading, err := r.leaders(ctx, s)
+	if err != nil {
+		return err
+	}
+	groups, kept := r.look(ctx, s, leading)
+	r.printPlan(groups, kept)
+	unread := r.printUnread(slices.Concat(groups, kept))
+	switch {
+	case !r.Yes && unread > 0:
+		return fmt.Errorf("%s of objects could not be read, so that there may be more", plural(unread, "kind"))
+	case !r.Yes:
+		if count(groups) > 0 {
+			fmt.Fprintf(r.Out, "\nNothing was changed. Do all of this with\n  %s --yes\n", r.Again)
+		}
+		return nil
+	}
+	var failed []failure
+	for _, g := range groups {
+		failed = append(failed, s.writeAll(ctx, g)...)
+	}
+	if all := count(groups); all > 0 {
+		fmt.Fprintf(r.Out, "\nRemoved what Ebbtide had left on %s.\n", plural(all-len(failed), "object"))
+	}
+	if len(failed) > 0 {
+		fmt.Fprintf(r.Out, "Could not remove what it had left on %s:\n", plural(len(failed), "object"))
+		printFailures(r.Out, failed)
+	}
+	return errors.Join(r.outcome(failed, unread), r.back(ctx, failed), r.held(kept))
+}
+
+// leaders refuses to interfere with a manager that is at work: it would do again what is
+// undone. It returns the namespaces of managers.
+func (r Releaser) leaders(ctx context.Context, s *surveyor) (namespaces []string, err error) {
+	all, err := s.leaderLeases(ctx)
+	if err != nil && !r.Force {
+		return nil, fmt.Errorf("nobody knows whether a manager still runs, since you may not list Leases; "+
+			"make sure that none does, and add --force. The API server says: %s", excerpt.Line(err.Error(), maxError))
+	}
+	var leading []string
+	for i := range all {
+		namespaces = append(namespaces, all[i].Namespace)
+		if who := leader(&all[i], r.Now()); who != "" {
+			leading = append(leading, who)
+		}
+	}
+	if len(leading) > 0 && !r.Force {
+		return nil, fmt.Errorf("a manager is at work and would do again what is undone here: %s.\n"+
+			"Let it do this: helm uninstall, or set the stage of NodeMaintenances to Complete. If it is gone, wait until then or add --force",
+			summary(leading))
+	}
+	return namespaces, nil
+}
+
+// look finds everything that is to be removed, in the order in which that is safe: first
+// what refuses writes, then what a manager would act on if one came back, then what others
+// act on. Kept is what is only told of.
+func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (groups, kept []group) {
+	groups, configured := s.webhooks(ctx)
+	groups = append(groups, s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets)...)
+	if of := s.survey(ctx, machines, clusters); r.Machines {
+		groups = append(groups, of...)
+	} else {
+		kept = of
+	}
+	for _, namespace := range namespaces {
+		if !slices.Contains(configured, namespace) && len(configured) < maxNamespaces {
+			configured = append(configured, namespace)
+		}
+	}
+	return append(groups, s.own(ctx, configured)...), kept
+}
+
+func (r Releaser) printPlan(groups, kept []group) {
+	if count(groups)+count(kept) == 0 {
+		fmt.Fprintln(r.Out, "Ebbtide has left nothing that can be seen.")
+		return
+	}
+	if count(groups) > 0 {
+		fmt.Fprintf(r.Out, "Ebbtide has left something on %s:\n", plural(count(groups), "object"))
+	}
+	for _, g := range groups {
+		printGroup(r.Out, g.kind.name, g)
+	}
+	for _, g := range kept {
+		printGroup(r.Out, g.kind.name+", left alone without --machines", g)
+	}
+}
+
+// printUnread tells of kinds that could not be read, and returns how many these are.
+func (r Releaser) printUnread(groups []group) (unread int) {
+	for _, g := range groups {
+		if g.err != nil {
+			unread++
+			fmt.Fprintf(r.Out, "Could not read every %s: %s\n", g.kind.name, excerpt.Line(g.err.Error(), maxError))
+		}
+	}
+	return unread
+}
+
+func (r Releaser) outcome(failed []failure, unread int) error {
+	var left []string
+	if len(failed) > 0 {
+		left = append(left, plural(len(failed), "object")+" could not be changed")
+	}
+	if unread > 0 {
+		left = append(left, plural(unread, "kind")+" of objects could not be read")
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s; have somebody with more rights run %s --yes again", strings.Join(left, ", and "), r.Again)
+}
+
+// back looks for what is there again: somebody writes it.
+func (r Releaser) back(ctx context.Context, failed []failure) error {
+	known := map[types.UID]bool{}
+	for _, f := range failed {
+		known[f.object.GetUID()] = true
+	}
+	s := newSurveyor(r.Client, r.Now, "")
+	groups := s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets)
+	var names []string
+	for _, g := range groups {
+		for _, finding := range g.findings {
+			othersHold := finding.Delete && finding.Without == nil && finding.Object.GetDeletionTimestamp() != nil
+			if !known[finding.Object.GetUID()] && !othersHold {
+				names = append(names, g.kind.name+" "+nameOf(finding.Object))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("something of Ebbtide is there again: %s; stop its managers, and run %s --yes again", summary(names), r.Again)
+}
+
+// held is about Machines and Clusters that nobody has asked to let go.
+func (r Releaser) held(kept []group) error {
+	if count(kept) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of Machines and Clusters are still held, and cannot be deleted without a manager: "+
+		"add --machines to let them go, after which nobody drains their nodes", count(kept))
+}
+
+// summary names a few of many.
+func summary(names []string) string {
+	text := strings.Join(names[:min(named, len(names))], ", ")
+	if more := len(names) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

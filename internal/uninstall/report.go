@@ -1,0 +1,86 @@
+package uninstall
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/trace"
+)
+
+const (
+	// shown is how many objects of a kind a list shows, named how many an error names.
+	shown, named = 10, 3
+	// maxError is how many bytes of an error are shown.
+	maxError = 500
+)
+
+// printGroup lists what is done about the objects of one kind. Those of which a person has
+// to know something come first.
+func printGroup(out io.Writer, title string, g group) {
+	if len(g.findings) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "%s (%d):\n", title, len(g.findings))
+	sorted := slices.Clone(g.findings)
+	slices.SortStableFunc(sorted, func(a, b trace.Finding) int { return cmp.Compare(min(1, len(b.Notes)), min(1, len(a.Notes))) })
+	for _, finding := range sorted[:min(shown, len(sorted))] {
+		fmt.Fprintf(out, "  %s: %s\n", nameOf(finding.Object), strings.Join(finding.Does, "; "))
+		for _, note := range finding.Notes {
+			fmt.Fprintf(out, "    note: %s\n", note)
+		}
+	}
+	if more := len(sorted) - shown; more > 0 {
+		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
+
+// printFailures tells what could not be written, each reason once for a kind.
+func printFailures(out io.Writer, failures []failure) {
+	type sort struct {
+		kind   string
+		reason metav1.StatusReason
+	}
+	var order []sort
+	same := map[sort][]failure{}
+	for _, f := range failures {
+		one := sort{f.kind.name, apierrors.ReasonForError(f.err)}
+		if len(same[one]) == 0 {
+			order = append(order, one)
+		}
+		same[one] = append(same[one], f)
+	}
+	for _, one := range order {
+		names := make([]string, 0, named)
+		for _, f := range same[one][:min(named, len(same[one]))] {
+			names = append(names, nameOf(f.object))
+		}
+		text := strings.Join(names, ", ")
+		if more := len(same[one]) - named; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		fmt.Fprintf(out, "  %s %s: %s\n", one.kind, text, excerpt.Line(same[one][0].err.Error(), maxError))
+	}
+}
+
+// count is how many objects of these groups bear something.
+func count(groups []group) (objects int) {
+	for _, g := range groups {
+		objects += len(g.findings)
+	}
+	return objects
+}
+
+// plural is a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

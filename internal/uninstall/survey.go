@@ -1,0 +1,153 @@
+package uninstall
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/core/trace"
+)
+
+const (
+	// page is how many objects are read at once.
+	page = 500
+	// rereads is how often a list is begun anew that could not be read to its end
+	// within the time for which the API server keeps its state.
+	rereads = 3
+)
+
+// kind is a kind of objects that can bear traces.
+type kind struct {
+	// name is what people call one of them, resource what RBAC calls them.
+	name, resource string
+	list           func() client.ObjectList
+}
+
+var (
+	maintenances = kind{"NodeMaintenance", "nodemaintenances.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeMaintenanceList{} }}
+	evacuations  = kind{"Evacuation", "evacuations.ebbtide.dev", func() client.ObjectList { return &v1alpha1.EvacuationList{} }}
+	drainRecords = kind{"DrainRecord", "drainrecords.ebbtide.dev", func() client.ObjectList { return &v1alpha1.DrainRecordList{} }}
+	nodes        = kind{"Node", "nodes", func() client.ObjectList { return &corev1.NodeList{} }}
+	pods         = kind{"Pod", "pods", func() client.ObjectList { return &corev1.PodList{} }}
+	budgets      = kind{"PodDisruptionBudget", "poddisruptionbudgets.policy", func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }}
+	machines     = kind{"Machine", "machines.ebbtide.dev", func() client.ObjectList { return &v1alpha1.MachineList{} }}
+	clusters     = kind{"Cluster", "clusters.ebbtide.dev", func() client.ObjectList { return &v1alpha1.ClusterList{} }}
+)
+
+// group is what was found on the objects of one kind.
+type group struct {
+	kind     kind
+	findings []trace.Finding
+	// err is why not all of them could be read.
+	err error
+}
+
+// surveyor looks for traces.
+type surveyor struct {
+	client client.Client
+	now    func() time.Time
+	why    string
+
+	mu sync.Mutex
+	// homeless is what is known of ReplicaSets, by their UID.
+	homeless map[types.UID]bool
+}
+
+func newSurveyor(c client.Client, now func() time.Time, why string) *surveyor {
+	return &surveyor{client: c, now: now, why: why, homeless: map[types.UID]bool{}}
+}
+
+// survey looks at all objects of these kinds, in this order.
+func (s *surveyor) survey(ctx context.Context, kinds ...kind) []group {
+	groups := make([]group, 0, len(kinds))
+	for _, k := range kinds {
+		g := group{kind: k}
+		g.err = s.each(ctx, k, func(object client.Object) {
+			if finding, found := s.find(ctx, object); found {
+				g.findings = append(g.findings, finding)
+			}
+		})
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// find tells what is left on an object.
+func (s *surveyor) find(ctx context.Context, object client.Object) (trace.Finding, bool) {
+	facts := trace.Facts{Now: s.now(), Why: s.why}
+	if pod, ok := object.(*corev1.Pod); ok {
+		facts.Homeless = s.isHomeless(ctx, pod)
+	}
+	return trace.Of(object, facts)
+}
+
+// isHomeless returns true if a pod was detached from a ReplicaSet that is known not to
+// exist any more.
+func (s *surveyor) isHomeless(ctx context.Context, pod *corev1.Pod) bool {
+	home, detached := surge.Home(pod)
+	if !detached {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, asked := s.homeless[home.UID]; asked {
+		return known
+	}
+	set := &metav1.PartialObjectMetadata{}
+	set.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+	err := s.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: home.Name}, set)
+	s.homeless[home.UID] = apierrors.IsNotFound(err) || err == nil && set.UID != home.UID
+	return s.homeless[home.UID]
+}
+
+// each visits all objects of a kind; a kind that the API server does not know has none.
+//
+// Errors: not all could be read.
+func (s *surveyor) each(ctx context.Context, k kind, visit func(client.Object)) error {
+	for n := 0; ; n++ {
+		err := s.pages(ctx, k, visit)
+		switch {
+		case err == nil, meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsResourceExpired(err) || n == rereads:
+			return fmt.Errorf("list %s: %w", k.resource, err)
+		}
+	}
+}
+
+func (s *surveyor) pages(ctx context.Context, k kind, visit func(client.Object)) error {
+	for next := ""; ; {
+		list := k.list() // A list that is decoded into again would share its items.
+		if err := s.client.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if object, ok := item.(client.Object); ok {
+				visit(object)
+			}
+			return nil
+		})
+		if next = list.GetContinue(); err != nil || next == "" {
+			return err
+		}
+	}
+}
+
+// nameOf is how an object is called in what people read.
+func nameOf(object trace.Object) string {
+	return strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+}

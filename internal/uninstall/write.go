@@ -1,0 +1,158 @@
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/trace"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// writers is how many objects are written at the same time.
+	writers = 16
+	// attempts is how often an object is looked at anew that others write.
+	attempts = 10
+	// callsEnd is how long API servers may go on to call webhooks that were removed.
+	callsEnd = 15 * time.Second
+	// betweenCalls is how long a write waits for which a removed webhook was called.
+	betweenCalls = 500 * time.Millisecond
+)
+
+// failure is a write that was refused.
+type failure struct {
+	kind   kind
+	object trace.Object
+	err    error
+}
+
+// writeAll cleans all objects of a group and returns what failed.
+func (s *surveyor) writeAll(ctx context.Context, g group) (failed []failure) {
+	errs := make([]error, len(g.findings))
+	parallel(len(g.findings), func(i int) { errs[i] = s.clean(ctx, g.findings[i]) })
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, failure{g.kind, g.findings[i].Object, err})
+		}
+	}
+	return failed
+}
+
+// parallel does something n times, so many at a time.
+func parallel(n int, do func(i int)) {
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range min(writers, n) {
+		all.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// clean does what was found to be done about an object. If it has changed meanwhile it is
+// looked at anew.
+func (s *surveyor) clean(ctx context.Context, finding trace.Finding) error {
+	since := s.now()
+	for n := 0; ; {
+		err := s.write(ctx, &finding)
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case notCalled(err) && s.now().Sub(since) < callsEnd:
+			if !wait(ctx, betweenCalls) {
+				return err
+			}
+		case !apierrors.IsConflict(err) || n >= attempts:
+			return err
+		}
+		n++
+		var found bool
+		if finding, found, err = s.again(ctx, finding); err != nil || !found {
+			return err
+		}
+	}
+}
+
+// again is what is to be done about an object that has changed. One that is a trace itself
+// is so whatever it says now.
+func (s *surveyor) again(ctx context.Context, before trace.Finding) (trace.Finding, bool, error) {
+	object, ok := before.Object.DeepCopyObject().(client.Object)
+	if !ok {
+		return before, false, nil
+	}
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	if err != nil || object.GetUID() != before.Object.GetUID() {
+		return before, false, client.IgnoreNotFound(err)
+	}
+	if before.Delete && before.Without == nil {
+		before.Object = object
+		return before, true, nil
+	}
+	finding, found := s.find(ctx, object)
+	finding.Delete = finding.Delete && before.Delete
+	return finding, found, nil
+}
+
+// write makes the writes of a finding. The status of a NodeMaintenance comes first, as a
+// record: who comes later knows that it is over.
+func (s *surveyor) write(ctx context.Context, f *trace.Finding) error {
+	before, ok := f.Object.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.New("it cannot be written")
+	}
+	if m, ok := before.(*v1alpha1.NodeMaintenance); ok && f.Status != nil {
+		m.Status = *f.Status
+		if err := s.client.Status().Update(ctx, m); err != nil {
+			return fmt.Errorf("write its status: %w", err)
+		}
+	}
+	if f.Without != nil {
+		without, ok := f.Without.DeepCopyObject().(client.Object)
+		if !ok {
+			return errors.New("it cannot be written")
+		}
+		if err := s.client.Patch(ctx, without, kube.Change(before)); err != nil {
+			return err
+		}
+	}
+	if node, ok := before.(*corev1.Node); ok && len(f.Announced) > 0 {
+		if err := kube.PublishConditions(ctx, s.client, node, nil, f.Announced); err != nil {
+			return fmt.Errorf("remove its conditions: %w", err)
+		}
+	}
+	if !f.Delete {
+		return nil
+	}
+	uid := before.GetUID()
+	return s.client.Delete(ctx, before, client.Preconditions{UID: &uid})
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// notCalled returns true if a webhook that must agree could not be called.
+func notCalled(err error) bool { return strings.Contains(err.Error(), "failed calling webhook") }

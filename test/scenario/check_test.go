@@ -1,0 +1,56 @@
+package scenario
+
+import (
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// checked has helm test say what it says, with one manager, without a leader, and without
+// anybody. Nothing of it is left in any of these.
+func checked(t *testing.T) {
+	l := newLeaving(t)
+	account := l.account("check")
+	args := []string{"check", "--namespace=operations", "--timeout=15s"}
+	const (
+		validating = "the API server asks the validating webhooks: an Evacuation of a pod that does not exist is refused\n"
+		mutating   = "the API server asks the mutating webhooks: a NodeMaintenance gets its drain plan\n"
+		acting     = "the leader acts: a NodeMaintenance over no node goes from Idle to Complete\n"
+	)
+	l.exec(account, "ebbtide", args...).assertSays(t, 0, "ok    "+validating, "ok    "+mutating, "ok    "+acting)
+	l.assertNoCheckIsLeft()
+
+	for _, manager := range l.managers {
+		manager.Kill()
+	}
+	l.exec(account, "ebbtide", args...).assertSays(t, 1, "FAIL  "+validating, "what happened: ", "failed calling webhook",
+		"what to do: see whether managers are ready: kubectl get pods -n operations", "FAIL  "+mutating, "FAIL  "+acting, "error: 3 of 3 checks failed")
+	l.takeLease()
+	l.cluster.StartReplica(t)
+	l.exec(account, "ebbtide", "check", "--namespace=operations", "--timeout=5s").assertSays(t, 1, "ok    "+validating, "ok    "+mutating, "FAIL  "+acting,
+		"what happened: nobody has taken notice of it: the time is up",
+		"what to do: see who leads: kubectl get lease -n operations ebbtide.dev", "error: 1 of 3 checks failed")
+	l.assertNoCheckIsLeft()
+}
+
+func (l *leaving) assertNoCheckIsLeft() {
+	l.t.Helper()
+	l.awaitAbsent(&v1alpha1.NodeMaintenance{}, "ebbtide-check")
+}
+
+// takeLease has nobody lead any more, for as long as this test takes.
+func (l *leaving) takeLease() {
+	l.t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: kube.LeaderLease}}
+	l.must("get the lease", l.client.Get(l.ctx, client.ObjectKeyFromObject(lease), lease))
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("nobody"), new(int32(3600))
+	lease.Spec.RenewTime = new(metav1.NowMicro())
+	l.must("take the lease", l.client.Update(l.ctx, lease))
+	l.t.Cleanup(func() { l.must("give the lease back", client.IgnoreNotFound(l.client.Delete(l.ctx, lease))) })
+}
