@@ -75,6 +75,8 @@ var always = []string{
 	"ValidatingAdmissionPolicyBinding ebbtide-manager-maintenances",
 	"ValidatingAdmissionPolicy ebbtide-manager-nodes",
 	"ValidatingAdmissionPolicyBinding ebbtide-manager-nodes",
+	"ValidatingAdmissionPolicy ebbtide-uninstall",
+	"ValidatingAdmissionPolicyBinding ebbtide-uninstall",
 	"ValidatingAdmissionPolicy ebbtide-evacuators",
 	"ValidatingAdmissionPolicyBinding ebbtide-evacuators",
 	"ValidatingAdmissionPolicy ebbtide-surge",
