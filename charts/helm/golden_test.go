@@ -43,6 +43,7 @@ imagePullSecrets: [{name: registry}]
 serviceAccount: {name: moon}
 replicas: 3
 extraArgs: [--surge=auto, --v=1]
+uninstall: {onMaintenances: Complete, timeoutSeconds: 600}
 certManager: {enabled: true, issuerRef: {kind: ClusterIssuer, name: internal}}
 priorityClassName: important
 resources: {requests: {cpu: 1, memory: 1Gi}}

@@ -28,6 +28,9 @@ func render(t *testing.T, namespace string, values map[string]any) []*unstructur
 	return objects
 }
 
+// ofHook is true for what is there only while Helm runs a hook.
+func ofHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
+
 // names are the objects as an administrator calls them.
 func names(objects []*unstructured.Unstructured) (all []string) {
 	for _, o := range objects {
@@ -48,8 +51,20 @@ var always = []string{
 	"CustomResourceDefinition machinedrainrules.ebbtide.dev",
 	"CustomResourceDefinition machines.ebbtide.dev",
 	"CustomResourceDefinition nodemaintenances.ebbtide.dev",
+	"ServiceAccount ebbtide-check in tides",
+	"ClusterRole ebbtide-check",
+	"ClusterRoleBinding ebbtide-check",
+	"Role ebbtide-check in tides",
+	"RoleBinding ebbtide-check in tides",
+	"Pod ebbtide-check in tides",
 	"Deployment ebbtide in tides",
 	"PodDisruptionBudget ebbtide in tides",
+	"ServiceAccount ebbtide-uninstall in tides",
+	"ClusterRole ebbtide-uninstall",
+	"ClusterRoleBinding ebbtide-uninstall",
+	"Role ebbtide-uninstall in tides",
+	"RoleBinding ebbtide-uninstall in tides",
+	"Job ebbtide-uninstall in tides",
 	"NetworkPolicy ebbtide in tides",
 	"ValidatingAdmissionPolicy ebbtide-bypass-budgets",
 	"ValidatingAdmissionPolicyBinding ebbtide-bypass-budgets",
@@ -99,7 +114,7 @@ func TestByDefaultTheManagerHasNoRightsOverMachines(t *testing.T) {
 	}
 	for _, o := range objects {
 		var role rbacv1.Role
-		if !strings.HasSuffix(o.GetKind(), "Role") {
+		if !strings.HasSuffix(o.GetKind(), "Role") || ofHook(o) {
 			continue
 		}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
@@ -146,7 +161,7 @@ func TestTheSandboxInstallsTheChart(t *testing.T) {
 	}
 	want := slices.DeleteFunc(render(t, "ebbtide-system", map[string]any{"machines": map[string]any{"enabled": true}}),
 		func(o *unstructured.Unstructured) bool {
-			return slices.Contains([]string{"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}, o.GetKind())
+			return slices.Contains([]string{"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}, o.GetKind()) || ofHook(o)
 		})
 	if diff := cmp.Diff(want, objects); diff != "" {
 		t.Errorf("charts/sandbox.yaml is not what the chart renders, run make generate (-want +got):\n%s", diff)
@@ -195,6 +210,7 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 	for i, o := range named {
 		expected := usual[i]
 		switch {
+		case ofHook(o):
 		case o.GetKind() == "ServiceAccount":
 			expected.SetName("true")
 		case o.GetKind() == "Deployment":
@@ -208,12 +224,39 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 		want = strings.ReplaceAll(want, "system:serviceaccount:ebbtide-system:ebbtide", "system:serviceaccount:42:true")
 		want = strings.ReplaceAll(want, `"namespace": "ebbtide-system"`, `"namespace": "42"`)
 		want = strings.ReplaceAll(want, `"--namespace=ebbtide-system"`, `"--namespace=42"`)
+		want = strings.ReplaceAll(want, `"--service-account=ebbtide"`, `"--service-account=true"`)
 		if diff := cmp.Diff(want, got); diff != "" || strings.Contains(got, "ebbtide-system") {
 			t.Errorf("%s %s (-want +got):\n%s", o.GetKind(), o.GetName(), diff)
 		}
 	}
 	if len(named) != len(usual) || toldApart != 19 {
 		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 19", len(named), len(usual), toldApart)
+	}
+}
+
+// The rights of a hook are those of nobody while it does not run: they come before it, and
+// go after it, whatever came of it. The Service leads to managers only.
+func TestHooksHaveRightsWhileTheyRun(t *testing.T) {
+	t.Parallel()
+	policies := map[string]int{}
+	for _, o := range render(t, "tides", read(t, "podLabels: {team: tides}")) {
+		if !ofHook(o) {
+			continue
+		}
+		annotations := o.GetAnnotations()
+		policy := annotations["helm.sh/hook-delete-policy"]
+		policies[annotations["helm.sh/hook"]+" "+annotations["helm.sh/hook-weight"]+" "+policy]++
+		if strings.Contains(lines(t, o), `"app.kubernetes.io/name": "ebbtide"`) {
+			t.Errorf("%s %s is taken for a manager", o.GetKind(), o.GetName())
+		}
+	}
+	const always = "before-hook-creation,hook-succeeded,hook-failed"
+	want := map[string]int{
+		"pre-delete -1 " + always: 5, "pre-delete  before-hook-creation,hook-succeeded": 1,
+		"test -1 " + always: 5, "test  before-hook-creation": 1,
+	}
+	if diff := cmp.Diff(want, policies); diff != "" {
+		t.Errorf("when what is there (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +50,7 @@ func TestTheAPIServerTakesTheChart(t *testing.T) {
 apiVersion: v1
 kind: Namespace
 metadata: {name: chart, labels: {pod-security.kubernetes.io/enforce: restricted}}`)
-	for _, account := range []string{"ebbtide", "moon"} {
+	for _, account := range []string{"ebbtide", "moon", "ebbtide-check", "ebbtide-uninstall"} {
 		create(t, c.Client, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: chart, name: `+account+`}}`)
 	}
 	for name, values := range installations {
@@ -61,8 +59,8 @@ metadata: {name: chart, labels: {pod-security.kubernetes.io/enforce: restricted}
 			for _, o := range rendered(t, helm.Release{Namespace: "chart", Values: parsed(t, values)}) {
 				pods += takes(t, c.Client, o)
 			}
-			if pods != 1 {
-				t.Errorf("%d objects have pods, want 1", pods)
+			if pods != 3 {
+				t.Errorf("%d objects have pods, want the manager and two hooks", pods)
 			}
 		})
 	}
@@ -90,15 +88,19 @@ func takes(t *testing.T, c client.Client, o *unstructured.Unstructured) int {
 // podOf is a pod that an object would have, or nil.
 func podOf(t *testing.T, o *unstructured.Unstructured) *corev1.Pod {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), GenerateName: o.GetName() + "-"}}
-	if o.GetKind() != "Deployment" {
+	template := o.Object
+	switch o.GetKind() {
+	case "Deployment", "Job":
+		template, _, _ = unstructured.NestedMap(o.Object, "spec", "template")
+	case "Pod":
+	default:
 		return nil
 	}
-	var d appsv1.Deployment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
+	pod := &corev1.Pod{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, pod); err != nil {
 		t.Fatal(err)
 	}
-	pod.Spec, pod.Labels = d.Spec.Template.Spec, d.Spec.Template.Labels
+	pod.Namespace, pod.Name, pod.GenerateName = o.GetNamespace(), "", o.GetName()+"-"
 	return pod
 }
 

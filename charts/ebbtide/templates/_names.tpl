@@ -3,12 +3,94 @@
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 {{- end }}
 
-{{- /* What roles are bound to. */ -}}
+{{- /* What roles are bound to: an account of the namespace. */ -}}
 {{- define "ebbtide.subjects" -}}
 subjects:
 - kind: ServiceAccount
-  name: {{ .Values.serviceAccount.name | quote }}
-  namespace: {{ .Release.Namespace | quote }}
+  name: {{ .account | quote }}
+  namespace: {{ .root.Release.Namespace | quote }}
+{{- end }}
+
+{{- /* The roles of a file and their bindings, for an account, and with annotations. */ -}}
+{{- define "ebbtide.roles" -}}
+{{- range $document := splitList "---\n" (.root.Files.Get .file) }}
+{{- with $role := fromYaml $document }}
+{{- $metadata := dict "name" $role.metadata.name }}
+{{- if eq $role.kind "Role" }}
+{{- $_ := set $metadata "namespace" $.root.Release.Namespace }}
+{{- end }}
+{{- with get $ "annotations" }}
+{{- $_ := set $metadata "annotations" . }}
+{{- end }}
+---
+apiVersion: {{ $role.apiVersion }}
+kind: {{ $role.kind }}
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+rules:
+{{ toYaml $role.rules }}
+---
+apiVersion: {{ $role.apiVersion }}
+kind: {{ $role.kind }}Binding
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $role.kind }}
+  name: {{ $role.metadata.name }}
+{{ include "ebbtide.subjects" $ }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* An account of a hook, and the rights that it needs; they are gone when the hook is over. */ -}}
+{{- define "ebbtide.hookAccount" -}}
+{{- $annotations := dict "helm.sh/hook" .hook "helm.sh/hook-weight" "-1" "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded,hook-failed" }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .account }}
+  namespace: {{ .root.Release.Namespace | quote }}
+  annotations:
+    {{- toYaml $annotations | nindent 4 }}
+{{- include "ebbtide.roles" (merge (dict "annotations" $annotations) .) }}
+{{- end }}
+
+{{- /* What a pod of a hook has: the binary of the manager with another verb. It goes to a
+     cordoned node, too: there may be no other. */ -}}
+{{- define "ebbtide.hookPod" -}}
+serviceAccountName: {{ .account }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+restartPolicy: Never
+priorityClassName: {{ .root.Values.priorityClassName | quote }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{ include "ebbtide.podSecurity" .root }}
+{{- with .root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+tolerations:
+- {key: node.kubernetes.io/unschedulable, operator: Exists, effect: NoSchedule}
+{{- with .root.Values.tolerations }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+containers:
+- name: {{ .verb }}
+  image: {{ include "ebbtide.image" .root | quote }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  args:
+  {{- toYaml .args | nindent 2 }}
+  resources:
+    requests: {cpu: 50m, memory: 64Mi}
+  {{- include "ebbtide.containerSecurity" .root | nindent 2 }}
 {{- end }}
 
 {{- /* The image of the manager, by its content where that is pinned. */ -}}
