@@ -28,6 +28,16 @@ func render(t *testing.T, namespace string, values map[string]any) []*unstructur
 	return objects
 }
 
+func TestThePortsAreOpenWhereSomebodyWantsIt(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]bool{"{}": true, "networkPolicy: {enabled: false}": false} {
+		got := slices.ContainsFunc(render(t, "tides", read(t, values)), func(o *unstructured.Unstructured) bool { return o.GetKind() == "NetworkPolicy" })
+		if got != want {
+			t.Errorf("with %s there is a NetworkPolicy: %t", values, got)
+		}
+	}
+}
+
 // ofHook is true for what is there only while Helm runs a hook.
 func ofHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
 
