@@ -4,10 +4,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/charts"
 	"ebbtide.dev/ebbtide/charts/helm"
@@ -17,24 +23,22 @@ import (
 // listens on, would be noticed on clusters only.
 func TestTheChartStartsTheManagerAsItCanBeStarted(t *testing.T) {
 	t.Parallel()
-	type object = map[string]any
-	for name, test := range map[string]struct {
-		values object
-		want   string
-	}{
+	for name, test := range map[string]struct{ values, want string }{
 		"defaults": {want: "namespace tides, machines false, rotates true, callers of  []"},
 		"everything": {
-			values: object{
-				"machines": object{"enabled": true}, "certManager": object{"enabled": true},
-				"webhook":   object{"clientCA": object{"configMap": "callers", "names": []any{"a", "b"}}},
-				"extraArgs": []any{"--surge=auto", "--namespace=elsewhere"},
-			},
+			values: `
+machines: {enabled: true}
+certManager: {enabled: true}
+webhook: {clientCA: {configMap: callers, names: [a, b]}}
+extraArgs: [--surge=auto, --namespace=elsewhere]`,
 			want: "namespace elsewhere, machines true, rotates false, callers of /etc/ebbtide/webhook-client/ca.crt [a b]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			container := deployment(t, test.values).Spec.Template.Spec.Containers[0]
+			var d appsv1.Deployment
+			found(t, test.values, "Deployment", &d)
+			container := d.Spec.Template.Spec.Containers[0]
 			set := flag.NewFlagSet("ebbtide", flag.ContinueOnError)
 			set.SetOutput(io.Discard)
 			f, err := parseFlags(set, container.Args)
@@ -56,10 +60,46 @@ func TestTheChartStartsTheManagerAsItCanBeStarted(t *testing.T) {
 	}
 }
 
-// deployment is that of the manager.
-func deployment(t *testing.T, values map[string]any) *appsv1.Deployment {
+// The hooks of the chart say to their verbs what their values say.
+func TestTheChartRunsVerbsThatThereAre(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nowhere")
+	for values, want := range map[string]string{
+		"{}": "check of tides for 1m0s; uninstall of tides and account ebbtide for 2m0s, Refuse",
+		"{serviceAccount: {name: moon}, uninstall: {onMaintenances: Complete, timeoutSeconds: 600}}": "check of tides for 1m0s; uninstall of tides and account moon for 10m0s, Complete",
+	} {
+		var pod corev1.Pod
+		var job batchv1.Job
+		found(t, values, "Pod", &pod)
+		found(t, values, "Job", &job)
+		check, uninstall := told(t, pod.Spec.Containers[0].Args), told(t, job.Spec.Template.Spec.Containers[0].Args)
+		mode := job.Spec.Template.Spec.Containers[0].Args[3]
+		got := fmt.Sprintf("check of %s for %s; uninstall of %s and account %s for %s, %s", check("namespace"), check("timeout"),
+			uninstall("namespace"), uninstall("service-account"), uninstall("timeout"), strings.TrimPrefix(mode, "--on-maintenances="))
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// told runs a verb where there is no cluster, and returns what its flags have become.
+func told(t *testing.T, args []string) func(flag string) string {
 	t.Helper()
-	rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: values})
+	set := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	err := verbs[args[0]](t.Context(), set, args[1:], io.Discard)
+	if err == nil || !strings.HasPrefix(err.Error(), "load the kubeconfig: ") {
+		t.Fatalf("%v: %v, want that there is no cluster", args, err)
+	}
+	return func(flag string) string { return set.Lookup(flag).Value.String() }
+}
+
+// found reads the one object of a kind that the chart has.
+func found(t *testing.T, values, kind string, into any) {
+	t.Helper()
+	var parsed map[string]any
+	if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: parsed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,16 +107,11 @@ func deployment(t *testing.T, values map[string]any) *appsv1.Deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range objects {
-		if o.GetKind() != "Deployment" {
-			continue
-		}
-		d := &appsv1.Deployment{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, d, true); err != nil {
-			t.Fatal(err)
-		}
-		return d
+	at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+	if at < 0 {
+		t.Fatalf("the chart has no %s", kind)
 	}
-	t.Fatal("the chart has no Deployment")
-	return nil
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[at].Object, into, true); err != nil {
+		t.Fatal(err)
+	}
 }
