@@ -37,7 +37,7 @@ func (d door) object() *corev1.ConfigMap {
 // close has the API server refuse what begins something, and returns when it does. It is
 // false if it goes on to let it through, because the policy is not installed.
 //
-// Errors: it cannot be closed.
+// Errors: it cannot be closed, or no manager answers.
 func (d door) close(ctx context.Context) (bool, error) {
 	if err := d.client.Create(ctx, d.object()); err != nil && !apierrors.IsAlreadyExists(err) {
 		return false, fmt.Errorf("create ConfigMap %s/%s, while which exists nothing is begun: %w", d.namespace, doorName, err)
@@ -52,9 +52,13 @@ func (d door) close(ctx context.Context) (bool, error) {
 		case err != nil && ctx.Err() == nil && !notCalled(err):
 			return false, fmt.Errorf("ask whether a NodeMaintenance could still be created: %w", err)
 		}
-		if !wait(ctx, betweenCalls) {
-			return false, nil
+		if wait(ctx, betweenCalls) {
+			continue
 		}
+		if err != nil && notCalled(err) {
+			return false, noManager(err)
+		}
+		return false, nil
 	}
 }
 

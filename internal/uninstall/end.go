@@ -51,13 +51,18 @@ func (h Hook) end(ctx context.Context, s *surveyor) error {
 func ended(ctx context.Context, going []string, err error) error {
 	switch {
 	case notCalled(err):
-		return fmt.Errorf("no manager answers, so that none gives anything back: start one, or remove what is left with kubectl ebbtide release --yes, "+
-			"and then uninstall without hooks. The API server says: %s", excerpt.Line(err.Error(), maxError))
+		return noManager(err)
 	case ctx.Err() == nil || len(going) == 0:
 		return err
 	}
 	return fmt.Errorf("%w; still going on (%d): %s. If no manager runs, or none can write, remove what is left with "+
 		"kubectl ebbtide release --yes, and then uninstall without hooks", err, len(going), list(going))
+}
+
+// noManager says what to do where nobody answers for Ebbtide.
+func noManager(err error) error {
+	return fmt.Errorf("no manager answers, so that none gives anything back: start one, or remove what is left with kubectl ebbtide release --yes, "+
+		"and then uninstall without hooks. The API server says: %s", excerpt.Line(err.Error(), maxError))
 }
 
 // endOnce asks for the end of what goes on, if nobody has yet, and returns what still does.

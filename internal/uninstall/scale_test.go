@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/uninstall"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -174,5 +176,33 @@ func TestMachinesAreLeftAlone(t *testing.T) {
 	}
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil || len(m.Finalizers) > 0 {
 		t.Errorf("the Machine is held by %v, %v", m.Finalizers, err)
+	}
+}
+
+// Anybody may create a Lease by which somebody seems to lead. That stops nobody who has
+// seen who and where.
+func TestALeaseThatSomebodyMadeUp(t *testing.T) {
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	ns := c.Namespace(t)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: kube.LeaderLease}}
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("mallory\x1b[2J"+strings.Repeat("y", 1<<16)), new(int32(1<<30))
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(100 * time.Hour)))
+	if err := c.Client.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	out := &bytes.Buffer{}
+	release := uninstall.Releaser{Client: c.Client, Now: time.Now, Out: out, Again: "release"}
+	err := release.Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "a manager is at work and would do again what is undone here: mallory [2Jyyy") ||
+		!strings.Contains(err.Error(), ", in namespace "+ns+" until ") || !strings.Contains(err.Error(), "add --force") || len(err.Error()) > 1000 || out.Len() > 0 {
+		t.Errorf("got %v\n%s", err, out)
+	}
+	release.Force = true
+	if err := release.Run(t.Context()); err != nil || !strings.Contains(out.String(), "Lease (1):\n  "+ns+"/ebbtide.dev: delete it\n") {
+		t.Errorf("with force: %v\n%s", err, out)
+	}
+	release.Yes = true
+	if err := release.Run(t.Context()); err != nil {
+		t.Errorf("with force: %v\n%s", err, out)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,8 +121,15 @@ func (l *leaving) askToo(name string) {
 // exec runs a binary of Ebbtide as a user with a kubeconfig.
 func (l *leaving) exec(kubeconfig, program string, args ...string) printed {
 	l.t.Helper()
-	command := exec.CommandContext(l.ctx, filepath.Join(l.bin, program), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+l.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return l.launch(kubeconfig, filepath.Join(l.bin, program), args...)
+}
+
+// launch runs a program to its end.
+func (l *leaving) launch(kubeconfig, program string, args ...string) printed {
+	l.t.Helper()
+	command := exec.CommandContext(l.ctx, program, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(l.bin, "cache"),
+		"PATH="+l.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	text, err := command.CombinedOutput()
 	if err != nil && command.ProcessState == nil {
 		l.t.Fatal(err)
@@ -280,7 +288,13 @@ func managersAreReleased(t *testing.T) {
 		"a manager is at work and would do again what is undone here: ", "in namespace "+cluster.Account.Namespace+" until TIME unless it is renewed", "add --force")
 
 	marks := l.traces()
-	plan := l.awaitPlan(admin)
+	commands := l.page("run: in test/scenario")
+	if want := []string{"kubectl ebbtide release\n", "kubectl ebbtide release --yes\n"}; !slices.Equal(commands, want) {
+		t.Fatalf("the page has its reader run %q, want %q", commands, want)
+	}
+	plan := l.awaitPlan(commands[0])
+	shown := l.page("printed: by this command in test/scenario, among more of the same")
+	plan.assertSays(t, 0, strings.SplitAfter(strings.Join(shown, ""), "\n")...)
 	plan.assertSays(t, 0, "NodeMaintenance (5):\n", "twice: set stage Complete, it is Drain; remove finalizer nodemaintenance.k8s.io/maintenance-completion",
 		"  "+"cordoned: leave it cordoned, as it was before its maintenance; ", "held: make it schedulable; ", "planned: remove conditions MaintenancePlanned",
 		"give it back to its ReplicaSet; remove annotation ebbtide.dev/surge", "let it start (scheduling gate ebbtide.dev/node-maintenance)",
@@ -302,7 +316,7 @@ func managersAreReleased(t *testing.T) {
 		"kinds of objects could not be read; have somebody with more rights run kubectl ebbtide release")
 	l.assertUnschedulable(l.held, false)
 
-	l.exec(admin, "kubectl-ebbtide", "release", "--yes").assertSays(t, 0, "Removed what Ebbtide had left on")
+	l.shell(commands[1]).assertSays(t, 0, "Removed what Ebbtide had left on")
 	l.before = slices.DeleteFunc(l.before, func(line string) bool { return strings.Contains(line, "WebhookConfiguration") })
 	l.assertGivenBack()
 	planned := &v1alpha1.NodeMaintenance{}
@@ -315,13 +329,36 @@ func managersAreReleased(t *testing.T) {
 }
 
 // awaitPlan waits until the lease of the manager that was killed is over.
-func (l *leaving) awaitPlan(kubeconfig string) (plan printed) {
+func (l *leaving) awaitPlan(command string) (plan printed) {
 	l.t.Helper()
 	l.eventually("the lease to be over", func() (bool, any) {
-		plan = l.exec(kubeconfig, "kubectl-ebbtide", "release")
+		plan = l.shell(command)
 		return plan.Code == 0, plan.Text
 	})
 	return plan
+}
+
+// shell runs a command as somebody pastes it.
+func (l *leaving) shell(command string) printed {
+	l.t.Helper()
+	binaries, err := sandbox.Build(l.ctx, sandbox.BuildSpec{Kubectl: true}, os.Stderr)
+	l.must("build kubectl", err)
+	l.must("put kubectl beside the plugin", os.MkdirAll(l.bin, 0o755))
+	if _, err := os.Stat(filepath.Join(l.bin, "kubectl")); err != nil {
+		l.must("put kubectl beside the plugin", os.Symlink(binaries.Path("kubectl"), filepath.Join(l.bin, "kubectl")))
+	}
+	return l.launch(l.cluster.Kubeconfig, "sh", "-c", command)
+}
+
+// page are the blocks of docs/operations.md with a marker.
+func (l *leaving) page(marker string) (blocks []string) {
+	l.t.Helper()
+	text, err := os.ReadFile("../../docs/operations.md")
+	l.must("read the page", err)
+	for _, block := range regexp.MustCompile("(?s)<!-- "+regexp.QuoteMeta(marker)+" -->\n```\n(.*?)```").FindAllSubmatch(text, -1) {
+		blocks = append(blocks, string(block[1]))
+	}
+	return blocks
 }
 
 // assertAManagerComesBackToNothing wants a manager that is installed again to leave alone
