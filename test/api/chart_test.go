@@ -19,6 +19,12 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
+// The longest names that a namespace and an account can have.
+var (
+	longNamespace = strings.Repeat("n", 63)
+	longest       = strings.Repeat("a", 253)
+)
+
 // installations are values that turn on what the API server can check. It does not know
 // cert-manager and the Prometheus operator.
 var installations = map[string]string{
@@ -27,7 +33,7 @@ var installations = map[string]string{
 replicas: 3
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
 imagePullSecrets: [{name: registry}]
-serviceAccount: {name: moon}
+serviceAccount: {name: ` + longest + `}
 machines: {enabled: true}
 webhook: {clientCA: {configMap: callers, names: [kube-apiserver]}}
 extraArgs: [--surge=auto]
@@ -49,14 +55,14 @@ func TestTheAPIServerTakesTheChart(t *testing.T) {
 	create(t, c.Client, `
 apiVersion: v1
 kind: Namespace
-metadata: {name: chart, labels: {pod-security.kubernetes.io/enforce: restricted}}`)
-	for _, account := range []string{"ebbtide", "moon", "ebbtide-check", "ebbtide-uninstall"} {
-		create(t, c.Client, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: chart, name: `+account+`}}`)
+metadata: {name: `+longNamespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}`)
+	for _, account := range []string{"ebbtide", longest, "ebbtide-check", "ebbtide-uninstall"} {
+		create(t, c.Client, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+longNamespace+`, name: `+account+`}}`)
 	}
 	for name, values := range installations {
 		t.Run(name, func(t *testing.T) {
 			pods := 0
-			for _, o := range rendered(t, helm.Release{Namespace: "chart", Values: parsed(t, values)}) {
+			for _, o := range rendered(t, helm.Release{Namespace: longNamespace, Values: parsed(t, values)}) {
 				pods += takes(t, c.Client, o)
 			}
 			if pods != 3 {
