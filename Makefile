@@ -25,7 +25,7 @@ BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines proof-surge proof-daemonset proof-locks proof-leaders model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines test-versions proof-surge proof-daemonset proof-locks proof-leaders model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test: controlplane ## Run all tests
 
 scenario: controlplane ## Run only the scenarios on the real control plane
 	go test -count=1 -v -timeout 20m ./test/scenario/...
+
+test-versions: ## Run the tests of the API and some stories on 1.37 to 1.33, write the README's table (VERSIONS=1.36.4,1.33.13)
+	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
 lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...

@@ -19,6 +19,10 @@ var versions = []string{DefaultVersion, "1.36.4", "1.35.4", "1.34.4", "1.33.13",
 // Versions returns the Kubernetes versions that a sandbox may run, newest first.
 func Versions() []string { return slices.Clone(versions) }
 
+// TestedVersions returns those of them that `make test-versions` runs, newest first. The
+// modules of older ones cannot be had everywhere.
+func TestedVersions() []string { return slices.Clone(versions[:5]) }
+
 // RequestedVersion returns what the environment variable K8S_VERSION asks for,
 // which the Makefile sets, or DefaultVersion.
 func RequestedVersion() string {
