@@ -26,7 +26,9 @@ var (
 	// The paths are spelled so that this file does not find itself.
 	machinePath = regexp.MustCompile(`(^|[\s"'(=:` + "`" + `])/(work|root|home|tmp|Users)/[A-Za-z0-9._-]+`)
 	mainFile    = regexp.MustCompile(`^(cmd|examples)/.*/main\.go$`)
-	script      = regexp.MustCompile(`^#!.*\b(sh|bash)\b`)
+	// Of client-go's discovery and of Helm.
+	versionAsked = regexp.MustCompile(`\.ServerVersion\(|\.KubeVersion\b`)
+	script       = regexp.MustCompile(`^#!.*\b(sh|bash)\b`)
 )
 
 // size finds files that are too long for what they are.
@@ -122,6 +124,21 @@ func locality(s source) (violations []string) {
 	return violations
 }
 
+// release finds who asks which release of Kubernetes it talks to: what a release can do is
+// up to whoever has set it up, so that has to be asked for instead.
+func release(s source) (violations []string) {
+	shipped := strings.HasPrefix(s.path, "cmd/") || strings.HasPrefix(s.path, "internal/") || strings.HasPrefix(s.path, "charts/ebbtide/templates/")
+	if !shipped || strings.HasSuffix(s.path, "_test.go") {
+		return nil
+	}
+	for i, line := range strings.Split(s.text, "\n") {
+		if match := versionAsked.FindString(line); match != "" {
+			violations = append(violations, fmt.Sprintf("%s:%d asks for the release of Kubernetes: %s; ask for the capability", s.path, i+1, match))
+		}
+	}
+	return violations
+}
+
 // comments finds packages without a comment, with several, or with a long one.
 func comments(list []source) (violations []string) {
 	docs := map[string][]string{}
@@ -148,7 +165,7 @@ func comments(list []source) (violations []string) {
 
 func TestSources(t *testing.T) {
 	for _, s := range tree(t) {
-		for _, rule := range []func(source) []string{size, cleanliness, determinism, permission, locality} {
+		for _, rule := range []func(source) []string{size, cleanliness, determinism, permission, locality, release} {
 			for _, violation := range rule(s) {
 				t.Error(violation)
 			}
@@ -180,6 +197,14 @@ func TestSourceRulesCanFail(t *testing.T) {
 		"a lost permission": {
 			permission, "a.go", "package a\n\n// f reads.\n//\n// +kubebuilder:rbac:groups=\"\",resources=pods,verbs=get\nfunc f() {}\n",
 			[]string{"a.go: the permissions of f need a blank line after them to count"},
+		},
+		"a version of the API server": {
+			release, "internal/kube/a.go", "package kube\n\nvar v, _ = d.ServerVersion()\n",
+			[]string{"internal/kube/a.go:3 asks for the release of Kubernetes: .ServerVersion(; ask for the capability"},
+		},
+		"a version in the chart": {
+			release, "charts/ebbtide/templates/a.yaml", "{{ .Capabilities.KubeVersion.Minor }}\n",
+			[]string{"charts/ebbtide/templates/a.yaml:1 asks for the release of Kubernetes: .KubeVersion; ask for the capability"},
 		},
 		"a machine's path": {locality, "docs/a.md", "see\n/root/secret/b\n", []string{"docs/a.md:2 names a path of one machine: /root/secret"}},
 	}
