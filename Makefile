@@ -33,7 +33,13 @@ help: ## Show this list
 build: ## Build all binaries into .bin/
 	go build -o .bin/ ./cmd/...
 
-controlplane: ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1)
+# The go command compiles in silence, and there is nobody else yet to say it.
+.PHONY: plugin
+plugin:
+	@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./cmd/kubectl-ebbtide | wc -l); \
+	test $$n -lt 50 || echo "compiling kubectl-ebbtide first: $$n packages" >&2
+
+controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1)
 	@go run ./cmd/kubectl-ebbtide sandbox build
 
 # go test cannot see that a scenario runs the manager as a process of its own, so
@@ -44,7 +50,7 @@ test: controlplane ## Run all tests
 scenario: controlplane ## Run only the scenarios on the real control plane
 	go test -count=1 -v -timeout 20m ./test/scenario/...
 
-test-versions: ## Run the tests of the API and some stories on 1.37 to 1.33, write the README's table (VERSIONS=1.36.4,1.33.13)
+test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.33, write the README's table (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
 lint: ## Check the code against the rules of docs/rules.md
@@ -110,8 +116,11 @@ release: ## Make all that a version is published as into .bin/release; half an h
 reproduce: ## Build the manager a second time, from a copy of the source and from nothing, and compare
 	go test -count=1 -v -timeout 60m -run TestTheManagerTwice ./internal/release -prove
 
-demo: ## Drain a node of a real control plane before your eyes
+# As the sandbox builds the manager, with which the plugin has most packages in common.
+demo demo-machines: export CGO_ENABLED = 0
+
+demo: plugin ## Drain a node of a real control plane before your eyes
 	@go run ./cmd/kubectl-ebbtide sandbox demo
 
-demo-machines: ## See a Machine of a real control plane from its creation to its end
+demo-machines: plugin ## See a Machine of a real control plane from its creation to its end
 	@go run ./cmd/kubectl-ebbtide sandbox demo machines
