@@ -117,8 +117,10 @@ func compilePolicy(t *testing.T, policy *admissionregistrationv1.ValidatingAdmis
 			problems = append(problems, expression+": "+result.Error.Error())
 		}
 	}
-	// Every expression may ask the authorizer, but those of messages.
-	options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
+	// Every expression may ask the authorizer, but those of messages, and what a policy
+	// depends on, if it does.
+	params := policy.Spec.ParamKind != nil
+	options := plugincel.OptionalVariableDeclarations{HasAuthorizer: true, HasParams: params}
 	for _, variable := range policy.Spec.Variables {
 		named := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
 		check(variable.Name, compiler.CompileAndStoreVariable(named, options, environment.NewExpressions))
@@ -134,7 +136,7 @@ func compilePolicy(t *testing.T, policy *admissionregistrationv1.ValidatingAdmis
 			continue
 		}
 		message := &validating.MessageExpressionCondition{MessageExpression: validation.MessageExpression}
-		check(validation.MessageExpression, compiler.CompileCELExpression(message, plugincel.OptionalVariableDeclarations{}, environment.NewExpressions))
+		check(validation.MessageExpression, compiler.CompileCELExpression(message, plugincel.OptionalVariableDeclarations{HasParams: params}, environment.NewExpressions))
 	}
 	return problems
 }
