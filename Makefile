@@ -42,6 +42,10 @@ plugin:
 controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1)
 	@go run ./cmd/kubectl-ebbtide sandbox build
 
+.PHONY: node-binaries test-node
+node-binaries: ## Build what real nodes run from source, too: kubelet, kube-proxy, containerd, network plugins
+	@go run ./cmd/kubectl-ebbtide sandbox build --nodes
+
 # go test cannot see that a scenario runs the manager as a process of its own, so
 # it must not answer from its cache.
 test: controlplane ## Run all tests

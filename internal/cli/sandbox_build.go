@@ -16,6 +16,7 @@ type sandboxBuildOptions struct {
 	genericiooptions.IOStreams
 	Version string
 	Kubectl bool
+	Nodes   bool
 }
 
 func newSandboxBuild(streams genericiooptions.IOStreams) *cobra.Command {
@@ -33,6 +34,7 @@ func newSandboxBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	}
 	addVersionFlag(cmd, &o.Version)
 	cmd.Flags().BoolVar(&o.Kubectl, "kubectl", false, "build kubectl, too")
+	cmd.Flags().BoolVar(&o.Nodes, "nodes", false, "build what real nodes run, too: kubelet, kube-proxy, containerd, network plugins")
 	return cmd
 }
 
@@ -41,7 +43,7 @@ func (o *sandboxBuildOptions) Validate() error { return sandbox.CheckVersion(o.V
 
 // Run builds.
 func (o *sandboxBuildOptions) Run(ctx context.Context) error {
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: o.Kubectl}, o.ErrOut)
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: o.Kubectl, Nodes: o.Nodes}, o.ErrOut)
 	if err != nil {
 		return err
 	}

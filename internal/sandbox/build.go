@@ -36,6 +36,13 @@ type BuildSpec struct {
 	Dir string
 	// Kubectl asks for kubectl, too.
 	Kubectl bool
+	// Nodes asks for what runs on real nodes, too: kubelet, kube-proxy, containerd
+	// and its network plugins.
+	Nodes bool
+}
+
+func (s BuildSpec) wants(p part) bool {
+	return p == ofControlPlane || p == ofKubectl && s.Kubectl || p == ofNodes && s.Nodes
 }
 
 // Build builds what is missing and returns at once when nothing is. It says on
@@ -56,7 +63,7 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 	}
 	b := &builder{
 		Binaries: Binaries{Dir: filepath.Join(spec.Dir, spec.Version), Version: spec.Version},
-		kubectl:  spec.Kubectl,
+		wants:    spec.wants,
 		progress: progress,
 	}
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
@@ -70,7 +77,7 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 
 type builder struct {
 	Binaries
-	kubectl  bool
+	wants    func(part) bool
 	mu       sync.Mutex // of progress
 	progress io.Writer
 }
@@ -91,7 +98,7 @@ func (b *builder) build(ctx context.Context) error {
 	if missing, err = b.missing(); err != nil || len(missing) == 0 {
 		return err
 	}
-	b.say("building Kubernetes %s, etcd and kwok from source; about six minutes the first time, seconds from the build cache", b.Version)
+	b.say("%s", b.announcement())
 	start := time.Now()
 	for i, t := range missing {
 		if err := b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(missing), t)); err != nil {
@@ -100,6 +107,14 @@ func (b *builder) build(ctx context.Context) error {
 	}
 	b.say("built in %s: %s", time.Since(start).Round(time.Second), b.Dir)
 	return nil
+}
+
+func (b *builder) announcement() string {
+	what, minutes := "etcd and kwok", "six"
+	if b.wants(ofNodes) {
+		what, minutes = "etcd, kwok and containerd", "nine"
+	}
+	return fmt.Sprintf("building Kubernetes %s, %s from source; about %s minutes the first time, seconds from the build cache", b.Version, what, minutes)
 }
 
 // missing lists the binaries that are absent or were built from something else.
@@ -112,7 +127,7 @@ func (b *builder) missing() ([]target, error) {
 		}
 		// Without a module there is no stamp, and nothing that was built from it.
 		commands := slices.DeleteFunc(slices.Clone(w.commands), func(c command) bool {
-			return c.name == "kubectl" && !b.kubectl || err == nil && b.has(c, stamp)
+			return !b.wants(c.part) || err == nil && b.has(c, stamp)
 		})
 		if len(commands) > 0 {
 			missing = append(missing, target{wrapper: w, commands: commands})
@@ -140,6 +155,7 @@ func (b *builder) stamp(w wrapper) (string, error) {
 		h.Write(data)
 	}
 	fmt.Fprintf(h, "%q %q", b.ldflags(w), stageFiles)
+	h.Write([]byte(w.source))
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
@@ -164,11 +180,8 @@ func (b *builder) ldflags(w wrapper) string {
 
 func (b *builder) buildTarget(ctx context.Context, t target, label string) error {
 	dir := b.moduleDir(t.wrapper)
-	if _, err := os.Stat(filepath.Join(dir, "go.mod")); errors.Is(err, fs.ErrNotExist) {
-		b.say("%s: resolving the modules of %s %s", label, t.wrapper.module, t.wrapper.version)
-		if err := t.wrapper.generate(ctx, dir); err != nil {
-			return err
-		}
+	if err := b.prepareModule(ctx, t.wrapper, dir, label); err != nil {
+		return err
 	}
 	stamp, err := b.stamp(t.wrapper)
 	if err != nil {
@@ -191,6 +204,18 @@ func (b *builder) buildTarget(ctx context.Context, t target, label string) error
 		return err
 	}
 	return b.put(t, stamp, func(name string) error { return os.Rename(filepath.Join(tmp, name), b.Path(name)) })
+}
+
+// prepareModule makes the module of a wrapper unless it is there.
+func (b *builder) prepareModule(ctx context.Context, w wrapper, dir, label string) error {
+	if w.source != "" {
+		return w.writeSource(dir)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	b.say("%s: resolving the modules of %s %s", label, w.module, w.version)
+	return w.generate(ctx, dir)
 }
 
 func (b *builder) say(format string, args ...any) {

@@ -117,6 +117,23 @@ func TestBuildBuildsWhatIsMissingAndNothingElse(t *testing.T) {
 	spec.Kubectl = true
 	build(spec)
 	wantBuilt("when kubectl is wanted, too", "k8s.io/kubernetes/cmd/kubectl")
+
+	spec.Nodes = true
+	build(spec)
+	wantBuilt("when real nodes are wanted, too",
+		".", // pause
+		"github.com/containerd/containerd/v2/cmd/containerd",
+		"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+		"github.com/containerd/containerd/v2/cmd/ctr",
+		"github.com/containernetworking/plugins/plugins/ipam/host-local",
+		"github.com/containernetworking/plugins/plugins/main/bridge",
+		"github.com/containernetworking/plugins/plugins/main/loopback",
+		"github.com/containernetworking/plugins/plugins/meta/portmap",
+		"k8s.io/kubernetes/cmd/kube-proxy",
+		"k8s.io/kubernetes/cmd/kubelet",
+	)
+	build(spec)
+	wantBuilt("when all of that is there")
 }
 
 func TestABuildThatFailsLeavesNoBinaryAndIsRepeated(t *testing.T) {
