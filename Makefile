@@ -57,9 +57,14 @@ scenario: controlplane ## Run only the scenarios on the real control plane
 test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.33, write the README's table (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
+# Everything on it is real, so it needs Linux and root; test/node/packages installs the rest.
+test-node: node-binaries ## Run the stories on real nodes (Linux, root)
+	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m ./...
+
 lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...
 	cd test/bench && $(GOLANGCI_LINT) run ./...
+	cd test/node && $(GOLANGCI_LINT) run ./...
 
 generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the roles and what the chart renders
 	$(CONTROLLER_GEN) object applyconfiguration paths=./api/...
@@ -78,9 +83,11 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once
 	go vet ./...
 	cd test/bench && go vet ./...
+	cd test/node && go vet ./...
 	go test -run '^$$' -bench . -benchtime 1x $(BENCHMARKED)
 	go mod tidy -diff
 	cd test/bench && go mod tidy -diff
+	cd test/node && go mod tidy -diff
 	git diff --exit-code
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
 

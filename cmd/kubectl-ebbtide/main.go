@@ -12,9 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/cli"
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
 func main() {
+	machine.Main(os.Args)
 	// What libraries log is not for the user of a command.
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -15,8 +15,9 @@ import (
 func newSandbox(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "A real Kubernetes control plane with simulated nodes, on this machine",
-		Long: `A real Kubernetes control plane with simulated nodes, on this machine.
+		Short: "A real Kubernetes control plane with simulated or real nodes, on this machine",
+		Long: `A real Kubernetes control plane with simulated nodes, on this machine. Where
+it is asked for, the nodes are real: see "sandbox up --help".
 
 etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok are built
 from their Go modules, once and in about six minutes, and run as processes on
@@ -28,6 +29,7 @@ from their Go modules, once and in about six minutes, and run as processes on
 		newSandboxBuild(streams),
 		newSandboxUp(streams),
 		newSandboxDown(streams),
+		newSandboxNode(streams),
 		newSandboxDemo(streams),
 		newSandboxKeep(),
 	)

@@ -17,9 +17,10 @@ import (
 const keepVerb = "keep"
 
 type sandboxKeepOptions struct {
-	Version string
-	Dir     string
-	Nodes   int
+	Version   string
+	Dir       string
+	Nodes     int
+	RealNodes int
 }
 
 // newSandboxKeep is the process that `sandbox up` leaves behind. People do not
@@ -35,21 +36,22 @@ func newSandboxKeep() *cobra.Command {
 	addVersionFlag(cmd, &o.Version)
 	addDirFlag(cmd, &o.Dir)
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 0, "")
+	cmd.Flags().IntVar(&o.RealNodes, "real-nodes", 0, "")
 	return cmd
 }
 
 // Run keeps the cluster up until it is told to end.
 func (o *sandboxKeepOptions) Run(ctx context.Context) error {
 	return sandbox.Background{Dir: o.Dir}.Keep(ctx, func(ctx context.Context) (*sandbox.Cluster, error) {
-		binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version}, os.Stderr)
+		binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Nodes: o.RealNodes > 0}, os.Stderr)
 		if err != nil {
 			return nil, err
 		}
-		c, err := sandbox.Start(ctx, binaries, sandbox.Spec{Dir: o.Dir, Nodes: o.Nodes})
+		c, err := sandbox.Start(ctx, binaries, sandbox.Spec{Dir: o.Dir, Nodes: o.Nodes, RealNodes: o.RealNodes})
 		if err != nil {
 			return nil, err
 		}
-		if _, err = c.StartManager(ctx); err == nil {
+		if _, err = c.StartManager(ctx); err == nil && o.RealNodes == 0 {
 			go provide(ctx, c)
 		}
 		return c, err

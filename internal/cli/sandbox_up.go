@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
 // maxNodes is how many nodes a sandbox starts with at most; more can be
@@ -22,9 +23,10 @@ const maxNodes = 1000
 
 type sandboxUpOptions struct {
 	genericiooptions.IOStreams
-	Version string
-	Dir     string
-	Nodes   int
+	Version   string
+	Dir       string
+	Nodes     int
+	RealNodes int
 
 	background sandbox.Background
 }
@@ -34,7 +36,12 @@ func newSandboxUp(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a cluster with the manager and leave it running",
-		Args:  cobra.NoArgs,
+		Long: `Start a cluster with the manager and leave it running.
+
+Its nodes are simulated: what runs on them exists in the API only. With --real-nodes,
+which needs Linux and root, each node has a kubelet, containerd and kube-proxy in
+namespaces of its own, and pods are real processes. "sandbox node off" cuts its power.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Complete(); err != nil {
 				return err
@@ -48,6 +55,8 @@ func newSandboxUp(streams genericiooptions.IOStreams) *cobra.Command {
 	addVersionFlag(cmd, &o.Version)
 	addDirFlag(cmd, &o.Dir)
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 3, "number of simulated nodes")
+	cmd.Flags().IntVar(&o.RealNodes, "real-nodes", 0, "number of real nodes, which take the place of simulated ones")
+	cmd.MarkFlagsMutuallyExclusive("nodes", "real-nodes")
 	return cmd
 }
 
@@ -65,6 +74,15 @@ func (o *sandboxUpOptions) Validate() error {
 	if o.Nodes < 0 || o.Nodes > maxNodes {
 		return fmt.Errorf("--nodes must be from 0 to %d, not %d", maxNodes, o.Nodes)
 	}
+	if o.RealNodes < 0 || o.RealNodes > machine.MaxNodes {
+		return fmt.Errorf("--real-nodes must be from 0 to %d, not %d", machine.MaxNodes, o.RealNodes)
+	}
+	if o.RealNodes > 0 {
+		if err := machine.Check(); err != nil {
+			return err
+		}
+		o.Nodes = 0
+	}
 	if err := sandbox.CheckVersion(o.Version); err != nil {
 		return err
 	}
@@ -79,13 +97,13 @@ func (o *sandboxUpOptions) Run(ctx context.Context) error {
 	// Whoever has no kubectl gets the one of this release.
 	_, err := exec.LookPath("kubectl")
 	hasKubectl := err == nil
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: !hasKubectl}, o.ErrOut)
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: !hasKubectl, Nodes: o.RealNodes > 0}, o.ErrOut)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(o.ErrOut, "starting Kubernetes %s with %d nodes and the manager\n", o.Version, o.Nodes)
+	fmt.Fprintf(o.ErrOut, "starting Kubernetes %s with %d nodes and the manager\n", o.Version, o.Nodes+o.RealNodes)
 	err = o.background.Start(ctx, "sandbox", keepVerb,
-		"--dir", o.background.Dir, "--nodes", strconv.Itoa(o.Nodes), "--kubernetes-version", o.Version)
+		"--dir", o.background.Dir, "--nodes", strconv.Itoa(o.Nodes), "--real-nodes", strconv.Itoa(o.RealNodes), "--kubernetes-version", o.Version)
 	if errors.Is(err, sandbox.ErrUp) {
 		return o.alreadyUp()
 	}

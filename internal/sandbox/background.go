@@ -163,11 +163,16 @@ func (b Background) Keep(ctx context.Context, start func(context.Context) (*Clus
 		}
 		return err
 	}
-	if _, err := io.WriteString(report, started); err != nil {
+	stopPower, err := b.servePower(ctx, c)
+	if err != nil {
+		_, _ = io.WriteString(report, err.Error())
 		return errors.Join(err, c.Stop())
 	}
+	if _, err := io.WriteString(report, started); err != nil {
+		return errors.Join(err, stopPower(), c.Stop())
+	}
 	_ = report.Close()
-	return errors.Join(c.Wait(ctx), c.Stop())
+	return errors.Join(c.Wait(ctx), stopPower(), c.Stop())
 }
 
 // Stop ends the cluster and removes its files. It returns false when there is

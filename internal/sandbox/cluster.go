@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
@@ -26,6 +28,10 @@ type Spec struct {
 	Dir string
 	// Nodes is how many kwok nodes it begins with.
 	Nodes int
+	// RealNodes is how many real nodes it has, each with a kubelet of its own. It needs
+	// Linux and root, see machine.Check, and binaries that were built with Nodes. There
+	// are no kwok nodes then.
+	RealNodes int
 	// NodePrefix begins their names, before "-" and a number. Defaults to "node".
 	NodePrefix string
 	// OnlyAPIServer leaves everything out but etcd and kube-apiserver: enough
@@ -66,6 +72,9 @@ type Cluster struct {
 	binaries    Binaries
 	credentials credentials
 	unlock      func()
+	rack        *machine.Rack // nil without real nodes
+	forwarded   net.Listener  // leads to the API server of real nodes
+	apiPort     int           // of the API server, if it must have this one
 	ended       chan *process // the first process that ended
 
 	mu        sync.Mutex
@@ -128,7 +137,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.runControllers(ctx); err != nil {
 		return err
 	}
-	return c.CreateNodes(ctx, c.nodeNames(), nil)
+	return c.CreateNodes(ctx, c.names(c.spec.Nodes), nil)
 }
 
 // prepare makes the folder and the files that the components start from.
@@ -137,8 +146,13 @@ func (c *Cluster) prepare(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if c.credentials, err = newCredentials(c.Dir, c.account); err != nil {
+	if c.credentials, err = newCredentials(c.Dir, identities(c.account, c.RealNodes())); err != nil {
 		return err
+	}
+	if c.spec.RealNodes > 0 {
+		if err := c.openRack(ctx); err != nil {
+			return err
+		}
 	}
 	return c.writeAuditPolicy()
 }
@@ -168,19 +182,24 @@ func (c *Cluster) connect(port int) error {
 
 // runControllers starts what needs only the API server, all at the same time.
 func (c *Cluster) runControllers(ctx context.Context) error {
-	kwok, err := c.kwok()
+	ofNodes := c.kwok
+	if c.rack != nil {
+		ofNodes = c.proxy
+	}
+	last, err := ofNodes()
 	if err != nil {
 		return err
 	}
-	components := []component{c.controllerManager(), c.scheduler(), kwok}
-	results := make(chan error, len(components))
+	results := make(chan error)
+	components := []component{c.controllerManager(), c.scheduler(), last}
+	go func() { results <- c.bootNodes(ctx) }()
 	for _, comp := range components {
 		go func() {
 			_, _, err := c.run(ctx, comp)
 			results <- err
 		}()
 	}
-	for range components {
+	for range len(components) + 1 {
 		err = errors.Join(err, <-results)
 	}
 	return err
@@ -196,9 +215,9 @@ func (c *Cluster) Stop() error {
 	for i := len(processes) - 1; i >= 0; i-- {
 		processes[i].kill()
 	}
-	var err error
+	err := c.closeRack()
 	if c.spec.Dir == "" && c.Dir != "" {
-		err = os.RemoveAll(c.Dir)
+		err = errors.Join(err, os.RemoveAll(c.Dir))
 	}
 	if c.unlock != nil {
 		c.unlock()

@@ -25,6 +25,8 @@ type component struct {
 	before func(context.Context) (arg string, err error)
 	// args are its arguments when it listens on this port.
 	args func(port int) []string
+	// port, if the component must have this one.
+	port int
 	// ready is the URL, with the port as its only verb, that answers 200 when
 	// the component does its work.
 	ready string
@@ -37,7 +39,7 @@ func (c *Cluster) run(ctx context.Context, comp component) (p *process, port int
 		comp.path = c.binaries.Path(comp.name)
 	}
 	for range 5 {
-		if port, err = freePort(); err != nil {
+		if port, err = comp.choosePort(); err != nil {
 			return nil, 0, err
 		}
 		args := comp.args(port)
@@ -48,10 +50,10 @@ func (c *Cluster) run(ctx context.Context, comp component) (p *process, port int
 			}
 			args = append([]string{arg}, args...)
 		}
-		if p, err = startProcess(c.Dir, comp.name, comp.path, args); err != nil {
+		if p, err = c.startProcess(c.Dir, comp.name, comp.path, args); err != nil {
 			return nil, 0, err
 		}
-		if err = p.waitReady(ctx, fmt.Sprintf(comp.ready, port)); err == nil {
+		if err = p.waitReady(ctx, c.Transport(), fmt.Sprintf(comp.ready, port)); err == nil {
 			c.add(p)
 			return p, port, nil
 		}
@@ -64,15 +66,10 @@ func (c *Cluster) run(ctx context.Context, comp component) (p *process, port int
 }
 
 // waitReady returns when url answers 200, or with the reason why it will not.
-func (p *process) waitReady(ctx context.Context, url string) error {
-	client := &http.Client{
-		Timeout: 5 * time.Second,
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			// Only the status is of interest; the clients check the certificate.
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		},
-	}
+func (p *process) waitReady(ctx context.Context, transport *http.Transport, url string) error {
+	// Only the status is of interest; the clients check the certificate.
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: transport}
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errNotReady)
 	defer cancel()
 	tick := time.NewTicker(25 * time.Millisecond)
@@ -107,6 +104,13 @@ func answers(ctx context.Context, client *http.Client, url string) bool {
 	}
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
+}
+
+func (comp component) choosePort() (int, error) {
+	if comp.port != 0 {
+		return comp.port, nil
+	}
+	return freePort()
 }
 
 // freePort returns a loopback port that nobody listens on right now.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
 // AuditWrites is an audit policy that records who changed what: enough to count
@@ -57,20 +59,14 @@ func (c *Cluster) etcd() component {
 func (c *Cluster) apiserver(etcdPort int) component {
 	return component{
 		name:  "kube-apiserver",
+		port:  c.apiPort,
 		ready: "https://127.0.0.1:%d/readyz",
 		args: func(port int) []string {
 			args := []string{
 				fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", etcdPort),
-				"--bind-address=127.0.0.1",
-				"--advertise-address=127.0.0.1",
-				// The kubernetes Service of a cluster without pods' network leads nowhere.
-				"--endpoint-reconciler-type=none",
 				fmt.Sprintf("--secure-port=%d", port),
-				"--service-cluster-ip-range=10.0.0.0/16",
+				"--service-cluster-ip-range=" + serviceRange,
 				"--authorization-mode=Node,RBAC",
-				// The first lets a namespace keep its pods on nodes of its own. The second asks
-				// for a right to the finalizers of owners, as it does in OpenShift.
-				"--enable-admission-plugins=PodNodeSelector,OwnerReferencesPermissionEnforcement",
 				"--tls-cert-file=" + c.credentials.path("server.crt"),
 				"--tls-private-key-file=" + c.credentials.path("server.key"),
 				"--token-auth-file=" + c.credentials.path("tokens.csv"),
@@ -82,6 +78,7 @@ func (c *Cluster) apiserver(etcdPort int) component {
 				"--max-mutating-requests-inflight=800",
 				"--profiling=false",
 			}
+			args = append(args, c.reachedBy()...)
 			if c.spec.OnlyAPIServer {
 				// Nobody creates the service accounts that this would wait for.
 				args = append(args, "--disable-admission-plugins=ServiceAccount")
@@ -91,6 +88,27 @@ func (c *Cluster) apiserver(etcdPort int) component {
 			}
 			return args
 		},
+	}
+}
+
+// reachedBy has the API server listen to those who need it: real nodes or nobody else than
+// us. The first plugin lets a namespace keep its pods on nodes of its own. The second asks
+// for a right to the finalizers of owners, as it does in OpenShift.
+func (c *Cluster) reachedBy() []string {
+	const plugins = "--enable-admission-plugins=PodNodeSelector,OwnerReferencesPermissionEnforcement"
+	if c.rack == nil {
+		return []string{
+			plugins, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1",
+			// The kubernetes Service of a cluster without pods' network leads nowhere.
+			"--endpoint-reconciler-type=none",
+		}
+	}
+	return []string{
+		plugins + ",NodeRestriction", "--bind-address=0.0.0.0", "--advertise-address=" + machine.ControlAddress,
+		"--kubelet-client-certificate=" + c.credentials.path(kubeletClientCert),
+		"--kubelet-client-key=" + c.credentials.path(kubeletClientKey),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--allow-privileged",
 	}
 }
 

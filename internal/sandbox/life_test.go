@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
 // holderEnv makes the test binary start a cluster, print its folder and its
@@ -20,6 +22,7 @@ import (
 const holderEnv = "EBBTIDE_TEST_HOLD_CLUSTER"
 
 func TestMain(m *testing.M) {
+	machine.Main(os.Args)
 	if os.Getenv(holderEnv) != "" {
 		if err := hold(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -23,8 +23,9 @@ const NodeAnnotation = "kwok.x-k8s.io/node"
 // nodesWithin bounds how long nodes may take to become ready.
 const nodesWithin = 60 * time.Second
 
-func (c *Cluster) nodeNames() []string {
-	names := make([]string, c.spec.Nodes)
+// names are those of the first nodes.
+func (c *Cluster) names(n int) []string {
+	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-%d", c.spec.NodePrefix, i+1)
 	}

@@ -18,8 +18,9 @@ type process struct {
 	err  error         // how it ended; valid after done
 }
 
-// startProcess starts a program that ends when this process does.
-func startProcess(dir, name, path string, args []string) (*process, error) {
+// startProcess starts a program that ends when this process does, in the network of the
+// control plane.
+func (c *Cluster) startProcess(dir, name, path string, args []string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -30,7 +31,7 @@ func startProcess(dir, name, path string, args []string) (*process, error) {
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = childAttributes()
-	if err := p.cmd.Start(); err != nil {
+	if err := c.enter(p.cmd.Start); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	go func() {

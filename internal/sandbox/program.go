@@ -26,7 +26,7 @@ func (c *Cluster) StartProgram(ctx context.Context, folder string, args ...strin
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", folder, err)
 	}
-	p, err := startProcess(dir, name, path, args)
+	p, err := c.startProcess(dir, name, path, args)
 	if err != nil {
 		return nil, err
 	}

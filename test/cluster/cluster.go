@@ -1,5 +1,6 @@
 // Package cluster gives tests a real Kubernetes: etcd, kube-apiserver,
-// kube-controller-manager and scheduler, with nodes that kwok plays.
+// kube-controller-manager and scheduler, with nodes that kwok plays or, for tests
+// that ask for them, real ones.
 //
 // There is one control plane per test process and Spec; tests share it and run
 // in parallel, each with nodes and namespaces of its own. Pods of a namespace
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
 // startWithin bounds the start of a control plane whose binaries are there.
@@ -37,6 +39,10 @@ const startWithin = 3 * time.Minute
 type Spec struct {
 	// Nodes is how many nodes the test gets, in Cluster.Nodes.
 	Nodes int
+	// RealNodes is how many nodes with a kubelet the control plane has, in Cluster.Nodes.
+	// They need Linux and root. Tests share them, whatever is done to their power, so
+	// they do not run in parallel. No nodes are played by kwok.
+	RealNodes int
 	// OnlyAPIServer leaves everything out but etcd and kube-apiserver. There are
 	// no controllers: no nodes, no garbage collection, no namespace deletion.
 	OnlyAPIServer bool
@@ -79,7 +85,7 @@ type Cluster struct {
 	Kubeconfig string
 	// AuditLog is the path of the audit log, if the Spec asked for it.
 	AuditLog string
-	// Nodes are the names of the nodes that the Spec asked for.
+	// Nodes are the names of the nodes that the Spec asked for, of whatever kind.
 	Nodes []string
 
 	plane   *plane
@@ -101,6 +107,7 @@ func MainUnderRights(m *testing.M, exempt ...string) int {
 }
 
 func run(m *testing.M, then func() int) int {
+	machine.Main(os.Args)
 	// Of controller-runtime, tests only use the client, which warns of no logger.
 	log.SetLogger(logr.Discard())
 	shared.mu.Lock()
@@ -144,7 +151,11 @@ var shared = struct {
 }{planes: map[key]*plane{}}
 
 // key is what tells control planes apart.
-type key struct{ onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped bool }
+type key struct {
+	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped bool
+
+	realNodes int
+}
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
 // cluster.
@@ -162,7 +173,10 @@ func Start(t testing.TB, spec Spec) *Cluster {
 		plane:      p,
 		prefix:     fmt.Sprintf("%s-%d", slug(t.Name()), number),
 	}
-	if spec.Nodes > 0 {
+	switch {
+	case spec.RealNodes > 0:
+		c.Nodes = p.RealNodes()
+	case spec.Nodes > 0:
 		c.Nodes = c.AddNodes(t, spec.Nodes)
 	}
 	return c
@@ -175,12 +189,12 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped}
+	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.RealNodes}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
 	// Building has no bound of ours: go test has one.
-	binaries, err := sandbox.Build(context.Background(), sandbox.BuildSpec{}, os.Stderr)
+	binaries, err := sandbox.Build(context.Background(), sandbox.BuildSpec{Nodes: spec.RealNodes > 0}, os.Stderr)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -191,7 +205,7 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, err
 	}
 	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{
-		OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy(), Chart: objects, NoMachines: spec.NoMachines,
+		RealNodes: spec.RealNodes, OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy(), Chart: objects, NoMachines: spec.NoMachines,
 	})
 	if err != nil {
 		return nil, 0, err

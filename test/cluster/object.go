@@ -96,16 +96,16 @@ func (c *Cluster) remove(ctx context.Context, object client.Object) error {
 	return errors.Join(err, client.IgnoreNotFound(c.Client.Delete(ctx, object, client.GracePeriodSeconds(0))))
 }
 
-// Namespace creates a namespace whose pods stay on the nodes of this test, and
-// deletes it when the test ends. DaemonSets need the node selector
+// Namespace creates a namespace whose pods stay on the nodes of this test, unless they
+// are real ones, and deletes it when the test ends. DaemonSets need the node selector
 // PoolLabel: Pool() in their template besides.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("%s-ns%d", c.prefix, c.created.next())
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name:        name,
-		Annotations: map[string]string{"scheduler.alpha.kubernetes.io/node-selector": PoolLabel + "=" + c.prefix},
-	}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if len(c.plane.RealNodes()) == 0 {
+		namespace.Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": PoolLabel + "=" + c.prefix}
+	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
 		defer cancel()

@@ -1,0 +1,114 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// groupPrefix begins the names of racks' cgroups; the number of the process that opened the
+// rack follows, and when that began.
+const groupPrefix = "ebbtide-"
+
+// janitor is a process that removes the cgroups of a rack when the process that opened the
+// rack is gone, however it ended.
+type janitor struct {
+	cmd  *exec.Cmd
+	live io.Closer // what it waits for the end of
+}
+
+func startJanitor(name string) (*janitor, error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{janitorName, name}
+	cmd.Dir = "/"
+	// What ends this process, such as Ctrl-C in a terminal, must not end it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	live, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start janitor: %w", err)
+	}
+	return &janitor{cmd, live}, nil
+}
+
+// stop has the janitor do its work, and returns when it has.
+func (j *janitor) stop() error {
+	return errors.Join(j.live.Close(), j.cmd.Wait())
+}
+
+// runJanitor is the janitor.
+func runJanitor(args []string) {
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	all, err := realHost().hierarchies()
+	if err != nil || len(args) != 1 {
+		os.Exit(1)
+	}
+	if err := (group{all, args[0]}).remove(); err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func realHost() Host { return Host{OS: runtime.GOOS, UID: os.Geteuid()} }
+
+// ownGroupName is the name of the cgroups of a rack, of which a process opens one or more.
+func ownGroupName(all []hierarchy) (string, error) {
+	owner, err := began(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	for number := 1; ; number++ {
+		name := fmt.Sprintf("%s%d-%s-%d", groupPrefix, os.Getpid(), owner, number)
+		err := os.Mkdir(group{all, name}.dir(all[0]), 0o755)
+		if !errors.Is(err, os.ErrExist) {
+			return name, err
+		}
+	}
+}
+
+// sweep removes the cgroups of racks whose process is gone, and whose janitor was killed too.
+// Those in use cannot be removed.
+func sweep(all []hierarchy) {
+	for _, c := range all {
+		dirs, err := filepath.Glob(filepath.Join(c.Own, groupPrefix+"*-*-*"))
+		if err != nil {
+			continue
+		}
+		for _, dir := range dirs {
+			parts := strings.Split(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
+			pid, err := strconv.Atoi(parts[0])
+			if err != nil {
+				continue
+			}
+			if now, err := began(pid); err != nil || now != parts[1] {
+				_ = removeTree(dir)
+			}
+		}
+	}
+}
+
+// began is when a process was started, in ticks since boot.
+func began(pid int) (string, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", err
+	}
+	// The name of the program, in parentheses, may contain anything.
+	_, after, _ := strings.Cut(string(data[strings.LastIndex(string(data), ")")+1:]), " ")
+	fields := strings.Fields(after)
+	if len(fields) < 20 {
+		return "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	return fields[19], nil
+}

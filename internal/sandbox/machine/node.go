@@ -1,0 +1,145 @@
+package machine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Credentials are what a node shows, and whom it believes.
+type Credentials struct {
+	// Kubelet and Proxy are kubeconfigs with credentials in them.
+	Kubelet, Proxy string
+	// ClientCA is a PEM file: the authority of the API server's certificate for kubelets.
+	ClientCA string
+}
+
+// ControlAddress is that of the control machine. It is seen in the machines only, as all
+// addresses are.
+const (
+	ControlAddress = "10.89.0.1"
+	podRange       = "10.244.0.0/16"
+)
+
+// nodeAddress and podSubnet are those of the node of a number, from 1.
+func nodeAddress(number int) string { return fmt.Sprintf("10.89.0.%d", 10+number) }
+func podSubnet(number int) string   { return fmt.Sprintf("10.244.%d.0/24", number) }
+
+// PauseImage is the image of the first container of each pod.
+const PauseImage = "sandbox.ebbtide.dev/pause:1"
+
+// Files of a node.
+const (
+	containerdConfig  = "/etc/containerd/config.toml"
+	containerdSocket  = "/run/containerd/containerd.sock"
+	cniConfig         = "/etc/cni/net.d/10-ebbtide.conflist"
+	kubernetesDir     = "/etc/kubernetes"
+	kubeletConfig     = kubernetesDir + "/kubelet.yaml"
+	kubeletKubeconfig = kubernetesDir + "/kubelet.kubeconfig"
+	proxyConfig       = kubernetesDir + "/kube-proxy.yaml"
+	proxyKubeconfig   = kubernetesDir + "/kube-proxy.kubeconfig"
+	clientCA          = kubernetesDir + "/client-ca.crt"
+	manifestDir       = kubernetesDir + "/manifests"
+)
+
+// disk are the folders of a node that survive a power cut, by their place. The overlay of
+// containerd's snapshots cannot lie on another one, as the root is.
+var disk = map[string]string{
+	kubernetesDir:         "kubernetes",
+	"/var/lib/containerd": "containerd",
+	"/var/lib/kubelet":    "kubelet",
+	logDir:                "log",
+}
+
+func nodeFiles(name string, number int, c Credentials) map[string]string {
+	return map[string]string{
+		containerdConfig:  containerdText,
+		cniConfig:         fmt.Sprintf(cniText, podSubnet(number)),
+		kubeletConfig:     kubeletText,
+		kubeletKubeconfig: c.Kubelet,
+		proxyConfig:       ProxyConfig(name, proxyKubeconfig),
+		proxyKubeconfig:   c.Proxy,
+		clientCA:          c.ClientCA,
+	}
+}
+
+// nodePrograms begin in this order. The kubelet gives up where no runtime answers.
+func nodePrograms(name string, number int) []program {
+	return []program{
+		{Name: "containerd", Args: []string{programDir + "/containerd", "--config=" + containerdConfig}},
+		{Name: "kubelet", After: containerdSocket, Args: []string{
+			programDir + "/kubelet", "--config=" + kubeletConfig, "--kubeconfig=" + kubeletKubeconfig,
+			"--hostname-override=" + name, "--node-ip=" + nodeAddress(number),
+		}},
+		{Name: "kube-proxy", Args: []string{programDir + "/kube-proxy", "--config=" + proxyConfig}},
+	}
+}
+
+// ProxyConfig is the configuration of a kube-proxy for the node of a name. What it would
+// change of the host's kernel is left as it is.
+func ProxyConfig(node, kubeconfig string) string {
+	return fmt.Sprintf(proxyText, kubeconfig, podRange, node)
+}
+
+const containerdText = `version = 3
+
+[plugins.'io.containerd.cri.v1.runtime']
+  # Less than our own is refused to who is no root of the host.
+  restrict_oom_score_adj = true
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ['` + programDir + `']
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = '` + PauseImage + `'
+`
+
+const cniText = `{
+  "cniVersion": "1.0.0",
+  "name": "pods",
+  "plugins": [
+    {
+      "type": "bridge",
+      "bridge": "cni0",
+      "isGateway": true,
+      "hairpinMode": true,
+      "ipam": {
+        "type": "host-local",
+        "dataDir": "/run/cni",
+        "ranges": [[{"subnet": %q}]],
+        "routes": [{"dst": "0.0.0.0/0"}]
+      }
+    },
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+var kubeletText = strings.TrimLeft(`
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: `+clientCA+`}
+authorization: {mode: Webhook}
+cgroupDriver: cgroupfs
+containerRuntimeEndpoint: unix://`+containerdSocket+`
+enforceNodeAllocatable: []
+# The nodes share one disk and one memory, which the host looks after.
+evictionHard: {memory.available: 50Mi, nodefs.available: 1%, nodefs.inodesFree: 1%, imagefs.available: 1%}
+imageGCHighThresholdPercent: 100
+failCgroupV1: false
+failSwapOn: false
+oomScoreAdj: 0
+staticPodPath: `+manifestDir+`
+`, "\n")
+
+const proxyText = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clientConnection: {kubeconfig: %q}
+clusterCIDR: %s
+hostnameOverride: %s
+oomScoreAdj: 0
+conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`

@@ -1,0 +1,73 @@
+package machine
+
+// Spec is the rack to open.
+type Spec struct {
+	// Dir is an existing folder. Each machine has one in it, with its disk and logs.
+	Dir string
+	// Programs is the folder with containerd, ctr, the shim, kubelet, kube-proxy and the
+	// plugins of the network.
+	Programs string
+	// Nodes are their names, of which there are at most MaxNodes.
+	Nodes []string
+	// Services is the range of their addresses.
+	Services string
+	// Pause is an archive with the image PauseImage. Without one there are no pods.
+	Pause string
+}
+
+// MaxNodes is how many nodes a rack has room for.
+const MaxNodes = 20
+
+// Check returns nil if real nodes can run on this machine, or an error that lists
+// everything that is missing.
+func Check() error { return realHost().Check() }
+
+// Main returns only in a process that is none of a machine: main packages and TestMain
+// whose program opens racks call it before anything else, with their arguments.
+func Main(args []string) {
+	if len(args) == 0 {
+		return
+	}
+	switch args[0] {
+	case initName:
+		runInit()
+	case janitorName:
+		runJanitor(args[1:])
+	}
+}
+
+// Names under which this program is started again.
+const (
+	initName    = "ebbtide-machine"
+	janitorName = "ebbtide-janitor"
+)
+
+// order is what a machine is to become; its init reads it as JSON.
+type order struct {
+	Hostname          string
+	MachineID, BootID string
+	// Dir is an empty folder on which the root is mounted, in the machine only.
+	Dir string
+	// Binds are folders of the host, by their place in the machine: its disk.
+	Binds map[string]string
+	// Files are texts, by their place in the machine.
+	Files map[string]string
+	// Settings are of its network, by their file under /proc/sys.
+	Settings map[string]string
+	Cgroups  []hierarchy
+	Programs []program
+}
+
+// program is what a machine keeps running.
+type program struct {
+	Name string
+	Args []string // of which the first is the path
+	// After is a file that it waits for.
+	After string
+}
+
+// programDir is where the binaries are in every machine, and plugins of the network too.
+const programDir = "/opt/cni/bin"
+
+// logDir is where programs of a machine log to.
+const logDir = "/var/log"

@@ -1,0 +1,94 @@
+// Command app is the application of the stories on real nodes: it serves HTTP at one port,
+// and behaves as its flags say.
+//
+// GET / answers with the name of the pod, /readyz when it is ready, and /slow?for=2s
+// answers after that time.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+var (
+	address    = flag.String("listen", ":8080", "where it serves")
+	readyAfter = flag.Duration("ready-after", 0, "how long it takes to get ready")
+	crashAfter = flag.Duration("crash-after", 0, "when it crashes; never if 0")
+	deaf       = flag.Bool("deaf", false, "ignore SIGTERM")
+	linger     = flag.Duration("linger", 0, "how long it goes on to serve after SIGTERM")
+	graceful   = flag.Bool("graceful", false, "end only when every request is answered")
+)
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	server := &http.Server{Addr: *address, Handler: handler(time.Now()), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.ListenAndServe() }()
+	fmt.Println("serving at", *address)
+	var crash <-chan time.Time
+	if *crashAfter > 0 {
+		crash = time.After(*crashAfter)
+	}
+	for {
+		select {
+		case err := <-served:
+			return err
+		case <-crash:
+			return errors.New("crashed, as -crash-after says")
+		case <-signals:
+			fmt.Println("asked to end")
+			if !*deaf {
+				return end(server)
+			}
+		}
+	}
+}
+
+// end is what a program makes of SIGTERM.
+func end(server *http.Server) error {
+	time.Sleep(*linger)
+	if !*graceful {
+		return server.Close()
+	}
+	return server.Shutdown(context.Background())
+}
+
+func handler(start time.Time) http.Handler {
+	name, err := os.Hostname()
+	if err != nil {
+		name = err.Error()
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, name) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if time.Since(start) < *readyAfter {
+			http.Error(w, "not ready yet", http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("GET /slow", func(w http.ResponseWriter, r *http.Request) {
+		wait, err := time.ParseDuration(r.URL.Query().Get("for"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		time.Sleep(wait)
+		fmt.Fprintln(w, name)
+	})
+	return mux
+}

@@ -1,0 +1,214 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// holderEnv has the test binary hold a rack in a folder, until its input ends.
+const holderEnv = "EBBTIDE_TEST_HOLD_RACK"
+
+// holdRack is another process: it boots a node, says so, and never closes the rack.
+func holdRack(dir string) {
+	machine.Main(os.Args)
+	if err := bootRack(context.Background(), dir); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("holding")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(0)
+}
+
+func bootRack(ctx context.Context, dir string) error {
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Nodes: true}, os.Stderr)
+	if err != nil {
+		return err
+	}
+	rack, err := machine.Open(ctx, machine.Spec{Dir: dir, Programs: binaries.Dir, Nodes: []string{"node-1"}, Services: "10.0.0.0/16"})
+	if err != nil {
+		return err
+	}
+	// There is no API server: the kubelet tries again and again.
+	return rack.BootNodes(ctx, func(string) (machine.Credentials, error) { return machine.Credentials{}, nil })
+}
+
+// trace is what machines could leave in the host, as sorted lines.
+func trace(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	for what, pattern := range map[string]string{
+		"processes": "/proc/[0-9]*/cmdline", "mounts": "/proc/self/mountinfo", "networks": "/sys/class/net/*",
+		"cgroups": "/sys/fs/cgroup/*/ebbtide-*", "kernel settings": "/proc/sys/vm/overcommit_memory",
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[what] = []string{}
+		for _, file := range files {
+			data, _ := os.ReadFile(file) // A process that has ended has none.
+			text := strings.ReplaceAll(string(data), "\x00", " ")
+			switch {
+			case what == "processes" && !ofRack(file, text, dir):
+			case what == "networks" || what == "cgroups":
+				found[what] = append(found[what], file)
+			default:
+				found[what] = append(found[what], text)
+			}
+		}
+		slices.Sort(found[what])
+	}
+	return found
+}
+
+// ofRack returns true if a process belongs to a rack in a folder: by its name, or because
+// its root is there.
+func ofRack(file, text, dir string) bool {
+	mounts, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "mountinfo"))
+	return strings.Contains(text, dir) || strings.HasPrefix(text, "ebbtide-janitor") || bytes.Contains(mounts, []byte(dir))
+}
+
+// A process that is killed takes its machines with it: no process, mount, network or cgroup
+// is left, and the host never had any of them but processes and cgroups.
+func TestNothingOutlivesAKilledProcess(t *testing.T) {
+	dir := t.TempDir()
+	before := trace(t, dir)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := exec.Command(self)
+	holder.Env = append(os.Environ(), holderEnv+"="+dir)
+	output, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = input.Close() })
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 4096)
+	n, err := output.Read(said)
+	if !strings.HasPrefix(string(said[:n]), "holding") {
+		t.Fatalf("the holder says %q, %v", said[:n], err)
+	}
+	during := trace(t, dir)
+	for _, what := range []string{"mounts", "networks", "kernel settings"} {
+		if diff := cmp.Diff(before[what], during[what]); diff != "" {
+			t.Errorf("%s of the host with a node (-want +got):\n%s", what, diff)
+		}
+	}
+	if got := strings.Join(during["processes"], "\n"); !strings.Contains(got, "/kubelet ") || !strings.Contains(got, "/containerd ") {
+		t.Errorf("there are processes\n%s\nwant a kubelet and a containerd", got)
+	}
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Wait()
+	cluster.Eventually(t, "everything to be gone", 20*time.Second, func(context.Context) (string, bool) {
+		diff := cmp.Diff(before, trace(t, dir))
+		return diff, diff == ""
+	})
+}
+
+// Who has a sandbox with real nodes switches them by commands, and leaves nothing behind.
+func TestTheCommandsOfASandboxWithRealNodes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	before := trace(t, dir)
+	plugin := filepath.Join(t.TempDir(), "kubectl-ebbtide")
+	if out, err := exec.Command("go", "build", "-C", "../..", "-o", plugin, "./cmd/kubectl-ebbtide").CombinedOutput(); err != nil {
+		t.Fatalf("build the plugin: %v\n%s", err, out)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, _ := exec.Command(plugin, append([]string{"sandbox"}, append(args, "--dir", dir)...)...).CombinedOutput()
+		return string(out)
+	}
+	t.Cleanup(func() { run("down") })
+
+	begin := time.Now()
+	if got := run("up", "--real-nodes", "1"); !strings.Contains(got, "The sandbox is up.") {
+		t.Fatalf("up says\n%s", got)
+	}
+	t.Logf("a sandbox with a real node and the manager was up after %s", time.Since(begin).Round(time.Millisecond))
+	for _, step := range []struct{ args, want string }{
+		{"node off node-1", "Node node-1 is off.\n"},
+		{"node on node-1", "Node node-1 is on.\n"},
+		{"node on node-1", "error: machine node-1 is on already\n"},
+		{"node off node-2", "error: there is no real node \"node-2\"; choose one of node-1\n"},
+		{"down", "The sandbox is down.\n"},
+		{"node off node-1", "error: no sandbox is up in " + dir + "\n"},
+	} {
+		if diff := cmp.Diff(step.want, run(strings.Fields(step.args)...)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.args, diff)
+		}
+	}
+	cluster.Eventually(t, "everything to be gone", 20*time.Second, func(context.Context) (string, bool) {
+		diff := cmp.Diff(before, trace(t, dir))
+		return diff, diff == ""
+	})
+}
+
+// Who cuts the power leaves nothing of a node, however many processes and mounts its pods have.
+func TestWhatAPowerCutLeavesIsADisk(t *testing.T) {
+	c := cluster.Start(t, bare)
+	importApp(t, c)
+	namespace := c.Namespace(t)
+	c.Apply(t, namespace, deployment("web", 6, time.Second))
+	waitAvailable(t, c, namespace, "web")
+	node := c.Nodes[0]
+	groups := func() []string {
+		return slices.Sorted(maps.Keys(groupsOf(t, node)))
+	}
+	if got := strings.Join(groups(), "\n"); !strings.Contains(got, "kubepods") {
+		t.Fatalf("the node has cgroups\n%s\nwant those of pods", got)
+	}
+	c.PowerOff(t, node)
+	if left := groups(); len(left) > 0 {
+		t.Errorf("cgroups of the node are left: %v", left)
+	}
+	for _, file := range []string{"kubelet.log", "containerd.log"} {
+		if _, err := os.Stat(filepath.Join(c.NodeLogs(node), file)); err != nil {
+			t.Errorf("the disk has lost a log: %v", err)
+		}
+	}
+}
+
+// groupsOf are the cgroups of a node of this process, with how many processes each has.
+func groupsOf(t *testing.T, node string) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && strings.Contains(path, "/ebbtide-"+strconv.Itoa(os.Getpid())+"-") && strings.Contains(path, "/"+node) {
+			data, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			found[path] = bytes.Count(data, []byte("\n"))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

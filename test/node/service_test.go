@@ -1,0 +1,287 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// deployment is one of the application with these arguments, one pod on each node, and a
+// Service that leads to it.
+func deployment(name string, replicas int, grace time.Duration, args ...string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata:
+      labels: {app: %[1]s}
+    spec:
+      terminationGracePeriodSeconds: %[3]d
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: %[1]s}}}
+      containers:
+      - name: app
+        image: %[4]s
+        args: [%[5]s]
+        readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s}
+spec:
+  selector: {app: %[1]s}
+  ports: [{port: 80, targetPort: 8080}]
+`, name, replicas, int(grace.Seconds()), appImage, strings.Join(args, ", "))
+}
+
+// pods are those of an application that are not being deleted, by the name of their node.
+func pods(ctx context.Context, c *cluster.Cluster, namespace, app string) (map[string][]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := c.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": app})
+	all := map[string][]corev1.Pod{}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp == nil {
+			all[pod.Spec.NodeName] = append(all[pod.Spec.NodeName], pod)
+		}
+	}
+	return all, err
+}
+
+// waitAvailable waits until a Deployment has all its replicas.
+func waitAvailable(t *testing.T, c *cluster.Cluster, namespace, name string) {
+	t.Helper()
+	cluster.Eventually(t, "Deployment "+name, time.Minute, func(ctx context.Context) (string, bool) {
+		d := &appsv1.Deployment{}
+		err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
+		return fmt.Sprintf("%+v, %v", d.Status, err),
+			err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas
+	})
+}
+
+// address is that of a Service.
+func address(t *testing.T, c *cluster.Cluster, namespace, name string) string {
+	t.Helper()
+	service := &corev1.Service{}
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, service); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + service.Spec.ClusterIP + "/"
+}
+
+// ask returns the name of the pod that has answered.
+func ask(ctx context.Context, c *cluster.Cluster, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := c.HTTP().Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return strings.TrimSpace(string(body)), err
+}
+
+func names(all map[string][]corev1.Pod) (names []string) {
+	for _, list := range all {
+		for _, pod := range list {
+			names = append(names, pod.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func TestAServiceLeadsToProgramsOnAllNodes(t *testing.T) {
+	c := cluster.Start(t, bare)
+	importApp(t, c)
+	namespace := c.Namespace(t)
+	c.Apply(t, namespace, deployment("web", 3, 10*time.Second, "-graceful"))
+	waitAvailable(t, c, namespace, "web")
+	running, err := pods(t.Context(), c, namespace, "web")
+	if err != nil || len(running) != len(c.Nodes) {
+		t.Fatalf("pods run on %d nodes, want %v; %v", len(running), c.Nodes, err)
+	}
+	url := address(t, c, namespace, "web")
+	answered := map[string]bool{}
+	cluster.Eventually(t, "an answer of every pod", 30*time.Second, func(ctx context.Context) (string, bool) {
+		name, err := ask(ctx, c, url)
+		answered[name] = err == nil
+		for _, name := range names(running) {
+			if !answered[name] {
+				return fmt.Sprint(answered, err), false
+			}
+		}
+		return "", true
+	})
+}
+
+// A program ends as it likes, within the grace that its pod has.
+func TestAProgramEndsInItsOwnWay(t *testing.T) {
+	c := cluster.Start(t, bare)
+	importApp(t, c)
+	namespace := c.Namespace(t)
+	const grace = 6 * time.Second
+	for name, args := range map[string][]string{"prompt": nil, "deaf": {"-deaf"}, "lingering": {"-linger=2s"}} {
+		c.Apply(t, namespace, deployment(name, 1, grace, args...))
+	}
+	took := map[string]time.Duration{}
+	for _, name := range []string{"prompt", "deaf", "lingering"} {
+		waitAvailable(t, c, namespace, name)
+		took[name] = deletePod(t, c, namespace, name)
+	}
+	t.Logf("after they were deleted, pods took %v to go", took)
+	if took["prompt"] >= grace || took["lingering"] < 2*time.Second || took["lingering"] >= grace || took["deaf"] < grace {
+		t.Errorf("pods took %v to go; want at least 2s for the lingering one, less than the grace of %s for it and the prompt one, and all of it for the deaf one", took, grace)
+	}
+}
+
+// deletePod deletes the pod of an application, and returns how long it takes to go.
+func deletePod(t *testing.T, c *cluster.Cluster, namespace, app string) time.Duration {
+	t.Helper()
+	running, err := pods(t.Context(), c, namespace, app)
+	if err != nil || len(names(running)) != 1 {
+		t.Fatalf("%s has pods %v, want one; %v", app, names(running), err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: names(running)[0]}}
+	begin := time.Now()
+	if err := c.Client.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "pod "+pod.Name+" to be gone", 30*time.Second, func(ctx context.Context) (string, bool) {
+		err := c.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return fmt.Sprint(pod.Status.Phase, err), client.IgnoreNotFound(err) == nil && err != nil
+	})
+	return time.Since(begin)
+}
+
+func TestAProgramThatCrashesIsStartedAgainAndOneThatIsSlowIsNotReady(t *testing.T) {
+	c := cluster.Start(t, bare)
+	importApp(t, c)
+	namespace := c.Namespace(t)
+	c.Apply(t, namespace, deployment("crashing", 1, time.Second, "-crash-after=1s")+"---"+deployment("slow", 1, time.Second, "-ready-after=6s"))
+	cluster.Eventually(t, "the crashing program to be started again", time.Minute, func(ctx context.Context) (string, bool) {
+		running, err := pods(ctx, c, namespace, "crashing")
+		for _, list := range running {
+			for _, status := range list[0].Status.ContainerStatuses {
+				last := status.LastTerminationState.Terminated
+				return fmt.Sprintf("%+v, %v", status, err), status.RestartCount > 0 && last != nil && last.ExitCode == 1
+			}
+		}
+		return fmt.Sprint(names(running), err), false
+	})
+	waitAvailable(t, c, namespace, "slow")
+	running, err := pods(t.Context(), c, namespace, "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range running {
+		status := list[0].Status
+		var ready time.Time
+		for _, condition := range status.Conditions {
+			if condition.Type == corev1.PodReady {
+				ready = condition.LastTransitionTime.Time
+			}
+		}
+		// The API tells the time in whole seconds.
+		if took := ready.Sub(status.ContainerStatuses[0].State.Running.StartedAt.Time); took < 5*time.Second {
+			t.Errorf("the slow program was ready after %s, want no less than about 6s", took)
+		}
+	}
+}
+
+// The disk of a node survives a power cut, so that its pods are the same ones afterwards,
+// with containers of their own that were started anew.
+func TestAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
+	c := cluster.Start(t, bare)
+	importApp(t, c)
+	namespace := c.Namespace(t)
+	c.Apply(t, namespace, deployment("web", 3, 10*time.Second))
+	waitAvailable(t, c, namespace, "web")
+	running, err := pods(t.Context(), c, namespace, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := c.Nodes[1]
+	pod := running[node][0]
+	before, err := getNode(t.Context(), c, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + pod.Status.PodIP + ":8080/"
+	if name, err := ask(t.Context(), c, url); name != pod.Name {
+		t.Fatalf("%s answers %q, want %q; %v", url, name, pod.Name, err)
+	}
+
+	c.PowerOff(t, node)
+	if name, err := ask(t.Context(), c, url); err == nil {
+		t.Errorf("%s answers %q after the power cut, want no answer", url, name)
+	}
+	c.PowerOn(t, node)
+	waitReady(t, c, node, before.Status.NodeInfo.BootID)
+	cluster.Eventually(t, "pod "+pod.Name+" to serve again", time.Minute, func(ctx context.Context) (string, bool) {
+		now := &corev1.Pod{}
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(&pod), now); err != nil {
+			return err.Error(), false
+		}
+		restarted := len(now.Status.ContainerStatuses) == 1 && now.Status.ContainerStatuses[0].RestartCount == 1
+		name, err := ask(ctx, c, "http://"+now.Status.PodIP+":8080/")
+		return fmt.Sprintf("%+v, %v", now.Status, err), now.UID == pod.UID && restarted && name == pod.Name
+	})
+}
+
+func TestAManifestOnANodesDiskIsAPod(t *testing.T) {
+	c := cluster.Start(t, bare)
+	importApp(t, c)
+	const manifest = `
+apiVersion: v1
+kind: Pod
+metadata: {name: static, namespace: default}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: app, image: ` + appImage + `}]
+`
+	file := filepath.Join(c.Manifests(c.Nodes[0]), "static.yaml")
+	mirror := client.ObjectKey{Namespace: "default", Name: "static-" + c.Nodes[0]}
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(file) })
+	cluster.Eventually(t, "the mirror pod to run", time.Minute, func(ctx context.Context) (string, bool) {
+		pod := &corev1.Pod{}
+		err := c.Client.Get(ctx, mirror, pod)
+		return fmt.Sprint(pod.Status.Phase, err), pod.Status.Phase == corev1.PodRunning
+	})
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the mirror pod to go", time.Minute, func(ctx context.Context) (string, bool) {
+		pod := &corev1.Pod{}
+		err := c.Client.Get(ctx, mirror, pod)
+		return fmt.Sprint(pod.Status.Phase, err), err != nil && client.IgnoreNotFound(err) == nil
+	})
+}
