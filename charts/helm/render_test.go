@@ -2,6 +2,7 @@ package helm_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -242,6 +243,43 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 	if len(named) != len(usual) || toldApart != 19 {
 		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 19", len(named), len(usual), toldApart)
 	}
+}
+
+// Where cert-manager makes the certificate, who has the manager's token can neither replace
+// it nor have the API server trust another one. All else stays as it was.
+func TestWithCertManagerNobodyElseWritesCertificates(t *testing.T) {
+	t.Parallel()
+	own, theirs := rights(t, "certManager: {enabled: false}"), rights(t, "certManager: {enabled: true}")
+	fewer := slices.DeleteFunc(slices.Clone(own), func(right string) bool { return slices.Contains(theirs, right) })
+	want := []string{
+		"update mutatingwebhookconfigurations [ebbtide]", "update validatingwebhookconfigurations [ebbtide]",
+		"update secrets [ebbtide-webhook-certificate]",
+	}
+	if diff := cmp.Diff(want, fewer); diff != "" || len(own)-len(theirs) != len(want) {
+		t.Errorf("%d rights are %d with cert-manager; what is missing (-want +got):\n%s", len(own), len(theirs), diff)
+	}
+}
+
+// rights are those of the manager.
+func rights(t *testing.T, values string) (all []string) {
+	t.Helper()
+	for _, o := range render(t, "tides", read(t, values)) {
+		var role rbacv1.Role
+		if !strings.HasSuffix(o.GetKind(), "Role") || ofHook(o) {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all = append(all, fmt.Sprint(verb, " ", resource, " ", rule.ResourceNames))
+				}
+			}
+		}
+	}
+	return all
 }
 
 // The rights of a hook are those of nobody while it does not run: they come before it, and

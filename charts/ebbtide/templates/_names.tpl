@@ -11,7 +11,8 @@ subjects:
   namespace: {{ .root.Release.Namespace | quote }}
 {{- end }}
 
-{{- /* The roles of a file and their bindings, for an account, and with annotations. */ -}}
+{{- /* The roles of a file and their bindings, for an account, and with annotations. Where
+     cert-manager makes the certificate nobody of ours writes where it is. */ -}}
 {{- define "ebbtide.roles" -}}
 {{- range $document := splitList "---\n" (.root.Files.Get .file) }}
 {{- with $role := fromYaml $document }}
@@ -22,13 +23,22 @@ subjects:
 {{- with get $ "annotations" }}
 {{- $_ := set $metadata "annotations" . }}
 {{- end }}
+{{- $rules := list }}
+{{- range $rule := $role.rules }}
+{{- if and $.root.Values.certManager.enabled (or (has "secrets" $rule.resources) (has "mutatingwebhookconfigurations" $rule.resources)) }}
+{{- $_ := set $rule "verbs" (without $rule.verbs "update") }}
+{{- end }}
+{{- if $rule.verbs }}
+{{- $rules = append $rules $rule }}
+{{- end }}
+{{- end }}
 ---
 apiVersion: {{ $role.apiVersion }}
 kind: {{ $role.kind }}
 metadata:
   {{- toYaml $metadata | nindent 2 }}
 rules:
-{{ toYaml $role.rules }}
+{{ toYaml $rules }}
 ---
 apiVersion: {{ $role.apiVersion }}
 kind: {{ $role.kind }}Binding
