@@ -28,7 +28,7 @@ var verbs = map[string]verb{"uninstall": runUninstall, "check": runCheck}
 type errUsage struct{ error }
 
 // runVerb does something else than to run the manager, and returns the exit code: 0 done,
-// 1 not done, 2 not understood.
+// 1 not done, 2 not understood, 3 interrupted, as when its node is drained: try it again.
 func runVerb(ctx context.Context, name string, args []string) int {
 	do, known := verbs[name]
 	if !known {
@@ -44,6 +44,9 @@ func runVerb(ctx context.Context, name string, args []string) int {
 		return 2
 	}
 	fmt.Fprintln(os.Stderr, "error:", err)
+	if ctx.Err() != nil {
+		return 3
+	}
 	return 1
 }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -24,5 +27,27 @@ func TestVerbsThatAreNotUnderstood(t *testing.T) {
 	set := flag.NewFlagSet("check", flag.ContinueOnError)
 	if err := runCheck(t.Context(), set, []string{"now"}, io.Discard); err == nil || err.Error() != `"now" is no flag` {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A job that is evicted is tried again, and one that refuses is not: they end with
+// different codes.
+func TestAVerbThatIsInterrupted(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{name: here, context: {cluster: here}}]\n" +
+		"clusters: [{name: here, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	ctx, cancel := context.WithCancel(t.Context())
+	if code := runVerb(ctx, "uninstall", nil); code != 1 {
+		t.Errorf("without an API server: exit code %d, want 1", code)
+	}
+	cancel()
+	for name := range verbs {
+		if code := runVerb(ctx, name, nil); code != 3 {
+			t.Errorf("%s, interrupted: exit code %d, want 3", name, code)
+		}
 	}
 }
