@@ -301,7 +301,7 @@ func TestHooksHaveRightsWhileTheyRun(t *testing.T) {
 	const always = "before-hook-creation,hook-succeeded,hook-failed"
 	want := map[string]int{
 		"pre-delete -1 " + always: 5, "pre-delete  before-hook-creation,hook-succeeded": 1,
-		"test -1 " + always: 5, "test  before-hook-creation": 1,
+		"test -1 " + always: 5, "test  before-hook-creation,hook-succeeded": 1,
 	}
 	if diff := cmp.Diff(want, policies); diff != "" {
 		t.Errorf("when what is there (-want +got):\n%s", diff)

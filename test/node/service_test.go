@@ -20,36 +20,9 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// deployment is one of the application with these arguments, one pod on each node, and a
-// Service that leads to it.
+// deployment is the text of a program that is on any nodes.
 func deployment(name string, replicas int, grace time.Duration, args ...string) string {
-	return fmt.Sprintf(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s}
-spec:
-  replicas: %[2]d
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata:
-      labels: {app: %[1]s}
-    spec:
-      terminationGracePeriodSeconds: %[3]d
-      topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: %[1]s}}}
-      containers:
-      - name: app
-        image: %[4]s
-        args: [%[5]s]
-        readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: %[1]s}
-spec:
-  selector: {app: %[1]s}
-  ports: [{port: 80, targetPort: 8080}]
-`, name, replicas, int(grace.Seconds()), appImage, strings.Join(args, ", "))
+	return program{name: name, replicas: replicas, grace: grace, args: args}.text()
 }
 
 // pods are those of an application that are not being deleted, by the name of their node.
