@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -67,6 +68,7 @@ func (s *stage) install(t *testing.T) {
 	if len(lines) > 5 || len(lines) < 2 {
 		t.Errorf("README.md installs Ebbtide by %d lines", len(lines))
 	}
+	s.installWithoutRights(t)
 	begin := time.Now()
 	out := s.run(t, strings.Join(lines, ""))
 	t.Logf("installed and tested in %s:\n%s", time.Since(begin).Round(100*time.Millisecond), out)
@@ -76,6 +78,20 @@ func (s *stage) install(t *testing.T) {
 		}
 	}
 	s.settled(t)
+}
+
+// installWithoutRights tries to install as somebody who may look and no more: Helm says
+// what is not allowed, and nothing is half done.
+func (s *stage) installWithoutRights(t *testing.T) {
+	t.Helper()
+	user, _ := s.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
+	out, err := s.shell(t, "helm install ebbtide charts/ebbtide --create-namespace --kube-as-user "+user+values)
+	if err == nil || !strings.Contains(out, "forbidden") || !strings.Contains(out, user) {
+		t.Errorf("somebody without rights installs: %v\n%s", err, out)
+	}
+	if left := s.run(t, "kubectl get crd -o name | grep ebbtide || true; kubectl get namespaces -o name | grep "+system+" || true"); left != "" {
+		t.Errorf("an installation that was refused leaves\n%s", left)
+	}
 }
 
 // serveOn starts programs with one pod each that is on a node, and waits until they serve there.
