@@ -89,10 +89,11 @@ func assertClean(t *testing.T, c *cluster.Cluster, ns string) {
 func create(t *testing.T, c *cluster.Cluster, n int, object func(int) client.Object) {
 	t.Helper()
 	var all sync.WaitGroup
+	manager := asManager(t, c)
 	for worker := range 16 {
 		all.Go(func() {
 			for i := worker; i < n; i += 16 {
-				if err := c.Client.Create(t.Context(), object(i)); err != nil {
+				if err := manager.Create(t.Context(), object(i)); err != nil {
 					t.Error(err)
 					return
 				}
