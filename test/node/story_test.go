@@ -97,12 +97,17 @@ func (s *stage) installWithoutRights(t *testing.T) {
 // serveOn starts programs with one pod each that is on a node, and waits until they serve there.
 func (s *stage) serveOn(t *testing.T, namespace, node string, programs ...program) {
 	t.Helper()
+	cluster.Eventually(t, "node "+node+" to take pods", time.Minute, func(ctx context.Context) (string, bool) {
+		object, err := getNode(ctx, s.Cluster, node)
+		return fmt.Sprintf("%+v, %v", object.Spec, err), err == nil && isReady(object) && !object.Spec.Unschedulable && len(object.Spec.Taints) == 0
+	})
 	for _, one := range programs {
 		one.replicas, one.on = 1, node
 		s.Apply(t, namespace, one.text())
 	}
 	for _, one := range programs {
 		waitAvailable(t, s.Cluster, namespace, one.name)
+		s.awaitPod(t, namespace, one.name, "to be on "+node, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node })
 	}
 }
 
