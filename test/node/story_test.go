@@ -347,7 +347,7 @@ func (s *stage) rollout(t *testing.T) {
 	asked, lost, why := asking.stop()
 	t.Logf("%d of %d requests failed", lost, asked)
 	// A manager that ends closes connections on which the API server may write in the same
-	// moment, and that asks nobody else then: 1 of some 9,000 was lost so.
+	// moment, and that asks nobody else then: 1 of 6,074 was lost so.
 	if lost*1000 > asked || asked < 200 {
 		t.Errorf("%d of %d requests failed, want no more than one of a thousand: %v", lost, asked, why)
 	}
