@@ -99,6 +99,9 @@ const (
 	BlockerRecordRefused BlockerType = "RecordRefused"
 	// BlockerForeignUncordon is somebody who keeps making the node schedulable.
 	BlockerForeignUncordon BlockerType = "ForeignUncordon"
+	// BlockerNodeAgentDown is a node whose agent, which takes static pods down and brings
+	// them back, does not answer.
+	BlockerNodeAgentDown BlockerType = "NodeAgentDown"
 )
 
 // The reasons why a pod stays on its node on purpose.

@@ -20,6 +20,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Cluster{}, &ClusterList{},
 		&Machine{}, &MachineList{},
 		&DrainRecord{}, &DrainRecordList{},
+		&NodeAgent{}, &NodeAgentList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil

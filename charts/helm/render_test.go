@@ -61,6 +61,7 @@ var always = []string{
 	"CustomResourceDefinition evacuations.ebbtide.dev",
 	"CustomResourceDefinition machinedrainrules.ebbtide.dev",
 	"CustomResourceDefinition machines.ebbtide.dev",
+	"CustomResourceDefinition nodeagents.ebbtide.dev",
 	"CustomResourceDefinition nodemaintenances.ebbtide.dev",
 	"ServiceAccount ebbtide-check in tides",
 	"ClusterRole ebbtide-check",
@@ -203,7 +204,7 @@ func TestTheKindsAreUpdatedAndKept(t *testing.T) {
 			got = append(got, o)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" || len(want) != 6 {
+	if diff := cmp.Diff(want, got); diff != "" || len(want) != 7 {
 		t.Errorf("%d kinds (-want +got):\n%s", len(want), diff)
 	}
 	if slices.ContainsFunc(render(t, "tides", read(t, "crds: {enabled: false}")), isKind) {

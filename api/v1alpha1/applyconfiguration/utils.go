@@ -86,6 +86,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MachineStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MaintenanceReference"):
 		return &apiv1alpha1.MaintenanceReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeAgent"):
+		return &apiv1alpha1.NodeAgentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeAgentStatus"):
+		return &apiv1alpha1.NodeAgentStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"):
 		return &apiv1alpha1.NodeMaintenanceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceNodeStatus"):
@@ -96,6 +100,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NodeMaintenanceStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NodeReference"):
 		return &apiv1alpha1.NodeReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("NodeShutdown"):
+		return &apiv1alpha1.NodeShutdownApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectReference"):
 		return &apiv1alpha1.ObjectReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RecordedBoots"):
@@ -108,6 +114,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):
 		return &apiv1alpha1.StageStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StaticPod"):
+		return &apiv1alpha1.StaticPodApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StayingPod"):
 		return &apiv1alpha1.StayingPodApplyConfiguration{}
 

@@ -635,6 +635,59 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uid
       type:
         namedType: io.k8s.apimachinery.pkg.types.UID
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeAgent
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+    - name: status
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeAgentStatus
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeAgentStatus
+  map:
+    fields:
+    - name: agentVersion
+      type:
+        scalar: string
+    - name: bootID
+      type:
+        scalar: string
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: heldCount
+      type:
+        scalar: numeric
+    - name: manifestDir
+      type:
+        scalar: string
+    - name: podName
+      type:
+        scalar: string
+    - name: shutdown
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdown
+    - name: staticPods
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.StaticPod
+          elementRelationship: associative
+          keys:
+          - namespace
+          - name
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenance
   map:
     fields:
@@ -760,6 +813,31 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdown
+  map:
+    fields:
+    - name: deadlineTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: delaySeconds
+      type:
+        scalar: numeric
+    - name: mode
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdownMode
+    - name: phase
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdownPhase
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: type
+      type:
+        scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdownMode
+  scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdownPhase
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
   map:
     fields:
@@ -847,6 +925,38 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: startTimestamp
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.ebbtide.ebbtide.api.v1alpha1.StaticPod
+  map:
+    fields:
+    - name: maintenanceName
+      type:
+        scalar: string
+    - name: manifest
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: priority
+      type:
+        scalar: numeric
+    - name: reason
+      type:
+        scalar: string
+    - name: sinceTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: state
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.StaticPodState
+- name: dev.ebbtide.ebbtide.api.v1alpha1.StaticPodState
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.StayingPod
   map:
     fields:
