@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -78,10 +79,23 @@ func run(ctx context.Context, f flags) error {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the readiness check: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("run the manager: %w", err)
+	group, ctx := errgroup.WithContext(ctx)
+	if f.webhooks {
+		options := f.webhookOptions()
+		options.Now = skew.Now
+		server, err := webhook.Add(mgr, options)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return server.Serve(ctx) })
 	}
-	return nil
+	group.Go(func() error {
+		if err := mgr.Start(ctx); err != nil {
+			return fmt.Errorf("run the manager: %w", err)
+		}
+		return nil
+	})
+	return group.Wait()
 }
 
 // guards say whether the manager may act.
@@ -114,17 +128,10 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge, Skew: g.skew}); err != nil {
 		return err
 	}
-	if f.machines {
-		if err := addMachines(mgr, f, g, traffic); err != nil {
-			return err
-		}
-	}
-	if !f.webhooks {
+	if !f.machines {
 		return nil
 	}
-	options := f.webhookOptions()
-	options.Now = g.skew.Now
-	return webhook.Add(mgr, options)
+	return addMachines(mgr, f, g, traffic)
 }
 
 // addMachines has it run what looks after Machines and their Clusters.

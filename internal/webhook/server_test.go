@@ -71,13 +71,19 @@ func serve(t *testing.T, c *cluster.Cluster, rotate bool) (address string) {
 	if err := kube.IndexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		t.Fatal(err)
 	}
-	if err := Add(mgr, Options{
+	server, err := Add(mgr, Options{
 		Now:     believed,
 		Address: address, Namespace: cluster.Account.Namespace, Surge: surge.Annotated, EvictionNotice: true,
 		Rotate: rotate, Client: ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
-	}); err != nil {
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		if err := server.Serve(ctx); err != nil {
+			t.Errorf("the webhooks have ended: %v", err)
+		}
+	}()
 	go func() {
 		if err := mgr.Start(ctx); err != nil {
 			t.Errorf("the manager has ended: %v", err)

@@ -11,10 +11,7 @@
 package webhook
 
 import (
-	"crypto/tls"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -50,41 +47,38 @@ type Options struct {
 	Client ClientCertificate
 }
 
-// Add has the manager serve the webhooks, and makes its readiness wait until the
-// API server can call them. The manager's client reads from a cache with
-// kube.CacheOptions and kube.IndexFields.
+// Add returns what serves the webhooks beside the manager, and makes the manager's
+// readiness wait until the API server can call them. The manager's client reads from a
+// cache with kube.CacheOptions and kube.IndexFields.
 //
 // Errors: the address is none, the file of authorities cannot be used, or the manager
 // does not take what we add.
-func Add(mgr manager.Manager, options Options) error {
+func Add(mgr manager.Manager, options Options) (*Server, error) {
 	direct, err := directClient(mgr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	certificate, err := addCertificate(mgr, direct, client.ObjectKey{Namespace: options.Namespace, Name: secretName}, options.Rotate)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	server, err := newServer(options, certificate)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	room := make(turns, requestsAtOnce)
 	for path, handler := range handlers(mgr, reviewer{direct}, options) {
-		server.Register(path, room.of(&webhook.Admission{Handler: bounded{handler}}))
-	}
-	if err := mgr.Add(server); err != nil {
-		return fmt.Errorf("add the webhook server: %w", err)
+		server.register(path, room.of(&webhook.Admission{Handler: bounded{handler}}))
 	}
 	informers, err := startInformers(mgr.GetCache())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ready := &readiness{reader: direct, informers: informers, address: options.Address, dnsName: dnsName(options.Namespace)}
 	if err := mgr.AddReadyzCheck("webhooks", ready.check); err != nil {
-		return fmt.Errorf("add the readiness check of the webhooks: %w", err)
+		return nil, fmt.Errorf("add the readiness check of the webhooks: %w", err)
 	}
-	return nil
+	return server, nil
 }
 
 // handlers are what answers under each path; the webhook configurations of the
@@ -103,25 +97,6 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
 		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client, options),
 	}
-}
-
-func newServer(options Options, certificate *certificate) (webhook.Server, error) {
-	if err := options.Client.check(); err != nil {
-		return nil, err
-	}
-	host, text, err := net.SplitHostPort(options.Address)
-	if err != nil {
-		return nil, fmt.Errorf("address of the webhooks: %w", err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		return nil, fmt.Errorf("address of the webhooks %s: the port must be a number", options.Address)
-	}
-	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
-		config.MinVersion = tls.VersionTLS13
-		config.GetCertificate = certificate.get
-		options.Client.demand(config)
-	}}}), nil
 }
 
 // directClient reads and writes without the manager's cache and without its

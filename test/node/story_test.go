@@ -346,9 +346,7 @@ func (s *stage) rollout(t *testing.T) {
 	s.settled(t)
 	asked, lost, why := asking.stop()
 	t.Logf("%d of %d requests failed", lost, asked)
-	// A manager that ends closes connections on which the API server may write in the same
-	// moment, and that asks nobody else then: 1 of 6,074 was lost so.
-	if lost*1000 > asked || asked < 200 {
-		t.Errorf("%d of %d requests failed, want no more than one of a thousand: %v", lost, asked, why)
+	if lost > 0 || asked < 200 {
+		t.Errorf("%d of %d requests failed, want none of at least 200: %v", lost, asked, why)
 	}
 }

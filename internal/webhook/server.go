@@ -1,0 +1,72 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// parting is how long a server that is to end answers on, closing each connection with
+// its answer. An API server writes on connections that it has kept, and neither asks
+// again nor asks somebody else if one is closed in the moment in which it writes; by then
+// it has none left that it uses.
+const parting = 3 * time.Second
+
+// Server answers the API server. It is not run by the manager, which releases the Lease
+// of its leader only when all that it runs has ended: parting would delay the next leader.
+type Server struct {
+	server webhook.Server
+	ending atomic.Bool
+}
+
+func newServer(options Options, certificate *certificate) (*Server, error) {
+	if err := options.Client.check(); err != nil {
+		return nil, err
+	}
+	host, text, err := net.SplitHostPort(options.Address)
+	if err != nil {
+		return nil, fmt.Errorf("address of the webhooks: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("address of the webhooks %s: the port must be a number", options.Address)
+	}
+	return &Server{server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
+		config.MinVersion = tls.VersionTLS13
+		config.GetCertificate = certificate.get
+		options.Client.demand(config)
+	}}})}, nil
+}
+
+// register has the handler answer under the path.
+func (s *Server) register(path string, handler http.Handler) {
+	s.server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if s.ending.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(w, request)
+	}))
+}
+
+// Serve answers until the context ends, and then for 3 s more.
+//
+// Errors: the address cannot be listened on.
+func (s *Server) Serve(ctx context.Context) error {
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		s.ending.Store(true)
+		time.AfterFunc(parting, end)
+	})()
+	if err := s.server.Start(serving); err != nil {
+		return fmt.Errorf("serve the webhooks: %w", err)
+	}
+	return nil
+}
