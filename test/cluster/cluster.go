@@ -41,7 +41,8 @@ type Spec struct {
 	Nodes int
 	// RealNodes is how many nodes with a kubelet the control plane has, in Cluster.Nodes.
 	// They need Linux and root. Tests share them, whatever is done to their power, so
-	// they do not run in parallel. No nodes are played by kwok.
+	// they do not run in parallel. No nodes are played by kwok. What stands between the API
+	// server and managers here (Replicas, Tapped) is out of reach of their network.
 	RealNodes int
 	// OnlyAPIServer leaves everything out but etcd and kube-apiserver. There are
 	// no controllers: no nodes, no garbage collection, no namespace deletion.
@@ -62,6 +63,28 @@ type Spec struct {
 	// Tapped has a Witness see every write of the manager, and end it behind any.
 	// Whoever uses it has a manager that others may kill at any time.
 	Tapped bool
+}
+
+// check refuses what does not go together.
+func (s Spec) check() error {
+	if s.RealNodes == 0 {
+		return nil
+	}
+	for _, with := range []struct {
+		name string
+		set  bool
+		why  string
+	}{
+		{"Nodes", s.Nodes != 0, "pods of simulated nodes cannot be reached from real ones"},
+		{"OnlyAPIServer", s.OnlyAPIServer, "nobody schedules pods to them"},
+		{"Replicas", s.Replicas, "the API server calls webhooks in the network of the nodes, and these managers listen in that of the test"},
+		{"Tapped", s.Tapped, "this manager is behind a proxy in the network of the test, and the API server is in that of the nodes"},
+	} {
+		if with.set {
+			return fmt.Errorf("the Spec has RealNodes and %s, which do not go together: %s", with.name, with.why)
+		}
+	}
+	return nil
 }
 
 func (s Spec) auditPolicy() string {
@@ -187,6 +210,9 @@ func start(spec Spec) (*plane, int, error) {
 	defer shared.mu.Unlock()
 	if !shared.main {
 		return nil, 0, errors.New("the package needs func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }")
+	}
+	if err := spec.check(); err != nil {
+		return nil, 0, err
 	}
 	shared.users++
 	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.RealNodes}
