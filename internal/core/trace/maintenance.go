@@ -12,7 +12,7 @@ import (
 // stays a plan: complete, it would ask a manager that comes later to make its nodes
 // schedulable. One that is over is history.
 func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
-	f := held(m, v1alpha1.MaintenanceCompletionFinalizer)
+	f := held(m, is(v1alpha1.MaintenanceCompletionFinalizer))
 	if !maintenance.Begun(m) {
 		return f
 	}

@@ -73,7 +73,7 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 	case *v1alpha1.Machine:
 		f = ofMachine(o)
 	case *v1alpha1.Cluster:
-		f = held(o, v1alpha1.ClusterFinalizer)
+		f = held(o, is(v1alpha1.ClusterFinalizer))
 	case *corev1.Node:
 		f = ofNode(o)
 	case *corev1.Pod:
@@ -85,49 +85,70 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 	return f, len(f.Does) > 0
 }
 
-// maxNote is how many bytes of what others have written a note shows.
-const maxNote = 300
+const (
+	// maxNote is how many bytes of what others have written a note shows.
+	maxNote = 300
+	// maxFinalizers is how many finalizers of one object are named. An Evacuation can have
+	// as many as fit into it, of anybody who may ask for one.
+	maxFinalizers = 3
+)
 
-// held is an object of which nothing but a finalizer of ours is left.
-func held[T Object](object T, finalizers ...string) Finding {
+// held is an object of which nothing but finalizers of ours are left.
+func held[T Object](object T, ours func(finalizer string) bool) Finding {
 	var f Finding
-	without, _ := object.DeepCopyObject().(T)
-	for _, finalizer := range finalizers {
-		if slices.Contains(object.GetFinalizers(), finalizer) {
+	var kept []string
+	removed := 0
+	for _, finalizer := range object.GetFinalizers() {
+		if !ours(finalizer) {
+			kept = append(kept, finalizer)
+			continue
+		}
+		if removed++; removed <= maxFinalizers {
 			f.Does = append(f.Does, "remove finalizer "+excerpt.Line(finalizer, maxNote))
 		}
 	}
-	if len(f.Does) == 0 {
+	if removed == 0 {
 		return f
 	}
-	kept := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(one string) bool { return slices.Contains(finalizers, one) })
+	if more := removed - maxFinalizers; more > 0 {
+		f.Does = append(f.Does, fmt.Sprintf("remove %d more of these", more))
+	}
+	without, _ := object.DeepCopyObject().(T)
 	without.SetFinalizers(kept)
 	f.Without = without
 	if object.GetDeletionTimestamp() != nil && len(kept) > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("it is being deleted, and stays until whoever set it removes finalizer %s", excerpt.Line(kept[0], maxNote)))
+		f.Notes = append(f.Notes, "it is being deleted, and stays until whoever set it removes "+nameFinalizers(kept))
 	}
 	return f
 }
 
+// is returns what finds one finalizer.
+func is(ours string) func(string) bool { return func(one string) bool { return one == ours } }
+
+// nameFinalizers names the first of some.
+func nameFinalizers(all []string) string {
+	text := "finalizer " + excerpt.Line(all[0], maxNote)
+	if more := len(all) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
 // ofEvacuation takes back every request, whoever made it: nobody acts on it any more.
 func ofEvacuation(e *v1alpha1.Evacuation) Finding {
-	var ours []string
-	for _, finalizer := range e.Finalizers {
-		if strings.HasPrefix(finalizer, v1alpha1.InstigatorFinalizerPrefix) {
-			ours = append(ours, finalizer)
-		}
-	}
-	f := held(e, ours...)
+	ours := func(finalizer string) bool { return strings.HasPrefix(finalizer, v1alpha1.InstigatorFinalizerPrefix) }
+	f := held(e, ours)
 	f.Delete, f.Does = true, append([]string{"delete it"}, f.Does...)
-	if kept := len(e.Finalizers) - len(ours); kept > 0 && len(f.Notes) == 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("it stays until whoever set them removes %d more finalizers", kept))
+	kept := slices.DeleteFunc(slices.Clone(e.Finalizers), ours)
+	if len(kept) > 0 && len(f.Notes) == 0 {
+		f.Notes = append(f.Notes, "it stays until whoever set it removes "+nameFinalizers(kept))
 	}
 	return f
 }
 
 // ofMachine lets a Machine go.
 func ofMachine(m *v1alpha1.Machine) Finding {
-	f := held(m, v1alpha1.MachineFinalizer)
+	f := held(m, is(v1alpha1.MachineFinalizer))
 	switch {
 	case len(f.Does) == 0:
 	case m.DeletionTimestamp != nil:

@@ -1,6 +1,7 @@
 package trace_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -272,5 +273,30 @@ func TestWhateverIsWritten(t *testing.T) {
 				t.Errorf("a %T is told of in %d bytes: %.200q", object, len(words), words)
 			}
 		}
+	}
+}
+
+// Whoever may ask for an evacuation may do so by as many finalizers as fit into an object.
+func TestThousandsOfFinalizersAreToldOfInFiveLines(t *testing.T) {
+	var many []string
+	for n := range 20_000 {
+		many = append(many, fmt.Sprintf("%sjane-%d", v1alpha1.InstigatorFinalizerPrefix, n), fmt.Sprintf("example.com/audit-%d", n))
+	}
+	e := &v1alpha1.Evacuation{ObjectMeta: finalizers(many...)}
+	started := time.Now()
+	f, _ := trace.Of(e, trace.Facts{})
+	if took := time.Since(started); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+	prefix := "remove finalizer " + v1alpha1.InstigatorFinalizerPrefix
+	want := verdict{
+		[]string{"delete it", prefix + "jane-0", prefix + "jane-1", prefix + "jane-2", "remove 19997 more of these"},
+		[]string{"it stays until whoever set it removes finalizer example.com/audit-0 (and 19999 more)"},
+	}
+	if diff := cmp.Diff(want, verdict{f.Does, f.Notes}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if kept := f.Without.GetFinalizers(); len(kept) != 20_000 || kept[0] != "example.com/audit-0" {
+		t.Errorf("it keeps %d finalizers, %.100q", len(kept), kept)
 	}
 }
