@@ -2,10 +2,12 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -18,6 +20,9 @@ import (
 // removesWithin is how long a NodeMaintenance may take to go, also when the time is up.
 const removesWithin = 15 * time.Second
 
+// betweenWatches is the pause before a watch that has ended is begun again.
+const betweenWatches = 200 * time.Millisecond
+
 // acts has the leader see a NodeMaintenance through.
 func (c Check) acts(ctx context.Context) (problem *failure) {
 	defer func() {
@@ -29,7 +34,7 @@ func (c Check) acts(ctx context.Context) (problem *failure) {
 		}
 	}()
 	if err := c.remove(ctx); err != nil {
-		return &failure{"one of an earlier check is there, and cannot be removed: " + brief(err), "remove it: kubectl delete nodemaintenance " + name}
+		return &failure{"one of this name is there already, and cannot be removed: " + brief(err), "remove it: kubectl delete nodemaintenance " + name}
 	}
 	m := maintenance()
 	if err := c.Client.Create(ctx, m); err != nil {
@@ -58,11 +63,23 @@ func (c Check) idle(why string, err error) *failure {
 		"kubectl logs -n %[1]s -l app.kubernetes.io/name=ebbtide --tail=-1 | grep level=ERROR", c.Namespace, kube.LeaderLease)}
 }
 
+// errNotOurs is about a NodeMaintenance that may hold nodes.
+var errNotOurs = errors.New("it selects other nodes than a check does, so that somebody else has made it")
+
 // remove deletes what a check has created. It holds no node, so that it needs nobody to let
 // it go.
+//
+// Errors: it does not go, or is none of a check.
 func (c Check) remove(ctx context.Context) error {
 	m := maintenance()
-	err := c.Client.Delete(ctx, m)
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !equality.Semantic.DeepEqual(m.Spec.NodeSelector, maintenance().Spec.NodeSelector) {
+		return errNotOurs
+	}
+	uid := m.UID
+	err := c.Client.Delete(ctx, m, client.Preconditions{UID: &uid})
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -95,10 +112,16 @@ func (c Check) await(ctx context.Context, reached func(*v1alpha1.NodeMaintenance
 		if found || err != nil {
 			return err
 		}
+		select {
+		case <-ctx.Done():
+			return errOver
+		case <-time.After(betweenWatches):
+		}
 	}
 }
 
-// follow returns true when the state is reached, and false when the API server ends the watch.
+// follow returns true when the state is reached, and false when the API server ends the watch,
+// or says that it cannot go on with it.
 func (c Check) follow(ctx context.Context, events watch.Interface, reached func(*v1alpha1.NodeMaintenance) bool) (bool, error) {
 	m := maintenance()
 	err := c.Client.Get(ctx, client.ObjectKeyFromObject(m), m)
@@ -113,10 +136,11 @@ func (c Check) follow(ctx context.Context, events watch.Interface, reached func(
 		case <-ctx.Done():
 			return false, errOver
 		case event, more := <-events.ResultChan():
-			if !more {
+			object, ok := event.Object.(*v1alpha1.NodeMaintenance)
+			if !more || !ok {
 				return false, overOr(ctx, nil)
 			}
-			m, _ = event.Object.(*v1alpha1.NodeMaintenance)
+			m = object
 			if event.Type == watch.Deleted {
 				m = nil
 			}

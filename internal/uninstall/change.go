@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,34 +18,61 @@ type changes struct {
 }
 
 // watch begins to watch kinds: what changes from now on is told of, many changes as one.
-// An API server ends a watch from time to time, which counts as a change.
 //
 // Errors: one of them cannot be watched.
 func watch(ctx context.Context, c client.WithWatch, kinds ...kind) (*changes, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &changes{happened: make(chan struct{}, 1), stop: stop}
 	for _, k := range kinds {
-		list := k.list()
-		if err := c.List(ctx, list, client.Limit(1)); err != nil {
-			w.end()
-			return nil, fmt.Errorf("list %s: %w", k.resource, err)
-		}
-		from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
-		stream, err := c.Watch(ctx, k.list(), from)
+		stream, err := begin(ctx, c, k)
 		if err != nil {
 			w.end()
-			return nil, fmt.Errorf("watch %s: %w", k.resource, err)
+			return nil, err
 		}
 		w.all.Go(func() {
-			defer stream.Stop()
-			for range stream.ResultChan() {
+			for stream != nil {
+				w.follow(ctx, stream)
+				stream = beginAgain(ctx, c, k)
+				// Nobody has seen what happened in between.
 				w.tell()
 			}
-			w.tell()
 		})
-		context.AfterFunc(ctx, stream.Stop)
 	}
 	return w, nil
+}
+
+// begin watches a kind from now on.
+func begin(ctx context.Context, c client.WithWatch, k kind) (apiwatch.Interface, error) {
+	list := k.list()
+	if err := c.List(ctx, list, client.Limit(1)); err != nil {
+		return nil, fmt.Errorf("list %s: %w", k.resource, err)
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}}
+	stream, err := c.Watch(ctx, k.list(), from)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", k.resource, err)
+	}
+	return stream, nil
+}
+
+// beginAgain is for a watch that the API server has ended, as it does from time to time, and
+// whatever is between. One that is away for a moment is waited for; nil if the time is up.
+func beginAgain(ctx context.Context, c client.WithWatch, k kind) apiwatch.Interface {
+	for wait(ctx, betweenCalls) {
+		if stream, err := begin(ctx, c, k); err == nil {
+			return stream
+		}
+	}
+	return nil
+}
+
+// follow tells of what a watch says, until it ends.
+func (w *changes) follow(ctx context.Context, stream apiwatch.Interface) {
+	defer context.AfterFunc(ctx, stream.Stop)()
+	defer stream.Stop()
+	for range stream.ResultChan() {
+		w.tell()
+	}
 }
 
 func (w *changes) tell() {

@@ -110,7 +110,7 @@ func (h Hook) ask(ctx context.Context, asked []change, told map[string]bool) err
 	parallel(len(asked), func(i int) {
 		one := asked[i]
 		// Who was too late looks again.
-		if err := one.do(ctx, one.object); err != nil && !kube.IsStale(err) {
+		if err := patiently(ctx, func() error { return one.do(ctx, one.object) }); err != nil && !kube.IsStale(err) {
 			failed[i] = fmt.Errorf("%s: %s: %w", one.says, nameOf(one.object), err)
 		}
 	})

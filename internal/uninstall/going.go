@@ -59,7 +59,8 @@ func list(names []string) string {
 
 // machines are Machines and Clusters that wait for a manager when they are deleted.
 func (h Hook) machines(ctx context.Context, s *surveyor) ([]ongoing, error) {
-	const howto = "delete them, or keep them for a manager that comes later and let go of them: kubectl ebbtide release --machines"
+	const howto = "delete them; or keep them for a manager that comes later: scale the managers to 0, let go of everything by " +
+		"kubectl ebbtide release --machines --yes, and uninstall without hooks"
 	of := ongoing{title: "Machines and Clusters that cannot be deleted without a manager", howto: howto}
 	groups := s.survey(ctx, machines, clusters)
 	for _, g := range groups {

@@ -67,7 +67,9 @@ func (h Hook) Run(ctx context.Context) error {
 	defer cancel()
 	err := h.empty(work)
 	if err == nil && h.ServiceAccount != "" {
-		return h.inherit(work)
+		if err = h.inherit(work); err == nil {
+			return nil
+		}
 	}
 	// Also when the time is up.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), closesWithin)
@@ -89,10 +91,20 @@ func (h Hook) empty(ctx context.Context) error {
 	if err := h.permit(ctx, s); err != nil {
 		return err
 	}
-	if err := h.end(ctx, s); err != nil {
+	if err := h.last(ctx, s); err != nil {
 		return err
 	}
 	return h.sweep(ctx, s)
+}
+
+// last is the end of what is going on, or a second look by a hook that ends nothing: other
+// API servers may have heard a moment later that the door is closed.
+func (h Hook) last(ctx context.Context, s *surveyor) error {
+	if h.Mode != Refuse {
+		return h.end(ctx, s)
+	}
+	wait(ctx, between)
+	return h.permit(ctx, s)
 }
 
 // sweep removes what is left when managers have had the time to do so. Locks they leave to

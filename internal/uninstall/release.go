@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // maxNamespaces is how many namespaces are taken for those of managers: anybody may
@@ -50,8 +53,8 @@ func (r Releaser) Run(ctx context.Context) error {
 	r.printPlan(groups, kept)
 	unread := r.printUnread(slices.Concat(groups, kept))
 	switch {
-	case !r.Yes && unread > 0:
-		return fmt.Errorf("%s of objects could not be read, so that there may be more", plural(unread, "kind"))
+	case !r.Yes && len(unread) > 0:
+		return fmt.Errorf("%s of objects could not be read, so that there may be more", plural(len(unread), "kind"))
 	case !r.Yes:
 		if count(groups) > 0 {
 			fmt.Fprintf(r.Out, "\nNothing was changed. Do all of this with\n  %s --yes\n", r.Again)
@@ -62,14 +65,14 @@ func (r Releaser) Run(ctx context.Context) error {
 	for _, g := range groups {
 		failed = append(failed, s.writeAll(ctx, g)...)
 	}
-	if all := count(groups); all > 0 {
-		fmt.Fprintf(r.Out, "\nRemoved what Ebbtide had left on %s.\n", plural(all-len(failed), "object"))
+	if done := count(groups) - len(failed); done > 0 {
+		fmt.Fprintf(r.Out, "\nRemoved what Ebbtide had left on %s.\n", plural(done, "object"))
 	}
 	if len(failed) > 0 {
 		fmt.Fprintf(r.Out, "Could not remove what it had left on %s:\n", plural(len(failed), "object"))
 		printFailures(r.Out, failed)
 	}
-	return errors.Join(r.outcome(failed, unread), r.back(ctx, failed), r.held(kept))
+	return errors.Join(r.outcome(failed, unread), r.back(ctx, failed, unread), r.held(kept))
 }
 
 // leaders refuses to interfere with a manager that is at work: it would do again what is
@@ -106,12 +109,13 @@ func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (g
 	} else {
 		kept = of
 	}
-	for _, namespace := range namespaces {
-		if !slices.Contains(configured, namespace) && len(configured) < maxNamespaces {
-			configured = append(configured, namespace)
-		}
+	namespaces = slices.DeleteFunc(namespaces, func(one string) bool { return slices.Contains(configured, one) })
+	if room := max(0, maxNamespaces-len(configured)); len(namespaces) > room {
+		fmt.Fprintf(r.Out, "There are Leases %s in %d more namespaces, and anybody may create one. In these nothing of managers is looked for: %s\n",
+			kube.LeaderLease, len(namespaces)-room, summary(namespaces[room:]))
+		namespaces = namespaces[:room]
 	}
-	return append(groups, s.own(ctx, configured)...), kept
+	return append(groups, s.own(ctx, append(configured, namespaces...))...), kept
 }
 
 func (r Releaser) printPlan(groups, kept []group) {
@@ -130,33 +134,43 @@ func (r Releaser) printPlan(groups, kept []group) {
 	}
 }
 
-// printUnread tells of kinds that could not be read, and returns how many these are.
-func (r Releaser) printUnread(groups []group) (unread int) {
+// printUnread tells of kinds that could not be read, and returns why.
+func (r Releaser) printUnread(groups []group) map[string]error {
+	unread := map[string]error{}
 	for _, g := range groups {
 		if g.err != nil {
-			unread++
+			unread[g.kind.name] = g.err
 			fmt.Fprintf(r.Out, "Could not read every %s: %s\n", g.kind.name, excerpt.Line(g.err.Error(), maxError))
 		}
 	}
 	return unread
 }
 
-func (r Releaser) outcome(failed []failure, unread int) error {
+func (r Releaser) outcome(failed []failure, unread map[string]error) error {
 	var left []string
+	reasons := slices.Collect(maps.Values(unread))
 	if len(failed) > 0 {
 		left = append(left, plural(len(failed), "object")+" could not be changed")
 	}
-	if unread > 0 {
-		left = append(left, plural(unread, "kind")+" of objects could not be read")
+	for _, f := range failed {
+		reasons = append(reasons, f.err)
+	}
+	if len(unread) > 0 {
+		left = append(left, plural(len(unread), "kind")+" of objects could not be read")
 	}
 	if len(left) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s; have somebody with more rights run %s --yes again", strings.Join(left, ", and "), r.Again)
+	help := "see above why, and run %s --yes again"
+	if slices.ContainsFunc(reasons, apierrors.IsForbidden) {
+		help = "have somebody with more rights run %s --yes again"
+	}
+	return fmt.Errorf("%s; "+help, strings.Join(left, ", and "), r.Again)
 }
 
-// back looks for what is there again: somebody writes it.
-func (r Releaser) back(ctx context.Context, failed []failure) error {
+// back looks for what is there again: somebody writes it. What could not be read before is
+// told of already.
+func (r Releaser) back(ctx context.Context, failed []failure, unread map[string]error) error {
 	known := map[types.UID]bool{}
 	for _, f := range failed {
 		known[f.object.GetUID()] = true
@@ -164,18 +178,29 @@ func (r Releaser) back(ctx context.Context, failed []failure) error {
 	s := newSurveyor(r.Client, r.Now, "")
 	groups := s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets)
 	var names []string
+	var blind error
 	for _, g := range groups {
-		for _, finding := range g.findings {
-			othersHold := finding.Delete && finding.Without == nil && finding.Object.GetDeletionTimestamp() != nil
-			if !known[finding.Object.GetUID()] && !othersHold {
-				names = append(names, g.kind.name+" "+nameOf(finding.Object))
-			}
+		if g.err != nil && unread[g.kind.name] == nil {
+			blind = fmt.Errorf("nobody knows whether something of Ebbtide is there again (%s); run %s --yes again", excerpt.Line(g.err.Error(), maxError), r.Again)
 		}
+		names = append(names, g.others(known)...)
 	}
 	if len(names) == 0 {
-		return nil
+		return blind
 	}
-	return fmt.Errorf("something of Ebbtide is there again: %s; stop its managers, and run %s --yes again", summary(names), r.Again)
+	return errors.Join(blind, fmt.Errorf("something of Ebbtide is there again: %s; stop its managers, and run %s --yes again", summary(names), r.Again))
+}
+
+// others names what bears something, leaving out what is known and what others keep from
+// being deleted.
+func (g group) others(known map[types.UID]bool) (names []string) {
+	for _, finding := range g.findings {
+		held := finding.Delete && finding.Without == nil && finding.Object.GetDeletionTimestamp() != nil
+		if !known[finding.Object.GetUID()] && !held {
+			names = append(names, g.kind.name+" "+nameOf(finding.Object))
+		}
+	}
+	return names
 }
 
 // held is about Machines and Clusters that nobody has asked to let go.

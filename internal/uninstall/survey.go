@@ -2,6 +2,7 @@ package uninstall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -22,13 +23,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
 
-const (
-	// page is how many objects are read at once.
-	page = 500
-	// rereads is how often a list is begun anew that could not be read to its end
-	// within the time for which the API server keeps its state.
-	rereads = 3
-)
+// page is how many objects are read at once.
+const page = 500
 
 // kind is a kind of objects that can bear traces.
 type kind struct {
@@ -63,12 +59,18 @@ type surveyor struct {
 	why    string
 
 	mu sync.Mutex
-	// homeless is what is known of ReplicaSets, by their UID.
-	homeless map[types.UID]bool
+	// homeless is what is known of ReplicaSets. Pods name them, and may make them up.
+	homeless map[home]bool
+}
+
+// home is a ReplicaSet as a pod names it.
+type home struct {
+	name types.NamespacedName
+	uid  types.UID
 }
 
 func newSurveyor(c client.Client, now func() time.Time, why string) *surveyor {
-	return &surveyor{client: c, now: now, why: why, homeless: map[types.UID]bool{}}
+	return &surveyor{client: c, now: now, why: why, homeless: map[home]bool{}}
 }
 
 // survey looks at all objects of these kinds, in this order.
@@ -98,53 +100,62 @@ func (s *surveyor) find(ctx context.Context, object client.Object) (trace.Findin
 // isHomeless returns true if a pod was detached from a ReplicaSet that is known not to
 // exist any more.
 func (s *surveyor) isHomeless(ctx context.Context, pod *corev1.Pod) bool {
-	home, detached := surge.Home(pod)
+	from, detached := surge.Home(pod)
 	if !detached {
 		return false
 	}
+	named := home{types.NamespacedName{Namespace: pod.Namespace, Name: from.Name}, from.UID}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, asked := s.homeless[home.UID]; asked {
+	if known, asked := s.homeless[named]; asked {
 		return known
 	}
 	set := &metav1.PartialObjectMetadata{}
 	set.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
-	err := s.client.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: home.Name}, set)
-	s.homeless[home.UID] = apierrors.IsNotFound(err) || err == nil && set.UID != home.UID
-	return s.homeless[home.UID]
+	err := s.client.Get(ctx, named.name, set)
+	s.homeless[named] = apierrors.IsNotFound(err) || err == nil && set.UID != named.uid
+	return s.homeless[named]
 }
 
-// each visits all objects of a kind; a kind that the API server does not know has none.
+// each visits all objects of a kind, each once; a kind that the API server does not know has
+// none.
 //
 // Errors: not all could be read.
 func (s *surveyor) each(ctx context.Context, k kind, visit func(client.Object)) error {
-	for n := 0; ; n++ {
-		err := s.pages(ctx, k, visit)
+	for next, more := "", true; more; more = next != "" {
+		list := k.list() // A list that is decoded into again would share its items.
+		err := s.client.List(ctx, list, client.Limit(page), client.Continue(next))
+		if resumed := resume(err); resumed != "" && resumed != next {
+			next = resumed
+			continue
+		}
 		switch {
-		case err == nil, meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 			return nil
-		case !apierrors.IsResourceExpired(err) || n == rereads:
+		case err != nil:
 			return fmt.Errorf("list %s: %w", k.resource, err)
 		}
-	}
-}
-
-func (s *surveyor) pages(ctx context.Context, k kind, visit func(client.Object)) error {
-	for next := ""; ; {
-		list := k.list() // A list that is decoded into again would share its items.
-		if err := s.client.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
-			return err
-		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
+		next = list.GetContinue()
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
 			if object, ok := item.(client.Object); ok {
 				visit(object)
 			}
 			return nil
-		})
-		if next = list.GetContinue(); err != nil || next == "" {
-			return err
+		}); err != nil {
+			return fmt.Errorf("list %s: %w", k.resource, err)
 		}
 	}
+	return nil
+}
+
+// resume is where a list goes on that took longer than the API server keeps its state: by
+// what is there now, behind the objects that were read.
+func resume(err error) (next string) {
+	var status apierrors.APIStatus
+	if apierrors.IsResourceExpired(err) && errors.As(err, &status) {
+		return status.Status().Continue
+	}
+	return ""
 }
 
 // nameOf is how an object is called in what people read.

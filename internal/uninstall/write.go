@@ -22,9 +22,10 @@ const (
 	writers = 16
 	// attempts is how often an object is looked at anew that others write.
 	attempts = 10
-	// callsEnd is how long API servers may go on to call webhooks that were removed.
+	// callsEnd is how long API servers may go on to call webhooks that were removed, or not
+	// reach any manager while these are replaced.
 	callsEnd = 15 * time.Second
-	// betweenCalls is how long a write waits for which a removed webhook was called.
+	// betweenCalls is the least time between two requests of which the first has failed.
 	betweenCalls = 500 * time.Millisecond
 )
 
@@ -68,22 +69,27 @@ func parallel(n int, do func(i int)) {
 // clean does what was found to be done about an object. If it has changed meanwhile it is
 // looked at anew.
 func (s *surveyor) clean(ctx context.Context, finding trace.Finding) error {
-	since := s.now()
-	for n := 0; ; {
-		err := s.write(ctx, &finding)
+	for n := 0; ; n++ {
+		err := patiently(ctx, func() error { return s.write(ctx, &finding) })
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
-		case notCalled(err) && s.now().Sub(since) < callsEnd:
-			if !wait(ctx, betweenCalls) {
-				return err
-			}
-		case !apierrors.IsConflict(err) || n >= attempts:
+		case !apierrors.IsConflict(err) || n == attempts:
 			return err
 		}
-		n++
 		var found bool
 		if finding, found, err = s.again(ctx, finding); err != nil || !found {
+			return err
+		}
+	}
+}
+
+// patiently does something again while a webhook cannot be called: one that was removed a
+// moment ago, or whose manager another one is just replacing.
+func patiently(ctx context.Context, do func() error) error {
+	for since := time.Now(); ; {
+		err := do()
+		if err == nil || !notCalled(err) || time.Since(since) > callsEnd || !wait(ctx, betweenCalls) {
 			return err
 		}
 	}
