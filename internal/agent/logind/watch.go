@@ -1,0 +1,168 @@
+package logind
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Watch tells what logind says, at first and whenever that is something else, until the
+// context ends. A shutdown that is cancelled or that goes on while nobody listened is
+// told of when somebody listens again.
+func (b *Bus) Watch(ctx context.Context, tell func(State)) {
+	last, pause := State{Session: -1}, firstDial
+	for session := 1; ctx.Err() == nil; session++ {
+		told := func(state State) {
+			state.Session = session
+			if state.Fault != "" {
+				// Who has no bus has had no session either.
+				state.Session = 0
+			} else {
+				pause = firstDial
+			}
+			if state != last {
+				last = state
+				tell(state)
+			}
+		}
+		err := b.listen(ctx, told)
+		if ctx.Err() != nil {
+			return
+		}
+		told(State{Fault: words(err.Error())})
+		wait(ctx, pause)
+		pause = min(2*pause, lastDial)
+	}
+}
+
+// wait returns after a while, or when the context ends.
+func wait(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// errLost is what is said of a bus that has gone.
+var errLost = errors.New("the connection to D-Bus is lost")
+
+// listen is one session: it tells what logind says until the bus is lost.
+func (b *Bus) listen(ctx context.Context, tell func(State)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	conn, err := b.dial(ctx)
+	if err != nil {
+		return err
+	}
+	// Who reads first and listens then misses what happens between.
+	signals := make(chan *dbus.Signal, 64)
+	conn.Signal(signals)
+	if err := subscribe(ctx, conn); err != nil {
+		return err
+	}
+	delayFault := b.allowDelay(ctx, conn)
+	ticker := time.NewTicker(recheck)
+	defer ticker.Stop()
+	for {
+		state, err := read(ctx, conn)
+		if err != nil {
+			return err
+		}
+		state.DelayFault = delayFault
+		tell(state)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		case signal, open := <-signals:
+			if !open {
+				return errLost
+			}
+			if restarted(signal) {
+				// Another logind knows nothing of our inhibitor, and has read its settings anew.
+				return errors.New("systemd-logind was started again")
+			}
+		}
+	}
+}
+
+func subscribe(ctx context.Context, conn *dbus.Conn) error {
+	for _, match := range [][]dbus.MatchOption{
+		{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(manager), dbus.WithMatchSender(service)},
+		{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface("org.freedesktop.DBus.Properties"), dbus.WithMatchSender(service)},
+		{dbus.WithMatchInterface("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, service)},
+	} {
+		bounded, cancel := context.WithTimeout(ctx, answerTimeout)
+		err := conn.AddMatchSignalContext(bounded, match...)
+		cancel()
+		if err != nil {
+			return errors.New("listen on D-Bus: " + words(err.Error()))
+		}
+	}
+	return nil
+}
+
+// restarted is true of the signal that logind has come or gone.
+func restarted(signal *dbus.Signal) bool {
+	return signal.Name == "org.freedesktop.DBus.NameOwnerChanged" && len(signal.Body) == 3 && signal.Body[0] == service
+}
+
+// read asks logind for all that a State has. What a signal carries is not believed: it
+// may have been overtaken.
+func read(ctx context.Context, conn *dbus.Conn) (state State, err error) {
+	preparing, err := property[bool](ctx, conn, "PreparingForShutdown")
+	if err != nil {
+		return State{}, err
+	}
+	delay, err := property[uint64](ctx, conn, "InhibitDelayMaxUSec")
+	if err != nil {
+		return State{}, err
+	}
+	listed, err := inhibitors(ctx, conn)
+	if err != nil {
+		return State{}, err
+	}
+	state = State{Preparing: preparing, Delay: durationOf(delay), Kubelet: slices.ContainsFunc(listed, ofKubelet)}
+	if preparing {
+		state.Type = typeOf(ctx, conn)
+	}
+	return state, nil
+}
+
+func durationOf(usec uint64) time.Duration {
+	return time.Duration(min(usec, uint64(maxDelay.Microseconds()))) * time.Microsecond
+}
+
+// typeOf is what comes of a shutdown that is under way; systemd says it from version 255 on.
+func typeOf(ctx context.Context, conn *dbus.Conn) string {
+	metadata, err := property[map[string]dbus.Variant](ctx, conn, "PreparingForShutdownWithMetadata")
+	if err != nil {
+		return ""
+	}
+	kind, _ := metadata["type"].Value().(string)
+	return words(kind)
+}
+
+// ofKubelet is true of the inhibitor that the kubelet has for its own graceful shutdown.
+func ofKubelet(one Inhibitor) bool {
+	return one.Who == "kubelet" && one.Mode == "delay" && slices.Contains(strings.Split(one.What, ":"), "shutdown")
+}
+
+func property[T any](ctx context.Context, conn *dbus.Conn, name string) (value T, err error) {
+	var variant dbus.Variant
+	asked := call(ctx, conn.Object(service, path), "org.freedesktop.DBus.Properties.Get", manager, name)
+	if err := asked.Store(&variant); err != nil {
+		return value, errors.New("systemd-logind does not say " + name + ": " + words(err.Error()))
+	}
+	value, ok := variant.Value().(T)
+	if !ok {
+		return value, errors.New("systemd-logind says " + name + " in a way that nobody understands: " + words(variant.String()))
+	}
+	return value, nil
+}

@@ -1,0 +1,134 @@
+// Package logind plays systemd-logind and systemd for tests, on a D-Bus of their own: the
+// daemon is the real one, and so is every message.
+package logind
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// policy lets whoever reaches the socket own what systemd owns.
+const policy = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <listen>unix:path=%s</listen>
+  <auth>EXTERNAL</auth>
+  <policy context="default">
+    <allow user="*"/>
+    <allow own="org.freedesktop.login1"/>
+    <allow own="org.freedesktop.systemd1"/>
+    <allow send_type="method_call"/>
+    <allow send_type="signal"/>
+    <allow send_requested_reply="true" send_type="method_return"/>
+    <allow send_requested_reply="true" send_type="error"/>
+    <allow receive_type="method_call"/>
+    <allow receive_type="method_return"/>
+    <allow receive_type="error"/>
+    <allow receive_type="signal"/>
+  </policy>
+</busconfig>
+`
+
+// Bus is a D-Bus daemon.
+type Bus struct {
+	// Address is for DBUS_SYSTEM_BUS_ADDRESS.
+	Address string
+	config  string
+	daemon  *exec.Cmd
+}
+
+// StartBus starts a daemon with a socket in a folder of its own. It ends with the test.
+func StartBus(t *testing.T) *Bus {
+	t.Helper()
+	// The name of a test may be longer than that of a socket.
+	folder := filepath.Join(os.TempDir(), "bus-"+rand.Text()[:8])
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	if _, err := exec.LookPath("dbus-daemon"); err != nil {
+		t.Fatal("there is no dbus-daemon: install Debian's package dbus, or run test/node/packages as root")
+	}
+	socket := filepath.Join(folder, "system_bus_socket")
+	b := &Bus{Address: "unix:path=" + socket, config: filepath.Join(folder, "bus.conf")}
+	if err := os.WriteFile(b.config, fmt.Appendf(nil, policy, socket), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.Start(t)
+	t.Cleanup(func() { b.Stop(t) })
+	return b
+}
+
+// Start starts the daemon again.
+func (b *Bus) Start(t *testing.T) {
+	t.Helper()
+	b.daemon = exec.Command("dbus-daemon", "--config-file="+b.config, "--nofork", "--nopidfile", "--print-address=1")
+	b.daemon.Stderr = os.Stderr
+	out, err := b.daemon.StdoutPipe()
+	if err == nil {
+		err = b.daemon.Start()
+	}
+	if err != nil {
+		t.Fatalf("start dbus-daemon: %v", err)
+	}
+	// It says its address when it listens.
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("dbus-daemon does not listen: %v", err)
+	}
+}
+
+// Stop ends the daemon.
+func (b *Bus) Stop(t *testing.T) {
+	t.Helper()
+	if b.daemon.ProcessState != nil {
+		return
+	}
+	if err := b.daemon.Process.Kill(); err != nil {
+		t.Errorf("end dbus-daemon: %v", err)
+	}
+	_ = b.daemon.Wait() // It says that it was killed.
+}
+
+// connect is a connection of its own.
+func (b *Bus) connect(t *testing.T) *dbus.Conn {
+	t.Helper()
+	conn, err := dbus.Connect(b.Address)
+	if err != nil {
+		t.Fatalf("connect to the bus: %v", err)
+	}
+	return conn
+}
+
+// within waits for a state of the test's own.
+func within(ctx context.Context, limit time.Duration, reached func() bool) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+		if reached() {
+			return true
+		}
+	}
+	return reached()
+}
+
+// setting finds what the drop-in files say of a key; the last one counts.
+func setting(folder, key string) (value string) {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.conf"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for line := range strings.Lines(string(text)) {
+			if found, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {
+				value = found
+			}
+		}
+	}
+	return value
+}
