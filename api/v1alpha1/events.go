@@ -155,3 +155,21 @@ const (
 	// EventNodeLeft warns that the Node is left in the cluster.
 	EventNodeLeft = "NodeLeft"
 )
+
+// Reasons of events of the node agent, on the Node and on the NodeMaintenance.
+const (
+	// EventStaticPodHeld: the manifest of a static pod was put aside, so that the kubelet
+	// ends the pod.
+	EventStaticPodHeld = "StaticPodHeld"
+	// EventStaticPodRestored: the manifest of a static pod is back.
+	EventStaticPodRestored = "StaticPodRestored"
+	// EventManifestReplaced warns that somebody wrote a manifest that was put aside. What
+	// was written is put aside instead.
+	EventManifestReplaced = "ManifestReplaced"
+	// EventManifestSuperseded warns that somebody wrote a manifest that was put aside, and
+	// that what was put aside stays where it is now.
+	EventManifestSuperseded = "ManifestSuperseded"
+	// EventManifestGone warns that somebody took or brought back a manifest that was put
+	// aside.
+	EventManifestGone = "ManifestGone"
+)

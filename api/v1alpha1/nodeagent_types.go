@@ -231,6 +231,17 @@ const (
 	StaticPodSingleFile = "SingleFile"
 	// StaticPodUnparsable: the file is no pod.
 	StaticPodUnparsable = "Unparsable"
+	// StaticPodUnreadable: the folder cannot be read.
+	StaticPodUnreadable = "Unreadable"
+	// StaticPodNoMirror: a file makes it, and the API shows nothing of it.
+	StaticPodNoMirror = "NoMirror"
+	// StaticPodRefused: its manifest can be put neither aside nor back; the words are those
+	// of the node, or of whoever did not answer.
+	StaticPodRefused = "Refused"
+	// StaticPodsFound is the reason of a folder whose pods can be taken down.
+	StaticPodsFound = "Found"
+	// StaticPodsNone is the reason of a folder that does not exist.
+	StaticPodsNone = "NoFolder"
 	// StaticPodNotStarted: its manifest is back, and the kubelet does not start it.
 	StaticPodNotStarted = "NotStarted"
 	// StaticPodStuck: its manifest is aside for longer than it may take, and it still runs.

@@ -1,0 +1,222 @@
+package nodeagent
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// aside is a manifest that is put aside.
+func (d *decider) aside(it *item) {
+	e := d.entry(it)
+	stays := d.stays(it)
+	switch {
+	case stays == no && it.plain != nil:
+		d.supersede(it)
+	case stays == no:
+		d.move(Move{File: it.file, From: it.held.Name, To: it.file})
+	case stays == yes && it.plain != nil:
+		d.replace(it, &e)
+	}
+	d.follow(it, &e)
+	d.entries[it.file] = e
+}
+
+// entry is what the journal says, or what the file itself does where the journal is lost.
+func (d *decider) entry(it *item) Entry {
+	if it.entry != nil {
+		e := *it.entry
+		if e.State == v1alpha1.StaticPodRestoring {
+			// It was put back and aside again, by somebody else.
+			e.State, e.At = v1alpha1.StaticPodHolding, it.held.Changed
+		}
+		return e
+	}
+	e := Entry{
+		File: it.file, Held: it.held.Name, SHA256: it.held.Sum, BootID: d.Self.BootID,
+		State: v1alpha1.StaticPodHolding, At: it.held.Changed,
+	}
+	if e.At.IsZero() {
+		e.At = d.Now
+	}
+	if key := d.keyOf(it); key.name != "" {
+		e.Pod, e.GraceSeconds = key.String(), int64(it.held.Manifest.Grace.Seconds())
+		e.Maintenance = d.known[key].MaintenanceName
+	}
+	if priority := d.priority(it); priority != leastPriority {
+		e.Priority = &priority
+	}
+	return e
+}
+
+// supersede lets what somebody else has written be, and moves what was put aside out of
+// the way.
+func (d *decider) supersede(it *item) {
+	name := "." + it.file + supersededSuffix
+	for n := 2; d.names[name]; n++ {
+		name = fmt.Sprintf(".%s.%d%s", it.file, n, supersededSuffix)
+	}
+	d.move(Move{File: it.file, From: it.held.Name, To: name, Events: event.ManifestSuperseded(d.scene(), fmt.Sprintf(
+		"%s was written while it was put aside, and is left as it is (%s). What was put aside is %s now (%s).",
+		it.file, sum(it.plain.Sum), name, sum(it.held.Sum)))})
+}
+
+// replace puts what somebody else has written aside, in the place of what was there, as
+// soon as it is written.
+func (d *decider) replace(it *item, e *Entry) {
+	if settled := it.plain.Changed.Add(quiet); settled.After(d.Now) {
+		d.until(settled)
+		return
+	}
+	if !d.Live {
+		d.d.NeedsLive = true
+		return
+	}
+	// Its pod may run by now.
+	e.State, e.At, e.SHA256 = v1alpha1.StaticPodHolding, d.Now, it.plain.Sum
+	d.move(Move{File: it.file, From: it.file, To: it.held.Name, Hold: true, Over: true, Events: event.ManifestReplaced(d.scene(), fmt.Sprintf(
+		"%s was written while it was put aside (%s, before %s). It is put aside in its place; its pod may have run for a moment.",
+		it.file, sum(it.plain.Sum), sum(it.held.Sum)))})
+}
+
+// move renames, unless the folder is known to refuse it.
+func (d *decider) move(m Move) {
+	if d.Folder.Fault == "" {
+		d.d.Moves = append(d.d.Moves, m)
+	}
+}
+
+// follow tells how far the pod of a manifest is that is put aside.
+func (d *decider) follow(it *item, e *Entry) {
+	key := d.keyOf(it)
+	mirror := d.mirrors[key]
+	switch {
+	case mirror != nil && e.State == v1alpha1.StaticPodHeld:
+		e.State, e.At = v1alpha1.StaticPodHolding, d.Now
+	case mirror == nil && e.State == v1alpha1.StaticPodHolding && d.gone():
+		e.State, e.At = v1alpha1.StaticPodHeld, d.Now
+	}
+	if key.name == "" {
+		return
+	}
+	pod := v1alpha1.StaticPod{
+		Namespace: key.namespace, Name: key.name, Manifest: it.file, State: e.State, MaintenanceName: e.Maintenance,
+		Message: fmt.Sprintf("%s is put aside as %s until no maintenance keeps its pod away.", it.file, it.held.Name),
+	}
+	if priority := d.priority(it); priority != leastPriority {
+		pod.Priority = priority
+	}
+	if d.unclear != nil {
+		pod.Message = fmt.Sprintf("%s stays put aside as long as it is unknown what has to stay away: %v", it.file, d.unclear)
+	}
+	if e.State == v1alpha1.StaticPodHolding {
+		pod.Reason, pod.Message = d.terminating(key, e)
+		d.tell(mirror, e, pod.Message)
+	}
+	if words := d.Failures[it.file]; words != "" {
+		pod.Reason, pod.Message = v1alpha1.StaticPodRefused, fmt.Sprintf("%s cannot be renamed on the node: %s", it.file, words)
+	}
+	d.pods[key] = pod
+}
+
+// gone is true if a pod is gone that the API does not show: the kubelet takes the mirror
+// pod away last, if it is there to do so. Of a pod that somebody deletes by force while it
+// terminates nobody knows more, as of any other pod.
+func (d *decider) gone() bool {
+	if d.Node == nil || d.silent() {
+		return false
+	}
+	if !d.Live {
+		d.d.NeedsLive = true
+	}
+	return d.Live
+}
+
+// silent is true if the kubelet does not answer.
+func (d *decider) silent() bool {
+	if d.KubeletSeen.IsZero() {
+		return false
+	}
+	end := d.KubeletSeen.Add(kubeletSilence)
+	if end.After(d.Now) {
+		d.until(end)
+		return false
+	}
+	return true
+}
+
+// remembered is a manifest that the journal knows as put aside, and that is not.
+func (d *decider) remembered(it *item) {
+	e := *it.entry
+	switch {
+	case d.Folder.Absent:
+		d.entries[it.file] = e
+	case it.plain == nil:
+		if e.State == v1alpha1.StaticPodRestoring {
+			return
+		}
+		d.d.Events = append(d.d.Events, event.ManifestGone(d.scene(), fmt.Sprintf(
+			"%s, which was put aside as %s for pod %s, is gone. Somebody has taken it away; nothing brings it back.", it.file, e.Held, e.Pod))...)
+	case e.State == v1alpha1.StaticPodRestoring:
+		d.starting(it, e)
+	default:
+		d.broughtBack(it, e)
+	}
+}
+
+// broughtBack is a manifest that is back: by us, before we could write that down; by
+// somebody else; or because it was never put aside.
+func (d *decider) broughtBack(it *item, e Entry) {
+	as := &item{file: it.file, held: it.plain, entry: it.entry}
+	switch stays := d.stays(as); {
+	case stays == unknown:
+		d.entries[it.file] = e
+	case stays == no:
+		e.State, e.At = v1alpha1.StaticPodRestoring, d.Now
+		d.d.Events = append(d.d.Events, event.StaticPodRestored(d.scene(), fmt.Sprintf(
+			"%s is back: the Node no longer keeps pod %s away.", it.file, e.Pod))...)
+		d.starting(it, e)
+	case e.State == v1alpha1.StaticPodHeld:
+		d.d.Events = append(d.d.Events, event.ManifestGone(d.scene(), fmt.Sprintf(
+			"Somebody has brought %s back while pod %s was to stay away. It is put aside again at its turn.", it.file, e.Pod))...)
+	}
+}
+
+// starting waits for the pod of a manifest that is back.
+func (d *decider) starting(it *item, e Entry) {
+	key := cmp.Or(e.pod(), d.keyOf(&item{held: it.plain}))
+	if d.mirrors[key] != nil {
+		return // shown() tells of it.
+	}
+	d.entries[it.file] = e
+	if key.name == "" {
+		return
+	}
+	pod := v1alpha1.StaticPod{
+		Namespace: key.namespace, Name: key.name, Manifest: it.file, State: v1alpha1.StaticPodRestoring,
+		Message: fmt.Sprintf("%s is back; the kubelet has yet to start its pod.", it.file), MaintenanceName: e.Maintenance,
+	}
+	if e.Priority != nil {
+		pod.Priority = *e.Priority
+	}
+	if late := e.At.Add(startWithin); late.After(d.Now) {
+		d.until(late)
+	} else {
+		pod.Reason = v1alpha1.StaticPodNotStarted
+		pod.Message = fmt.Sprintf("%s is back, but the kubelet has not started %s. See its log: journalctl -u kubelet", it.file, key)
+	}
+	d.pods[key] = pod
+}
+
+// sum shows enough of a checksum to tell two apart.
+func sum(hexadecimal string) string {
+	if hexadecimal == "" {
+		return "sha256 unknown"
+	}
+	return "sha256 " + hexadecimal[:min(len(hexadecimal), 12)]
+}
+
+func clock(at time.Time) string { return at.UTC().Format("15:04:05") }

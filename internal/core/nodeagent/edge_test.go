@@ -1,0 +1,257 @@
+package nodeagent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+)
+
+// written is the manifest as somebody else has written it.
+func written(t *testing.T, ago time.Duration) nodeagent.File {
+	t.Helper()
+	f := file(t, "proxy.yaml", proxyText, "bbbb")
+	f.Changed = now.Add(-ago)
+	return f
+}
+
+var running = []*corev1.Pod{aMirror("mirror", 7000)}
+
+var differences = map[string]struct {
+	state  v1alpha1.StaticPodState
+	change func(*testing.T, *nodeagent.Snapshot)
+	want   outcome
+}{
+	"somebody writes the manifest a moment ago": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files = append(s.Folder.Files, written(t, 199*time.Millisecond))
+		},
+		outcome{journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld, message: asideMessage},
+	},
+	"somebody has written the manifest": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files = append(s.Folder.Files, written(t, 200*time.Millisecond))
+		},
+		outcome{
+			moves: []string{"proxy.yaml over → " + heldProxy}, journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld,
+			message: asideMessage,
+			events: []string{"ManifestReplaced: proxy.yaml was written while it was put aside (sha256 bbbb, before sha256 aaaa). " +
+				"It is put aside in its place; its pod may have run for a moment."},
+		},
+	},
+	"somebody has written the manifest, and the maintenance is over": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Node = append(s.Folder.Files, written(t, 0)), aNode("")
+		},
+		outcome{
+			moves: []string{heldProxy + " → .proxy.yaml.ebbtide-superseded"}, journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld,
+			message: asideMessage,
+			events: []string{"ManifestSuperseded: proxy.yaml was written while it was put aside, and is left as it is (sha256 bbbb). " +
+				"What was put aside is .proxy.yaml.ebbtide-superseded now (sha256 aaaa)."},
+		},
+	},
+	"the same for the third time": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Node = aNode("")
+			s.Folder.Files = append(s.Folder.Files, written(t, 0), nodeagent.File{Name: ".proxy.yaml.ebbtide-superseded"}, nodeagent.File{Name: ".proxy.yaml.2.ebbtide-superseded"})
+		},
+		outcome{
+			moves: []string{heldProxy + " → .proxy.yaml.3.ebbtide-superseded"}, journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld,
+			message: asideMessage,
+			events: []string{"ManifestSuperseded: proxy.yaml was written while it was put aside, and is left as it is (sha256 bbbb). " +
+				"What was put aside is .proxy.yaml.3.ebbtide-superseded now (sha256 aaaa)."},
+		},
+	},
+	"somebody takes the held file away": {
+		v1alpha1.StaticPodHeld, func(_ *testing.T, s *nodeagent.Snapshot) { s.Folder.Files = nil },
+		outcome{events: []string{"ManifestGone: proxy.yaml, which was put aside as .proxy.yaml.ebbtide-held for pod edge/proxy-node-7, is gone. Somebody has taken it away; nothing brings it back."}},
+	},
+	"somebody brings it back by hand": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Pods = []nodeagent.File{written(t, time.Hour)}, running
+		},
+		outcome{
+			state:  v1alpha1.StaticPodRunning,
+			events: []string{"ManifestGone: Somebody has brought proxy.yaml back while pod edge/proxy-node-7 was to stay away. It is put aside again at its turn."},
+		},
+	},
+	"the journal is lost": {
+		v1alpha1.StaticPodHeld, func(_ *testing.T, s *nodeagent.Snapshot) { s.Journal = nodeagent.Journal{} },
+		outcome{journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld, message: asideMessage},
+	},
+	"the journal is lost, and so is the priority: nothing that may be meant comes back": {
+		v1alpha1.StaticPodHeld, func(_ *testing.T, s *nodeagent.Snapshot) {
+			s.Journal, s.Node = nodeagent.Journal{}, aNode(`[{"podPriority":-5,"podType":"Static"}]`)
+		},
+		outcome{journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld, message: asideMessage},
+	},
+	"the journal is lost, and the API remembers the priority": {
+		v1alpha1.StaticPodHeld, func(_ *testing.T, s *nodeagent.Snapshot) {
+			s.Journal, s.Node = nodeagent.Journal{}, aNode(upTo6999)
+			s.Agent = &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
+				{Namespace: "edge", Name: "proxy-node-7", Priority: 7000, State: v1alpha1.StaticPodHeld},
+			}}}
+		},
+		outcome{moves: []string{back}, journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld, message: asideMessage},
+	},
+	"what is put aside is no pod any more": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Node = []nodeagent.File{file(t, heldProxy, "][", "")}, aNode(upTo6999)
+		},
+		outcome{journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld, message: asideMessage},
+	},
+	"what is put aside is no pod any more, and no static pod has to stay away": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Node = []nodeagent.File{file(t, heldProxy, "][", "")}, aNode(`[{"podPriority":5,"podType":"DaemonSet"}]`)
+		},
+		outcome{moves: []string{back}, journal: []string{"proxy.yaml Held"}, state: v1alpha1.StaticPodHeld, message: asideMessage},
+	},
+	"a crash between journal and rename": {
+		v1alpha1.StaticPodHolding, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files = []nodeagent.File{file(t, "proxy.yaml", proxyText, "aaaa")}
+		},
+		outcome{
+			moves: []string{away}, journal: []string{holding}, state: v1alpha1.StaticPodRunning,
+			events: []string{"StaticPodHeld: proxy.yaml is put aside as .proxy.yaml.ebbtide-held, so that the kubelet ends pod edge/proxy-node-7 (OS upgrade)."},
+		},
+	},
+	"a crash between journal and rename, and nobody asks any more": {
+		v1alpha1.StaticPodHolding, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Evacuations = []nodeagent.File{file(t, "proxy.yaml", proxyText, "aaaa")}, nil
+		},
+		outcome{state: v1alpha1.StaticPodRunning},
+	},
+	"a crash between rename and Evacuation": {
+		v1alpha1.StaticPodHolding, func(*testing.T, *nodeagent.Snapshot) {},
+		outcome{journal: []string{holding}, state: v1alpha1.StaticPodHolding, message: "proxy-node-7 is terminating the pod due to node maintenance (OS upgrade)."},
+	},
+	"another file makes the pod now": {
+		v1alpha1.StaticPodHeld, func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Pods = append(s.Folder.Files, file(t, "copy.yaml", proxyText, "cccc")), running
+		},
+		outcome{journal: []string{holding}, state: v1alpha1.StaticPodRunning},
+	},
+}
+
+// Others write, move and lose files, and agents crash between any two steps.
+func TestFoldersAndJournalsThatDiffer(t *testing.T) {
+	for name, test := range differences {
+		t.Run(name, func(t *testing.T) {
+			s := held(t, test.state, time.Minute)
+			if test.state == v1alpha1.StaticPodHolding {
+				s.Journal.Manifests[0].At = now.Add(-time.Second)
+			}
+			test.change(t, s)
+			check(t, s, test.want)
+		})
+	}
+}
+
+func TestAManifestWhosePodNobodySeesIsNamed(t *testing.T) {
+	s := story(t)
+	s.Pods = nil
+	d := check(t, s, outcome{
+		state: v1alpha1.StaticPodUnmanageable, reason: v1alpha1.StaticPodNoMirror,
+		message: "proxy.yaml makes edge/proxy-node-7, which the API does not show: the kubelet does not run it, or the API server refuses its mirror. " +
+			"See the log of the kubelet: journalctl -u kubelet",
+	})
+	if c := d.Status.Conditions[0]; c.Reason != v1alpha1.StaticPodNoMirror || c.Status != metav1.ConditionFalse {
+		t.Errorf("condition is %+v, want it to say so", c)
+	}
+	s.Folder.Files[0].Changed = now.Add(-59 * time.Second)
+	check(t, s, outcome{})
+}
+
+// What is new is since now, what is not is since before, and the other half of the status
+// stays.
+func TestTheStatusOfTheAgent(t *testing.T) {
+	s := held(t, v1alpha1.StaticPodHeld, time.Hour)
+	before := metav1.NewTime(now.Add(-time.Hour))
+	s.Agent = &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{
+		StaticPods: []v1alpha1.StaticPod{{Namespace: "edge", Name: "proxy-node-7", State: v1alpha1.StaticPodHeld, SinceTime: &before}},
+		Shutdown:   &v1alpha1.NodeShutdown{Phase: v1alpha1.ShutdownNone, Mode: v1alpha1.ShutdownModeDrain},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionShutdownManageable, Status: metav1.ConditionTrue}},
+	}}
+	status := nodeagent.Decide(*s).Status
+	if pod := status.StaticPods[0]; !pod.SinceTime.Equal(&before) || pod.MaintenanceName != "kernel-update" || pod.Priority != 7000 || pod.Manifest != "proxy.yaml" {
+		t.Errorf("told of %+v, want it held since an hour for kernel-update", pod)
+	}
+	if status.HeldCount != 1 || status.Shutdown == nil || len(status.Conditions) != 2 || status.BootID != "boot-1" || status.ManifestDir != "/manifests" {
+		t.Errorf("status is %+v", status)
+	}
+	s.Agent.Status = status
+	again := nodeagent.Decide(*s)
+	if diff := cmp.Diff(status, again.Status); diff != "" || again.Journal != nil {
+		t.Errorf("without news the journal becomes %+v, and the status changes:\n%s", again.Journal, diff)
+	}
+}
+
+func TestALongListLeavesOutWhatRuns(t *testing.T) {
+	s := held(t, v1alpha1.StaticPodHeld, time.Hour)
+	for i := range 400 {
+		name := fmt.Sprintf("a%03d", i)
+		s.Folder.Files = append(s.Folder.Files, file(t, name+".yaml", strings.Replace(proxyText, "name: proxy,", "name: "+name+",", 1), ""))
+		pod := aMirror(name, 0)
+		pod.Name = name + "-node-7"
+		s.Pods = append(s.Pods, pod)
+	}
+	d := nodeagent.Decide(*s)
+	if len(d.Status.StaticPods) != 256 || told(d, "edge", "proxy-node-7").State != v1alpha1.StaticPodHeld {
+		t.Errorf("%d pods are listed, want 256 with the one that is held", len(d.Status.StaticPods))
+	}
+}
+
+func TestControlPlanePods(t *testing.T) {
+	pod := func(meta, container string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: p, " + meta + "}\nspec: {containers: [{name: " + container + ", image: x}]}"
+	}
+	for text, want := range map[string]bool{
+		pod("namespace: kube-system, labels: {tier: control-plane}", "x"):                               true,
+		pod("namespace: kube-system, labels: {component: etcd}", "x"):                                   true,
+		pod("namespace: kube-system, annotations: {kubeadm.kubernetes.io/etcd.advertise-urls: u}", "x"): true,
+		pod("namespace: kube-system", "kube-apiserver"):                                                 true,
+		pod("namespace: kube-system", "kube-vip"):                                                       false,
+		pod("namespace: edge, labels: {tier: control-plane}", "etcd"):                                   false,
+	} {
+		m, err := nodeagent.ReadManifest([]byte(text))
+		if err != nil || m.ControlPlane != want {
+			t.Errorf("%s\nis of the control plane: %+v, %v; want %t", text, m, err, want)
+		}
+	}
+}
+
+func TestManifests(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          `it has apiVersion "" and kind "", not v1 and Pod`,
+		"apiVersion: v1\nkind: Pod": "the pod has no name",
+		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}": `it has apiVersion "apps/v1" and kind "Deployment", not v1 and Pod`,
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: [x]}":           "cannot unmarshal array",
+		"\x00\x01": "control characters are not allowed",
+		bomb:       "excessive aliasing",
+	} {
+		if m, err := nodeagent.ReadManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q is read as %+v, %v; want %q", text, m, err, want)
+		}
+	}
+	m, err := nodeagent.ReadManifest([]byte(`{"apiVersion":"v1","kind":"Pod","unknown":1,"metadata":{"name":"x"},"spec":{"priorityClassName":"system-node-critical","terminationGracePeriodSeconds":99999999999}}`))
+	if err != nil || m.Namespace != "default" || m.Priority == nil || *m.Priority != 2_000_001_000 || m.Grace != 24*time.Hour {
+		t.Errorf("read %+v, %v; want a pod in default with the priority of its class and a grace period that is bounded", m, err)
+	}
+}
+
+// bomb grows a thousandfold with each line.
+var bomb = func() string {
+	lines := []string{"a0: &a0 [x,x,x,x,x,x,x,x,x,x]"}
+	for i := range 12 {
+		ref := fmt.Sprintf("*a%d", i)
+		lines = append(lines, fmt.Sprintf("a%d: &a%d [%s]", i+1, i+1, strings.TrimSuffix(strings.Repeat(ref+",", 10), ",")))
+	}
+	return strings.Join(lines, "\n")
+}()

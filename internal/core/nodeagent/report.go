@@ -1,0 +1,153 @@
+package nodeagent
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+const (
+	maxPods    = 256
+	maxMessage = 1024
+)
+
+// terminating says how a pod ends whose manifest is put aside, and the reason if it does
+// not.
+func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
+	due := e.At.Add(e.grace() + stuckAfter)
+	switch {
+	case d.silent():
+		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("the kubelet of %s does not answer since %s; %s stops when it is back.",
+			d.Self.Node, clock(d.KubeletSeen), key.name)
+	case due.After(d.Now):
+		d.until(due)
+		return "", fmt.Sprintf("%s is terminating the pod due to node maintenance%s.", key.name, because(e.Reason))
+	}
+	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s%ds after its manifest was put aside; its grace period is %ds. It is stuck (crictl pods --name %s), "+
+		"or the kubelet reads another directory than %s (its staticPodPath).",
+		stuckBeginning(key), int64(d.Now.Sub(e.At).Seconds()), e.GraceSeconds, key.name, d.Self.Dir)
+}
+
+// stuckBeginning is what does not change of a message that counts seconds.
+func stuckBeginning(key podKey) string { return key.name + " still runs " }
+
+// tell writes into the Evacuation of a pod that terminates how it goes: when that changes,
+// and every few minutes.
+func (d *decider) tell(mirror *corev1.Pod, e *Entry, message string) {
+	if mirror == nil || d.evacuation[mirror.UID] == nil || !Active(d.evacuation[mirror.UID]) {
+		return
+	}
+	evacuation := d.evacuation[mirror.UID]
+	status := evacuation.Status
+	renewed := time.Time{}
+	if status.EvacuationProgressTimestamp != nil {
+		renewed = status.EvacuationProgressTimestamp.Time
+	}
+	beginning := stuckBeginning(keyOf(mirror))
+	told := status.ExpectedEvacuationFinishTime != nil &&
+		(status.Message == message || strings.HasPrefix(message, beginning) && strings.HasPrefix(status.Message, beginning))
+	if told && d.Now.Before(renewed.Add(renewAfter)) {
+		d.until(renewed.Add(renewAfter))
+		return
+	}
+	next := *status.DeepCopy()
+	next.EvacuationProgressTimestamp = &metav1.Time{Time: d.Now}
+	next.ExpectedEvacuationFinishTime = &metav1.Time{Time: e.At.Add(e.grace())}
+	next.Message = message
+	d.d.Evacuations = append(d.d.Evacuations, Progress{Evacuation: evacuation, Status: next})
+	d.until(d.Now.Add(renewAfter))
+}
+
+// report is the status of the NodeAgent.
+func (d *decider) report() {
+	status := v1alpha1.NodeAgentStatus{}
+	if d.Agent != nil {
+		status = *d.Agent.Status.DeepCopy()
+	}
+	status.AgentVersion, status.PodName = d.Self.Version, d.Self.PodName
+	status.BootID, status.ManifestDir = d.Self.BootID, d.Self.Dir
+	status.HeldCount = 0
+	status.StaticPods = nil
+	for key, pod := range d.pods {
+		pod.Message = excerpt.Line(pod.Message, maxMessage)
+		pod.SinceTime = &metav1.Time{Time: d.Now.Truncate(time.Second)}
+		if before, known := d.known[key]; known && before.State == pod.State && before.SinceTime != nil {
+			pod.SinceTime = before.SinceTime
+			if strings.HasPrefix(pod.Message, stuckBeginning(key)) && strings.HasPrefix(before.Message, stuckBeginning(key)) {
+				pod.Message = before.Message
+			}
+		}
+		if pod.State == v1alpha1.StaticPodHolding || pod.State == v1alpha1.StaticPodHeld {
+			status.HeldCount++
+		}
+		status.StaticPods = append(status.StaticPods, pod)
+	}
+	slices.SortFunc(status.StaticPods, func(a, b v1alpha1.StaticPod) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), comparePods(podKey{a.Namespace, a.Name}, podKey{b.Namespace, b.Name}))
+	})
+	status.StaticPods = status.StaticPods[:min(len(status.StaticPods), maxPods)]
+	condition := d.condition()
+	condition.Message = excerpt.Line(condition.Message, maxMessage)
+	condition.LastTransitionTime = metav1.Time{Time: d.Now.Truncate(time.Second)}
+	meta.SetStatusCondition(&status.Conditions, condition)
+	d.d.Status = status
+}
+
+// rank has those that run left out first.
+func rank(pod v1alpha1.StaticPod) int {
+	return slices.Index([]v1alpha1.StaticPodState{
+		v1alpha1.StaticPodHolding, v1alpha1.StaticPodHeld, v1alpha1.StaticPodRestoring, v1alpha1.StaticPodUnmanageable, v1alpha1.StaticPodRunning,
+	}, pod.State)
+}
+
+// complaints are reasons of pods for which the whole is not well, the worst first.
+var complaints = []string{
+	v1alpha1.StaticPodNotStarted, v1alpha1.StaticPodRefused, v1alpha1.StaticPodUnparsable, v1alpha1.StaticPodNoManifest,
+	v1alpha1.StaticPodSeveralManifests, v1alpha1.StaticPodNoMirror,
+}
+
+// condition is StaticPodsManageable.
+func (d *decider) condition() metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionStaticPodsManageable, Status: metav1.ConditionFalse}
+	if d.Folder.Fault != "" {
+		c.Reason, c.Message = d.Folder.Fault, d.Folder.Message
+		return c
+	}
+	worst, first, count := math.MaxInt, podKey{}, 0
+	for key, pod := range d.pods {
+		at := slices.Index(complaints, pod.Reason)
+		switch {
+		case at < 0 || at > worst:
+		case at < worst:
+			worst, first, count = at, key, 1
+		default:
+			count++
+			if comparePods(key, first) < 0 {
+				first = key
+			}
+		}
+	}
+	if count > 0 {
+		c.Reason, c.Message = complaints[worst], d.pods[first].Message
+		if count > 1 {
+			c.Message = fmt.Sprintf("%s It is the same with %d more.", strings.TrimSpace(c.Message), count-1)
+		}
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.StaticPodsFound
+	c.Message = fmt.Sprintf("The static pods of %s can be taken down, but for those that say why not.", d.Self.Dir)
+	if d.Folder.Absent {
+		c.Reason, c.Message = v1alpha1.StaticPodsNone, fmt.Sprintf("There is no folder %s, so there are no static pods.", d.Self.Dir)
+	}
+	return c
+}

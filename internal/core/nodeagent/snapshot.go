@@ -1,0 +1,132 @@
+package nodeagent
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// Snapshot is all that a decision reads. It is never changed by Decide.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Self is what the agent knows of itself.
+	Self Self
+	// Node is the agent's, and Pods are all of its pods that the API shows; nil is unknown.
+	Node *corev1.Node
+	Pods []*corev1.Pod
+	// Live is true if Node and Pods were read from the API server for this decision.
+	Live bool
+	// KubeletSeen is when the kubelet last renewed its Lease; zero is unknown.
+	KubeletSeen time.Time
+	// Evacuations are those of static pods of the node, as far as they are known.
+	Evacuations []*v1alpha1.Evacuation
+	// Maintenances are the NodeMaintenances that hold the node, as far as they are known.
+	Maintenances []*v1alpha1.NodeMaintenance
+	// Agent is the object of the agent; nil if there is none, or if it is unknown.
+	Agent *v1alpha1.NodeAgent
+	// Folder is the kubelet's.
+	Folder Folder
+	// Journal is what the agent has written down.
+	Journal Journal
+	// Failures are the words of renames that failed, by the file that they are about.
+	Failures map[string]string
+}
+
+// Self is what the agent knows of itself.
+type Self struct {
+	Node, PodName, Version, BootID string
+	// Dir is the folder with the manifests.
+	Dir string
+}
+
+// Folder is the folder with the manifests of static pods.
+type Folder struct {
+	// Known is true if the list is that of the folder.
+	Known bool
+	// Absent is true if there is no such folder, which is known too.
+	Absent bool
+	// Fault is the reason for which nothing can be moved in it, as the API has it, and
+	// Message its words; empty if there is none.
+	Fault, Message string
+	// Files are what is in it, in any order.
+	Files []File
+}
+
+// File is an entry of the folder.
+type File struct {
+	Name string
+	// Sum is the SHA-256 of its content, in hexadecimal; empty if it was not read.
+	Sum string
+	// Changed is when the entry or its content was last changed.
+	Changed time.Time
+	// Manifest is what it makes; nil if it makes nothing, and then Fault says why.
+	Manifest *Manifest
+	Fault    string
+}
+
+// Decision is what the agent does, in the order of the fields.
+type Decision struct {
+	// Journal is to be stored before anything is moved; nil if it stays as it is.
+	Journal *Journal
+	// NeedsLive is true if something would be decided that only the API server itself can
+	// tell: then a live snapshot is to be decided on.
+	NeedsLive bool
+	// Moves are renames, after which everything is to be observed and decided again.
+	Moves []Move
+	// Status is that of the NodeAgent, valid if nothing is moved and the Node is known.
+	Status v1alpha1.NodeAgentStatus
+	// Evacuations are statuses to be written.
+	Evacuations []Progress
+	// Events are true when the journal is stored.
+	Events []event.Event
+	// After is when to decide again at the latest; 0 if only something new is a reason.
+	After time.Duration
+}
+
+// Progress is the status that an Evacuation is to have.
+type Progress struct {
+	Evacuation *v1alpha1.Evacuation
+	Status     v1alpha1.EvacuationStatus
+}
+
+// Move is a rename inside of the folder. Nothing but Over may lose what is at To.
+type Move struct {
+	// File is what it is about: the name that the kubelet knows.
+	File     string
+	From, To string
+	// Hold is true if the manifest is put aside, false if it is put back or out of the way.
+	Hold bool
+	// Over is true if To exists and is replaced.
+	Over bool
+	// Events are true when it has succeeded.
+	Events []event.Event
+}
+
+const (
+	heldSuffix       = ".ebbtide-held"
+	supersededSuffix = ".ebbtide-superseded"
+)
+
+// HeldName is the name under which a manifest is put aside. The kubelet does not see names
+// that begin with a dot.
+func HeldName(file string) string { return "." + file + heldSuffix }
+
+// HeldFile is the name of a manifest that is put aside under a name; false if that is not
+// the name of such a file.
+func HeldFile(name string) (file string, held bool) {
+	file, held = strings.CutSuffix(strings.TrimPrefix(name, "."), heldSuffix)
+	return file, held && strings.HasPrefix(name, ".") && Visible(file)
+}
+
+// Visible is true of names of which the kubelet takes notice.
+func Visible(name string) bool { return name != "" && name[0] != '.' }
+
+// Ours is true of names that only this agent gives.
+func Ours(name string) bool {
+	return strings.HasPrefix(name, ".") && (strings.HasSuffix(name, heldSuffix) || strings.HasSuffix(name, supersededSuffix))
+}

@@ -1,0 +1,146 @@
+package nodeagent_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+)
+
+var now = time.Date(2026, time.March, 1, 14, 2, 0, 0, time.UTC)
+
+const (
+	proxyText = "apiVersion: v1\nkind: Pod\nmetadata: {name: proxy, namespace: edge, labels: {app: proxy}}\nspec: {terminationGracePeriodSeconds: 30, containers: [{name: proxy, image: x}]}\n"
+	upTo7000  = `[{"podPriority":2147483647,"podType":"DaemonSet"},{"podPriority":7000,"podType":"Static"}]`
+	upTo6999  = `[{"podPriority":6999,"podType":"Static"}]`
+	heldProxy = ".proxy.yaml.ebbtide-held"
+)
+
+// file is an entry of the folder, long since written.
+func file(t *testing.T, name, text, sum string) nodeagent.File {
+	t.Helper()
+	f := nodeagent.File{Name: name, Sum: sum, Changed: now.Add(-time.Hour)}
+	m, err := nodeagent.ReadManifest([]byte(text))
+	if err != nil {
+		f.Fault = err.Error()
+	}
+	f.Manifest = m
+	return f
+}
+
+func aMirror(uid string, priority int32) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "proxy-node-7", UID: types.UID(uid), Labels: map[string]string{"app": "proxy"}, Annotations: map[string]string{
+			corev1.MirrorPodAnnotationKey: "hash", "kubernetes.io/config.source": "file",
+		}},
+		Spec: corev1.PodSpec{NodeName: "node-7", Priority: &priority},
+	}
+}
+
+func anEvacuation(pod *corev1.Pod) *v1alpha1.Evacuation {
+	e := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, nil)
+	e.UID = "evacuation"
+	e.Status = v1alpha1.EvacuationStatus{
+		ActiveEvacuatorClass: v1alpha1.KubeletEvacuatorClass, Message: "Evacuator is to move the pod.",
+		EvacuationProgressTimestamp: &metav1.Time{Time: now.Add(-time.Second)},
+	}
+	return e
+}
+
+func aNode(targets string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-7", UID: "node", Annotations: map[string]string{
+		v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["kernel-update"]}`,
+	}}}
+	if targets != "" {
+		node.Annotations[v1alpha1.DrainTargetsAnnotation] = targets
+	}
+	return node
+}
+
+// story is a node whose static pod proxy runs and is asked to leave.
+func story(t *testing.T) *nodeagent.Snapshot {
+	t.Helper()
+	mirror := aMirror("mirror", 7000)
+	return &nodeagent.Snapshot{
+		Now: now, Live: true, KubeletSeen: now.Add(-5 * time.Second), Node: aNode(upTo7000), Pods: []*corev1.Pod{mirror},
+		Self:        nodeagent.Self{Node: "node-7", PodName: "agent-x", Version: "1", BootID: "boot-1", Dir: "/manifests"},
+		Evacuations: []*v1alpha1.Evacuation{anEvacuation(mirror)},
+		Maintenances: []*v1alpha1.NodeMaintenance{{
+			ObjectMeta: metav1.ObjectMeta{Name: "kernel-update"}, Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain, Reason: "OS upgrade"},
+		}},
+		Folder: nodeagent.Folder{Known: true, Files: []nodeagent.File{file(t, "proxy.yaml", proxyText, "aaaa")}},
+	}
+}
+
+// entry is what is written down about proxy.
+func entry(state v1alpha1.StaticPodState, ago time.Duration) nodeagent.Entry {
+	priority := int32(7000)
+	return nodeagent.Entry{
+		File: "proxy.yaml", Held: heldProxy, SHA256: "aaaa", Pod: "edge/proxy-node-7", Priority: &priority, GraceSeconds: 30,
+		Maintenance: "kernel-update", Reason: "OS upgrade", Evacuation: "evacuation", BootID: "boot-1", State: state, At: now.Add(-ago),
+	}
+}
+
+// held is the same node with the manifest aside for a while.
+func held(t *testing.T, state v1alpha1.StaticPodState, ago time.Duration) *nodeagent.Snapshot {
+	t.Helper()
+	s := story(t)
+	s.Folder.Files = []nodeagent.File{file(t, heldProxy, proxyText, "aaaa")}
+	s.Journal = nodeagent.Journal{Version: 1, BootID: "boot-1", Manifests: []nodeagent.Entry{entry(state, ago)}}
+	if state == v1alpha1.StaticPodHeld {
+		s.Pods, s.Evacuations = nil, nil
+	}
+	return s
+}
+
+// told is the pod that the status tells of; empty if it does not.
+func told(d nodeagent.Decision, namespace, name string) v1alpha1.StaticPod {
+	i := slices.IndexFunc(d.Status.StaticPods, func(p v1alpha1.StaticPod) bool { return p.Namespace == namespace && p.Name == name })
+	if i < 0 {
+		return v1alpha1.StaticPod{}
+	}
+	return d.Status.StaticPods[i]
+}
+
+// moves are the renames in words.
+func moves(d nodeagent.Decision) (words []string) {
+	for _, m := range d.Moves {
+		over := ""
+		if m.Over {
+			over = " over"
+		}
+		words = append(words, m.From+over+" → "+m.To)
+	}
+	return words
+}
+
+// states are what the journal becomes.
+func states(s *nodeagent.Snapshot, d nodeagent.Decision) (words []string) {
+	j := &s.Journal
+	if d.Journal != nil {
+		j = d.Journal
+	}
+	for _, e := range j.Manifests {
+		words = append(words, e.File+" "+string(e.State))
+	}
+	return words
+}
+
+func reasons(d nodeagent.Decision) (words []string) {
+	for _, e := range d.Events {
+		words = append(words, e.Reason+": "+e.Message)
+	}
+	for _, m := range d.Moves {
+		for _, e := range m.Events {
+			words = append(words, e.Reason+": "+e.Message)
+		}
+	}
+	return slices.Compact(words)
+}
