@@ -57,6 +57,7 @@ var mistakes = map[string]string{
 	"certManager: true":                                            "at '/certManager': got boolean, want object",
 	"certManager: {issuerRef: letsencrypt}":                        "at '/certManager/issuerRef': got string, want object",
 	"certManager: {issuerRef: {kinds: a}}":                         "additional properties 'kinds' not allowed",
+	"certManager: {issuerRef: {kind: ClusterIssuer}}":              "at '/certManager/issuerRef': properties 'name' required, if 'kind' exists",
 	"serviceMonitor: {enabled: 1}":                                 "at '/serviceMonitor/enabled': got number, want boolean",
 	"serviceMonitor: {interval: 30}":                               "at '/serviceMonitor/interval': got number, want string",
 	"serviceMonitor: {interval: often}":                            "at '/serviceMonitor/interval': 'often' does not match pattern",
@@ -91,6 +92,23 @@ var mistakes = map[string]string{
 	"image: {repository: a/" + strings.Repeat("a", 254) + "}":      "at '/image/repository': maxLength: got 256, want 255",
 	"image: {tag: " + strings.Repeat("a", 129) + "}":               "at '/image/tag': 'aaa",
 	"webhook: {clientCA: {key: " + strings.Repeat("a", 254) + "}}": "at '/webhook/clientCA/key': maxLength: got 254, want 253",
+}
+
+// needed are values without which nothing can be installed; Helm takes away what is null.
+var needed = []string{
+	"image", "replicas", "serviceAccount", "machines", "webhook", "certManager", "serviceMonitor", "networkPolicy",
+	"crds", "uninstall", "priorityClassName", "topologySpread", "resources",
+}
+
+func TestValuesThatAreTakenAwayAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, name := range needed {
+		want := "at '': missing property '" + name + "'"
+		rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: map[string]any{name: nil}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes and error %v, want one that says %q", len(rendered), err, want)
+		}
+	}
 }
 
 func TestValuesThatAreMistakesAreRefused(t *testing.T) {
