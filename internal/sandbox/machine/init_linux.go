@@ -89,8 +89,11 @@ func appear(path string) error {
 	}
 	for end := time.Now().Add(appearWithin); ; time.Sleep(10 * time.Millisecond) {
 		_, err := os.Stat(path)
-		if err == nil || time.Now().After(end) {
-			return err
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("what it needs did not appear within %s: %w", appearWithin, err)
 		}
 	}
 }
@@ -114,7 +117,7 @@ func (i *initProcess) start(p program) error {
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.Name, err)
+		return fmt.Errorf("start %s: %s: %w", p.Name, p.Args[0], err)
 	}
 	i.running[pid] = p
 	return nil
@@ -135,6 +138,8 @@ func (i *initProcess) supervise() {
 		delete(i.running, pid)
 		time.Sleep(restartAfter)
 		if err := i.start(p); err != nil {
+			// This is what init.log on the host gets.
+			fmt.Fprintln(os.Stderr, "the power goes off:", err)
 			os.Exit(1)
 		}
 	}

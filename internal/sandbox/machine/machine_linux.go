@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,8 @@ func (m *machine) boot(ctx context.Context) error {
 	case err != nil:
 		return err
 	case string(answer) != running:
-		return fmt.Errorf("its init: %s", answer)
+		return fmt.Errorf("its init: %s; see %s, and the logs in %s", cmp.Or(string(answer), "ended without a word"),
+			filepath.Join(m.dir, "init.log"), filepath.Join(m.dir, "disk", disk[logDir]))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -174,6 +173,9 @@ func (r *Rack) Import(ctx context.Context, name, archive string) error {
 	if err != nil {
 		return err
 	}
+	if m.pid() == 0 {
+		return fmt.Errorf("import %s to node %s: it is off", archive, name)
+	}
 	ctr := filepath.Join(r.spec.Programs, "ctr")
 	cmd := exec.CommandContext(ctx, ctr, "--address", m.path(containerdSocket), "--namespace", "k8s.io", "images", "import", archive)
 	if output, err := cmd.CombinedOutput(); err != nil {
@@ -215,24 +217,7 @@ func (r *Rack) Dial(ctx context.Context, network, address string) (conn net.Conn
 // Forward leads connections to a listener of the host to an address in the network of the
 // control machine, until the listener is closed.
 func (r *Rack) Forward(listener net.Listener, address string) {
-	for {
-		caller, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer func() { _ = caller.Close() }()
-			callee, err := r.Dial(context.Background(), "tcp", address)
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.Copy(callee, caller)
-				_ = callee.Close()
-			}()
-			_, _ = io.Copy(caller, callee)
-		}()
-	}
+	forward(listener, func() (net.Conn, error) { return r.Dial(context.Background(), "tcp", address) })
 }
 
 // Close turns everything off. Nothing is left but folders.
