@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -125,7 +127,7 @@ func (r *release) writeImage(i image.Image) error {
 
 // all makes everything.
 func (r *release) all(ctx context.Context) error {
-	if err := os.RemoveAll(r.out); err != nil {
+	if err := r.clear(); err != nil {
 		return err
 	}
 	if err := r.image(ctx); err != nil {
@@ -146,6 +148,27 @@ func (r *release) all(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(os.RemoveAll(r.path(".build")), r.sums())
+}
+
+// clear removes an earlier release, also half of one.
+//
+// Errors: the folder has something else in it.
+func (r *release) clear() error {
+	entries, err := os.ReadDir(r.out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ours := []string{".build", "image", "image.digest", sumsFile}
+	for _, entry := range entries {
+		name := entry.Name()
+		if !slices.Contains(ours, name) && !strings.HasPrefix(name, manager+"-") && !strings.HasPrefix(name, manager+"_") && !strings.HasPrefix(name, plugin+"_") {
+			return fmt.Errorf("%s is of no release, and all in the folder would be removed: name one that is not there", r.path(name))
+		}
+	}
+	return os.RemoveAll(r.out)
 }
 
 // publish makes the archive of one program and its bill of materials.

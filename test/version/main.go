@@ -80,6 +80,9 @@ func runVersion(ctx context.Context, version string) (row, error) {
 	var apiErr, storyErr error
 	r.api, apiErr = goTest(ctx, version, "./test/api")
 	r.stories, storyErr = goTest(ctx, version, "-run", "^("+strings.Join(stories, "|")+")$", "./test/scenario")
+	if apiErr == nil && r.api.all() == 0 {
+		apiErr = errors.New("no test of the API was run")
+	}
 	if storyErr == nil && r.stories.all() != len(stories) {
 		storyErr = fmt.Errorf("%d of %d stories were run", r.stories.all(), len(stories))
 	}
