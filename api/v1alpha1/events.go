@@ -39,6 +39,9 @@ const (
 	// EventCancellationForbidden warns, on a Node, that evacuations go on although no
 	// maintenance asks for them, because their evacuators forbid to cancel them.
 	EventCancellationForbidden = "CancellationForbidden"
+	// EventNodeAgentDown warns, on a Node, that its agent is silent while static pods are
+	// to go or to come back.
+	EventNodeAgentDown = string(BlockerNodeAgentDown)
 	// EventConditionsRefused warns, on a Node, that its maintenance conditions could
 	// not be published.
 	EventConditionsRefused = "ConditionsRefused"

@@ -98,6 +98,9 @@ func (a *action) cordon(ctx context.Context, node *actionNode) {
 			"drainTargets", wanted.DrainTargets, "suppress", wanted.Suppress)
 	}
 	a.emit(node.Events...)
+	if node.MissesAgent {
+		a.silences.tell(node.Node.Name)
+	}
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch

@@ -58,6 +58,8 @@ const defaultWorkers = 64
 // from one pass to the next only saves work; a new one continues from the API alone.
 type reconciler struct {
 	client client.Client
+	// live reads from the API server.
+	live client.Reader
 	// emit publishes events, each on the object that it is about.
 	emit    func(...event.Event)
 	clock   clock.PassiveClock
@@ -79,12 +81,14 @@ type reconciler struct {
 	statusPace *pace
 	refusals   *refusals
 	failures   workqueue.TypedRateLimiter[group.Member]
+	// silences are those of node agents.
+	silences *silences
 }
 
 func newReconciler(c client.Client, emit func(...event.Event), clk clock.PassiveClock, m *metrics) *reconciler {
 	return &reconciler{
-		client: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
-		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(),
+		client: c, live: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
+		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(), silences: newSilences(),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[group.Member](firstRetry, lastRetry),
 	}
 }
@@ -99,6 +103,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers > 0 {
 		r.workers = options.Workers
 	}
+	r.live = mgr.GetAPIReader()
 	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
 	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[group.Member]{
 		Reconciler:              r,

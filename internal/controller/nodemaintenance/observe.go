@@ -35,6 +35,7 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 		Budgets:      map[string][]*policyv1.PodDisruptionBudget{},
 		DrainRecords: map[string]*v1alpha1.DrainRecord{},
 		LongestLock:  r.longestLock,
+		Namespace:    r.namespace,
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
 		Refused: map[maintenance.Write]maintenance.Refusal{},
@@ -53,7 +54,7 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 	for _, record := range records {
 		snapshot.DrainRecords[record.Name] = record
 	}
-	return snapshot, nil
+	return snapshot, r.observeAgents(ctx, g, &snapshot)
 }
 
 // observePods reads the pods of a group that matter, and what is known of them.
@@ -91,10 +92,16 @@ func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *
 }
 
 // reading are the nodes of a group whose pods matter: those of a maintenance that
-// asks for it, those with an Evacuation of ours, and those with a DrainRecord. Some
+// asks for it, those with an Evacuation of ours, those with a DrainRecord, and those
+// whose agent keeps pods away. Some
 // of them may be gone.
 func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) (sets.Set[string], error) {
 	reading := sets.KeySet(snapshot.DrainRecords)
+	for node, agent := range snapshot.Runners.Agents {
+		if agent.Holds() {
+			reading.Insert(node)
+		}
+	}
 	for _, m := range snapshot.Maintenances {
 		if maintenance.ReadsPods(m) {
 			reading.Insert(r.schedule.nodesOf(m.Name)...)

@@ -18,6 +18,7 @@ func TestAReadThatFailsStopsThePassOverItsGroup(t *testing.T) {
 		"pods":         {unreadable: "list Pod", want: "list the pods of node one: "},
 		"evacuations":  {unreadable: "list Evacuation", want: "list evacuations: "},
 		"budgets":      {unreadable: "list PodDisruptionBudget", want: "list the budgets of namespace shop: "},
+		"agents":       {unreadable: "get NodeAgent one", want: "get v1alpha1.NodeAgent one: "},
 		"records":      {unreadable: "get DrainRecord one", want: "get v1alpha1.DrainRecord one: "},
 	}
 	for name, test := range tests {

@@ -41,6 +41,7 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[group.Member] {
 		source.TypedKind(c, &v1alpha1.Evacuation{}, handlerOf(r, r.evacuationMatters)),
 		source.TypedKind(c, &policyv1.PodDisruptionBudget{}, handlerOf(r, r.budgetMatters)),
 		source.TypedKind(c, &v1alpha1.DrainRecord{}, handlerOf(r, recordMatters)),
+		source.TypedKind(c, &v1alpha1.NodeAgent{}, handlerOf(r, r.agentMatters)),
 		source.TypedKind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r, r.ruleMatters)),
 		source.TypedKind(c, &corev1.Namespace{}, handlerOf(r, r.namespaceMatters)),
 	}

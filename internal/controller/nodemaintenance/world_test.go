@@ -58,7 +58,8 @@ func (t told) tell(ctx context.Context, reader client.Reader, r *reconciler) err
 	var nodes corev1.NodeList
 	var records v1alpha1.DrainRecordList
 	var evacuations v1alpha1.EvacuationList
-	for _, list := range []client.ObjectList{&maintenances, &nodes, &records, &evacuations} {
+	var agents v1alpha1.NodeAgentList
+	for _, list := range []client.ObjectList{&maintenances, &nodes, &records, &evacuations, &agents} {
 		if err := reader.List(ctx, list); err != nil {
 			return err
 		}
@@ -87,6 +88,9 @@ func (t told) tell(ctx context.Context, reader client.Reader, r *reconciler) err
 	t[r] = here
 	for _, one := range kube.Pointers(records.Items) {
 		touch(recordMatters(nil, one))
+	}
+	for _, one := range kube.Pointers(agents.Items) {
+		touch(r.agentMatters(nil, one))
 	}
 	for _, one := range kube.Pointers(evacuations.Items) {
 		touch(r.evacuationMatters(nil, one))

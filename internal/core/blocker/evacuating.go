@@ -35,10 +35,11 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 }
 
 // recreated explains a pod that came after the drain began: the cordon does not
-// keep its owner from putting pods on this node.
+// keep its owner from putting pods on this node. A mirror pod comes again while its
+// static pod runs, which is nobody's mistake.
 func recreated(f *Facts) (v1alpha1.Blocker, bool) {
 	owner := metav1.GetControllerOf(f.Pod)
-	if owner == nil || f.DrainStarted.IsZero() || !f.Pod.CreationTimestamp.After(f.DrainStarted) {
+	if owner == nil || podclass.Type(f.Pod) == v1alpha1.PodTypeStatic || f.DrainStarted.IsZero() || !f.Pod.CreationTimestamp.After(f.DrainStarted) {
 		return v1alpha1.Blocker{}, false
 	}
 	b := one(v1alpha1.BlockerRecreated, ofOwner(f.Pod), f.Pod.CreationTimestamp.Time)

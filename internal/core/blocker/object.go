@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // ObjectText is how people read what blocks: kind/namespace/name, or kind/name if
@@ -59,10 +60,11 @@ func ofPod(pod *corev1.Pod) v1alpha1.BlockerObject {
 	return v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
-// ofOwner identifies the pod's controller, or the pod if it has none.
+// ofOwner identifies the pod's controller, or the pod if it has none or is static: all
+// mirror pods of a node belong to it.
 func ofOwner(pod *corev1.Pod) v1alpha1.BlockerObject {
 	owner := metav1.GetControllerOf(pod)
-	if owner == nil {
+	if owner == nil || podclass.Type(pod) == v1alpha1.PodTypeStatic {
 		return ofPod(pod)
 	}
 	return v1alpha1.BlockerObject{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID}

@@ -97,7 +97,7 @@ func Admit(c Call) Verdict {
 		status = d.Status
 	}
 	switch {
-	case d.State != StateEvacuating, onlyDaemonSets(s.Evacuation, status.ActiveEvacuatorClass):
+	case d.State != StateEvacuating, onlyForMaintenances(s.Evacuation, status.ActiveEvacuatorClass):
 		// A caller whom a budget holds back next goes on asking.
 		return Verdict{Admitted: true, Attempt: c.dueAttempt()}
 	case c.Evacuation == nil:
@@ -129,12 +129,12 @@ func leavesAnyway(c Call) bool {
 		c.Pod.DeletionTimestamp != nil || podclass.Terminal(c.Pod)
 }
 
-// onlyDaemonSets is true if from this turn on nobody is left but our evacuator of
-// DaemonSet pods, which does nothing but for a maintenance.
-func onlyDaemonSets(e *v1alpha1.Evacuation, turn string) bool {
+// onlyForMaintenances is true if from this turn on nobody is left but our evacuators
+// of DaemonSet and static pods, which do nothing but for a maintenance.
+func onlyForMaintenances(e *v1alpha1.Evacuation, turn string) bool {
 	left, now := inTurn(e, turn)
 	return !slices.ContainsFunc(left[max(now, 0):], func(evacuator v1alpha1.Evacuator) bool {
-		return evacuator.EvacuatorClass != v1alpha1.DaemonSetEvacuatorClass
+		return evacuator.EvacuatorClass != v1alpha1.DaemonSetEvacuatorClass && evacuator.EvacuatorClass != v1alpha1.KubeletEvacuatorClass
 	})
 }
 

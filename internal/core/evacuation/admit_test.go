@@ -33,6 +33,7 @@ func TestACallOfTheEvictionAPIIsAdmitted(t *testing.T) {
 		"no evacuator":                        {snapshot: of(barePod(), noEvacuation)},
 		"no evacuator, and it is evicted":     {snapshot: of(barePod())},
 		"a mirror pod":                        {snapshot: of(mirror, noEvacuation)},
+		"a mirror pod under a maintenance":    {snapshot: of(mirror, active(v1alpha1.KubeletEvacuatorClass, at(0)))},
 		"a DaemonSet pod with none but ours":  {snapshot: of(ownedBy("DaemonSet", barePod()), noEvacuation)},
 		"the same under a maintenance":        {snapshot: of(ownedBy("DaemonSet", barePod()), active(v1alpha1.DaemonSetEvacuatorClass, at(0)))},
 		"it terminates":                       {snapshot: of(webPod(), terminating, noEvacuation)},

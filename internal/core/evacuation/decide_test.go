@@ -254,12 +254,20 @@ func TestWhatIsNotEvicted(t *testing.T) {
 				Active:  v1alpha1.DaemonSetEvacuatorClass,
 			},
 		},
-		"a mirror pod": {
-			of(mirror),
+		"a mirror pod whose agent is silent": {
+			of(mirror, active(v1alpha1.KubeletEvacuatorClass, at(-time.Hour))),
 			verdict{
 				State:   evacuation.StateUnevictable,
-				Message: "Static pods are never evicted and no evacuator is registered on it. Run the node agent on node node-one, or take the pod's manifest away from it.",
-				Written: "Eviction refused: Static pods are never evicted and no evacuator is registered on it. Run the node agent on node node-one, or take the pod's manifest away from it.",
+				Message: "Static pods are never evicted and evacuator kubelet.k8s.io has reported no progress since 2026-03-01T07:00:00Z. Run the node agent on node node-one, or take the pod's manifest away from it.",
+				Written: "Eviction refused: Static pods are never evicted and evacuator kubelet.k8s.io has reported no progress since 2026-03-01T07:00:00Z. Run the node agent on node node-one, or take the pod's manifest away from it.",
+				Active:  v1alpha1.KubeletEvacuatorClass,
+			},
+		},
+		"a mirror pod whose agent has just said something": {
+			of(mirror, active(v1alpha1.KubeletEvacuatorClass, at(-time.Minute))),
+			verdict{
+				State: evacuation.StateEvacuating, Message: "Evacuator kubelet.k8s.io moves the pod.",
+				LookAgain: 29 * time.Minute,
 			},
 		},
 	})

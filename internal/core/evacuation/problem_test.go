@@ -63,6 +63,7 @@ func TestAnUnevictablePodIsToldOfOnce(t *testing.T) {
 	mirror := barePod()
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
 	s := of(badly(mirror), withProblems)
+	s.Evacuators, s.Evacuation.Spec.Evacuators = nil, nil
 	first := evacuation.Decide(s)
 	s.Evacuation.Status = *first.Status
 	if again := evacuation.Decide(s); len(first.Events) != 1 || len(again.Events) != 0 {

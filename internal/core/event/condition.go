@@ -8,6 +8,12 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
+// NodeAgentDown warns that nobody takes the static pods of a node down, or brings them
+// back, because its agent is silent.
+func NodeAgentDown(node *corev1.Node, message string) Event {
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventNodeAgentDown, "Drain", message)
+}
+
 // NodeConditionsRefused tells that the maintenance conditions of a node could
 // not be published. The drain goes on without them.
 func NodeConditionsRefused(node *corev1.Node, refusal error) Event {

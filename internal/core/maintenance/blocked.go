@@ -22,14 +22,9 @@ func (t *targeted) block(o *outcome) {
 		if !o.covered[i] || !p.counted {
 			continue
 		}
-		facts.Pod, facts.Evacuation, facts.Treatment = p.object, p.evacuation, *p.treatment
-		if p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
-			// Only what refuses a pod is asked for its budgets: to compile them takes a while.
-			facts.Budgets = t.budgets.in(p.object.Namespace)
-		}
-		found, blocked := blocker.Of(&facts)
-		if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
-			found, blocked = blocker.EvacuationRefused(p.object, refusal), true
+		found, blocked := t.blockAgent(o, p)
+		if !blocked {
+			found, blocked = t.blockPod(o, i, facts)
 		}
 		if blocked {
 			o.blocked = append(o.blocked, blockedPod{pod: p, blocker: found})
@@ -40,6 +35,21 @@ func (t *targeted) block(o *outcome) {
 			o.wake(t.Now, deleted.Add(blocker.GraceSlack+time.Second))
 		}
 	}
+}
+
+// blockPod finds out what holds the pod at this place, whoever removes it.
+func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Blocker, bool) {
+	p := &o.pods[i]
+	facts.Pod, facts.Evacuation, facts.Treatment = p.object, p.evacuation, *p.treatment
+	if p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
+		// Only what refuses a pod is asked for its budgets: to compile them takes a while.
+		facts.Budgets = t.budgets.in(p.object.Namespace)
+	}
+	found, blocked := blocker.Of(&facts)
+	if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
+		return blocker.EvacuationRefused(p.object, refusal), true
+	}
+	return found, blocked
 }
 
 // refused returns why the pod at this place cannot be asked to leave, though it is its turn.

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
 // conclusion is what is done to every node, and what follows for what is said.
@@ -26,8 +27,11 @@ type outcome struct {
 	lock   lock
 	// blocked are the pods that have to leave and that something holds.
 	blocked []blockedPod
-	// refusals are the writes for the node that are refused, as blockers.
+	// refusals are the writes for the node that are refused, as blockers, and an agent
+	// that does not bring pods back.
 	refusals []v1alpha1.Blocker
+	// missed tells of an agent that is silent.
+	missed []event.Event
 	// withdraw are the Evacuations that nobody asks for any more, forbidden those of
 	// them whose evacuator does not let us.
 	withdraw  []*v1alpha1.Evacuation
@@ -64,6 +68,7 @@ func decide(t *targeted) Decision {
 func (t *targeted) outcome(n *targetedNode) outcome {
 	o := outcome{targetedNode: n}
 	t.block(&o)
+	t.missAgent(&o)
 	o.lock = t.lockOf(&o)
 	o.cordon = t.cordonOf(&o)
 	o.wake(t.Now, o.cordon.calm)

@@ -72,6 +72,8 @@ type NodeDecision struct {
 	Retract    []corev1.NodeConditionType
 	// Events become true with Cordon.
 	Events []event.Event
+	// MissesAgent is true if Events tell that the node's agent is silent.
+	MissesAgent bool
 }
 
 // Request asks a pod to leave its node.

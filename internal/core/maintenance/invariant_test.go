@@ -70,7 +70,7 @@ func (s *simulation) waitsFor(m *v1alpha1.NodeMaintenance, node string, pod *cor
 	case v1alpha1.PodTypeDaemonSet:
 		return s.runners.DaemonSets && !skipped
 	case v1alpha1.PodTypeStatic:
-		return s.runners.Agents[node] && !skipped
+		return s.hasAgent(node) && !skipped
 	default:
 		return !skipped
 	}

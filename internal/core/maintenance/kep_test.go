@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 func entry(podType v1alpha1.PodType, priority int32) v1alpha1.DrainPlanEntry {
@@ -170,7 +171,7 @@ func TestFastForwardExample(t *testing.T) {
 func TestPodTypesAndLabelSelectorsProgression(t *testing.T) {
 	w := newWorld(t, "five")
 	w.runners.DaemonSets = true
-	w.runners.Agents = map[string]bool{"five": true}
+	w.runners.Agents = map[string]maintenance.Agent{"five": {}}
 	m := w.maintenance("progress", v1alpha1.StageDrain, []v1alpha1.DrainPlanEntry{
 		entry(v1alpha1.PodTypeDefault, 1000),
 		entryFor("postgres", v1alpha1.PodTypeDefault, 2000),

@@ -19,6 +19,9 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		Evacuate: o.requests(),
 	}
 	d.Conditions, d.Retract = c.nodeConditions(o)
+	if len(o.missed) > 0 {
+		d.Events, d.MissesAgent = append(slices.Clip(d.Events), o.missed...), true
+	}
 	if o.leavesForbidden() {
 		d.Events = append(d.Events, event.CancellationForbidden(o.object, o.forbidden))
 	}

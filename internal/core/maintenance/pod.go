@@ -30,6 +30,9 @@ type pod struct {
 	counted bool
 	// asked is true if it has an Evacuation with our instigator finalizer.
 	asked bool
+	// unmirrored is true of a static pod that only its agent knows of; the object stands
+	// in for its mirror pod.
+	unmirrored bool
 }
 
 // staying is a pod that asks to stay on a node that comes back.
@@ -56,7 +59,7 @@ func (p *pod) retained() bool { return p.treatment.Behavior == v1alpha1.DrainBeh
 
 // evacuable returns true if the pod leaves by an Evacuation, or if it may.
 func (p *pod) evacuable() bool {
-	return p.treatment.Behavior == v1alpha1.DrainBehaviorDrain || p.unclear()
+	return !p.unmirrored && (p.treatment.Behavior == v1alpha1.DrainBehaviorDrain || p.unclear())
 }
 
 // ours returns true if the Evacuation carries our instigator finalizer.
@@ -85,6 +88,7 @@ func (r *reader) readPods(n *node) {
 		}
 		n.pods = append(n.pods, p)
 	}
+	r.readUnmirrored(n)
 	if n.inPlace != nil {
 		r.surplus(n)
 	}
@@ -130,7 +134,7 @@ func (r *reader) removable(n *node, p *pod) bool {
 	case v1alpha1.PodTypeDaemonSet:
 		return r.Runners.DaemonSets || hasThirdParty(p.object)
 	case v1alpha1.PodTypeStatic:
-		return r.Runners.Agents[n.name()] || hasThirdParty(p.object)
+		return n.takenDown(p.object) || hasThirdParty(p.object)
 	default:
 		return true
 	}

@@ -44,7 +44,7 @@ func (n *node) retainedBy(m *maintenance) []v1alpha1.Blocker {
 	})
 	var retained []v1alpha1.Blocker
 	for _, one := range all[:min(blocker.MaxBlockers, len(all))] {
-		b := blocker.Retained(one.why, one.example.object, one.example.treatment.Object)
+		b := n.retain(one)
 		b.PodCount = one.pods
 		retained = append(retained, b)
 	}
@@ -67,9 +67,19 @@ func (m *maintenance) whyRetained(p *pod) v1alpha1.BlockerType {
 	}
 }
 
-// ownerOf names the pod's controller, or the pod if it has none.
+// retain says why the pods stay: a static pod in the words of its agent.
+func (n *node) retain(one retention) v1alpha1.Blocker {
+	object := one.example.object
+	if said, known := n.says(object); known && one.why == v1alpha1.RetainedNoEvacuator && one.example.Type() == v1alpha1.PodTypeStatic {
+		return blocker.Unmanageable(object, said)
+	}
+	return blocker.Retained(one.why, object, one.example.treatment.Object)
+}
+
+// ownerOf names the pod's controller, or the pod if it has none or is static.
 func ownerOf(object *corev1.Pod) string {
-	if owner := podclass.Owner(object); owner != nil {
+	// All mirror pods of a node belong to it, and each stays for its own reason.
+	if owner := podclass.Owner(object); owner != nil && podclass.Type(object) != v1alpha1.PodTypeStatic {
 		return object.Namespace + "/" + owner.Kind + "/" + owner.Name + "/" + string(owner.UID)
 	}
 	return string(object.UID)

@@ -31,7 +31,7 @@ func phase(phase corev1.PodPhase) func(*corev1.Pod) {
 // Each pod is alone on its node; counted pods hold Drained back.
 func TestWhichPodsLeave(t *testing.T) {
 	type with = []func(*corev1.Pod)
-	ours := maintenance.Runners{DaemonSets: true, Agents: map[string]bool{"one": true}}
+	ours := maintenance.Runners{DaemonSets: true, Agents: map[string]maintenance.Agent{"one": {}}}
 	for name, test := range map[string]struct {
 		with    with
 		depth   v1alpha1.PodType
@@ -55,7 +55,7 @@ func TestWhichPodsLeave(t *testing.T) {
 		"DaemonSet within the depth":                {with{ofDaemonSet}, "DaemonSet", ours, [3]int32{0, 1, 0}},
 		"wait-completed that nobody could evacuate": {with{ofDaemonSet, labelled(v1alpha1.DrainLabel, "wait-completed")}, "", maintenance.Runners{}, [3]int32{0, 0, 1}},
 		"static":                                      {with{static}, "", ours, [3]int32{0, 1, 0}},
-		"static without an agent on this node":        {with{static}, "", maintenance.Runners{DaemonSets: true, Agents: map[string]bool{"two": true}}, [3]int32{0, 0, 1}},
+		"static without an agent on this node":        {with{static}, "", maintenance.Runners{DaemonSets: true, Agents: map[string]maintenance.Agent{"two": {}}}, [3]int32{0, 0, 1}},
 		"static that only registered ours":            {with{static, registered(v1alpha1.KubeletEvacuatorClass)}, "", maintenance.Runners{DaemonSets: true}, [3]int32{0, 0, 1}},
 		"static with an evacuator of a third":         {with{static, registered("kubelet.example.com")}, "", maintenance.Runners{}, [3]int32{0, 1, 0}},
 		"static below the depth":                      {with{static}, "DaemonSet", ours, [3]int32{0, 0, 1}},

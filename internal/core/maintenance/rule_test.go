@@ -169,7 +169,7 @@ func TestWhatRulesMakeOfPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "one")
-			w.runners = maintenance.Runners{DaemonSets: true, Agents: map[string]bool{"one": true}}
+			w.runners = maintenance.Runners{DaemonSets: true, Agents: map[string]maintenance.Agent{"one": {}}}
 			w.rules = []*v1alpha1.MachineDrainRule{test.rule}
 			m := w.maintenance("m", drain, nil, "one")
 			w.run("one", 1, 0, test.with...)

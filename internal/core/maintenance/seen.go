@@ -43,6 +43,8 @@ type node struct {
 	unclear bool
 	// record is the node's DrainRecord; nil if there is none.
 	record *v1alpha1.DrainRecord
+	// agent is what is known of the node's agent; nil if it has none.
+	agent *Agent
 	// inPlace is the oldest maintenance in Drain that leaves pods on the node; nil if
 	// none does.
 	inPlace *maintenance
@@ -124,6 +126,9 @@ func (r *reader) read(n *node) {
 	_, n.read = r.Pods[n.name()]
 	if n.gone {
 		return
+	}
+	if agent, found := r.Runners.Agents[n.name()]; found {
+		n.agent = &agent
 	}
 	for _, m := range r.candidates(n.object) {
 		if m.selects(n.object) {

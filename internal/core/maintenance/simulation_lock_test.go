@@ -117,7 +117,7 @@ func (s *simulation) removable(node string, pod *corev1.Pod) bool {
 	case v1alpha1.PodTypeDaemonSet:
 		return s.runners.DaemonSets
 	case v1alpha1.PodTypeStatic:
-		return s.runners.Agents[node]
+		return s.hasAgent(node)
 	}
 	return true
 }
@@ -276,3 +276,8 @@ func podNames(pods []v1alpha1.StayingPod) []string {
 }
 
 func text(spec v1alpha1.DrainRecordSpec) string { return needed(&v1alpha1.DrainRecord{Spec: spec}) }
+
+func (s *simulation) hasAgent(node string) bool {
+	_, found := s.runners.Agents[node]
+	return found
+}

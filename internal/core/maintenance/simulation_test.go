@@ -60,7 +60,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 		before: map[string]bool{},
 	}
 	s.runners.DaemonSets = s.random.IntN(2) == 0
-	s.runners.Agents = map[string]bool{"node-0": true}
+	s.runners.Agents = map[string]maintenance.Agent{"node-0": {}}
 	if seed%4 < 2 {
 		s.rule()
 	}

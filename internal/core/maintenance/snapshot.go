@@ -37,6 +37,8 @@ type Snapshot struct {
 	Facts drainrule.Facts
 	// Runners tells which built-in evacuators somebody runs.
 	Runners Runners
+	// Namespace is Ebbtide's own, for messages.
+	Namespace string
 	// Refused are writes that the API server has refused lately.
 	Refused map[Write]Refusal
 }
@@ -80,6 +82,6 @@ type Refusal = blocker.Refusal
 type Runners struct {
 	// DaemonSets is true if the DaemonSet evacuator runs in this cluster.
 	DaemonSets bool
-	// Agents are the names of the nodes on which a node agent runs.
-	Agents map[string]bool
+	// Agents are by node what is known of its agent. A node without a NodeAgent has none.
+	Agents map[string]Agent
 }

@@ -18,15 +18,14 @@ import (
 const maxRoleLength = 63
 
 // Evacuators returns the evacuators that a pod registered by annotation
-// (KEP-4563), the highest priority first and ties by class. A pod of a DaemonSet
-// need not register our own. Malformed ones and those past the first
+// (KEP-4563), the highest priority first and ties by class. Pods of DaemonSets and
+// static pods need not register ours. Malformed ones and those past the first
 // v1alpha1.MaxEvacuators are left out and reported, in the order of their keys.
 func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
 	evacuators, problems := registered(pod)
-	if Type(pod) == v1alpha1.PodTypeDaemonSet && !slices.ContainsFunc(evacuators, isDaemonSets) {
+	if class, any := ownClass(pod); any && !slices.ContainsFunc(evacuators, func(e v1alpha1.Evacuator) bool { return e.EvacuatorClass == class }) {
 		evacuators = append(evacuators, v1alpha1.Evacuator{
-			EvacuatorClass: v1alpha1.DaemonSetEvacuatorClass,
-			Priority:       v1alpha1.ControllerEvacuatorPriority, Role: v1alpha1.ControllerEvacuatorRole,
+			EvacuatorClass: class, Priority: v1alpha1.ControllerEvacuatorPriority, Role: v1alpha1.ControllerEvacuatorRole,
 		})
 	}
 	slices.SortFunc(evacuators, func(a, b v1alpha1.Evacuator) int {
@@ -42,8 +41,17 @@ func Evacuators(pod *corev1.Pod) ([]v1alpha1.Evacuator, []Problem) {
 	return evacuators, problems
 }
 
-func isDaemonSets(evacuator v1alpha1.Evacuator) bool {
-	return evacuator.EvacuatorClass == v1alpha1.DaemonSetEvacuatorClass
+// ownClass is the class of the evacuator of ours that a pod has by its type. The
+// kubelet makes a mirror pod again that somebody has annotated.
+func ownClass(pod *corev1.Pod) (class string, any bool) {
+	switch Type(pod) {
+	case v1alpha1.PodTypeDaemonSet:
+		return v1alpha1.DaemonSetEvacuatorClass, true
+	case v1alpha1.PodTypeStatic:
+		return v1alpha1.KubeletEvacuatorClass, true
+	default:
+		return "", false
+	}
 }
 
 // registered parses the annotations, in no order.

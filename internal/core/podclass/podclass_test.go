@@ -202,3 +202,18 @@ func messages(problems []podclass.Problem) []string {
 	}
 	return slices.Clip(all)
 }
+
+// Nobody annotates a mirror pod: the kubelet makes it from a file.
+func TestStaticPodsHaveTheKubeletForAnEvacuator(t *testing.T) {
+	mirror := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		corev1.MirrorPodAnnotationKey: "hash", v1alpha1.EvacuatorAnnotationPrefix + "storage.example.com": "20000/first",
+	}}}
+	got, problems := podclass.Evacuators(mirror)
+	want := []v1alpha1.Evacuator{
+		{EvacuatorClass: "storage.example.com", Priority: 20000, Role: "first"},
+		{EvacuatorClass: "kubelet.k8s.io", Priority: 10000, Role: "controller"},
+	}
+	if !slices.Equal(got, want) || len(problems) > 0 {
+		t.Errorf("evacuators of a static pod are %+v (%v), want %+v", got, problems, want)
+	}
+}

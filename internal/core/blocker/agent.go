@@ -1,0 +1,101 @@
+package blocker
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// maxAgentWords is how many bytes of what an agent says are repeated. An agent is a
+// program on a node, and what it says is what somebody with power over the node says.
+const maxAgentWords = 300
+
+// Agent is an agent of a node that does not answer.
+type Agent struct {
+	// Node is its node.
+	Node *corev1.Node
+	// Namespace is Ebbtide's.
+	Namespace string
+	// Since is since when it does not answer.
+	Since time.Time
+	// Dir is the folder of manifests, as the agent has named it.
+	Dir string
+	// Held is how many static pods it keeps away.
+	Held int
+}
+
+// Down says that static pods can neither be taken down nor come back, and what helps.
+func (a Agent) Down() v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerNodeAgentDown, ofAgent(a.Node.Name), a.Since)
+	b.Message = a.Message()
+	b.Suggestion = fmt.Sprintf("Look for its pod: kubectl -n %s get pods -o wide --field-selector spec.nodeName=%s. ", a.Namespace, a.Node.Name)
+	if a.Held > 0 {
+		b.Suggestion = ""
+	}
+	b.Suggestion += "To go on without it and leave the static pods that run: kubectl delete nodeagent " + a.Node.Name
+	return b
+}
+
+// Message says what is the matter, with the line that helps if pods are kept away.
+func (a Agent) Message() string {
+	since := a.Since.UTC().Format("15:04:05 MST")
+	if a.Held == 0 {
+		return fmt.Sprintf("The agent of %s does not answer since %s, so nobody takes its static pods down.", a.Node.Name, since)
+	}
+	pods := fmt.Sprintf("%d static pods", a.Held)
+	if a.Held == 1 {
+		pods = "1 static pod"
+	}
+	dir := safeDir(a.Dir)
+	return fmt.Sprintf("%s keeps %s away and its agent does not answer since %s. Bring them back on the node: "+
+		`for f in %s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%s/${b%%.ebbtide-held}"; done`, a.Node.Name, pods, since, dir, dir)
+}
+
+// plainDir is a folder that a shell takes for nothing else.
+var plainDir = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]{0,255}$`)
+
+// safeDir is the folder for a line that people copy into a shell: what an agent says
+// must not become a command there.
+func safeDir(dir string) string {
+	if plainDir.MatchString(dir) {
+		return dir
+	}
+	return "STATIC_POD_PATH"
+}
+
+// AgentWorks explains a static pod that has no mirror pod any more and that its agent
+// has not seen end.
+func AgentWorks(node *corev1.Node, pod v1alpha1.StaticPod) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerEvacuatorRunning, ofAgent(node.Name), time.Time{})
+	if pod.SinceTime != nil {
+		b.SinceTime = pod.SinceTime.DeepCopy()
+	}
+	b.Message = fmt.Sprintf("Static pod %s/%s has no mirror pod, and the agent of %s says that it is %s, not Held.",
+		excerpt.Line(pod.Namespace, maxAgentWords), excerpt.Line(pod.Name, maxAgentWords), node.Name, excerpt.Line(string(pod.State), maxAgentWords))
+	if pod.Message != "" {
+		b.Message += " It says: " + excerpt.Line(pod.Message, maxAgentWords)
+	}
+	b.Suggestion = fmt.Sprintf("Wait; what the agent sees: kubectl get nodeagent %s -o yaml", node.Name)
+	return b
+}
+
+// Unmanageable says why an agent leaves a static pod on its node, in the agent's words.
+func Unmanageable(pod *corev1.Pod, said v1alpha1.StaticPod) v1alpha1.Blocker {
+	b := v1alpha1.Blocker{Type: v1alpha1.RetainedNoEvacuator, Object: ofPod(pod), PodCount: 1}
+	b.Message = fmt.Sprintf("The agent of %s cannot take the pod down", pod.Spec.NodeName)
+	if said.Reason != "" {
+		b.Message += " (" + excerpt.Line(said.Reason, maxAgentWords) + ")"
+	}
+	b.Message += ": " + excerpt.Line(said.Message, maxAgentWords)
+	b.Suggestion = "To have it leave, do what the agent says, or take the pod's manifest away from its kubelet."
+	return b
+}
+
+func ofAgent(node string) v1alpha1.BlockerObject {
+	return v1alpha1.BlockerObject{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeAgent", Name: node}
+}
