@@ -11,6 +11,23 @@ const (
 	// if it had drained all of its nodes, or with ReasonNotDraining if it was never in
 	// Drain; False with ReasonCancelled if it was completed before. Absent before Complete.
 	ConditionSucceeded = "Succeeded"
+	// ConditionReturned says whether the node has come back as completeWhen wants it. It is
+	// there from Drain on if there is a completeWhen, and stays after Complete if it is True.
+	ConditionReturned = "Returned"
+)
+
+// Reasons of ConditionReturned. ReasonNotReady, ReasonNodesGone and ReasonClockSkewed are
+// others.
+const (
+	// ReasonReturned, also of ConditionLocked: the node is back.
+	ReasonReturned = "Returned"
+	// ReasonWaitingForDrain: the node has not been handed over yet, so that nothing counts.
+	ReasonWaitingForDrain = "WaitingForDrain"
+	// ReasonWaitingForBoot: the node has not booted as often as is wanted since it was
+	// handed over.
+	ReasonWaitingForBoot = "WaitingForBoot"
+	// ReasonWaitingForVersion: the node runs another version than is wanted.
+	ReasonWaitingForVersion = "WaitingForVersion"
 )
 
 // Conditions of an Evacuation.
@@ -33,7 +50,8 @@ const (
 // Locked, and on a NodeMaintenance of Blocked.
 const ConditionClockSkewed = "ClockSkewed"
 
-// Reasons of ConditionLocked.
+// Reasons of ConditionLocked. ReasonReturned is another: the node is back and needs its
+// locks no more, though its maintenance goes on.
 const (
 	// ReasonHeld: every budget that is needed is locked.
 	ReasonHeld = "Held"
@@ -51,9 +69,6 @@ const (
 	// ReasonSettling: the locks are taken; evictions that began before them are
 	// waited for.
 	ReasonSettling = "Settling"
-	// ReasonReturned: the node is back and needs its locks no more, though its
-	// maintenance goes on.
-	ReasonReturned = "Returned"
 	// ReasonReleasing: the maintenance is over, and pods that stayed are not ready yet.
 	ReasonReleasing = "Releasing"
 )

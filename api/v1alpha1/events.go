@@ -6,6 +6,9 @@ const (
 	EventStageStarted = "StageStarted"
 	// EventDrained: no pod is left on any node that has to leave.
 	EventDrained = "Drained"
+	// EventCompletedByItself: the node has come back as completeWhen wants it, and stage
+	// Complete was set.
+	EventCompletedByItself = "CompletedByItself"
 	// EventNoNodes warns that the selector matches no node.
 	EventNoNodes = ReasonNoNodes
 	// EventFastForwarded warns that the drain plan is not kept on a node, because

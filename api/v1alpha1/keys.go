@@ -78,6 +78,18 @@ const (
 	// created all the same, until its node's maintenance is complete.
 	MaintenanceGate = "ebbtide.dev/node-maintenance"
 
+	// HandedOverAnnotation on a NodeMaintenance with completeWhen is what its node was when
+	// it was Drained, and what it has been since: JSON with bootID, kubeletVersion,
+	// kernelVersion, osImage, containerRuntimeVersion and time. Without it nothing is compared.
+	HandedOverAnnotation = "ebbtide.dev/handed-over"
+	// HandedOverLabel on a Node, always "true", says that a NodeMaintenance with completeWhen
+	// has drained it and waits for it to come back, so that the work on it may begin. It
+	// goes in the update that gives the node back.
+	HandedOverLabel = "ebbtide.dev/handed-over"
+	// HandedOverByAnnotation on such a Node has the names of these NodeMaintenances,
+	// separated by commas, at most 16.
+	HandedOverByAnnotation = "ebbtide.dev/handed-over-by"
+
 	// SurgeAnnotation on a pod is the record of its detachment: JSON with its
 	// Deployment and the pod-template-hash that it had. It is written in the same
 	// update as the changed label and removed in the one that restores it.

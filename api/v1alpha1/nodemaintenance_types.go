@@ -78,6 +78,8 @@ type NodeMaintenanceList struct {
 // NodeMaintenanceSpec is what is asked of the selected nodes.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.drainPlan) && self.drainPlan.size() > 0) == (has(oldSelf.drainPlan) && oldSelf.drainPlan.size() > 0)",fieldPath=".drainPlan",message="drainPlan is immutable; complete or delete this NodeMaintenance and create another one with the new plan"
+// +kubebuilder:validation:XValidation:rule="!has(self.completeWhen) || self.nodeSelector.nodeSelectorTerms.size() == 1 && (!has(self.nodeSelector.nodeSelectorTerms[0].matchExpressions) || self.nodeSelector.nodeSelectorTerms[0].matchExpressions.size() == 0) && has(self.nodeSelector.nodeSelectorTerms[0].matchFields) && self.nodeSelector.nodeSelectorTerms[0].matchFields.size() == 1 && self.nodeSelector.nodeSelectorTerms[0].matchFields[0].operator == 'In'",fieldPath=".completeWhen",message="completeWhen works on one node: select it by matchFields metadata.name"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.stage) || oldSelf.stage != 'Complete' || has(self.completeWhen) == has(oldSelf.completeWhen) && (!has(self.completeWhen) || self.completeWhen == oldSelf.completeWhen)",fieldPath=".completeWhen",message="completeWhen cannot change any more: this NodeMaintenance is Complete"
 type NodeMaintenanceSpec struct {
 	// nodeSelector selects the nodes, by labels or by name. Terms are ORed; each
 	// needs at least one expression or field.
@@ -117,6 +119,13 @@ type NodeMaintenanceSpec struct {
 	// do not come back.
 	// +optional
 	InPlace *InPlace `json:"inPlace,omitempty"`
+
+	// completeWhen says in advance when the work on the node is done: stage Complete is
+	// set when the node has come back as it says. Absent, an administrator sets it. It is
+	// for one node, which nodeSelector names by matchFields metadata.name, and may be set,
+	// changed and removed until Complete. There is no timeout.
+	// +optional
+	CompleteWhen *CompleteWhen `json:"completeWhen,omitempty"`
 
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.
@@ -229,7 +238,8 @@ type NodeMaintenanceStatus struct {
 	// +listType=atomic
 	NodeStatuses []NodeMaintenanceNodeStatus `json:"nodeStatuses,omitempty"`
 
-	// conditions are Drained, Blocked and, from Complete on, Succeeded.
+	// conditions are Drained, Blocked, Returned if there is a completeWhen, and, from
+	// Complete on, Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -84,6 +84,10 @@ var always = []string{
 	"ValidatingAdmissionPolicyBinding ebbtide-bypass-budgets-record",
 	"ValidatingAdmissionPolicy ebbtide-cordons",
 	"ValidatingAdmissionPolicyBinding ebbtide-cordons",
+	"ValidatingAdmissionPolicy ebbtide-handed-over",
+	"ValidatingAdmissionPolicyBinding ebbtide-handed-over",
+	"ValidatingAdmissionPolicy ebbtide-handed-over-nodes",
+	"ValidatingAdmissionPolicyBinding ebbtide-handed-over-nodes",
 	"ValidatingAdmissionPolicy ebbtide-locks",
 	"ValidatingAdmissionPolicyBinding ebbtide-locks",
 	"ValidatingAdmissionPolicy ebbtide-drain-locks",
@@ -241,8 +245,8 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 			t.Errorf("%s %s (-want +got):\n%s", o.GetKind(), o.GetName(), diff)
 		}
 	}
-	if len(named) != len(usual) || toldApart != 19 {
-		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 19", len(named), len(usual), toldApart)
+	if len(named) != len(usual) || toldApart != 21 {
+		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 21", len(named), len(usual), toldApart)
 	}
 }
 

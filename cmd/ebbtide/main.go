@@ -108,7 +108,7 @@ type guards struct {
 func add(mgr manager.Manager, f flags, g guards) error {
 	traffic := eviction.NewTraffic()
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
-		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock,
+		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock, Skew: g.skew,
 	}); err != nil {
 		return err
 	}

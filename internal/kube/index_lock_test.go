@@ -66,10 +66,14 @@ func TestStripPodKeepsTheStartsOfPodsThatStay(t *testing.T) {
 	}
 }
 
-func TestStripNodeKeepsItsBoot(t *testing.T) {
+func TestStripNodeKeepsItsBootAndWhatItRuns(t *testing.T) {
 	t.Parallel()
-	node := &corev1.Node{Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: "boot", KernelVersion: "7.2"}}}
-	if diff := cmp.Diff(corev1.NodeSystemInfo{BootID: "boot"}, kube.StripNode(node).Status.NodeInfo); diff != "" {
+	read := corev1.NodeSystemInfo{
+		BootID: "boot", KernelVersion: "7.2", KubeletVersion: "v1.37.1", OSImage: "Ebb OS 3", ContainerRuntimeVersion: "containerd://2.1.4",
+	}
+	node := &corev1.Node{Status: corev1.NodeStatus{NodeInfo: read}}
+	node.Status.NodeInfo.MachineID, node.Status.NodeInfo.Architecture = "machine", "arm64"
+	if diff := cmp.Diff(read, kube.StripNode(node).Status.NodeInfo); diff != "" {
 		t.Errorf("node info (-want +got):\n%s", diff)
 	}
 }

@@ -23,6 +23,9 @@ type Hold struct {
 	DrainTargets string
 	// Suppress is whether v1alpha1.DaemonSetTaint is there.
 	Suppress bool
+	// HandedOverBy is the value of v1alpha1.HandedOverByAnnotation; empty is none, and no
+	// v1alpha1.HandedOverLabel.
+	HandedOverBy string
 }
 
 // Cordon sets or lifts the hold on a node in one write under the resource version
@@ -33,6 +36,8 @@ func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) 
 	changed.Spec.Unschedulable = hold.Unschedulable
 	annotate(changed, v1alpha1.CordonAnnotation, hold.Ledger)
 	annotate(changed, v1alpha1.DrainTargetsAnnotation, hold.DrainTargets)
+	annotate(changed, v1alpha1.HandedOverByAnnotation, hold.HandedOverBy)
+	label(changed, hold.HandedOverBy != "")
 	suppress(changed, hold.Suppress)
 	return c.Patch(ctx, changed, Change(node))
 }
@@ -55,6 +60,18 @@ func annotate(node *corev1.Node, key, value string) {
 		node.Annotations = map[string]string{}
 	}
 	node.Annotations[key] = value
+}
+
+// label sets or removes our label.
+func label(node *corev1.Node, wanted bool) {
+	switch {
+	case !wanted:
+		delete(node.Labels, v1alpha1.HandedOverLabel)
+	case node.Labels == nil:
+		node.Labels = map[string]string{v1alpha1.HandedOverLabel: "true"}
+	default:
+		node.Labels[v1alpha1.HandedOverLabel] = "true"
+	}
 }
 
 // suppress sets or removes our taint. One of the same key and another effect is

@@ -49,6 +49,11 @@ func TestAHoldComesAndGoesAsAWhole(t *testing.T) {
 			map[string]string{"example.com/theirs": "kept", v1alpha1.CordonAnnotation: "{1}", v1alpha1.DrainTargetsAnnotation: "[1]"},
 			[]corev1.Taint{theirs[0], theirs[1], ours},
 		},
+		{
+			kube.Hold{Unschedulable: true, Ledger: "{1}", HandedOverBy: "m"},
+			map[string]string{"example.com/theirs": "kept", v1alpha1.CordonAnnotation: "{1}", v1alpha1.HandedOverByAnnotation: "m"},
+			theirs,
+		},
 		{kube.Hold{}, map[string]string{"example.com/theirs": "kept"}, theirs},
 	} {
 		before := node.DeepCopy()
@@ -61,6 +66,9 @@ func TestAHoldComesAndGoesAsAWhole(t *testing.T) {
 		want := corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Taints: step.taints, Unschedulable: step.hold.Unschedulable}
 		same(t, "spec", want, got.Spec)
 		same(t, "annotations", step.annotations, got.Annotations)
+		if label, labelled := got.Labels[v1alpha1.HandedOverLabel]; labelled != (step.hold.HandedOverBy != "") || labelled && label != "true" {
+			t.Errorf("hold %+v: the labels are %v", step.hold, got.Labels)
+		}
 		if err := kube.Cordon(t.Context(), c, kube.StripNode(before), kube.Hold{Ledger: "late"}); !apierrors.IsConflict(err) {
 			t.Errorf("a write that was decided on old state: error %v, want a conflict", err)
 		}

@@ -56,7 +56,7 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 
 // StripNode returns what decisions read of a node: its identity and labels, by
 // what its provider knows it, its cordon with the ledger, its taints, which
-// volumes are attached, which boot it is, and whether it is ready or announces a
+// volumes are attached, which boot it is and what it runs, and whether it is ready or announces a
 // maintenance. The result shares maps and slices with the argument.
 func StripNode(node *corev1.Node) *corev1.Node {
 	return &corev1.Node{
@@ -69,8 +69,15 @@ func StripNode(node *corev1.Node) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Conditions:      nodeConditions(node.Status.Conditions),
 			VolumesAttached: node.Status.VolumesAttached,
-			NodeInfo:        corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+			NodeInfo:        nodeInfo(&node.Status.NodeInfo),
 		},
+	}
+}
+
+func nodeInfo(info *corev1.NodeSystemInfo) corev1.NodeSystemInfo {
+	return corev1.NodeSystemInfo{
+		BootID: info.BootID, KubeletVersion: info.KubeletVersion, KernelVersion: info.KernelVersion,
+		OSImage: info.OSImage, ContainerRuntimeVersion: info.ContainerRuntimeVersion,
 	}
 }
 

@@ -89,7 +89,10 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}`,
 	},
 	"maintenance": {
 		object: maintenance("confined", anyNode+"\nstage: Idle"),
-		may:    []string{"metadata: {finalizers: [example.com/keep]}", "metadata: {finalizers: []}"},
+		may: []string{
+			"metadata: {finalizers: [example.com/keep]}", "metadata: {finalizers: []}",
+			"metadata: {annotations: {ebbtide.dev/handed-over: any}}", "metadata: {annotations: {ebbtide.dev/handed-over: null}}",
+		},
 		mayNo: []string{
 			"spec: {stage: Complete}",
 			"spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}",
@@ -97,7 +100,27 @@ spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}`,
 			"metadata: {annotations: {a: b}}",
 			"metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: any, uid: 0f1e}]}",
 		},
-		refusal: "Ebbtide's manager changes finalizers of NodeMaintenances, completes those that are deleted, and changes nothing else of them",
+		refusal: maintenancesRefusal,
+	},
+	"maintenance that was not handed over": {
+		object:  maintenance("confined-early", aNodeByName+"\nstage: Drain\ncompleteWhen: {newBoot: true}"),
+		mayNo:   []string{"spec: {stage: Complete}"},
+		refusal: maintenancesRefusal,
+	},
+	"maintenance that was handed over": {
+		object: handedOver("confined-handed-over"), may: []string{"spec: {stage: Complete}"},
+		mayNo: []string{"metadata: {labels: {a: b}}"}, refusal: maintenancesRefusal,
+	},
+	"maintenance that was handed over, with other words": {
+		object: handedOver("confined-words"), mayNo: []string{"spec: {reason: another, stage: Complete}"}, refusal: maintenancesRefusal,
+	},
+	"maintenance that was handed over for something else": {
+		object: handedOver("confined-when"),
+		mayNo: []string{
+			"spec: {completeWhen: null}", "spec: {completeWhen: {osImage: mine}}",
+			"spec: {completeWhen: {kernelVersion: mine}, stage: Complete}",
+		},
+		refusal: maintenancesRefusal,
 	},
 	"node": {
 		object: `
@@ -127,6 +150,12 @@ metadata: {name: confined-status}`,
 	},
 }
 
+// handedOver is a maintenance that may be completed when its node is back.
+func handedOver(name string) string {
+	return strings.Replace(maintenance(name, aNodeByName+"\nstage: Drain\ncompleteWhen: {newBoot: true}"),
+		"metadata:", "metadata:\n  annotations: {ebbtide.dev/handed-over: any}", 1)
+}
+
 func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
 	t.Parallel()
 	admin, manager := takenOver(t)
@@ -134,6 +163,9 @@ func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) { s.play(t, admin, manager) })
 	}
 }
+
+const maintenancesRefusal = "Ebbtide's manager changes finalizers and the annotation ebbtide.dev/handed-over of NodeMaintenances, completes those that are deleted or whose " +
+	"completeWhen asks for it, and changes nothing else of them"
 
 const nodesRefusal = "Ebbtide's manager cordons nodes, changes labels, annotations and a taint of its own, announces maintenances in conditions of its own, and does nothing else to nodes"
 

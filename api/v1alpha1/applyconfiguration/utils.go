@@ -32,6 +32,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClusterSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterStatus"):
 		return &apiv1alpha1.ClusterStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CompleteWhen"):
+		return &apiv1alpha1.CompleteWhenApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DrainPlanEntry"):
 		return &apiv1alpha1.DrainPlanEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DrainRecord"):

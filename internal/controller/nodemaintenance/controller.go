@@ -50,6 +50,8 @@ type Options struct {
 	// LongestLock is how long the lock of a disruption budget holds at the most.
 	// Defaults to budget.LongestLock.
 	LongestLock time.Duration
+	// Skew knows whether our clock may be believed.
+	Skew *kube.Skew
 }
 
 const defaultWorkers = 64
@@ -61,8 +63,10 @@ type reconciler struct {
 	// live reads from the API server.
 	live client.Reader
 	// emit publishes events, each on the object that it is about.
-	emit    func(...event.Event)
-	clock   clock.PassiveClock
+	emit  func(...event.Event)
+	clock clock.PassiveClock
+	// doubt is why the clock is not believed; empty if it is.
+	doubt   func() string
 	workers int
 	// namespace is that of the MachineDrainRules.
 	namespace string
@@ -88,6 +92,7 @@ type reconciler struct {
 func newReconciler(c client.Client, emit func(...event.Event), clk clock.PassiveClock, m *metrics) *reconciler {
 	return &reconciler{
 		client: c, live: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
+		doubt:    func() string { return "" },
 		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(), silences: newSilences(),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[group.Member](firstRetry, lastRetry),
 	}
@@ -105,11 +110,15 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	r.live = mgr.GetAPIReader()
 	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
+	r.doubt = func() string {
+		_, doubt := options.Skew.Now()
+		return doubt
+	}
 	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[group.Member]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: passes,
 		ReconciliationTimeout:   passTimeout,
-	}, r.sources(mgr.GetCache()))
+	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 // Reconcile runs the pass over the group of a member, if it is due.

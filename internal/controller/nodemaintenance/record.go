@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -56,7 +57,7 @@ func (w *writer) record(ctx context.Context, decisions []maintenance.Maintenance
 	}
 	parallel(w.workers, len(decisions), func(i int) {
 		one := all[decisions[i].Maintenance.Name]
-		if one.AddFinalizer || one.Complete || one.Record {
+		if one.AddFinalizer || one.HandOver != nil || one.Complete || one.Record {
 			one.failed = !w.changeMaintenance(one, "record", func() error { return w.recordOne(ctx, one) })
 		}
 	})
@@ -86,6 +87,16 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 		}
 		one.stored = stored
 	}
+	if one.HandOver != nil {
+		if err := w.handOver(ctx, one); err != nil {
+			return fmt.Errorf("write down that the node is handed over: %w", err)
+		}
+	}
+	if one.Returned {
+		if err := w.writeStatus(ctx, one); err != nil {
+			return err
+		}
+	}
 	if one.Complete {
 		if err := w.complete(ctx, one); err != nil {
 			return fmt.Errorf("set stage Complete: %w", err)
@@ -97,15 +108,33 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 	return nil
 }
 
-// complete sets the stage of a maintenance that is being deleted.
+// handOver writes down what the node is while it is handed over.
+func (w *writer) handOver(ctx context.Context, one *record) error {
+	changed := one.stored.DeepCopy()
+	switch {
+	case *one.HandOver == "":
+		delete(changed.Annotations, v1alpha1.HandedOverAnnotation)
+	default:
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.HandedOverAnnotation, *one.HandOver)
+	}
+	if err := w.client.Patch(ctx, changed, kube.Change(one.stored)); err != nil {
+		return err
+	}
+	log.FromContext(ctx).V(1).Info("Wrote down that a node is handed over", "maintenance", changed.Name, "record", *one.HandOver)
+	one.stored = changed
+	return nil
+}
+
+// complete sets the stage of a maintenance that is being deleted or whose node is back.
 func (w *writer) complete(ctx context.Context, one *record) error {
 	completed := one.stored.DeepCopy()
 	completed.Spec.Stage = v1alpha1.StageComplete
 	if err := w.client.Patch(ctx, completed, kube.Change(one.stored)); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("Completed a maintenance that is being deleted", "maintenance", one.stored.Name)
+	log.FromContext(ctx).Info("Completed a maintenance", "maintenance", one.stored.Name, "returned", one.Returned)
 	one.stored = completed
+	w.emit(one.CompleteEvents...)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,6 +74,7 @@ func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (tim
 	parted := r.schedule.setMaintenance(now)
 	if old == nil || old.Generation != now.Generation ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		old.Annotations[v1alpha1.HandedOverAnnotation] != now.Annotations[v1alpha1.HandedOverAnnotation] ||
 		!slices.Equal(old.Finalizers, now.Finalizers) {
 		return coalesce, append(parted, group.Maintenance(now.Name))
 	}
@@ -99,17 +101,24 @@ func nodeChanged(old, now *corev1.Node) bool {
 		old.Spec.Unschedulable != now.Spec.Unschedulable ||
 		old.Annotations[v1alpha1.CordonAnnotation] != now.Annotations[v1alpha1.CordonAnnotation] ||
 		old.Annotations[v1alpha1.DrainTargetsAnnotation] != now.Annotations[v1alpha1.DrainTargetsAnnotation] ||
+		old.Annotations[v1alpha1.HandedOverByAnnotation] != now.Annotations[v1alpha1.HandedOverByAnnotation] ||
+		old.Status.NodeInfo != now.Status.NodeInfo ||
 		maintenance.SuppressesAll(old) != maintenance.SuppressesAll(now) ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!maps.Equal(old.Labels, now.Labels) ||
 		!maps.Equal(conditionStates(old), conditionStates(now))
 }
 
-// conditionStates is what a node says of itself, without its heartbeat.
+// conditionStates is what a node says of itself, without its heartbeat. A node that was
+// not Ready between two events shows it by the time only.
 func conditionStates(node *corev1.Node) map[corev1.NodeConditionType]corev1.NodeCondition {
 	states := make(map[corev1.NodeConditionType]corev1.NodeCondition, len(node.Status.Conditions))
 	for _, condition := range node.Status.Conditions {
-		states[condition.Type] = corev1.NodeCondition{Status: condition.Status, Reason: condition.Reason}
+		state := corev1.NodeCondition{Status: condition.Status, Reason: condition.Reason}
+		if condition.Type == corev1.NodeReady {
+			state.LastTransitionTime = metav1.Time{Time: condition.LastTransitionTime.UTC()}
+		}
+		states[condition.Type] = state
 	}
 	return states
 }
@@ -197,3 +206,18 @@ func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration
 }
 
 func everyNode(*watchedNode) bool { return true }
+
+// held has those decided again that nothing was completed for while our clock was not
+// believed. They come by the queue of the schedule.
+func (r *reconciler) held(ctx context.Context) []group.Member {
+	var all v1alpha1.NodeMaintenanceList
+	// What cannot be read has not been decided about either.
+	if err := r.list(ctx, &all); err == nil {
+		for i := range all.Items {
+			if m := &all.Items[i]; m.Spec.CompleteWhen != nil && m.Spec.Stage == v1alpha1.StageDrain {
+				r.schedule.touch(r.clock.Now(), 0, group.Maintenance(m.Name))
+			}
+		}
+	}
+	return nil
+}

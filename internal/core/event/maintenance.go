@@ -22,6 +22,13 @@ func MaintenanceDrained(m *v1alpha1.NodeMaintenance, nodes int) Event {
 		fmt.Sprintf("Every node is drained, nodes: %d.", nodes))
 }
 
+// CompletedByItself tells that stage Complete was set because the node has come back, and
+// what it shows.
+func CompletedByItself(m *v1alpha1.NodeMaintenance, why string) Event {
+	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventCompletedByItself, "Complete",
+		"Stage Complete was set, as completeWhen asks: "+why)
+}
+
 // NoNodes warns that a maintenance drains nothing because nothing matches.
 func NoNodes(m *v1alpha1.NodeMaintenance) Event {
 	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventNoNodes, "Drain",

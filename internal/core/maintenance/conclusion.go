@@ -25,6 +25,8 @@ type outcome struct {
 	*targetedNode
 	cordon cordon
 	lock   lock
+	// handings are by drain how far the node is handed over.
+	handings []handing
 	// blocked are the pods that have to leave and that something holds.
 	blocked []blockedPod
 	// refusals are the writes for the node that are refused, as blockers, and an agent
@@ -70,8 +72,12 @@ func (t *targeted) outcome(n *targetedNode) outcome {
 	t.block(&o)
 	t.missAgent(&o)
 	o.lock = t.lockOf(&o)
+	o.handings = t.handingsOf(&o)
 	o.cordon = t.cordonOf(&o)
 	o.wake(t.Now, o.cordon.calm)
+	for i := range o.handings {
+		o.wake(t.Now, o.handings[i].verdict.wakeTime)
+	}
 	return o
 }
 
@@ -97,8 +103,11 @@ func (c *conclusion) requeueAfter() time.Duration {
 }
 
 // drained returns true if nothing is left on the node, for all that is known, and
-// nothing new can come: a node that still takes pods is not drained.
-func (o *outcome) drained(one *selection) bool { return o.emptied(one) && o.object.Spec.Unschedulable }
+// nothing new can come: a node that still takes pods is not drained. Nor is one that has
+// to be handed over first.
+func (o *outcome) drained(one *selection) bool {
+	return o.emptied(one) && o.object.Spec.Unschedulable && !o.awaitsHandOver(one)
+}
 
 // emptied returns true if nothing is left, for all that is known: no pod that has to
 // leave and, if the maintenance is in place, no lock that is missing. A node that is

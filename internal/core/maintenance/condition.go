@@ -32,6 +32,7 @@ func (c *conclusion) conditions(m *maintenance, t totals) []metav1.Condition {
 	default:
 		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionDrained)
 	}
+	c.setReturned(m, &conditions)
 	if m.holds() || len(t.obstacles) > 0 {
 		c.set(m, &conditions, blocked)
 	} else {

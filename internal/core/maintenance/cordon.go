@@ -24,22 +24,22 @@ type cordon struct {
 }
 
 // cordonOf decides about the cordon of a node and what goes with it: which DaemonSet
-// and static pods stay away. One write sets and takes away all of it. What somebody
+// and static pods stay away, and to whom it is handed over. One write sets and takes away all of it. What somebody
 // else has changed is put right.
 func (t *targeted) cordonOf(o *outcome) cordon {
 	var c cordon
 	if !o.gone {
 		c = t.heldCordon(o.node)
 	}
-	wanted := o.suppression()
-	if c.change == nil && wanted != suppressionOn(o.object) {
+	wanted, by := o.suppression(), o.handedOverBy()
+	if c.change == nil && (wanted != suppressionOn(o.object) || !o.gone && !showsHandOver(o.object, by)) {
 		c.change = &CordonChange{
 			Unschedulable: o.object.Spec.Unschedulable,
 			Ledger:        o.object.Annotations[v1alpha1.CordonAnnotation],
 		}
 	}
 	if c.change != nil {
-		c.change.DrainTargets, c.change.Suppress = wanted.targets, wanted.all
+		c.change.DrainTargets, c.change.Suppress, c.change.HandedOverBy = wanted.targets, wanted.all, by
 	}
 	return c
 }

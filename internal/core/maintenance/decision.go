@@ -31,9 +31,13 @@ type Decision struct {
 type MaintenanceDecision struct {
 	// Maintenance is the object as it was observed.
 	Maintenance *v1alpha1.NodeMaintenance
+	// HandOver is the wanted value of v1alpha1.HandedOverAnnotation; empty removes it, nil
+	// leaves it alone.
+	HandOver *string
 	// Complete is true if spec.stage has to be set to Complete, because the
-	// object is being deleted.
-	Complete bool
+	// object is being deleted or, if Returned, because its node has come back. Then the
+	// Status, which says so, is written before.
+	Complete, Returned bool
 	// AddFinalizer and DropFinalizer are about MaintenanceCompletionFinalizer.
 	AddFinalizer, DropFinalizer bool
 	// Status is the complete status to be written.
@@ -44,8 +48,8 @@ type MaintenanceDecision struct {
 	// Urgent is true if a condition changed its status or reason, so that the
 	// report does not wait for the write interval.
 	Urgent bool
-	// Events become true with the status.
-	Events []event.Event
+	// Events become true with the status, CompleteEvents with Complete.
+	Events, CompleteEvents []event.Event
 }
 
 // NodeDecision is what is done to one node and its pods, in this order: Cordon,
@@ -109,4 +113,7 @@ type CordonChange struct {
 	DrainTargets string
 	// Suppress is true if the node has to bear v1alpha1.DaemonSetTaint.
 	Suppress bool
+	// HandedOverBy is the wanted value of v1alpha1.HandedOverByAnnotation; empty removes it.
+	// v1alpha1.HandedOverLabel goes with it.
+	HandedOverBy string
 }

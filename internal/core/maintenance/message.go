@@ -23,6 +23,8 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 		return "Waiting for the pods of the node to be read."
 	case o.back(one):
 		return fmt.Sprintf("Back since %s: its pods are ready, and its locks are free for others.", o.lock.returned.UTC().Format(time.RFC3339))
+	case o.emptied(one) && o.awaitsHandOver(one):
+		return o.handings[one.place].awaitsText()
 	case o.emptied(one):
 		return drained
 	case one.counted() == 0 && !o.lock.returned.IsZero():

@@ -66,9 +66,9 @@ func ReadsPods(m *v1alpha1.NodeMaintenance) bool {
 }
 
 // Marked returns true if a maintenance has left something on the node: its ledger,
-// what keeps DaemonSet pods away, or a condition that announces it.
+// what keeps DaemonSet pods away, that it is handed over, or a condition that announces it.
 func Marked(node *corev1.Node) bool {
-	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger || suppressionOn(node) != (suppression{}) {
+	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger || suppressionOn(node) != (suppression{}) || !showsHandOver(node, "") {
 		return true
 	}
 	for n := range node.Status.Conditions {

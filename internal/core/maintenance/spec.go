@@ -41,6 +41,8 @@ type maintenance struct {
 	// inPlace is how pods stay; nil if all leave. downtime is how long a node is away.
 	inPlace  *v1alpha1.InPlace
 	downtime time.Duration
+	// completeWhen is nil if somebody else completes the maintenance.
+	completeWhen *completeWhen
 	// observed finds the nodes of the observed status by name.
 	observed map[string]*v1alpha1.NodeMaintenanceNodeStatus
 	// selections are the nodes that it selects, listed those whose ledger has it, both by name.
@@ -121,7 +123,10 @@ func (m *maintenance) understand() error {
 		status := &m.object.Status.NodeStatuses[i]
 		m.observed[status.NodeRef.Name] = status
 	}
-	return m.understandInPlace()
+	if err := m.understandInPlace(); err != nil {
+		return err
+	}
+	return m.understandCompleteWhen()
 }
 
 // understandInPlace reads spec.inPlace. A downtime that nobody meant would have

@@ -31,6 +31,7 @@ func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	d.Status.NodeStatuses = listed
 	d.Status.Summary = m.summary(sum, omitted)
 	d.Status.Conditions = c.conditions(m, sum)
+	c.completeByItself(m, d)
 	d.Record = d.Record || c.grown(m)
 	d.Urgent = conditionsFlipped(m.object.Status.Conditions, d.Status.Conditions)
 	d.Events = m.events(nodes, d)

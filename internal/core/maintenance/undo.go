@@ -47,6 +47,9 @@ func CutShort(m *v1alpha1.NodeMaintenance, now time.Time, why string) v1alpha1.N
 	status.Summary, status.NodeStatuses = why, nil
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrained)
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBlocked)
+	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReturned) {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReturned)
+	}
 	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSucceeded) == nil {
 		status.Conditions = append(status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCancelled, Message: why,

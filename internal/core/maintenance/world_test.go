@@ -34,6 +34,7 @@ type world struct {
 	rules        []*v1alpha1.MachineDrainRule
 	namespaces   map[string]map[string]string
 	records      map[string]*v1alpha1.DrainRecord
+	clockDoubt   string
 	budgets      []*policyv1.PodDisruptionBudget
 	born         int
 }
@@ -178,7 +179,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 		}
 	}
 	return maintenance.Snapshot{
-		Now: w.now, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
+		Now: w.now, Doubt: w.clockDoubt, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
 		Runners:      w.runners,
 		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
@@ -211,10 +212,13 @@ func (w *world) record(d *maintenance.MaintenanceDecision) {
 	if d.AddFinalizer {
 		m.Finalizers = append(m.Finalizers, v1alpha1.MaintenanceCompletionFinalizer)
 	}
+	if d.HandOver != nil {
+		w.handOver(m, *d.HandOver)
+	}
+	d.Status.DeepCopyInto(&m.Status)
 	if d.Complete {
 		m.Spec.Stage = v1alpha1.StageComplete
 	}
-	d.Status.DeepCopyInto(&m.Status)
 	if d.DropFinalizer {
 		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.MaintenanceCompletionFinalizer })
 	}
@@ -265,8 +269,13 @@ func requested(requests []maintenance.Request) []*corev1.Pod {
 // hold makes a node show what a change asks for.
 func hold(node *corev1.Node, change *maintenance.CordonChange) {
 	node.Spec.Unschedulable, node.Annotations, node.Spec.Taints = change.Unschedulable, nil, nil
+	delete(node.Labels, v1alpha1.HandedOverLabel)
+	if change.HandedOverBy != "" {
+		node.Labels[v1alpha1.HandedOverLabel] = "true"
+	}
 	for key, value := range map[string]string{
 		v1alpha1.CordonAnnotation: change.Ledger, v1alpha1.DrainTargetsAnnotation: change.DrainTargets,
+		v1alpha1.HandedOverByAnnotation: change.HandedOverBy,
 	} {
 		if value != "" {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)

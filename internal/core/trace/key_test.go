@@ -38,6 +38,11 @@ var bearers = map[string]trace.Object{
 	"DaemonSetTaint": &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
 		{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule},
 	}}},
+	"HandedOverAnnotation": &v1alpha1.NodeMaintenance{
+		ObjectMeta: annotated(v1alpha1.HandedOverAnnotation, "{}"), Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain},
+	},
+	"HandedOverLabel":            &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.HandedOverLabel: "true"}}},
+	"HandedOverByAnnotation":     &corev1.Node{ObjectMeta: annotated(v1alpha1.HandedOverByAnnotation, "m")},
 	"MaintenanceGate":            &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: v1alpha1.MaintenanceGate}}}},
 	"SurgeAnnotation":            &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeAnnotation, "{}")},
 	"SurgeReplacementAnnotation": &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeReplacementAnnotation, "{}")},

@@ -10,7 +10,7 @@ import (
 
 // ofMaintenance ends a maintenance that has begun. One that is planned holds nothing and
 // stays a plan: complete, it would ask a manager that comes later to make its nodes
-// schedulable. One that is over is history.
+// schedulable. One that is over is history, and so is what its node was meanwhile.
 func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
 	f := held(m, is(v1alpha1.MaintenanceCompletionFinalizer))
 	if !maintenance.Begun(m) {
@@ -27,6 +27,10 @@ func ofMaintenance(m *v1alpha1.NodeMaintenance, facts Facts) Finding {
 	}
 	ended, _ := f.Without.(*v1alpha1.NodeMaintenance)
 	ended.Spec.Stage = v1alpha1.StageComplete
+	if _, handedOver := m.Annotations[v1alpha1.HandedOverAnnotation]; handedOver {
+		delete(ended.Annotations, v1alpha1.HandedOverAnnotation)
+		f.Does = append(f.Does, "remove annotation "+v1alpha1.HandedOverAnnotation)
+	}
 	f.Does = append([]string{fmt.Sprintf("set stage Complete, it is %s", excerpt.Line(string(m.Spec.Stage), maxNote))}, f.Does...)
 	return f
 }

@@ -27,11 +27,15 @@ func ofNode(node *corev1.Node) Finding {
 		f.Does = append(f.Does, "leave it cordoned, as it was before its maintenance")
 	}
 	without.Spec.Unschedulable = unschedulable
-	for _, key := range []string{v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation} {
+	for _, key := range []string{v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation, v1alpha1.HandedOverByAnnotation} {
 		if _, annotated := node.Annotations[key]; annotated {
 			f.Does = append(f.Does, "remove annotation "+key)
 			delete(without.Annotations, key)
 		}
+	}
+	if _, labelled := node.Labels[v1alpha1.HandedOverLabel]; labelled {
+		f.Does = append(f.Does, "remove label "+v1alpha1.HandedOverLabel)
+		delete(without.Labels, v1alpha1.HandedOverLabel)
 	}
 	if maintenance.SuppressesAll(node) {
 		f.Does = append(f.Does, "remove taint "+v1alpha1.DaemonSetTaint)

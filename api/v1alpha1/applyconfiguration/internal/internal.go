@@ -144,6 +144,28 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+- name: dev.ebbtide.ebbtide.api.v1alpha1.CompleteWhen
+  map:
+    fields:
+    - name: containerRuntimeVersion
+      type:
+        scalar: string
+    - name: kernelVersion
+      type:
+        scalar: string
+    - name: kubeletVersion
+      type:
+        scalar: string
+    - name: newBoot
+      type:
+        scalar: boolean
+    - name: osImage
+      type:
+        scalar: string
+    - name: readySeconds
+      type:
+        scalar: numeric
+      default: 30
 - name: dev.ebbtide.ebbtide.api.v1alpha1.DrainBehavior
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
@@ -748,6 +770,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenanceSpec
   map:
     fields:
+    - name: completeWhen
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.CompleteWhen
     - name: drainDepth
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.PodType

@@ -33,6 +33,11 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// It may be added, changed and removed at any time; pods that have left by then
 	// do not come back.
 	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
+	// completeWhen says in advance when the work on the node is done: stage Complete is
+	// set when the node has come back as it says. Absent, an administrator sets it. It is
+	// for one node, which nodeSelector names by matchFields metadata.name, and may be set,
+	// changed and removed until Complete. There is no timeout.
+	CompleteWhen *CompleteWhenApplyConfiguration `json:"completeWhen,omitempty"`
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
@@ -86,6 +91,14 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithDrainDepth(value apiv1alpha1
 // If called multiple times, the InPlace field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithInPlace(value *InPlaceApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
 	b.InPlace = value
+	return b
+}
+
+// WithCompleteWhen sets the CompleteWhen field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CompleteWhen field is set to the value of the last call.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithCompleteWhen(value *CompleteWhenApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	b.CompleteWhen = value
 	return b
 }
 

@@ -1,0 +1,332 @@
+package maintenance_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// handOver writes the annotation of a maintenance; an empty text removes it.
+func (w *world) handOver(m *v1alpha1.NodeMaintenance, text string) {
+	delete(m.Annotations, v1alpha1.HandedOverAnnotation)
+	if text != "" {
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.HandedOverAnnotation, text)
+	}
+}
+
+// reports has the kubelet of a node say what it is: a boot, its version, and since when it
+// is Ready; zero is not.
+func (w *world) reports(name, boot, kubelet string, ready time.Time) {
+	node := w.find(name)
+	node.Status.NodeInfo = corev1.NodeSystemInfo{
+		BootID: boot, KubeletVersion: kubelet, KernelVersion: "6.8.0", OSImage: "Ebb OS 3", ContainerRuntimeVersion: "containerd://2.1.4",
+	}
+	condition := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ready)}
+	if ready.IsZero() {
+		condition.Status, condition.Reason, condition.LastTransitionTime = corev1.ConditionUnknown, "NodeStatusUnknown", metav1.NewTime(w.now)
+	}
+	node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	node.Status.Conditions = append(node.Status.Conditions, condition)
+}
+
+// handsOver is a world with a drained node that is handed over to whoever works on it.
+func handsOver(t *testing.T, wants v1alpha1.CompleteWhen) (*world, *v1alpha1.NodeMaintenance) {
+	t.Helper()
+	w := newWorld(t, "node-7")
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	m := w.maintenance("m", drain, nil, "node-7")
+	m.Spec.CompleteWhen = &wants
+	w.settle()
+	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || w.mark("node-7") != "true by m" {
+		t.Fatalf("the node is not handed over: %q, %q", says(m), w.mark("node-7"))
+	}
+	return w, m
+}
+
+// settle runs passes until nothing changes any more.
+func (w *world) settle() {
+	for range 5 {
+		w.pass()
+	}
+}
+
+// later lets time go by and settles.
+func (w *world) later(by time.Duration) {
+	w.now = w.now.Add(by)
+	w.settle()
+}
+
+// mark is what a node shows of being handed over.
+func (w *world) mark(name string) string {
+	node := w.find(name)
+	label, by := node.Labels[v1alpha1.HandedOverLabel], node.Annotations[v1alpha1.HandedOverByAnnotation]
+	if label == "" && by == "" {
+		return ""
+	}
+	return label + " by " + by
+}
+
+// whether is the condition Returned in words, without the time of the hand-over.
+func whether(m *v1alpha1.NodeMaintenance) string {
+	c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReturned)
+	if c == nil {
+		return "nothing"
+	}
+	return strings.ReplaceAll(fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message), "; it was handed over at 2026-03-01T07:00:00Z.", " …")
+}
+
+func (w *world) expect(t *testing.T, what, want string) {
+	t.Helper()
+	m := w.maintenances[0]
+	if got := fmt.Sprintf("%s, %s", m.Spec.Stage, whether(m)); got != want {
+		t.Errorf("%s:\n got %s\nwant %s", what, got, want)
+	}
+}
+
+// TestANodeComesBackByItself: drained, rebooted, Ready for half a minute, given back.
+func TestANodeComesBackByItself(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	w.expect(t, "it is handed over", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …")
+	w.later(time.Hour)
+	w.reports("node-7", "boot-1", "v1.36.4", time.Time{})
+	w.later(0)
+	w.expect(t, "it goes down", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …")
+	w.later(time.Minute)
+	w.reports("node-7", "boot-2", "v1.36.4", time.Time{})
+	w.later(0)
+	w.expect(t, "it boots", "Drain, False NotReady: node-7 shows what is wanted and is not Ready (NodeStatusUnknown) …")
+	w.now = w.now.Add(10 * time.Second)
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	w.settle()
+	w.expect(t, "it is Ready", "Drain, False NotReady: node-7 shows what is wanted and is Ready since 2026-03-01T08:01:10Z, 30s without a break are wanted …")
+	if got := maintenance.Decide(w.snapshot()).RequeueAfter; got != 30*time.Second {
+		t.Errorf("it is looked at again after %s, want what is left of 30s", got)
+	}
+	w.later(29 * time.Second)
+	if m.Spec.Stage != drain || w.mark("node-7") != "true by m" || !w.find("node-7").Spec.Unschedulable {
+		t.Error("it is given back before it was Ready for 30s")
+	}
+	w.now = w.now.Add(time.Second)
+	decided := w.pass().Maintenances[0]
+	if len(decided.CompleteEvents) != 1 || decided.CompleteEvents[0].Message != "Stage Complete was set, as completeWhen asks: node-7 shows what is wanted and was Ready for 30s without a break; it was handed over at 2026-03-01T07:00:00Z." {
+		t.Errorf("the events are %v", decided.CompleteEvents)
+	}
+	w.settle()
+	w.expect(t, "it is back", "Complete, True Returned: node-7 shows what is wanted and was Ready for 30s without a break …")
+	node := w.find("node-7")
+	if node.Spec.Unschedulable || w.mark("node-7") != "" || len(node.Annotations) > 0 || len(m.Finalizers) > 0 {
+		t.Errorf("it is not given back: %+v, %v", node, m.Finalizers)
+	}
+	if got := m.Status.Summary; got != "complete, was drained" {
+		t.Errorf("the summary is %q", got)
+	}
+}
+
+// TestWhatIsWanted: what a node shows is compared with what was asked for, and what is
+// missing is said. The node was boot-1 with kubelet v1.36.4 when it was handed over.
+func TestWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*v1alpha1.CompleteWhen)) v1alpha1.CompleteWhen {
+		wants := v1alpha1.CompleteWhen{NewBoot: true}
+		change(&wants)
+		return wants
+	}
+	const done = "Complete, True Returned: node-7 shows what is wanted and was Ready for 30s without a break …"
+	for name, test := range map[string]struct {
+		wants         v1alpha1.CompleteWhen
+		boot, kubelet string
+		want          string
+	}{
+		"a new boot":     {with(func(*v1alpha1.CompleteWhen) {}), "boot-2", "v1.36.4", done},
+		"no boot":        {with(func(*v1alpha1.CompleteWhen) {}), "boot-1", "v1.37.1", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …"},
+		"a boot unknown": {with(func(*v1alpha1.CompleteWhen) {}), "", "v1.36.4", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …"},
+		"another kubelet": {
+			with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = "v1.37.1" }), "boot-2", "v1.36.4",
+			"Drain, False WaitingForVersion: node-7 runs kubelet v1.36.4, v1.37.1 is wanted …",
+		},
+		"the kubelet":        {with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = "v1.37.1" }), "boot-2", "v1.37.1", done},
+		"a kubelet in range": {with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = ">=1.37.0" }), "boot-2", "v1.37.1", done},
+		"a kubelet out of range": {
+			with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = ">=1.37.0" }), "boot-2", "v1.37.0-rc.1",
+			"Drain, False WaitingForVersion: node-7 runs kubelet v1.37.0-rc.1, >=1.37.0 is wanted …",
+		},
+		"a kubelet that says nothing": {
+			with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = "<1.37.0" }), "boot-2", "",
+			"Drain, False WaitingForVersion: node-7 runs kubelet of an unknown version, <1.37.0 is wanted …",
+		},
+		"a version only, and no boot": {v1alpha1.CompleteWhen{KubeletVersion: "v1.37.1"}, "boot-1", "v1.37.1", done},
+		"another kernel": {
+			with(func(w *v1alpha1.CompleteWhen) { w.KernelVersion = "6.12.1" }), "boot-2", "v1.36.4",
+			"Drain, False WaitingForVersion: node-7 runs kernel 6.8.0, 6.12.1 is wanted …",
+		},
+		"another operating system": {
+			with(func(w *v1alpha1.CompleteWhen) { w.OSImage = "Ebb OS 4" }), "boot-2", "v1.36.4",
+			"Drain, False WaitingForVersion: node-7 runs operating system Ebb OS 3, Ebb OS 4 is wanted …",
+		},
+		"another runtime": {
+			with(func(w *v1alpha1.CompleteWhen) { w.ContainerRuntimeVersion = "containerd://2.2.0" }), "boot-2", "v1.36.4",
+			"Drain, False WaitingForVersion: node-7 runs container runtime containerd://2.1.4, containerd://2.2.0 is wanted …",
+		},
+		"everything": {
+			v1alpha1.CompleteWhen{NewBoot: true, KubeletVersion: "v1.37.1", KernelVersion: "6.8.0", OSImage: "Ebb OS 3", ContainerRuntimeVersion: "containerd://2.1.4"},
+			"boot-2", "v1.37.1", done,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := handsOver(t, test.wants)
+			w.now = w.now.Add(time.Minute)
+			w.reports("node-7", test.boot, test.kubelet, w.now)
+			w.settle()
+			w.later(30 * time.Second)
+			w.expect(t, name, test.want)
+		})
+	}
+}
+
+// TestReadyWithoutABreak: whatever the node and its Ready condition do begins the 30 s anew,
+// and the time that counts is ours.
+func TestReadyWithoutABreak(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	for name, test := range map[string]struct {
+		// breaks is what happens 20 s after the node has come back.
+		breaks func(w *world)
+		// waits is how long it then takes.
+		waits time.Duration
+	}{
+		"nothing":                       {func(*world) {}, 10 * time.Second},
+		"it was not Ready in between":   {func(w *world) { w.reports("node-7", "boot-2", "v1", w.now) }, 30 * time.Second},
+		"... by a clock that is behind": {func(w *world) { w.reports("node-7", "boot-2", "v1", w.now.Add(-hour)) }, 30 * time.Second},
+		"... by a clock that is ahead":  {func(w *world) { w.reports("node-7", "boot-2", "v1", w.now.Add(hour)) }, 30 * time.Second},
+		"another boot":                  {func(w *world) { w.reports("node-7", "boot-3", "v1", dawn) }, 30 * time.Second},
+		"another kubelet":               {func(w *world) { w.reports("node-7", "boot-2", "v2", dawn) }, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+			// It boots so fast that nobody notices that it was away: it is Ready since dawn.
+			w.now = w.now.Add(time.Minute)
+			w.reports("node-7", "boot-2", "v1", dawn)
+			w.settle()
+			w.now = w.now.Add(20 * time.Second)
+			test.breaks(w)
+			w.settle()
+			w.later(test.waits - time.Second)
+			if m.Spec.Stage != drain {
+				t.Errorf("it is complete before %s", test.waits)
+			}
+			w.later(time.Second)
+			if m.Spec.Stage != complete {
+				t.Errorf("it is not complete after %s: %s", test.waits, whether(m))
+			}
+		})
+	}
+}
+
+// TestABrokenClockCompletesNothing: what is seen meanwhile has no time.
+func TestABrokenClockCompletesNothing(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	w.clockDoubt = "The clock is wrong."
+	w.now = w.now.Add(time.Minute)
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	w.settle()
+	w.later(24 * time.Hour)
+	w.expect(t, "in doubt", "Drain, False ClockSkewed: node-7 shows what is wanted and is Ready, and nobody knows whether it was for 30s: The clock is wrong. …")
+	w.clockDoubt, w.now = "", dawn.Add(2*time.Hour)
+	w.settle()
+	w.expect(t, "without doubt", "Drain, False NotReady: node-7 shows what is wanted and is Ready since 2026-03-01T08:00:00Z, 30s without a break are wanted …")
+	// Another manager, whose clock is ten seconds behind.
+	w.now = w.now.Add(-10 * time.Second)
+	w.settle()
+	w.later(29 * time.Second)
+	if m.Spec.Stage != drain {
+		t.Error("what lies in the future is believed")
+	}
+	w.later(time.Second)
+	if m.Spec.Stage != complete {
+		t.Errorf("it is not complete: %s", whether(m))
+	}
+}
+
+// TestTheBootsOfAMaintenanceInPlace: as many as it says, whether or not pods stay.
+func TestTheBootsOfAMaintenanceInPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "node-7")
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	m := inPlace(w.maintenance("m", drain, nil, "node-7"), 300)
+	m.Spec.InPlace.ExpectedRebootCount = new(int32(2))
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	w.budget("db")
+	w.run("node-7", 1, 0, stays, label("app", "db"))
+	w.settle()
+	w.expect(t, "it has no locks yet", "Drain, False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count.")
+	if got := w.mark("node-7"); got != "" {
+		t.Errorf("it is handed over without locks: %q", got)
+	}
+	w.take("node-7", "db")
+	w.settle()
+	for boots, want := range []string{
+		"Drain, False WaitingForBoot: node-7 has booted 0 of 2 times, a new boot is wanted …",
+		"Drain, False WaitingForBoot: node-7 has booted 1 of 2 times, a new boot is wanted …",
+		"Complete, True Returned: node-7 shows what is wanted and was Ready for 30s without a break …",
+	} {
+		w.reports("node-7", fmt.Sprintf("boot-%d", boots+1), "v1.36.4", dawn)
+		w.later(time.Second)
+		w.later(30 * time.Second)
+		w.expect(t, fmt.Sprintf("%d boots", boots), want)
+	}
+	w.expectRecord("it is complete", "node-7", "m 300s: pod-0001(db) lock db complete")
+}
+
+// TestADeletionNeedsNoReturn: who deletes the maintenance has the node back at once.
+func TestADeletionNeedsNoReturn(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	m.DeletionTimestamp = metaTime(w.now)
+	w.later(time.Second)
+	if node := w.find("node-7"); w.mark("node-7") != "" || node.Spec.Unschedulable || len(m.Finalizers) > 0 {
+		t.Errorf("it is not given back: %q, %v", w.mark("node-7"), m.Finalizers)
+	}
+	if got := whether(m); got != "nothing" {
+		t.Errorf("it says %s", got)
+	}
+}
+
+// TestAnInvalidCompleteWhen: one that only an API server without our rules lets in.
+func TestAnInvalidCompleteWhen(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		wants v1alpha1.CompleteWhen
+		nodes []string
+		want  string
+	}{
+		"two nodes": {v1alpha1.CompleteWhen{NewBoot: true}, []string{"a", "b"}, "spec.completeWhen: works on one node: select it by matchFields metadata.name"},
+		"no range":  {v1alpha1.CompleteWhen{KubeletVersion: ">=1.37"}, []string{"a"}, `spec.completeWhen.kubeletVersion: ">=1.37": No Major.Minor.Patch elements found`},
+		"nothing":   {v1alpha1.CompleteWhen{}, []string{"a"}, "spec.completeWhen: says nothing about the node: give newBoot: true or a version"},
+	} {
+		w := newWorld(t, "a", "b")
+		m := w.maintenance("m", drain, nil, test.nodes...)
+		m.Spec.CompleteWhen = &test.wants
+		w.settle()
+		blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
+		if diff := cmp.Diff(v1alpha1.ReasonInvalidSpec+" "+test.want, blocked.Reason+" "+blocked.Message); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if w.find("a").Spec.Unschedulable {
+			t.Errorf("%s: it is acted on", name)
+		}
+	}
+}

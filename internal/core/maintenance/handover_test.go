@@ -1,0 +1,248 @@
+package maintenance_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// TestWhatHappensBeforeTheHandOver: a boot before the node is drained is no boot, and who
+// sees Drained can reboot at once.
+func TestWhatHappensBeforeTheHandOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "node-7")
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	m := w.maintenance("m", drain, nil, "node-7")
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	w.run("node-7", 1, 0)
+	w.settle()
+	w.expect(t, "it drains", "Drain, False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count.")
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	w.settle()
+	w.leave("node-7", 0)
+
+	// The cache is behind: the node has booted once more, which the pass that writes the
+	// record does not see. So it cannot write the mark.
+	first := maintenance.Decide(w.snapshot())
+	w.record(&first.Maintenances[0])
+	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("it is Drained before the node is handed over: who reboots it then is not noticed")
+	}
+	if got := says(m)[2]; got != "node-7: Waiting for the node to be handed over." {
+		t.Errorf("it says %q", got)
+	}
+	w.reports("node-7", "boot-3", "v1.36.4", w.now)
+	w.later(time.Second)
+	if w.mark("node-7") != "true by m" || !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Fatalf("it is not handed over: %q", says(m))
+	}
+	w.later(time.Hour)
+	if got := whether(m); !strings.HasPrefix(got, "False WaitingForBoot: node-7 has not booted, a new boot is wanted; it was handed over at 2026-03-01T07:00:01Z.") {
+		t.Errorf("a boot from before counts: %s", got)
+	}
+}
+
+// TestARecordThatDoesNotBelong: what was copied from another maintenance, or is about
+// another node, or nobody can read, is not believed, and neither is a mark without a record.
+func TestARecordThatDoesNotBelong(t *testing.T) {
+	t.Parallel()
+	donor, old := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	donor.settle()
+	record := old.Annotations[v1alpha1.HandedOverAnnotation]
+	for name, text := range map[string]string{
+		"of another maintenance": strings.Replace(record, `"maintenanceUID":"m"`, `"maintenanceUID":"other"`, 1),
+		"of another node":        strings.Replace(record, `"nodeName":"node-7"`, `"nodeName":"node-8"`, 1),
+		"no JSON":                "boot-0",
+		"empty":                  "",
+	} {
+		w := newWorld(t, "node-7")
+		w.reports("node-7", "boot-2", "v1.36.4", dawn)
+		m := w.maintenance("m", drain, nil, "node-7")
+		m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true, ReadySeconds: new(int32(0))}
+		m.Annotations = map[string]string{v1alpha1.HandedOverAnnotation: text}
+		w.run("node-7", 1, 0)
+		node := w.find("node-7")
+		node.Annotations = map[string]string{v1alpha1.HandedOverByAnnotation: "m"}
+		node.Labels[v1alpha1.HandedOverLabel] = "true"
+		w.settle()
+		if got := w.mark("node-7"); got != "" || m.Annotations[v1alpha1.HandedOverAnnotation] != "" {
+			t.Errorf("%s: it is still there: %q, %v", name, got, m.Annotations)
+		}
+		w.leave("node-7", 0)
+		w.later(time.Hour)
+		if m.Spec.Stage != drain || !strings.HasPrefix(whether(m), "False WaitingForBoot") {
+			t.Errorf("%s: %s, %s", name, m.Spec.Stage, whether(m))
+		}
+	}
+}
+
+// TestANodeThatIsMadeAnew: a node that was installed anew and joins under its name is what
+// the maintenance waits for; it is not handed over again before it is drained.
+func TestANodeThatIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true, KubeletVersion: "v1.37.1"})
+	w.nodes, w.pods = nil, map[string][]*corev1.Pod{}
+	w.later(time.Minute)
+	w.expect(t, "it is gone", "Drain, False NodesGone: node-7 does not exist … If it does not come back under this name: set stage Complete.")
+	w.node("node-7").UID = types.UID("another")
+	w.reports("node-7", "boot-9", "v1.36.4", w.now)
+	w.run("node-7", 1, 0)
+	w.settle()
+	w.expect(t, "it comes back", "Drain, False WaitingForVersion: node-7 runs kubelet v1.36.4, v1.37.1 is wanted …")
+	if got := w.mark("node-7"); got != "" {
+		t.Errorf("it is handed over under a pod: %q", got)
+	}
+	w.leave("node-7", 0)
+	w.settle()
+	if got := w.mark("node-7"); got != "true by m" {
+		t.Errorf("it is not handed over: %q", got)
+	}
+	w.reports("node-7", "boot-9", "v1.37.1", w.now)
+	w.later(time.Second)
+	w.later(30 * time.Second)
+	if m.Spec.Stage != complete {
+		t.Errorf("it is not complete: %s", whether(m))
+	}
+}
+
+// TestASelectorWithoutItsNode: nothing is handed over, so nothing counts.
+func TestASelectorWithoutItsNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	m := w.maintenance("m", drain, nil, "node-7")
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	w.settle()
+	w.expect(t, "there is no node", "Drain, False WaitingForDrain: node-7 does not exist, so it is not handed over.")
+	w.node("node-7")
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	w.later(time.Hour)
+	if !strings.HasPrefix(whether(m), "False WaitingForBoot") {
+		t.Errorf("it comes: %s", whether(m))
+	}
+}
+
+// TestTwoMaintenancesOfANode: each has its own hand-over, and the node is given back by the last.
+func TestTwoMaintenancesOfANode(t *testing.T) {
+	t.Parallel()
+	w, first := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	w.later(time.Second)
+	second := w.maintenance("second", drain, nil, "node-7")
+	second.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	w.later(time.Second)
+	if got := w.mark("node-7"); got != "true by m,second" {
+		t.Errorf("it is handed over %q", got)
+	}
+	w.later(time.Minute)
+	if first.Spec.Stage != complete || !strings.HasPrefix(whether(second), "False WaitingForBoot") {
+		t.Errorf("%s; %s: a boot from before it was handed over counts", whether(first), whether(second))
+	}
+	if node := w.find("node-7"); w.mark("node-7") != "true by second" || !node.Spec.Unschedulable {
+		t.Errorf("it is handed over %q, and unschedulable: %t", w.mark("node-7"), node.Spec.Unschedulable)
+	}
+	w.reports("node-7", "boot-3", "v1.36.4", w.now)
+	w.later(time.Second)
+	w.later(30 * time.Second)
+	if node := w.find("node-7"); second.Spec.Stage != complete || w.mark("node-7") != "" || node.Spec.Unschedulable {
+		t.Errorf("the second one is %s, %s", second.Spec.Stage, whether(second))
+	}
+}
+
+// TestTooManyMaintenancesOfANode: what a node has to bear has a bound.
+func TestTooManyMaintenancesOfANode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "node-7")
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	for n := range 17 {
+		w.maintenance(fmt.Sprintf("m-%02d", n), drain, nil, "node-7").Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	}
+	w.settle()
+	last := w.maintenances[16]
+	if got := len(strings.Split(w.find("node-7").Annotations[v1alpha1.HandedOverByAnnotation], ",")); got != 16 {
+		t.Errorf("it is handed over to %d", got)
+	}
+	if got := whether(last); got != "False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count." {
+		t.Errorf("the last one says %s", got)
+	}
+	w.maintenances[3].Spec.Stage = complete
+	w.later(time.Second)
+	if !strings.HasPrefix(whether(last), "False WaitingForBoot") || strings.Contains(w.mark("node-7"), "m-03") {
+		t.Errorf("the last one does not follow: %s, %q", whether(last), w.mark("node-7"))
+	}
+}
+
+// TestAChangeOfMind: what is wanted may change until Complete, and who does not want
+// anything any more has the node back as before.
+func TestAChangeOfMind(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	m.Spec.CompleteWhen = nil
+	w.later(time.Second)
+	if got := w.mark("node-7") + m.Annotations[v1alpha1.HandedOverAnnotation] + whether(m); got != "nothing" {
+		t.Errorf("without completeWhen there is still %s", got)
+	}
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	pass := w.pass()
+	if !isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) || w.announces("node-7") != "Drained MaintenanceInProgress" {
+		t.Errorf("what was announced is taken back: %q, %v", says(m), pass.Nodes)
+	}
+	w.later(time.Hour)
+	if m.Spec.Stage != drain || !strings.HasPrefix(whether(m), "False WaitingForBoot") {
+		t.Errorf("%s, %s: the boot came before it was handed over again", m.Spec.Stage, whether(m))
+	}
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{KubeletVersion: "v1.36.4"}
+	w.settle()
+	if m.Spec.Stage != complete {
+		t.Errorf("the node shows that for an hour: %s", whether(m))
+	}
+}
+
+// TestSomebodyTakesTheMarkAway: the label comes back and the hand-over stays; with the
+// annotation it begins anew, which is the safe side.
+func TestSomebodyTakesTheMarkAway(t *testing.T) {
+	t.Parallel()
+	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	record := m.Annotations[v1alpha1.HandedOverAnnotation]
+	delete(w.find("node-7").Labels, v1alpha1.HandedOverLabel)
+	w.later(time.Second)
+	if w.mark("node-7") != "true by m" || m.Annotations[v1alpha1.HandedOverAnnotation] != record {
+		t.Errorf("without the label: %q, %s", w.mark("node-7"), m.Annotations[v1alpha1.HandedOverAnnotation])
+	}
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	delete(w.find("node-7").Annotations, v1alpha1.HandedOverByAnnotation)
+	w.later(time.Second)
+	if got := whether(m); w.mark("node-7") != "true by m" || !strings.HasPrefix(got, "False WaitingForBoot: node-7 has not booted, a new boot is wanted; it was handed over at 2026-03-01T07:00:02Z.") {
+		t.Errorf("without the annotation: %q, %s", w.mark("node-7"), got)
+	}
+}
+
+// TestANodeThatChangesAllTheTime: it is written down once a second at the most.
+func TestANodeThatChangesAllTheTime(t *testing.T) {
+	t.Parallel()
+	w, _ := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
+	writes := 0
+	for n := range 100 {
+		w.now = w.now.Add(100 * time.Millisecond)
+		w.reports("node-7", fmt.Sprintf("boot-%d", n+2), strings.Repeat("x", 100000), w.now)
+		if decided := w.pass().Maintenances[0]; decided.HandOver != nil {
+			writes++
+			if len(*decided.HandOver) > 4096 {
+				t.Fatalf("the record has %d bytes", len(*decided.HandOver))
+			}
+		}
+	}
+	if writes < 5 || writes > 11 {
+		t.Errorf("there were %d writes in 10s", writes)
+	}
+	if got := maintenance.Decide(w.snapshot()).RequeueAfter; got <= 0 || got > 30*time.Second {
+		t.Errorf("the last change is looked at after %s", got)
+	}
+}

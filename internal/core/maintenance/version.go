@@ -1,0 +1,85 @@
+package maintenance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+)
+
+// comparator is one bound of a range of versions, such as >=1.37.0.
+type comparator struct {
+	operator string
+	than     semver.Version
+}
+
+// operators are those of comparators; none is the beginning of one after it.
+var operators = [...]string{">=", "<=", "!=", "==", ">", "<", "!", "="}
+
+// versionRange is a disjunction of conjunctions.
+type versionRange [][]comparator
+
+// isRange returns true if a wanted version is a range and not what a node reports.
+func isRange(wanted string) bool { return strings.ContainsAny(wanted[:min(len(wanted), 1)], "<>=!") }
+
+// parseRange reads a range such as ">=1.36.2 <1.38.0 || >=1.39.0". The library has
+// wildcards as well, by which it misreads versions like 1.37.0-x.
+func parseRange(text string) (versionRange, error) {
+	var all versionRange
+	for _, alternative := range strings.Split(text, "||") {
+		var together []comparator
+		for _, word := range strings.Fields(alternative) {
+			one, err := parseComparator(word)
+			if err != nil {
+				return nil, err
+			}
+			together = append(together, one)
+		}
+		if len(together) == 0 {
+			return nil, errors.New("an alternative says nothing")
+		}
+		all = append(all, together)
+	}
+	return all, nil
+}
+
+func parseComparator(word string) (comparator, error) {
+	at := slices.IndexFunc(operators[:], func(operator string) bool { return strings.HasPrefix(word, operator) })
+	if at < 0 {
+		return comparator{}, fmt.Errorf("%q has none of the operators >=, <=, >, <, = and !=", word)
+	}
+	than, err := semver.Parse(strings.TrimPrefix(word, operators[at]))
+	if err != nil {
+		return comparator{}, fmt.Errorf("%q: %w", word, err)
+	}
+	return comparator{operator: operators[at], than: than}, nil
+}
+
+// holds returns true if a version as a kubelet reports it is in the range. What is no
+// version is in none.
+func (r versionRange) holds(reported string) bool {
+	version, err := semver.Parse(strings.TrimPrefix(reported, "v"))
+	return err == nil && slices.ContainsFunc(r, func(together []comparator) bool {
+		return !slices.ContainsFunc(together, func(one comparator) bool { return !one.holds(version) })
+	})
+}
+
+func (c comparator) holds(version semver.Version) bool {
+	order := version.Compare(c.than)
+	switch c.operator {
+	case ">=":
+		return order >= 0
+	case "<=":
+		return order <= 0
+	case ">":
+		return order > 0
+	case "<":
+		return order < 0
+	case "!=", "!":
+		return order != 0
+	default:
+		return order == 0
+	}
+}
