@@ -1,0 +1,41 @@
+package shutdown
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// ours are the reasons of the condition that are written here: one with another reason is
+// somebody else's, such as the kubelet's.
+var ours = []string{v1alpha1.ReasonNodeShutdown, v1alpha1.ReasonNodeShutdownCancelled, v1alpha1.ReasonNodeReady}
+
+// nodeCondition is what the Node is to say of its shutdown; nil if it does already, or if
+// somebody else has said something.
+func (s Snapshot) nodeCondition(e *Entry) *corev1.NodeCondition {
+	was := findCondition(s.Node, v1alpha1.NodeGracefulShutdown)
+	if s.Node == nil || was != nil && !slices.Contains(ours, was.Reason) {
+		return nil
+	}
+	next := corev1.NodeCondition{Type: v1alpha1.NodeGracefulShutdown, Status: corev1.ConditionFalse}
+	switch {
+	case e != nil && e.underWay():
+		next.Status, next.Reason, next.Message = corev1.ConditionTrue, v1alpha1.ReasonNodeShutdown, "The node shuts down ("+e.Type+")."
+	case was == nil || was.Status == corev1.ConditionFalse || s.Logind.Fault != "":
+		// There is nothing to take back, or nobody knows whether there is.
+		return nil
+	case e != nil && e.Phase == v1alpha1.ShutdownCancelled:
+		next.Reason, next.Message = v1alpha1.ReasonNodeShutdownCancelled, "The node does not shut down after all."
+	default:
+		next.Reason, next.Message = v1alpha1.ReasonNodeReady, "The node is up."
+	}
+	if was != nil && was.Status == next.Status && was.Reason == next.Reason {
+		return nil
+	}
+	next.LastTransitionTime = metav1.NewTime(s.Now).Rfc3339Copy()
+	next.LastHeartbeatTime = next.LastTransitionTime
+	return &next
+}

@@ -1,0 +1,143 @@
+// Package shutdown decides what the agent of a node does about its shutdown (KEP-4212,
+// "kubelet: Graceful Node Shutdown"): when it is held up, when it is let go, and what is
+// said of it. The drain itself is the manager's.
+//
+// A shutdown is let go as soon as the node is drained, a second before systemd-logind goes
+// on anyway, and after ten seconds without a sign of the manager: a node that nobody drains
+// is not kept from rebooting.
+//
+// Invariants: what has begun goes on by what was written down, whoever is started again
+// meanwhile; a shutdown of another boot is over; a shutdown that was let go is not held
+// up again unless it was cancelled.
+package shutdown
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+const (
+	// margin is how long before the end of the delay a shutdown is let go.
+	margin = time.Second
+	// patience is how long the manager may take to show that it drains.
+	patience = 10 * time.Second
+	// leastDelay is the shortest delay in which a drain can be expected to get anywhere: a
+	// usual grace period.
+	leastDelay = 30 * time.Second
+)
+
+// Snapshot is all that a decision reads. It is never changed by Decide.
+type Snapshot struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// BootID is the boot that the machine is in; empty if it is unknown.
+	BootID string
+	// Wish is what --shutdown asks for.
+	Wish v1alpha1.NodeShutdownMode
+	// Logind is what systemd-logind says.
+	Logind Logind
+	// Schedule is a shutdown that has a time; nil if there is none.
+	Schedule *Schedule
+	// Held is true if we have an inhibitor. Refusal is why there is none.
+	Held    bool
+	Refusal string
+	// Node is the agent's, and Pods are those on it; nil is unknown.
+	Node *corev1.Node
+	Pods []*corev1.Pod
+	// Entry is what was written down; nil if nothing was.
+	Entry *Entry
+	// Fresh is true if the agent has been started since it last decided.
+	Fresh bool
+}
+
+// Logind is what systemd-logind says.
+type Logind struct {
+	// Fault is why nothing is known; empty if it answers.
+	Fault string
+	// Preparing is true while the machine shuts down; Type is what comes of it, if known.
+	Preparing bool
+	Type      string
+	// Delay is how long a shutdown waits at most, and DelayFault why that is not what was
+	// asked for.
+	Delay      time.Duration
+	DelayFault string
+	// Kubelet is true if the kubelet has its own graceful shutdown.
+	Kubelet bool
+}
+
+// Entry is what is written down of a shutdown, before anything is done about it.
+type Entry struct {
+	// BootID is the boot that it ends.
+	BootID string                     `json:"bootID,omitempty"`
+	Phase  v1alpha1.NodeShutdownPhase `json:"phase"`
+	// Mode is what is done about it, whatever the kubelet does meanwhile.
+	Mode     v1alpha1.NodeShutdownMode `json:"mode"`
+	Type     string                    `json:"type"`
+	Start    time.Time                 `json:"start"`
+	Deadline time.Time                 `json:"deadline"`
+}
+
+// ParseEntry reads what Text has written; nothing is nil.
+//
+// Errors: it is nothing that this version has written.
+func ParseEntry(data []byte) (*Entry, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	e := &Entry{}
+	if err := json.Unmarshal(data, e); err != nil {
+		return nil, err
+	}
+	switch e.Phase {
+	case v1alpha1.ShutdownScheduled, v1alpha1.ShutdownPreparing, v1alpha1.ShutdownReleased, v1alpha1.ShutdownCancelled:
+	default:
+		return nil, fmt.Errorf("it has phase %.50q", e.Phase)
+	}
+	if !storable(e.Start) || !storable(e.Deadline) {
+		return nil, fmt.Errorf("it is about %s to %s", e.Start, e.Deadline)
+	}
+	e.Type = TypeOf(e.Type)
+	return e, nil
+}
+
+// storable is true of times that the API takes.
+func storable(at time.Time) bool { return at.Year() >= 1970 && at.Before(farthest) }
+
+// Text is what is stored of an entry; nothing is none.
+func (e *Entry) Text() []byte {
+	if e == nil {
+		return nil
+	}
+	text, _ := json.Marshal(e) // Strings and storable times always marshal.
+	return text
+}
+
+// Decision is what the agent does, in the order of the fields.
+type Decision struct {
+	// Entry is to be stored first; nil is to be removed.
+	Entry *Entry
+	// Inhibit is true if an inhibitor is to be held, false if it is to be let go.
+	Inhibit bool
+	// Status is that of the NodeAgent.
+	Status v1alpha1.NodeShutdown
+	// Manageable is the condition of the NodeAgent, without its time.
+	Manageable Verdict
+	// NodeCondition is to be written to the Node; nil leaves it as it is.
+	NodeCondition *corev1.NodeCondition
+	// Events are true when the entry is stored and the inhibitor is as it is to be.
+	Events []event.Event
+	// After is when to decide again at the latest; 0 if only something new is a reason.
+	After time.Duration
+}
+
+// Verdict says whether a shutdown can be managed, and why.
+type Verdict struct {
+	OK              bool
+	Reason, Message string
+}
