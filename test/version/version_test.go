@@ -64,7 +64,7 @@ func TestTheStoriesAreThere(t *testing.T) {
 
 func TestARowTakesThePlaceOfItsRelease(t *testing.T) {
 	const readme = "# Ebbtide\n" + begin + header +
-		"| 1.36.3 | 1 of 1 | 1 of 1 | 10 |\n| 1.35.4 | 2 of 2 | 2 of 2 | 20 |\n| 1.34.4 | 3 of 4 | 3 of 3 | 30 |\n" + end + "\nRead on\n"
+		"| 1.36.3 | 1 of 1 | 1 of 1 | 10 |\n\nsomebody's words\n| 1.35.4 | 2 of 2 | 2 of 2 | 20 |\n| 1.34.4 | 3 of 4 | 3 of 3 | 30 |\n" + end + "\nRead on\n"
 	got, err := replace([]byte(readme), []string{"1.36.4", "1.35.4", "1.34.4"},
 		row{version: "1.34.4", api: result{passed: 4}, stories: result{passed: 2, failed: 1}, seconds: 31})
 	if err != nil {

@@ -199,6 +199,9 @@ func TestAMaintenanceEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: tt.stage}, Status: v1alpha1.NodeMaintenanceStatus{StageStatuses: tt.ran}}
+			if len(tt.ran) > 1 {
+				m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue, Reason: "Done"}}
+			}
 			if tt.held {
 				m.Finalizers = []string{"example.com/theirs", v1alpha1.MaintenanceCompletionFinalizer}
 			}
@@ -219,6 +222,21 @@ func assertHistory(t *testing.T, m *v1alpha1.NodeMaintenance, f trace.Finding) {
 	}
 	if f.Status.Summary != "Released." || len(f.Status.NodeStatuses) > 0 {
 		t.Errorf("its status is %+v", f.Status)
+	}
+	// The API server takes neither twice.
+	completions, outcomes := 0, 0
+	for _, ran := range f.Status.StageStatuses {
+		if ran.Name == v1alpha1.StageComplete {
+			completions++
+		}
+	}
+	for _, condition := range f.Status.Conditions {
+		if condition.Type == v1alpha1.ConditionSucceeded {
+			outcomes++
+		}
+	}
+	if completions != 1 || outcomes != 1 {
+		t.Errorf("it was completed %d times with %d outcomes: %+v", completions, outcomes, f.Status)
 	}
 	after := m.DeepCopy()
 	if f.Without != nil {

@@ -19,6 +19,7 @@ const mounts = `24 1 0:6 / /dev rw - devtmpfs devtmpfs rw
 37 31 0:34 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer
 39 31 0:36 /box /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
 40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,release_agent=/lib/agent,name=systemd
+44 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd
 41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw`
 
 const memberships = `9:name=systemd:/
@@ -130,6 +131,23 @@ var incomplete = map[string]struct {
 		0,
 		map[string]string{"/proc/self/mountinfo": "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw", "/proc/self/cgroup": "0::/box"},
 		[]string{"cgroup v1: this host has v2 alone, on which real nodes were never tried"},
+	},
+	"one controller alone": {
+		0,
+		map[string]string{"/proc/self/mountinfo": "36 31 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"},
+		[]string{
+			"cgroup controller cpu: it is not mounted under /sys/fs/cgroup",
+			"cgroup controller cpuacct: it is not mounted under /sys/fs/cgroup",
+			"cgroup controller cpuset: it is not mounted under /sys/fs/cgroup",
+			"cgroup controller devices: it is not mounted under /sys/fs/cgroup",
+			"cgroup controller freezer: it is not mounted under /sys/fs/cgroup",
+			"cgroup controller pids: it is not mounted under /sys/fs/cgroup",
+		},
+	},
+	"lines that nobody can read": {
+		0,
+		map[string]string{"/proc/self/mountinfo": "nothing\n32 31 - cgroup cgroup\n32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup\n - "},
+		[]string{"cgroups: none is mounted under /sys/fs/cgroup"},
 	},
 	"a hierarchy that this process is not in": {
 		0,
