@@ -47,13 +47,23 @@ func (a Agent) Message() string {
 	if a.Held == 0 {
 		return fmt.Sprintf("The agent of %s does not answer since %s, so nobody takes its static pods down.", a.Node.Name, since)
 	}
-	pods := fmt.Sprintf("%d static pods", a.Held)
-	if a.Held == 1 {
-		pods = "1 static pod"
+	return fmt.Sprintf("%s keeps %s away and its agent does not answer since %s. Bring them back on the node: %s",
+		a.Node.Name, StaticPods(a.Held), since, BringBack(a.Dir))
+}
+
+// StaticPods counts static pods in words.
+func StaticPods(n int) string {
+	if n == 1 {
+		return "1 static pod"
 	}
-	dir := safeDir(a.Dir)
-	return fmt.Sprintf("%s keeps %s away and its agent does not answer since %s. Bring them back on the node: "+
-		`for f in %s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%s/${b%%.ebbtide-held}"; done`, a.Node.Name, pods, since, dir, dir)
+	return fmt.Sprintf("%d static pods", n)
+}
+
+// BringBack is the line of a shell that brings back, on their node, the static pods that
+// an agent keeps away, given the folder that it says it works on.
+func BringBack(dir string) string {
+	dir = safeDir(dir)
+	return fmt.Sprintf(`for f in %s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%s/${b%%.ebbtide-held}"; done`, dir, dir)
 }
 
 // plainDir is a folder that a shell takes for nothing else.

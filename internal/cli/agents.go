@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/view"
+)
+
+// usualNamespace is where the README installs Ebbtide.
+const usualNamespace = "ebbtide-system"
+
+// pageSize is how many objects are asked for at once.
+const pageSize = 500
+
+type agentsOptions struct {
+	genericiooptions.IOStreams
+	connection
+	Nodes []string
+}
+
+func newAgents(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &agentsOptions{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:   "agents [NODE...]",
+		Short: "Show which nodes keep static pods away or are about to shut down",
+		Long: `Show which nodes keep static pods away or are about to shut down.
+
+Each line is the agent of a node. RUNNING static pods can be taken down, those
+that are HELD are away or on their way, and those that are LEFT stay whatever
+happens: name the node to read why.
+
+An agent answers if its pod is ready. That pod is looked for in namespace
+` + usualNamespace + ` unless --namespace says where Ebbtide is installed. You need the
+verb list on nodeagents, and on pods in that namespace.`,
+		Example: `  # Which agents are there, and do they answer?
+  kubectl ebbtide agents
+
+  # What is it about the static pods of a node?
+  kubectl ebbtide agents node-7`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Nodes = args
+			return o.Run(cmd.Context())
+		},
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// Run prints the agents, and the static pods of those that are named.
+func (o *agentsOptions) Run(ctx context.Context) error {
+	config, clock, _, err := o.config()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	reached, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return err
+	}
+	agents, err := o.agents(ctx, reached)
+	if err != nil {
+		return err
+	}
+	if len(agents) == 0 {
+		fmt.Fprintln(o.ErrOut, "No node has an agent. Install them with the chart's value agent.enabled=true, see docs/static-pods.md")
+		return nil
+	}
+	pods := o.pods(ctx, reached)
+	if pods.Unread != nil {
+		fmt.Fprintf(o.ErrOut, "Whether the agents answer is unknown: list pods in namespace %s: %v\n", pods.Namespace, pods.Unread)
+	}
+	now, err := clock.now()
+	if err != nil {
+		return err
+	}
+	shown := make([]view.Agent, len(agents))
+	for i := range agents {
+		shown[i] = view.AgentOf(&agents[i], pods)
+	}
+	if err := printAgents(o.Out, shown, now); err != nil || len(o.Nodes) == 0 {
+		return err
+	}
+	return printStaticPods(o.Out, shown, now)
+}
+
+// agents lists those that are meant, by name.
+func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]v1alpha1.NodeAgent, error) {
+	var all []v1alpha1.NodeAgent
+	var list v1alpha1.NodeAgentList
+	for {
+		err := reached.List(ctx, &list, client.Limit(pageSize), client.Continue(list.Continue))
+		if meta.IsNoMatchError(err) {
+			return nil, errors.New("this cluster does not know NodeAgents: install Ebbtide, or upgrade it, see README.md")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list nodeagents: %w", err)
+		}
+		all = append(all, list.Items...)
+		if list.Continue == "" {
+			break
+		}
+	}
+	if len(o.Nodes) == 0 {
+		return all, nil
+	}
+	named := slices.DeleteFunc(all, func(a v1alpha1.NodeAgent) bool { return !slices.Contains(o.Nodes, a.Name) })
+	for _, node := range o.Nodes {
+		if !slices.ContainsFunc(named, func(a v1alpha1.NodeAgent) bool { return a.Name == node }) {
+			return nil, fmt.Errorf("node %s has no agent: see which have one with %s agents%s", excerpt.Line(node, 253), commandName(), o.again(""))
+		}
+	}
+	return named, nil
+}
+
+// pods are those of Ebbtide's namespace.
+func (o *agentsOptions) pods(ctx context.Context, reached client.Client) view.AgentPods {
+	pods := view.AgentPods{Namespace: usualNamespace, Pods: map[string]*corev1.Pod{}}
+	if o.overrides.Context.Namespace != "" {
+		pods.Namespace = o.overrides.Context.Namespace
+	}
+	var list corev1.PodList
+	for {
+		if pods.Unread = reached.List(ctx, &list, client.InNamespace(pods.Namespace), client.Limit(pageSize), client.Continue(list.Continue)); pods.Unread != nil {
+			return pods
+		}
+		for _, pod := range list.Items {
+			pods.Pods[pod.Name] = &pod
+		}
+		if list.Continue == "" {
+			return pods
+		}
+	}
+}
+
+func printAgents(to io.Writer, agents []view.Agent, now time.Time) error {
+	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(table, "NODE\tANSWERS\tHELD\tRUNNING\tLEFT\tSHUTDOWN\tMODE\tAGE")
+	for _, a := range agents {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n",
+			a.Node, a.Answers, a.Held, a.Running, a.Left, a.Shutdown, a.Mode, duration.HumanDuration(now.Sub(a.Since)))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, a := range agents {
+		for _, note := range a.Notes {
+			if _, err := fmt.Fprintln(to, note); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func printStaticPods(to io.Writer, agents []view.Agent, now time.Time) error {
+	fmt.Fprintln(to)
+	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(table, "STATIC POD\tSTATE\tSINCE\tMAINTENANCE\tMESSAGE")
+	for _, a := range agents {
+		for _, pod := range a.Pods {
+			since := "-"
+			if !pod.Since.IsZero() {
+				since = duration.HumanDuration(now.Sub(pod.Since))
+			}
+			fmt.Fprintln(table, strings.Join([]string{pod.Name, pod.State, since, dash(pod.Maintenance), dash(pod.Message)}, "\t"))
+		}
+	}
+	return table.Flush()
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

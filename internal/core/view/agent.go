@@ -1,0 +1,126 @@
+// Package view is what people are shown of a cluster, read from its objects and from
+// nothing else. The plugin prints it. It is pure.
+//
+// What others have written is shown in one line each, without what a terminal would
+// take for a command.
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// maxWords is how many bytes of one text of others are shown.
+const maxWords = 300
+
+// Agent is an agent as it is shown (KEP-4212, "kubelet: Static Pods").
+type Agent struct {
+	Node string
+	// Answers is yes, no, or unknown.
+	Answers string
+	// Running, Held and Left are how many static pods run and can be taken down, are away
+	// or on their way, and stay whatever happens.
+	Running, Held, Left int
+	// Shutdown is how far a shutdown has come, and Mode what is done about one.
+	Shutdown, Mode string
+	// Since is when the NodeAgent was created.
+	Since time.Time
+	// Notes are what somebody should know or do.
+	Notes []string
+	// Pods are the static pods, those that are away first.
+	Pods []StaticPod
+}
+
+// StaticPod is one as it is shown.
+type StaticPod struct {
+	Name, State, Maintenance, Message string
+	// Since is since when it is in this state; zero if that is unknown.
+	Since time.Time
+}
+
+// AgentPods are the pods of Ebbtide's namespace.
+type AgentPods struct {
+	Namespace string
+	Pods      map[string]*corev1.Pod
+	// Unread is why they could not be read.
+	Unread error
+}
+
+// AgentOf is what is shown of an agent.
+func AgentOf(agent *v1alpha1.NodeAgent, pods AgentPods) Agent {
+	shown := Agent{Node: agent.Name, Since: agent.CreationTimestamp.Time, Shutdown: "-", Mode: "-"}
+	if s := agent.Status.Shutdown; s != nil {
+		shown.Shutdown, shown.Mode = excerpt.Line(string(s.Phase), maxWords), excerpt.Line(string(s.Mode), maxWords)
+	}
+	for i := range agent.Status.StaticPods {
+		shown.count(&agent.Status.StaticPods[i])
+	}
+	slices.SortStableFunc(shown.Pods, func(a, b StaticPod) int { return cmp.Compare(order[a.State], order[b.State]) })
+	shown.answers(agent, pods)
+	return shown
+}
+
+// order is that in which states are shown; what is not among them comes first.
+var order = map[string]int{
+	string(v1alpha1.StaticPodHolding): 1, string(v1alpha1.StaticPodHeld): 2, string(v1alpha1.StaticPodRestoring): 3,
+	string(v1alpha1.StaticPodRunning): 4, string(v1alpha1.StaticPodUnmanageable): 5,
+}
+
+func (a *Agent) count(pod *v1alpha1.StaticPod) {
+	switch pod.State {
+	case v1alpha1.StaticPodRunning, v1alpha1.StaticPodRestoring:
+		a.Running++
+	case v1alpha1.StaticPodHolding, v1alpha1.StaticPodHeld:
+		a.Held++
+	default:
+		a.Left++
+	}
+	line := StaticPod{
+		Name:    excerpt.Line(pod.Namespace+"/"+pod.Name, maxWords),
+		State:   excerpt.Line(string(pod.State), maxWords),
+		Message: excerpt.Line(pod.Message, maxWords), Maintenance: excerpt.Line(pod.MaintenanceName, maxWords),
+	}
+	if pod.SinceTime != nil {
+		line.Since = pod.SinceTime.Time
+	}
+	a.Pods = append(a.Pods, line)
+}
+
+// answers finds out whether the agent is there, and says what to do if it is not.
+func (a *Agent) answers(agent *v1alpha1.NodeAgent, pods AgentPods) {
+	name := excerpt.Line(agent.Status.PodName, maxWords)
+	pod := pods.Pods[agent.Status.PodName]
+	missing := ""
+	switch {
+	case agent.Status.PodName == "":
+		a.Answers = "unknown"
+		a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent is a unit of the host; ask there: systemctl status ebbtide-agent", a.Node))
+		return
+	case pods.Unread != nil:
+		a.Answers = "unknown"
+		return
+	case pod == nil || pod.Spec.NodeName != agent.Name:
+		missing = fmt.Sprintf("there is no pod %s/%s on it", pods.Namespace, name)
+	case !podclass.Ready(pod):
+		missing = fmt.Sprintf("pod %s/%s is not ready", pods.Namespace, name)
+	default:
+		a.Answers = "yes"
+		return
+	}
+	a.Answers = "no"
+	if a.Held == 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent does not answer: %s", a.Node, missing))
+		return
+	}
+	a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent does not answer and keeps %s away: %s. If it does not come back, run this on the node: %s",
+		a.Node, blocker.StaticPods(a.Held), missing, blocker.BringBack(agent.Status.ManifestDir)))
+}
