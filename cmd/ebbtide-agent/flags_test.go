@@ -1,0 +1,54 @@
+//go:build linux
+
+package main
+
+import (
+	"flag"
+	"io"
+	"strings"
+	"testing"
+)
+
+func parse(args ...string) (flags, error) {
+	set := flag.NewFlagSet("ebbtide-agent", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	return parseFlags(set, args)
+}
+
+func TestFlags(t *testing.T) {
+	t.Setenv("NODE_NAME", "node-7")
+	f, err := parse()
+	want := flags{nodeName: "node-7", manifestDir: "/etc/kubernetes/manifests", stateDir: "/var/lib/ebbtide", healthAddress: "127.0.0.1:9473"}
+	if err != nil || f != want {
+		t.Errorf("without flags they are %+v, %v; want %+v", f, err, want)
+	}
+	if f, err = parse("--node-name=node-8", "--health-address=0"); err != nil || f.nodeName != "node-8" {
+		t.Errorf("the flag does not win: %+v, %v", f, err)
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	t.Setenv("NODE_NAME", "")
+	for args, want := range map[string]string{
+		"":                                    "set --node-name, or NODE_NAME from the downward API",
+		"--node-name=Node_7":                  `--node-name="Node_7" is the name of no Node: `,
+		"--node-name=n --manifest-dir=etc":    `--manifest-dir="etc" has to be an absolute path, such as /etc/kubernetes/manifests`,
+		"--node-name=n --manifest-dir=":       `--manifest-dir="" has to be an absolute path`,
+		"--node-name=n --state-dir=state":     `--state-dir="state" has to be an absolute path`,
+		"--node-name=n --health-address=9473": `--health-address="9473" is no address and port, such as 127.0.0.1:9473, nor 0`,
+		"--node-name=n --manifest-dir=/m --state-dir=/m/state": "--state-dir=/m/state is in --manifest-dir=/m, where the kubelet would take the journal for a pod",
+		"--node-name=n --manifest-dir=/m --state-dir=/m":       "--state-dir=/m is in --manifest-dir=/m",
+		"--node-name=n --control-plane-pods=Terminate":         "flag provided but not defined: -control-plane-pods",
+		"--node-name=n drain":                                  `there is no verb "drain"; the only one is restore, and it comes first`,
+	} {
+		if f, err := parse(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v; want %q", args, f, err, want)
+		}
+	}
+	if _, err := parse("--node-name=n", "--manifest-dir=/m", "--state-dir=/mm"); err != nil {
+		t.Errorf("a folder beside it is refused: %v", err)
+	}
+	if err := restore([]string{"--manifest-dir=m"}); err == nil || !strings.Contains(err.Error(), "has to be an absolute path") {
+		t.Errorf("restore takes a path that is relative: %v", err)
+	}
+}

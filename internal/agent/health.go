@@ -1,0 +1,82 @@
+//go:build linux
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// readyWithin is how long ago the last pass may be of an agent that is ready.
+const readyWithin = 30 * time.Second
+
+// metrics are what Prometheus is told.
+type metrics struct {
+	registry      *prometheus.Registry
+	pods          *prometheus.GaugeVec
+	journalErrors prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ebbtide_agent_static_pods", Help: "Static pods of the node, by how far they have been taken down.",
+		}, []string{"state"}),
+		journalErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "ebbtide_agent_journal_errors_total", Help: "How often the journal could not be read or written.",
+		}),
+	}
+	m.registry.MustRegister(m.pods, m.journalErrors)
+	return m
+}
+
+func (m *metrics) count(pods []v1alpha1.StaticPod) {
+	m.pods.Reset()
+	for i := range pods {
+		m.pods.WithLabelValues(string(pods[i].State)).Inc()
+	}
+}
+
+// Serve answers /healthz, /readyz and /metrics until the context ends.
+//
+// Errors: the address is none, or taken.
+func (a *Agent) Serve(ctx context.Context, address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("serve /healthz, /readyz and /metrics at --health-address: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", a.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			a.Log.Error(err, "Nobody is told any more how the agent is")
+		}
+	}()
+	return nil
+}
+
+func (a *Agent) readyz(w http.ResponseWriter, _ *http.Request) {
+	last := a.lastPass.Load()
+	if last == 0 || time.Since(time.Unix(0, last)) > readyWithin {
+		http.Error(w, fmt.Sprintf("the last pass was more than %s ago", readyWithin), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+}

@@ -1,0 +1,133 @@
+//go:build linux
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
+)
+
+// maxFollowed bounds the Evacuations that are watched at once, and the maintenances that
+// are asked for a reason.
+const (
+	maxFollowed = 256
+	maxHolders  = 8
+)
+
+// feeds are the watches of an agent: of its node, its pods, the Lease of its kubelet, its
+// own object and, one by one, the Evacuations of pods that have to leave.
+type feeds struct {
+	node, pods, lease, agent *feed
+	evacuations              map[types.NamespacedName]*feed
+}
+
+func (f *feeds) start(ctx context.Context, a *Agent) {
+	node := a.Self.Node
+	f.evacuations = map[types.NamespacedName]*feed{}
+	f.node = follow(ctx, a.Client, topic{
+		object: &corev1.Node{}, list: func() client.ObjectList { return &corev1.NodeList{} }, field: metav1.ObjectNameField, value: node,
+	}, a.poke)
+	f.pods = follow(ctx, a.Client, topic{
+		object: &corev1.Pod{}, list: func() client.ObjectList { return &corev1.PodList{} }, field: "spec.nodeName", value: node,
+	}, a.poke)
+	f.agent = follow(ctx, a.Client, topic{
+		object: &v1alpha1.NodeAgent{}, list: func() client.ObjectList { return &v1alpha1.NodeAgentList{} }, field: metav1.ObjectNameField, value: node,
+	}, a.poke)
+	// That the kubelet is there is no news.
+	f.lease = follow(ctx, a.Client, topic{
+		object: &coordinationv1.Lease{}, list: func() client.ObjectList { return &coordinationv1.LeaseList{} },
+		namespace: corev1.NamespaceNodeLease, field: metav1.ObjectNameField, value: node,
+	}, func() {})
+}
+
+// observe reads the folder, and what the watches have shown. What they have not is unknown.
+func (a *Agent) observe(ctx context.Context) core.Snapshot {
+	s := core.Snapshot{
+		Now: time.Now(), Self: a.Self, Folder: a.Manifests.List(), Journal: a.journal, Failures: a.failures,
+	}
+	f := &a.feeds
+	if !f.node.known() || !f.pods.known() || !f.agent.known() {
+		return s
+	}
+	node, found := only[*corev1.Node](f.node)
+	if !found {
+		a.trouble(fmt.Errorf("there is no Node %s: nothing is done until there is. If this node has another name, set --node-name", a.Self.Node))
+		return s
+	}
+	s.Node, s.Pods = node, objects[*corev1.Pod](f.pods)
+	s.Agent, _ = only[*v1alpha1.NodeAgent](f.agent)
+	if lease, found := only[*coordinationv1.Lease](f.lease); found && lease.Spec.RenewTime != nil {
+		s.KubeletSeen = lease.Spec.RenewTime.Time
+	}
+	a.followEvacuations(ctx, s)
+	for _, e := range f.evacuations {
+		if one, found := only[*v1alpha1.Evacuation](e); found {
+			s.Evacuations = append(s.Evacuations, one)
+		}
+	}
+	return s
+}
+
+// followEvacuations watches those of static pods that the Node names, and of no others.
+func (a *Agent) followEvacuations(ctx context.Context, s core.Snapshot) {
+	targets, err := maintenance.Suppressed(s.Node)
+	wanted := map[types.NamespacedName]bool{}
+	for _, pod := range s.Pods {
+		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+		if mirror && err == nil && targets.Covers(pod) && len(wanted) < maxFollowed {
+			wanted[types.NamespacedName{Namespace: pod.Namespace, Name: evacuation.Name(pod)}] = true
+		}
+	}
+	for name, f := range a.feeds.evacuations {
+		if !wanted[name] {
+			f.end()
+			delete(a.feeds.evacuations, name)
+		}
+	}
+	for name := range wanted {
+		if a.feeds.evacuations[name] == nil {
+			a.feeds.evacuations[name] = follow(ctx, a.Client, topic{
+				object: &v1alpha1.Evacuation{}, list: func() client.ObjectList { return &v1alpha1.EvacuationList{} },
+				namespace: name.Namespace, field: metav1.ObjectNameField, value: name.Name,
+			}, a.poke)
+		}
+	}
+}
+
+// observeLive asks the API server itself for what a cache may be wrong about, and for the
+// maintenances by their names, of which only words depend.
+func (a *Agent) observeLive(ctx context.Context, s core.Snapshot) (core.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	node, pods := &corev1.Node{}, &corev1.PodList{}
+	if err := a.Client.Get(ctx, client.ObjectKey{Name: a.Self.Node}, node); err != nil {
+		return s, fmt.Errorf("get node %s: %w", a.Self.Node, err)
+	}
+	if err := a.Client.List(ctx, pods, client.MatchingFields{"spec.nodeName": a.Self.Node}); err != nil {
+		return s, fmt.Errorf("list the pods of node %s: %w", a.Self.Node, err)
+	}
+	s.Live, s.Node, s.Now, s.Pods = true, node, time.Now(), nil
+	for i := range pods.Items {
+		s.Pods = append(s.Pods, &pods.Items[i])
+	}
+	holders := maintenance.Holders(node)
+	for _, name := range holders[:min(len(holders), maxHolders)] {
+		m := &v1alpha1.NodeMaintenance{}
+		if err := a.Client.Get(ctx, client.ObjectKey{Name: name}, m); err == nil {
+			s.Maintenances = append(s.Maintenances, m)
+		}
+	}
+	return s, nil
+}
