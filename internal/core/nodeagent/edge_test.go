@@ -169,6 +169,23 @@ func TestAManifestWhosePodNobodySeesIsNamed(t *testing.T) {
 	check(t, s, outcome{})
 }
 
+// Somebody deletes the mirror pod by force: the kubelet takes up to a minute and a half to
+// make another one, and meanwhile the pod runs.
+func TestAPodWhoseMirrorIsDeletedIsNotGone(t *testing.T) {
+	s := story(t)
+	s.Pods = nil
+	s.Agent = &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
+		{Namespace: "edge", Name: "proxy-node-7", Priority: 7000, State: v1alpha1.StaticPodRunning},
+	}}}
+	d := check(t, s, outcome{
+		state: v1alpha1.StaticPodRunning, reason: v1alpha1.StaticPodNoMirror,
+		message: "the mirror pod of edge/proxy-node-7 is gone, and proxy.yaml is in place, so the pod runs. The kubelet makes another mirror within two minutes.",
+	})
+	if pod := told(d, "edge", "proxy-node-7"); pod.Priority != 7000 || pod.Manifest != "proxy.yaml" {
+		t.Errorf("told of %+v", pod)
+	}
+}
+
 // What is new is since now, what is not is since before, and the other half of the status
 // stays.
 func TestTheStatusOfTheAgent(t *testing.T) {

@@ -170,6 +170,14 @@ func (d *decider) hidden() {
 		if _, told := d.pods[key]; told || d.mirrors[key] != nil {
 			continue
 		}
+		if before := d.known[key]; before.State == v1alpha1.StaticPodRunning {
+			// It runs on. Whoever counts it must not take it for gone.
+			d.pods[key] = v1alpha1.StaticPod{
+				Namespace: key.namespace, Name: key.name, Manifest: file, State: before.State, Priority: before.Priority, Reason: v1alpha1.StaticPodNoMirror,
+				Message: fmt.Sprintf("the mirror pod of %s is gone, and %s is in place, so the pod runs. The kubelet makes another mirror within two minutes.", key, file),
+			}
+			continue
+		}
 		if late := it.plain.Changed.Add(startWithin); late.After(d.Now) {
 			d.until(late)
 			continue

@@ -1,0 +1,196 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// Static pods are files that a kubelet runs. The agent renames them as the Node says, and
+// these stories say it on the Node and in Evacuations, as the manager does.
+func TestStaticPodsOnARealKubelet(t *testing.T) {
+	s := newStatics(t)
+	for _, story := range []struct {
+		name string
+		play func(*statics, *testing.T)
+	}{
+		{"a pod leaves at its turn, with its grace period", (*statics).leaves},
+		{"it stays away while kubelets and agents come and go", (*statics).staysAway},
+		{"it comes back as it was, though its agent was dead at that time", (*statics).comesBack},
+		{"the agent is killed right behind its rename", (*statics).killedBehindRename},
+		{"somebody writes the manifest while it is aside", (*statics).writtenMeanwhile},
+		{"the agent looks into another folder", (*statics).wrongFolder},
+		{"somebody deletes the mirror pod", (*statics).mirrorDeleted},
+	} {
+		begin := time.Now()
+		if !t.Run(story.name, func(t *testing.T) {
+			story.play(s, t)
+			t.Logf("took %s", time.Since(begin).Round(100*time.Millisecond))
+		}) {
+			return
+		}
+	}
+}
+
+func (s *statics) leaves(t *testing.T) {
+	s.target(t, "-5")
+	e := s.evacuate(t)
+	time.Sleep(2 * time.Second)
+	if _, there := s.has(staticFile); !there || s.agent == nil {
+		t.Fatal("a pod above the target has left")
+	}
+	begin := time.Now()
+	s.target(t, "0")
+	s.aside(t, true, 5*time.Second)
+	t.Logf("aside %s after the Node says so", time.Since(begin).Round(time.Millisecond))
+	s.awaitState(t, v1alpha1.StaticPodHolding)
+	// The kubelet removes the log soon after the pod.
+	cluster.Eventually(t, "the program to be asked to end", 3*time.Second, func(context.Context) (string, bool) {
+		return s.logs(t), strings.Contains(s.logs(t), "asked to end")
+	})
+	evacuation := &v1alpha1.Evacuation{}
+	cluster.Eventually(t, "the Evacuation to tell", 5*time.Second, func(ctx context.Context) (string, bool) {
+		err := s.Client.Get(ctx, e, evacuation)
+		return fmt.Sprintf("%+v %v", evacuation.Status, err), evacuation.Status.ExpectedEvacuationFinishTime != nil
+	})
+	if want := "edge-" + s.node + " is terminating the pod due to node maintenance."; evacuation.Status.Message != want {
+		t.Errorf("it tells %q, want %q", evacuation.Status.Message, want)
+	}
+	s.awaitState(t, v1alpha1.StaticPodHeld)
+	took := time.Since(begin)
+	t.Logf("held after %s", took.Round(time.Millisecond))
+	if took < 3*time.Second || s.mirror(t.Context()) != nil {
+		t.Errorf("held after %s, mirror %v; want the three seconds that the program takes, and no mirror", took, s.mirror(t.Context()))
+	}
+}
+
+func (s *statics) staysAway(t *testing.T) {
+	begin := time.Now()
+	for n := range 3 {
+		s.restartKubelet(t)
+		if n == 1 {
+			s.agent.Kill()
+			s.startAgent(s.dir)
+		}
+		time.Sleep(4 * time.Second)
+		if pod := s.mirror(t.Context()); pod != nil {
+			t.Fatalf("after restart %d of the kubelet there is a mirror pod: %+v", n, pod.Status)
+		}
+	}
+	for line := range strings.Lines(s.logs(t)) {
+		at, words, _ := strings.Cut(line, " ")
+		if printed, err := time.Parse(time.RFC3339Nano, at); err != nil || strings.Contains(words, "serving at") && printed.After(begin) {
+			t.Errorf("the program was started while it was held: %v %s", err, line)
+		}
+	}
+	s.awaitState(t, v1alpha1.StaticPodHeld)
+}
+
+func (s *statics) comesBack(t *testing.T) {
+	before, _ := s.has(heldFile)
+	s.agent.Kill()
+	s.target(t, "")
+	time.Sleep(time.Second)
+	if _, held := s.has(heldFile); !held {
+		t.Fatal("without an agent somebody has brought the manifest back")
+	}
+	begin := time.Now()
+	s.startAgent(s.dir)
+	s.aside(t, false, 10*time.Second)
+	s.awaitMirror(t, "to run again", func(pod *corev1.Pod) bool { return isPodReady(pod) })
+	t.Logf("it runs %s after its agent was started", time.Since(begin).Round(time.Millisecond))
+	s.awaitState(t, v1alpha1.StaticPodRunning)
+	if after, _ := s.has(staticFile); after != before {
+		t.Errorf("the manifest had sum %s and has %s", before, after)
+	}
+	for _, reason := range []string{v1alpha1.EventStaticPodHeld, v1alpha1.EventStaticPodRestored} {
+		cluster.Eventually(t, "event "+reason, 20*time.Second, func(ctx context.Context) (string, bool) {
+			events := &corev1.EventList{}
+			err := s.Client.List(ctx, events, client.MatchingFields{"reason": reason, "involvedObject.name": s.node})
+			return fmt.Sprint(len(events.Items), err), len(events.Items) > 0
+		})
+	}
+}
+
+// killedBehindRename kills the agent when it has done nothing but the rename.
+func (s *statics) killedBehindRename(t *testing.T) {
+	s.evacuate(t)
+	s.target(t, "0")
+	s.aside(t, true, 5*time.Second)
+	s.agent.Kill()
+	s.startAgent(s.dir)
+	s.awaitState(t, v1alpha1.StaticPodHeld)
+}
+
+func (s *statics) writtenMeanwhile(t *testing.T) {
+	s.write(t, staticText+"# anew\n")
+	s.aside(t, true, 5*time.Second)
+	wanted, _ := s.has(heldFile)
+	s.target(t, "")
+	s.aside(t, false, 5*time.Second)
+	s.awaitState(t, v1alpha1.StaticPodRunning)
+	s.awaitMirror(t, "to run again", func(pod *corev1.Pod) bool { return isPodReady(pod) })
+	data, err := os.ReadFile(filepath.Join(s.dir, staticFile))
+	if sum, _ := s.has(staticFile); err != nil || sum != wanted || !strings.HasSuffix(string(data), "# anew\n") {
+		t.Errorf("what was written last is not what is back: %v\n%s", err, data)
+	}
+}
+
+// mirrorDeleted deletes the mirror pod while it terminates, which the API shows until it is
+// down, and by force while it runs, after which the kubelet takes its time.
+func (s *statics) mirrorDeleted(t *testing.T) {
+	s.agent.Kill()
+	s.startAgent(s.dir)
+	s.awaitState(t, v1alpha1.StaticPodRunning)
+	s.evacuate(t)
+	begin := time.Now()
+	s.target(t, "0")
+	s.aside(t, true, 5*time.Second)
+	if err := s.Client.Delete(t.Context(), s.mirror(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitState(t, v1alpha1.StaticPodHeld)
+	if took := time.Since(begin); took < 3*time.Second {
+		t.Errorf("held after %s, while the program takes three seconds to end", took)
+	}
+	s.target(t, "")
+	s.aside(t, false, 5*time.Second)
+	running := s.awaitMirror(t, "to run again", func(pod *corev1.Pod) bool { return isPodReady(pod) })
+	s.awaitState(t, v1alpha1.StaticPodRunning)
+
+	if err := s.Client.Delete(t.Context(), running, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "the agent to tell that it runs on", 10*time.Second, func(context.Context) (string, bool) {
+		told := s.awaitState(t, v1alpha1.StaticPodRunning)
+		return fmt.Sprintf("%+v", told), told.Reason == v1alpha1.StaticPodNoMirror
+	})
+}
+
+func (s *statics) wrongFolder(t *testing.T) {
+	s.agent.Kill()
+	wrong := t.TempDir()
+	s.startAgent(wrong)
+	told := s.awaitState(t, v1alpha1.StaticPodUnmanageable)
+	want := "no file in " + wrong + " makes default/edge-" + s.node + ". Start the agent with --manifest-dir=<the kubelet's staticPodPath>."
+	agent := &v1alpha1.NodeAgent{}
+	if err := s.Client.Get(t.Context(), types.NamespacedName{Name: s.node}, agent); err != nil {
+		t.Fatal(err)
+	}
+	c := meta.FindStatusCondition(agent.Status.Conditions, v1alpha1.ConditionStaticPodsManageable)
+	if told.Reason != v1alpha1.StaticPodNoManifest || told.Message != want || c == nil || c.Reason != v1alpha1.StaticPodNoManifest {
+		t.Errorf("it tells %+v and %+v, want %q", told, c, want)
+	}
+}
