@@ -91,6 +91,9 @@ const (
 	BlockerRecreated BlockerType = "Recreated"
 	// BlockerEvacuationRefused is a pod whose Evacuation the API server refuses.
 	BlockerEvacuationRefused BlockerType = "EvacuationRefused"
+	// BlockerDeletionRefused is a pod past a deadline that the API server does not let us
+	// delete.
+	BlockerDeletionRefused BlockerType = "DeletionRefused"
 	// BlockerWithdrawalRefused is an Evacuation that cannot be withdrawn.
 	BlockerWithdrawalRefused BlockerType = "WithdrawalRefused"
 	// BlockerCordonRefused is a node whose cordon the API server does not let us change.

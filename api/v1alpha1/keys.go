@@ -121,6 +121,7 @@ const (
 	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
 	// takes the locks that it needs (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"
-	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete.
+	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
+	// DeadlineDelete.
 	BypassBudgetsVerb = "bypass-budgets"
 )

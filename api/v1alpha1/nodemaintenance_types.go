@@ -127,6 +127,12 @@ type NodeMaintenanceSpec struct {
 	// +optional
 	CompleteWhen *CompleteWhen `json:"completeWhen,omitempty"`
 
+	// deadline is until when the pods have to be gone, and what becomes of those that are
+	// not. Absent, the drain takes as long as it takes. It may be added, changed and
+	// removed at any time.
+	// +optional
+	Deadline *Deadline `json:"deadline,omitempty"`
+
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.
 	// +optional
@@ -238,8 +244,8 @@ type NodeMaintenanceStatus struct {
 	// +listType=atomic
 	NodeStatuses []NodeMaintenanceNodeStatus `json:"nodeStatuses,omitempty"`
 
-	// conditions are Drained, Blocked, Returned if there is a completeWhen, and, from
-	// Complete on, Succeeded.
+	// conditions are Drained, Blocked, Returned if there is a completeWhen, PastDeadline in
+	// stage Drain if there is a deadline, and, from Complete on, Succeeded.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -89,6 +89,7 @@ func isNull(entry v1alpha1.DrainPlanEntry) bool { return entry.PodType == "" }
 type maintenanceValidator struct {
 	reader  client.Reader
 	reviews reviewer
+	now     kube.Now
 }
 
 // Handle refuses a change by somebody who may not delete every node that is
@@ -102,6 +103,9 @@ func (v maintenanceValidator) Handle(ctx context.Context, request admission.Requ
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
+	if refusal == "" {
+		refusal = change.DeadlineRefusal()
+	}
 	if refusal != "" {
 		return admission.Denied(refusal)
 	}
@@ -112,6 +116,7 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 	if change.Old, change.New, err = decodeMaintenances(request); err != nil {
 		return change, err
 	}
+	change.Now, change.Doubt = v.now()
 	nodes := &corev1.NodeList{}
 	// They are only read, and the manager's own writes do not change what matches.
 	if err := v.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {

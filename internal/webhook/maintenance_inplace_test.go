@@ -89,7 +89,7 @@ func TestOthersThatCannotBeReadHoldUpNobody(t *testing.T) {
 	m.Spec.Stage = v1alpha1.StageDrain
 	object, err := json.Marshal(m)
 	must(t, err)
-	response := maintenanceValidator{broken, reviewer{c.Client}}.Handle(t.Context(),
+	response := maintenanceValidator{broken, reviewer{c.Client}, believed}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			UserInfo:  authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters"}},

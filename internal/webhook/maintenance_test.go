@@ -267,7 +267,7 @@ spec: {`+spec+`}`), &object.Object))
 // Whatever is in the status, such as a time that Go cannot read, is not in the way.
 func TestANodeMaintenanceWithAnOddStatusCanBeDeleted(t *testing.T) {
 	c := newAPI(t)
-	response := maintenanceValidator{c.Client, reviewer{c.Client}}.Handle(t.Context(),
+	response := maintenanceValidator{c.Client, reviewer{c.Client}, believed}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Delete,
 			UserInfo:  authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters"}},
@@ -337,7 +337,7 @@ func TestAReviewThatFailsIsNoYes(t *testing.T) {
 	})
 	object, err := json.Marshal(maintenanceOf("any", "no-such-node"))
 	must(t, err)
-	response := maintenanceValidator{c.Client, reviewer{broken}}.Handle(t.Context(),
+	response := maintenanceValidator{c.Client, reviewer{broken}, believed}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			UserInfo:  authenticationv1.UserInfo{Username: "jane"},

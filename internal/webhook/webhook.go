@@ -89,7 +89,7 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/mutate/nodemaintenances":    maintenanceDefaulter{},
 		"/mutate/daemonset-pods":      newDaemonSetGate(mgr.GetScheme(), reviews.client),
 		"/mutate/evacuations":         evacuationDefaulter{pods},
-		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews},
+		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews, options.Now},
 		"/validate/evacuations":       evacuationValidator{pods, reviews},
 		"/validate/evacuation-status": evacuationStatusValidator{options.Now},
 		"/validate/clusters":          clusterValidator{reviews},

@@ -20,8 +20,8 @@ var (
 		"observedGeneration", "priority", "podPriority", "order",
 		"podsPendingEvacuation", "podsEvacuating", "podsRetained", "failedEvictionCounter",
 	}
-	// timestamps are the times that the KEP has named.
-	timestamps = []string{"startTimestamp", "evacuationProgressTimestamp"}
+	// timestamps are the times that the KEP has named, and the one of a deadline.
+	timestamps = []string{"startTimestamp", "evacuationProgressTimestamp", "time"}
 	// things are what a string can only name, and an object refer to.
 	things = regexp.MustCompile(`(?i)(^|[a-z])(object|pod|node|machine|cluster|budget|maintenance|evacuation|secret|rule|ref)s?$`)
 	// foreign are fields whose types belong to Kubernetes, and so do their docs.

@@ -34,6 +34,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ClusterStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CompleteWhen"):
 		return &apiv1alpha1.CompleteWhenApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Deadline"):
+		return &apiv1alpha1.DeadlineApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DrainPlanEntry"):
 		return &apiv1alpha1.DrainPlanEntryApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DrainRecord"):

@@ -21,7 +21,8 @@ const actTime = 2 * time.Second
 type action struct {
 	*writer
 
-	nodes []*actionNode
+	nodes   []*actionNode
+	records records
 	// ends is when no new work is started any more.
 	ends time.Time
 }
@@ -43,7 +44,7 @@ type actionNode struct {
 // unschedulable asks no pod to leave; the next one does, after the passes of all
 // groups that wait. A write that is refused stops what it is about and nothing else.
 func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, all records) {
-	a := &action{writer: w, ends: w.clock.Now().Add(actTime)}
+	a := &action{writer: w, records: all, ends: w.clock.Now().Add(actTime)}
 	for i := range decided {
 		node := &actionNode{NodeDecision: &decided[i], holders: all.of(decided[i].Maintenances)}
 		if !anyFailed(node.holders) {
@@ -53,6 +54,7 @@ func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, al
 	a.onNodes(func(node *actionNode) { a.cordon(ctx, node) })
 	a.onNodes(func(node *actionNode) { a.writeDrainRecord(ctx, node) })
 	a.withdraw(ctx)
+	a.delete(ctx)
 	a.evacuate(ctx)
 	a.onNodes(func(node *actionNode) { a.announce(ctx, node) })
 }
@@ -112,7 +114,7 @@ func (a *action) announce(ctx context.Context, node *actionNode) {
 		// The next pass has time for that.
 		return
 	}
-	write := maintenance.Write{Kind: writeConditions, Node: node.Node.Name}
+	write := maintenance.Write{Kind: maintenance.WriteConditions, Node: node.Node.Name}
 	a.write(group.Node(node.Node.Name), write, func() error {
 		err := kube.PublishConditions(ctx, a.client, node.Node, node.Conditions, node.Retract)
 		switch {

@@ -25,10 +25,10 @@ const (
 
 // Writes that no decision knows of.
 const (
-	// writeConditions are the conditions of a node.
-	writeConditions maintenance.WriteKind = "Conditions"
 	// writeMaintenance is a NodeMaintenance: its finalizer, stage or status.
 	writeMaintenance maintenance.WriteKind = "Maintenance"
+	// readMaintenance is no write, but rests like one.
+	readMaintenance maintenance.WriteKind = "MaintenanceRead"
 )
 
 // refusals remembers which writes the API server has refused, each on its own, so

@@ -207,14 +207,14 @@ func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration
 
 func everyNode(*watchedNode) bool { return true }
 
-// held has those decided again that nothing was completed for while our clock was not
+// held has those decided again that nothing was completed or deleted for while our clock was not
 // believed. They come by the queue of the schedule.
 func (r *reconciler) held(ctx context.Context) []group.Member {
 	var all v1alpha1.NodeMaintenanceList
 	// What cannot be read has not been decided about either.
 	if err := r.list(ctx, &all); err == nil {
 		for i := range all.Items {
-			if m := &all.Items[i]; m.Spec.CompleteWhen != nil && m.Spec.Stage == v1alpha1.StageDrain {
+			if m := &all.Items[i]; (m.Spec.CompleteWhen != nil || m.Spec.Deadline != nil) && m.Spec.Stage == v1alpha1.StageDrain {
 				r.schedule.touch(r.clock.Now(), 0, group.Maintenance(m.Name))
 			}
 		}

@@ -31,6 +31,14 @@ func EvacuationRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	return b
 }
 
+// DeletionRefused explains a pod that cannot be deleted although its deadline has come.
+func DeletionRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
+	b := one(v1alpha1.BlockerDeletionRefused, ofOwner(pod), r.Since)
+	b.Message = r.tell("The deletion of pod " + pod.Namespace + "/" + pod.Name)
+	b.Suggestion = "Ask whoever refuses it, or take more time: set spec.deadline.time of the NodeMaintenance."
+	return b
+}
+
 // WithdrawalRefused explains an Evacuation that goes on although no maintenance
 // asks for it any more.
 func WithdrawalRefused(e *v1alpha1.Evacuation, r Refusal) v1alpha1.Blocker {

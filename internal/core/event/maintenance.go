@@ -106,12 +106,8 @@ func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
 // CancellationForbidden warns that evacuations go on although no maintenance
 // asks for them any more, because their evacuators forbid to cancel them.
 func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
-	names, more := evacuations, ""
-	if len(names) > 3 {
-		names, more = names[:3], fmt.Sprintf(" and %d more", len(evacuations)-3)
-	}
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
-		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s%s.", strings.Join(names, ", "), more))
+		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", some(evacuations)))
 }
 
 // DrainLabelIgnored warns that a pod has a drain label that is not understood.
@@ -147,6 +143,52 @@ func TolerationTooShort(pod *corev1.Pod, short ShortToleration) Event {
 // too many to be locked.
 func TooManyBudgets(pod *corev1.Pod, why string) Event {
 	return ofPod(pod, v1alpha1.EventTooManyBudgets, fmt.Sprintf("The pod does not stay on node %s: %s", pod.Spec.NodeName, why))
+}
+
+// LatePod is a pod that is left at a deadline.
+type LatePod struct {
+	// Maintenance is the name of the NodeMaintenance, Deadline when the pod had to be gone.
+	Maintenance string
+	Deadline    time.Time
+	// GracePeriodSeconds is what it has left to end.
+	GracePeriodSeconds int64
+}
+
+// DeletedPastDeadline warns, on the pod, that it was deleted past its budgets because of a
+// deadline. It is for the audit.
+func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
+	e := ofPod(pod, v1alpha1.EventPastDeadline, fmt.Sprintf(
+		"Deleted past its disruption budgets with a grace period of %d s: NodeMaintenance %s wants node %s to be empty by %s.",
+		late.GracePeriodSeconds, late.Maintenance, pod.Spec.NodeName, late.Deadline.UTC().Format(time.RFC3339)))
+	e.Action = "Delete"
+	return e
+}
+
+// PodsDeletedPastDeadline warns, on the node, which of its pods were deleted past their
+// budgets because of a deadline. It is for the audit.
+func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []string) Event {
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Delete",
+		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, some(pods)))
+}
+
+// PastDeadline warns that pods are left at the deadline of a maintenance.
+func PastDeadline(m *v1alpha1.NodeMaintenance, message string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Drain", message)
+}
+
+// DeadlineUnconfirmed warns that nothing is deleted for the deadline of a maintenance,
+// because nobody knows whether it is still what it was.
+func DeadlineUnconfirmed(m *v1alpha1.NodeMaintenance, err error) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Confirm",
+		fmt.Sprintf("Nothing is deleted for the deadline, because the API server does not say whether it still holds; it is asked again within a minute: %v", err))
+}
+
+// some names up to three.
+func some(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
 }
 
 func ofPod(pod *corev1.Pod, reason, message string) Event {

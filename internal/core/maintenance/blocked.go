@@ -40,6 +40,9 @@ func (t *targeted) block(o *outcome) {
 // blockPod finds out what holds the pod at this place, whoever removes it.
 func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Blocker, bool) {
 	p := &o.pods[i]
+	if refusal, refused := t.undeleted(o, i); refused {
+		return blocker.DeletionRefused(p.object, refusal), true
+	}
 	facts.Pod, facts.Evacuation, facts.Treatment = p.object, p.evacuation, *p.treatment
 	if p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
 		// Only what refuses a pod is asked for its budgets: to compile them takes a while.
@@ -62,6 +65,15 @@ func (t *targeted) refused(o *outcome, i int) (blocker.Refusal, bool) {
 	return refusal, refused
 }
 
+// undeleted returns why the pod at this place cannot be deleted, though its deadline has come.
+func (t *targeted) undeleted(o *outcome, i int) (blocker.Refusal, bool) {
+	if _, doomed := o.doomed[i]; !doomed {
+		return blocker.Refusal{}, false
+	}
+	refusal, refused := t.Refused[Write{Kind: WriteDeletion, Pod: o.pods[i].object.UID}]
+	return refusal, refused
+}
+
 // drainStarted is when the drain of this node began: when the oldest Drain stage
 // was recorded or, on a node that came later, when the drain was announced on it.
 // It is zero if that is not known yet. MaintenanceInProgress says when all pods
@@ -70,10 +82,7 @@ func (n *node) drainStarted() time.Time {
 	if n.ledger == nil || len(n.ledger.Holders) == 0 {
 		return time.Time{}
 	}
-	announced := n.announcedSince(v1alpha1.NodeMaintenanceInProgress)
-	if announced.IsZero() {
-		announced = n.announcedSince(v1alpha1.NodeDrainInProgress)
-	}
+	announced := n.drainAnnounced()
 	var oldest time.Time
 	for _, one := range n.drains {
 		if began := one.maintenance.began; !began.IsZero() && (oldest.IsZero() || began.Before(oldest)) {
@@ -84,6 +93,15 @@ func (n *node) drainStarted() time.Time {
 		return oldest
 	}
 	return announced
+}
+
+// drainAnnounced is since when the node says that it is drained, or being drained; zero if
+// it does not.
+func (n *node) drainAnnounced() time.Time {
+	if since := n.announcedSince(v1alpha1.NodeMaintenanceInProgress); !since.IsZero() {
+		return since
+	}
+	return n.announcedSince(v1alpha1.NodeDrainInProgress)
 }
 
 // obstacles are what is in the way of a maintenance on a node.

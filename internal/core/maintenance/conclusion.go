@@ -18,6 +18,8 @@ type conclusion struct {
 	// asked for, and waiting what is said of them.
 	answers map[int][]*selection
 	waiting map[[2]int]string
+	// told is how many deletions have an event of their own.
+	told int
 }
 
 // outcome is what is done to a node.
@@ -27,6 +29,8 @@ type outcome struct {
 	lock   lock
 	// handings are by drain how far the node is handed over.
 	handings []handing
+	// doomed are the pods that are deleted because a deadline has come, by their places.
+	doomed map[int]doom
 	// blocked are the pods that have to leave and that something holds.
 	blocked []blockedPod
 	// refusals are the writes for the node that are refused, as blockers, and an agent
@@ -69,6 +73,8 @@ func decide(t *targeted) Decision {
 // outcome decides about a node, all but what is withdrawn from it.
 func (t *targeted) outcome(n *targetedNode) outcome {
 	o := outcome{targetedNode: n}
+	t.awaitDeadlines(&o)
+	o.doomed = t.doomed(&o)
 	t.block(&o)
 	t.missAgent(&o)
 	o.lock = t.lockOf(&o)

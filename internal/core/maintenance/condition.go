@@ -26,11 +26,13 @@ func (c *conclusion) conditions(m *maintenance, t totals) []metav1.Condition {
 	switch {
 	case m.stage == v1alpha1.StageDrain:
 		c.set(m, &conditions, t.drainedCondition(m, blocked))
+		c.setPastDeadline(m, &conditions, t, blocked)
 	case m.stage == v1alpha1.StageComplete:
 		c.set(m, &conditions, m.ending())
 		fallthrough
 	default:
 		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionDrained)
+		meta.RemoveStatusCondition(&conditions, v1alpha1.ConditionPastDeadline)
 	}
 	c.setReturned(m, &conditions)
 	if m.holds() || len(t.obstacles) > 0 {

@@ -53,7 +53,7 @@ type MaintenanceDecision struct {
 }
 
 // NodeDecision is what is done to one node and its pods, in this order: Cordon,
-// Record, Evacuate and Withdraw, Conditions. A failed Cordon stops the rest of this
+// Record, Withdraw, Delete, Evacuate, Conditions. A failed Cordon stops the rest of this
 // node, a failed DrainRecord stops nothing.
 type NodeDecision struct {
 	// Node is the node as it was observed; only a name if it is gone.
@@ -68,6 +68,9 @@ type NodeDecision struct {
 	// Evacuate are the pods that need an Evacuation with our instigator
 	// finalizer and have none, lowest drain plan entry first.
 	Evacuate []Request
+	// Delete are the pods that are deleted because a deadline has come, lowest priority
+	// first.
+	Delete []Deletion
 	// Withdraw are the Evacuations that lose our instigator finalizer.
 	Withdraw []*v1alpha1.Evacuation
 	// Conditions are the node conditions to publish, best effort, and Retract those

@@ -16,7 +16,7 @@ import (
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	d = NodeDecision{
 		Node: o.object, Cordon: o.cordon.change, DrainRecord: o.lock.change, Withdraw: o.withdraw, Events: o.cordon.events,
-		Evacuate: o.requests(),
+		Evacuate: o.requests(), Delete: c.deletions(o),
 	}
 	d.Conditions, d.Retract = c.nodeConditions(o)
 	if len(o.missed) > 0 {
@@ -26,7 +26,7 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		d.Events = append(d.Events, event.CancellationForbidden(o.object, o.forbidden))
 	}
 	c.postpone(&d)
-	if d.Cordon == nil && d.DrainRecord == nil && len(d.Evacuate)+len(d.Withdraw)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
+	if d.Cordon == nil && d.DrainRecord == nil && len(d.Evacuate)+len(d.Delete)+len(d.Withdraw)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
 		return d, false
 	}
 	d.Maintenances = c.involved(o)
@@ -44,13 +44,16 @@ func (c *conclusion) postpone(d *NodeDecision) {
 		return refused && c.Now.Before(refusal.Again)
 	}
 	if d.Cordon != nil && waits(Write{Kind: WriteCordon, Node: d.Node.Name}) {
-		d.Cordon, d.DrainRecord, d.Evacuate, d.Events = nil, nil, nil, nil
+		d.Cordon, d.DrainRecord, d.Evacuate, d.Delete, d.Events = nil, nil, nil, nil, nil
 	}
 	if waits(Write{Kind: WriteDrainRecord, Node: d.Node.Name}) {
 		d.DrainRecord = nil
 	}
 	d.Evacuate = slices.DeleteFunc(d.Evacuate, func(r Request) bool {
 		return waits(Write{Kind: WriteEvacuation, Pod: r.Pod.UID})
+	})
+	d.Delete = slices.DeleteFunc(d.Delete, func(one Deletion) bool {
+		return waits(Write{Kind: WriteDeletion, Pod: one.Pod.UID})
 	})
 	d.Withdraw = slices.DeleteFunc(slices.Clone(d.Withdraw), func(e *v1alpha1.Evacuation) bool {
 		return waits(Write{Kind: WriteWithdrawal, Pod: e.Spec.PodRef.UID})

@@ -17,7 +17,7 @@ type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
 	// Doubt is why that is not believed, in a sentence; empty if it is. Nothing is completed
-	// meanwhile because of the time.
+	// or deleted meanwhile because of the time.
 	Doubt string
 	// Maintenances are all NodeMaintenances, in any order.
 	Maintenances []*v1alpha1.NodeMaintenance
@@ -58,7 +58,7 @@ type Write struct {
 	Kind WriteKind
 	// Node is the name of the node of a cordon or record.
 	Node string
-	// Pod is the pod of an evacuation or withdrawal.
+	// Pod is the pod of an evacuation, withdrawal or deletion.
 	Pod types.UID
 }
 
@@ -74,6 +74,11 @@ const (
 	WriteEvacuation WriteKind = "Evacuation"
 	// WriteWithdrawal is one of NodeDecision.Withdraw.
 	WriteWithdrawal WriteKind = "Withdrawal"
+	// WriteDeletion is one of NodeDecision.Delete.
+	WriteDeletion WriteKind = "Deletion"
+	// WriteConditions is NodeDecision.Conditions and Retract. It rests after a refusal, and
+	// is no blocker.
+	WriteConditions WriteKind = "Conditions"
 )
 
 // Refusal is why a write failed. The write is not in a decision before Again; it is a

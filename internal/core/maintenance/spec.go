@@ -43,6 +43,8 @@ type maintenance struct {
 	downtime time.Duration
 	// completeWhen is nil if somebody else completes the maintenance.
 	completeWhen *completeWhen
+	// deadline is until when pods have to be gone; nil if they have all the time.
+	deadline *deadline
 	// observed finds the nodes of the observed status by name.
 	observed map[string]*v1alpha1.NodeMaintenanceNodeStatus
 	// selections are the nodes that it selects, listed those whose ledger has it, both by name.
@@ -124,6 +126,9 @@ func (m *maintenance) understand() error {
 		m.observed[status.NodeRef.Name] = status
 	}
 	if err := m.understandInPlace(); err != nil {
+		return err
+	}
+	if err := m.understandDeadline(); err != nil {
 		return err
 	}
 	return m.understandCompleteWhen()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
@@ -29,10 +31,11 @@ func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	d.Status.ObservedGeneration = m.object.Generation
 	d.Status.NodeCount = int32(len(m.selections))
 	d.Status.NodeStatuses = listed
-	d.Status.Summary = m.summary(sum, omitted)
 	d.Status.Conditions = c.conditions(m, sum)
+	sum.late = meta.IsStatusConditionTrue(d.Status.Conditions, v1alpha1.ConditionPastDeadline)
+	d.Status.Summary = m.summary(sum, omitted)
 	c.completeByItself(m, d)
-	d.Record = d.Record || c.grown(m)
+	d.Record = d.Record || c.grown(m) || becameLate(m.object.Status.Conditions, d.Status.Conditions, v1alpha1.ReasonDeletingPods)
 	d.Urgent = conditionsFlipped(m.object.Status.Conditions, d.Status.Conditions)
 	d.Events = m.events(nodes, d)
 }
@@ -60,6 +63,8 @@ type totals struct {
 	pending, evacuating, retained int32
 	// budgets are to be locked for the pods that stay, locked are.
 	budgets, locked int
+	// late is true if pods are left at the deadline.
+	late bool
 	// obstacles are those of all nodes, by type.
 	obstacles []obstacleKind
 }
@@ -132,6 +137,7 @@ func (m *maintenance) summary(t totals, omitted int) string {
 		{t.budgets - t.locked, plural(t.budgets-t.locked, "budget") + " not locked"},
 		{t.unread, plural(t.unread, "node") + " not read"},
 		{omitted, plural(omitted, "node") + " not listed"},
+		{ones(t.late), "past the deadline"},
 	} {
 		if part.number > 0 {
 			words = append(words, part.text)
@@ -162,6 +168,9 @@ func (m *maintenance) events(nodes []nodeStatus, d *MaintenanceDecision) []event
 		for i := range nodes {
 			events = append(events, nodes[i].events()...)
 		}
+	}
+	if becameLate(before, after, v1alpha1.ReasonDeletingPods, v1alpha1.ReasonWaitingForPods) {
+		events = append(events, event.PastDeadline(m.object, meta.FindStatusCondition(after, v1alpha1.ConditionPastDeadline).Message))
 	}
 	if became(before, after, v1alpha1.ConditionDrained, v1alpha1.ReasonDrained) {
 		events = append(events, event.MaintenanceDrained(m.object, len(nodes)))

@@ -171,7 +171,7 @@ func (a *aiming) aimAt(n *node) targetedNode {
 			t.ruling = p
 		}
 	}
-	t.target = a.targetOf(t.ruling, n)
+	t.target = a.targetOf(t.ruling, n, a.reached(n))
 	t.covered, a.covered = a.covered[:len(n.pods):len(n.pods)], a.covered[len(n.pods):]
 	t.progress, a.progress = a.progress[:len(n.drains):len(n.drains)], a.progress[len(n.drains):]
 	for i := range n.pods {
@@ -203,8 +203,9 @@ func (a *aiming) remain(t *targetedNode, p *pod, covered bool) {
 // targetOf joins what the ruling maintenance has come to with what was recorded. The
 // lines of a status are kept where the set alone would not show them any more, so
 // that no line of a status ever disappears. Pods that only a maintenance that has
-// ended asked for may come back.
-func (a *aiming) targetOf(ruling *position, n *node) *target {
+// ended asked for may come back. A deadline waits for no other maintenance and no other
+// node, so what it has reached is joined, too.
+func (a *aiming) targetOf(ruling *position, n *node, deadlines []reach) *target {
 	var past []*pastTarget
 	for _, one := range n.drains {
 		if !slices.Contains(past, one.previous) {
@@ -216,6 +217,10 @@ func (a *aiming) targetOf(ruling *position, n *node) *target {
 	for _, one := range past {
 		key = strconv.AppendInt(append(key, ' '), int64(one.id), 10)
 	}
+	for _, one := range deadlines {
+		key = strconv.AppendInt(append(key, '/'), int64(one.maintenance.age), 10)
+		key = strconv.AppendInt(append(key, ':'), int64(one.entry), 10)
+	}
 	if known, found := a.targets[string(key)]; found {
 		return known
 	}
@@ -223,6 +228,10 @@ func (a *aiming) targetOf(ruling *position, n *node) *target {
 	for _, one := range past {
 		set = drainplan.Join(set, one.set)
 		lines = slices.Concat(lines, one.entries)
+	}
+	for _, one := range deadlines {
+		set = drainplan.Join(set, one.maintenance.plan.Cum(one.entry))
+		lines = slices.Concat(lines, one.maintenance.plan.Entries())
 	}
 	made := &target{
 		set:         set,

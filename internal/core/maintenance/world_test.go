@@ -37,6 +37,8 @@ type world struct {
 	clockDoubt   string
 	budgets      []*policyv1.PodDisruptionBudget
 	born         int
+	// refused is what the API server has refused.
+	refused map[maintenance.Write]maintenance.Refusal
 }
 
 func newWorld(t *testing.T, nodes ...string) *world {
@@ -179,7 +181,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 		}
 	}
 	return maintenance.Snapshot{
-		Now: w.now, Doubt: w.clockDoubt, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
+		Now: w.now, Doubt: w.clockDoubt, Refused: w.refused, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
 		Runners:      w.runners,
 		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
@@ -233,6 +235,9 @@ func (w *world) act(d *maintenance.NodeDecision) {
 	if d.Cordon != nil {
 		hold(node, d.Cordon)
 	}
+	for _, deletion := range d.Delete {
+		w.end(deletion.Pod, deletion.GracePeriodSeconds)
+	}
 	for _, asked := range d.Evacuate {
 		w.evacuate(asked.Pod)
 	}
@@ -246,6 +251,16 @@ func (w *world) act(d *maintenance.NodeDecision) {
 		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition.Type })
 		node.Status.Conditions = append(node.Status.Conditions, condition)
 	}
+}
+
+// end has a pod terminate, as the API server does it: a shorter grace period counts from
+// the first request.
+func (w *world) end(pod *corev1.Pod, seconds int64) {
+	since := w.now
+	if pod.DeletionTimestamp != nil {
+		since = pod.DeletionTimestamp.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
+	}
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = metaTime(since.Add(time.Duration(seconds)*time.Second)), &seconds
 }
 
 // told are the events of a node and of the pods that are asked to leave it.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,6 +27,9 @@ type MaintenanceChange struct {
 	// only if the change Drains; OthersUnknown is why they could not be read.
 	Others        []*v1alpha1.NodeMaintenance
 	OthersUnknown error
+	// Now is what time it is, Doubt why that is not believed; empty if it is.
+	Now   time.Time
+	Doubt string
 }
 
 // Affected are the names of the nodes that the NodeMaintenance selects before or

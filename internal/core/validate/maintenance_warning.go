@@ -25,7 +25,7 @@ const (
 // selects and about the pods that stay on them. There are none unless the change
 // is about these and asks for something.
 func (c MaintenanceChange) Warnings() []string {
-	if c.Ends() || !c.movesNodes() && !c.changesInPlace() {
+	if c.Ends() || !c.movesNodes() && !c.changesInPlace() && !c.changesDeadline() {
 		return nil
 	}
 	// A selector that cannot be understood is refused elsewhere.
@@ -33,6 +33,10 @@ func (c MaintenanceChange) Warnings() []string {
 	var warnings []string
 	if err == nil && c.movesNodes() {
 		warnings = c.ofNodes(matching)
+	}
+	warnings = append(warnings, c.ofDeadline()...)
+	if !c.movesNodes() && !c.changesInPlace() {
+		return warnings
 	}
 	return slices.Concat(warnings, c.ofInPlace(matching), c.ofOthers(matching))
 }

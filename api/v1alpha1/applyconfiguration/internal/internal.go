@@ -166,6 +166,22 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 30
+- name: dev.ebbtide.ebbtide.api.v1alpha1.Deadline
+  map:
+    fields:
+    - name: deleteBeforeSeconds
+      type:
+        scalar: numeric
+      default: 60
+    - name: onDeadline
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.DeadlineAction
+      default: Wait
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.ebbtide.ebbtide.api.v1alpha1.DeadlineAction
+  scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.DrainBehavior
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.DrainPlanEntry
@@ -773,6 +789,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: completeWhen
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.CompleteWhen
+    - name: deadline
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.Deadline
     - name: drainDepth
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.PodType

@@ -38,6 +38,10 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// for one node, which nodeSelector names by matchFields metadata.name, and may be set,
 	// changed and removed until Complete. There is no timeout.
 	CompleteWhen *CompleteWhenApplyConfiguration `json:"completeWhen,omitempty"`
+	// deadline is until when the pods have to be gone, and what becomes of those that are
+	// not. Absent, the drain takes as long as it takes. It may be added, changed and
+	// removed at any time.
+	Deadline *DeadlineApplyConfiguration `json:"deadline,omitempty"`
 	// reason says, in an administrator's words, what the maintenance is for. It
 	// is shown wherever the maintenance is. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
@@ -99,6 +103,14 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithInPlace(value *InPlaceApplyC
 // If called multiple times, the CompleteWhen field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithCompleteWhen(value *CompleteWhenApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
 	b.CompleteWhen = value
+	return b
+}
+
+// WithDeadline sets the Deadline field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Deadline field is set to the value of the last call.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithDeadline(value *DeadlineApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	b.Deadline = value
 	return b
 }
 

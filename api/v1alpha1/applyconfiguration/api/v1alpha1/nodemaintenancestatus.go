@@ -26,8 +26,8 @@ type NodeMaintenanceStatusApplyConfiguration struct {
 	// the object stays small; summary then says how many. The drainTargets of the
 	// last one are then also those of the nodes left out.
 	NodeStatuses []NodeMaintenanceNodeStatusApplyConfiguration `json:"nodeStatuses,omitempty"`
-	// conditions are Drained, Blocked, Returned if there is a completeWhen, and, from
-	// Complete on, Succeeded.
+	// conditions are Drained, Blocked, Returned if there is a completeWhen, PastDeadline in
+	// stage Drain if there is a deadline, and, from Complete on, Succeeded.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

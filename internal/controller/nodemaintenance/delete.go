@@ -1,0 +1,135 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/group"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// deleteTimeout bounds a request to delete a pod: a webhook that hangs must not keep the
+// pods of others past their deadline.
+const deleteTimeout = 5 * time.Second
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;delete
+
+// delete deletes the pods whose deadline has come, on each node in their order.
+func (a *action) delete(ctx context.Context) {
+	if !slices.ContainsFunc(a.nodes, func(node *actionNode) bool { return len(node.Delete) > 0 }) {
+		return
+	}
+	in := a.inForce(ctx)
+	var mu sync.Mutex
+	deleted := map[*actionNode]map[string][]string{}
+	wanted := func(node *actionNode) []maintenance.Deletion { return node.Delete }
+	inTurn(a, wanted, func(node *actionNode, one maintenance.Deletion) {
+		if !in.Has(one.Maintenance) || !a.deletePod(ctx, node, one) {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if deleted[node] == nil {
+			deleted[node] = map[string][]string{}
+		}
+		deleted[node][one.Maintenance] = append(deleted[node][one.Maintenance], one.Pod.Namespace+"/"+one.Pod.Name)
+	})
+	for node, by := range deleted {
+		for m, pods := range by {
+			slices.Sort(pods)
+			a.emit(event.PodsDeletedPastDeadline(node.Node, m, pods))
+		}
+	}
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get
+
+// inForce are the maintenances whose deadlines delete pods in this pass and are still what
+// was decided on, by the API server itself: our cache may be behind somebody who has put
+// a deadline off, and a deletion cannot be undone.
+func (a *action) inForce(ctx context.Context) sets.Set[string] {
+	wanted := sets.New[string]()
+	for _, node := range a.nodes {
+		for i := range node.Delete {
+			wanted.Insert(node.Delete[i].Maintenance)
+		}
+	}
+	names := sets.List(wanted)
+	confirmed := make([]bool, len(names))
+	parallel(a.workers, len(names), func(i int) {
+		confirmed[i] = a.write(group.Maintenance(names[i]), maintenance.Write{Kind: readMaintenance}, func() error {
+			return a.confirm(ctx, names[i])
+		})
+	})
+	in := sets.New[string]()
+	for i, name := range names {
+		if confirmed[i] {
+			in.Insert(name)
+		}
+	}
+	return in
+}
+
+// confirm is an error if the maintenance is not any more what this pass has seen.
+func (a *action) confirm(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	defer cancel()
+	var now v1alpha1.NodeMaintenance
+	seen := a.records[name]
+	if err := a.live.Get(ctx, types.NamespacedName{Name: name}, &now); err != nil {
+		if seen != nil && !stale(err) {
+			a.emit(event.DeadlineUnconfirmed(seen.Maintenance, err))
+		}
+		return fmt.Errorf("confirm the deadline of maintenance %s: %w", name, err)
+	}
+	if seen == nil || now.UID != seen.Maintenance.UID || now.Generation != seen.Maintenance.Generation || now.DeletionTimestamp != nil {
+		return apierrors.NewConflict(v1alpha1.SchemeGroupVersion.WithResource("nodemaintenances").GroupResource(), name,
+			fmt.Errorf("its deadline was decided on at generation %d", now.Generation))
+	}
+	return nil
+}
+
+// deletePod deletes the very pod, or has it end sooner. It returns false if that is not
+// done or was done before: the snapshot may be older than our own deletion, which is told
+// of once. A version of the pod is no precondition, so that nobody keeps a pod by changing
+// it all the time.
+func (a *action) deletePod(ctx context.Context, node *actionNode, one maintenance.Deletion) bool {
+	told := false
+	write := maintenance.Write{Kind: maintenance.WriteDeletion, Pod: one.Pod.UID}
+	made := a.changeNode(node, write, func() error {
+		ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+		defer cancel()
+		pod := &corev1.Pod{}
+		err := a.client.Get(ctx, client.ObjectKeyFromObject(one.Pod), pod)
+		if err == nil && (pod.UID != one.Pod.UID || !pod.DeletionTimestamp.Equal(one.Pod.DeletionTimestamp)) || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = a.client.Delete(ctx, pod, client.Preconditions{UID: &one.Pod.UID}, client.GracePeriodSeconds(one.GracePeriodSeconds))
+		}
+		told = err == nil
+		if kube.IsStale(err) {
+			return nil
+		}
+		return err
+	})
+	if made && told {
+		log.FromContext(ctx).Info("Deleted a pod past its budgets, because a deadline has come",
+			"pod", client.ObjectKeyFromObject(one.Pod), "node", node.Node.Name, "maintenance", one.Maintenance, "grace", one.GracePeriodSeconds)
+		a.emit(one.Events...)
+	}
+	return made && told
+}

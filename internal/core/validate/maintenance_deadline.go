@@ -1,0 +1,68 @@
+package validate
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// DeadlineRefusal says why the deadline of the NodeMaintenance cannot be meant: it deletes
+// and has passed, so that all pods of nodes that are selected now would be deleted at once.
+// It is empty if there is nothing to say against it. A time that nobody is sure about is
+// let in: nothing is deleted by a clock that is not believed, nor for a deadline that had
+// passed before the drain began.
+func (c MaintenanceChange) DeadlineRefusal() string {
+	if c.Ends() || c.Doubt != "" || !c.deletesAtDeadline() || !c.asksForDeletion() {
+		return ""
+	}
+	at := c.New.Spec.Deadline.Time
+	if at.After(c.Now) {
+		return ""
+	}
+	return fmt.Sprintf("spec.deadline.time %s has passed (it is %s), and with spec.deadline.onDeadline Delete all pods of the selected nodes would be deleted at once: "+
+		"set spec.deadline.time to a time that is still to come, or spec.deadline.onDeadline to Wait", inWords(at.Time), inWords(c.Now))
+}
+
+func (c MaintenanceChange) deletesAtDeadline() bool {
+	d := c.New.Spec.Deadline
+	return d != nil && d.OnDeadline == v1alpha1.DeadlineDelete
+}
+
+// asksForDeletion returns true if the change has more pods deleted at the deadline, or at
+// another time, as far as it says so.
+func (c MaintenanceChange) asksForDeletion() bool {
+	return c.changesDeadline() || c.movesNodes() || c.changesInPlace() || c.Old.Spec.DrainDepth != c.New.Spec.DrainDepth
+}
+
+// changesDeadline returns true if the change says otherwise what happens when.
+func (c MaintenanceChange) changesDeadline() bool {
+	return c.Old == nil || !equality.Semantic.DeepEqual(c.Old.Spec.Deadline, c.New.Spec.Deadline)
+}
+
+// ofDeadline warns of what becomes of pods at the deadline.
+func (c MaintenanceChange) ofDeadline() []string {
+	d := c.New.Spec.Deadline
+	if d == nil || !c.changesDeadline() && c.Old.Spec.Stage == c.New.Spec.Stage {
+		return nil
+	}
+	if d.OnDeadline != v1alpha1.DeadlineDelete {
+		if c.Doubt == "" && !d.Time.After(c.Now) {
+			return []string{fmt.Sprintf("spec.deadline.time %s has passed (it is %s); nothing is deleted, as spec.deadline.onDeadline is Wait",
+				inWords(d.Time.Time), inWords(c.Now))}
+		}
+		return nil
+	}
+	begin := d.Time.Add(-time.Duration(d.DeleteBeforeSeconds) * time.Second)
+	if c.Doubt == "" && !begin.After(c.Now) {
+		return []string{fmt.Sprintf("spec.deadline: less than %d seconds (deleteBeforeSeconds) are left until %s, so that pods are deleted past their "+
+			"PodDisruptionBudgets as soon as the drain begins", d.DeleteBeforeSeconds, inWords(d.Time.Time))}
+	}
+	return []string{fmt.Sprintf("spec.deadline.onDeadline is Delete: pods that are left at %s, %d seconds (deleteBeforeSeconds) before the time, are deleted past their "+
+		"PodDisruptionBudgets", inWords(begin), d.DeleteBeforeSeconds)}
+}
+
+// inWords is a time as messages show it.
+func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
