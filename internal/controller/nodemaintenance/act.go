@@ -47,7 +47,7 @@ func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, al
 	a := &action{writer: w, records: all, ends: w.clock.Now().Add(actTime)}
 	for i := range decided {
 		node := &actionNode{NodeDecision: &decided[i], holders: all.of(decided[i].Maintenances)}
-		if !anyFailed(node.holders) {
+		if !anyStopped(node.holders) {
 			a.nodes = append(a.nodes, node)
 		}
 	}
@@ -128,9 +128,9 @@ func (a *action) announce(ctx context.Context, node *actionNode) {
 	})
 }
 
-func anyFailed(holders []*record) bool {
+func anyStopped(holders []*record) bool {
 	for _, holder := range holders {
-		if holder.failed {
+		if holder.failed || holder.ended {
 			return true
 		}
 	}

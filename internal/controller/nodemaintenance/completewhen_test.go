@@ -155,3 +155,24 @@ func TestWhatANodeShowsOfItsReturnMatters(t *testing.T) {
 		t.Error("a heartbeat counts")
 	}
 }
+
+// A pod that lands in the moment in which the node is back is not asked to leave any more.
+func TestWhoIsCompleteEvacuatesNobody(t *testing.T) {
+	t.Parallel()
+	d := newReturn(t, -1)
+	d.settle(true)
+	d.boots("after")
+	d.settle(true)
+	d.clock.Step(30 * time.Second)
+	d.must(d.api.Create(d.t.Context(), aPod("late", "one")))
+	before := len(d.api.Writes())
+	d.settle(false)
+	if stage := d.maintenance("upgrade").Spec.Stage; stage != v1alpha1.StageComplete {
+		t.Errorf("it is %s", stage)
+	}
+	for _, write := range d.api.Writes()[before:] {
+		if strings.Contains(write, "Evacuation") {
+			t.Errorf("%s, though the node is given back", write)
+		}
+	}
+}

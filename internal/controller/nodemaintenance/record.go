@@ -25,6 +25,9 @@ type record struct {
 	// failed is true if the record could not be written: nothing is done to the
 	// nodes of the maintenance and its status is not reported.
 	failed bool
+	// ended is true if it was completed in this pass, because its node is back: what was
+	// decided for its nodes before is not done any more.
+	ended bool
 	// unfinished is true if one of its nodes could not be acted on.
 	unfinished atomic.Bool
 	// reported is true if the status is in the API.
@@ -133,7 +136,7 @@ func (w *writer) complete(ctx context.Context, one *record) error {
 		return err
 	}
 	log.FromContext(ctx).Info("Completed a maintenance", "maintenance", one.stored.Name, "returned", one.Returned)
-	one.stored = completed
+	one.stored, one.ended = completed, one.Returned
 	w.emit(one.CompleteEvents...)
 	return nil
 }

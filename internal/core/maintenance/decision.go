@@ -36,7 +36,7 @@ type MaintenanceDecision struct {
 	HandOver *string
 	// Complete is true if spec.stage has to be set to Complete, because the
 	// object is being deleted or, if Returned, because its node has come back. Then the
-	// Status, which says so, is written before.
+	// Status, which says so, is written before, and nothing is done to its nodes after.
 	Complete, Returned bool
 	// AddFinalizer and DropFinalizer are about MaintenanceCompletionFinalizer.
 	AddFinalizer, DropFinalizer bool

@@ -28,6 +28,7 @@ func (s *simulation) check(decision maintenance.Decision) {
 		s.checkWaiting(d, decision)
 	}
 	s.checkMessages(decision)
+	s.checkReturns(decision)
 	s.checkRecords(decision)
 	for _, d := range decision.Nodes {
 		s.checkEvacuated(d)

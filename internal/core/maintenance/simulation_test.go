@@ -33,7 +33,8 @@ type simulation struct {
 	// selectors is true if drain plans may have selectors.
 	selectors bool
 	// before is what nodes were before anybody touched them.
-	before map[string]bool
+	before  map[string]bool
+	returns returns
 	// freed is true if a maintenance went straight from Idle to Complete: that may
 	// lift a person's cordon.
 	freed bool
@@ -45,6 +46,7 @@ func TestSimulation(t *testing.T) {
 			s := newSimulation(t, seed)
 			for range unrest {
 				s.happen()
+				s.changeReturns()
 				s.changeRules()
 				s.step(true)
 			}
@@ -52,12 +54,15 @@ func TestSimulation(t *testing.T) {
 			s.completeAll()
 		})
 	}
+	if returnedInSimulations < simulations/10 {
+		t.Errorf("only %d maintenances have completed themselves", returnedInSimulations)
+	}
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{
 		world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 4212)), selectors: seed%2 == 0,
-		before: map[string]bool{},
+		before: map[string]bool{}, returns: newReturns(seed),
 	}
 	s.runners.DaemonSets = s.random.IntN(2) == 0
 	s.runners.Agents = map[string]maintenance.Agent{"node-0": {}}
@@ -234,6 +239,7 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 		if !stopped && !(failures && s.chance(10)) {
 			s.checkRecorded(d)
 			s.act(d)
+			s.returns.acted(d)
 			s.checkSuppressed(d)
 		}
 	}
@@ -241,17 +247,18 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 	return decision
 }
 
-// recordSome returns whose record has failed.
+// recordSome returns whose record has failed, or who was completed by it.
 func (s *simulation) recordSome(decision maintenance.Decision, failures bool) map[string]bool {
 	failed := map[string]bool{}
 	for i := range decision.Maintenances {
 		d := &decision.Maintenances[i]
 		switch {
-		case failures && d.Record && s.chance(10):
+		case failures && (d.Record || d.HandOver != nil) && s.chance(10):
 			failed[d.Maintenance.Name] = true
-		case failures && !d.Record && !d.DropFinalizer && s.chance(30): // written late
+		case failures && !d.Record && d.HandOver == nil && !d.DropFinalizer && s.chance(30): // written late
 		default:
 			s.record(d)
+			failed[d.Maintenance.Name] = d.Returned
 		}
 	}
 	return failed
@@ -356,7 +363,7 @@ func (s *simulation) completeAll() {
 }
 
 func (s *simulation) checkRestored(node *corev1.Node) {
-	if node.Annotations != nil || node.Spec.Taints != nil {
+	if node.Labels[v1alpha1.HandedOverLabel] != "" || node.Annotations != nil || node.Spec.Taints != nil {
 		s.t.Errorf("node %s is still held: %s, %v", node.Name, node.Annotations, node.Spec.Taints)
 	}
 	if node.Spec.Unschedulable && !s.before[node.Name] {
@@ -366,6 +373,9 @@ func (s *simulation) checkRestored(node *corev1.Node) {
 		s.t.Errorf("a person's cordon of node %s is lifted", node.Name)
 	}
 	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			continue
+		}
 		s.t.Errorf("node %s still has condition %s", node.Name, c.Type)
 	}
 }

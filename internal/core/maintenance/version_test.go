@@ -27,17 +27,23 @@ func TestRangesOfVersions(t *testing.T) {
 		if err != nil || !isRange(wanted) {
 			t.Errorf("%s: %v, is a range: %t", wanted, err, isRange(wanted))
 		}
-		for version := range strings.FieldsSeq(versions.in) {
-			if !parsed.holds(version) {
-				t.Errorf("%s is not in %s", version, wanted)
-			}
-		}
-		for version := range strings.FieldsSeq(versions.out) {
-			if parsed.holds(version) {
-				t.Errorf("%s is in %s", version, wanted)
-			}
+		assertHolds(t, parsed, wanted, versions.in, true)
+		assertHolds(t, parsed, wanted, versions.out, false)
+	}
+}
+
+func assertHolds(t *testing.T, parsed versionRange, wanted, versions string, want bool) {
+	t.Helper()
+	for version := range strings.FieldsSeq(versions) {
+		if parsed.holds(version) != want {
+			t.Errorf("%s is in %s: %t", version, wanted, !want)
 		}
 	}
+}
+
+// TestWhatIsNoRange: what cannot be read is named, and a version is none.
+func TestWhatIsNoRange(t *testing.T) {
+	t.Parallel()
 	for wanted, want := range map[string]string{
 		">=1.37":       "No Major.Minor.Patch elements found",
 		">=v1.37.0":    "Invalid character(s) found in major number",

@@ -204,9 +204,18 @@ func (w *world) pass() maintenance.Decision {
 		w.record(&decision.Maintenances[i])
 	}
 	for i := range decision.Nodes {
-		w.act(&decision.Nodes[i])
+		if d := &decision.Nodes[i]; !slices.ContainsFunc(d.Maintenances, func(name string) bool { return ended(decision, name) }) {
+			w.act(d)
+		}
 	}
 	return decision
+}
+
+// ended returns true if the decision completes a maintenance because its node is back.
+func ended(decision maintenance.Decision, name string) bool {
+	return slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
+		return d.Returned && d.Maintenance.Name == name
+	})
 }
 
 func (w *world) record(d *maintenance.MaintenanceDecision) {
