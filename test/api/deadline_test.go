@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -131,8 +132,10 @@ func TestTheManagerChangesNoDeadline(t *testing.T) {
 	for _, change := range []string{
 		`spec: {deadline: {time: "2026-03-01T22:00:00Z"}}`, "spec: {deadline: {onDeadline: Wait}}", "spec: {deadline: null}",
 	} {
-		if err := patch(t, manager, m, change); err == nil || !strings.Contains(err.Error(), "changes nothing else of them") {
-			t.Errorf("%s by the manager: error %v, want a refusal", change, err)
+		// Two policies refuse the first of them, and either may be quoted.
+		err := fmt.Sprint(patch(t, manager, m, change))
+		if !strings.Contains(err, "changes nothing else of them") && !strings.Contains(err, "does not have the verb") {
+			t.Errorf("%s by the manager: error %s, want a refusal", change, err)
 		}
 	}
 	if err := patch(t, manager, m, "metadata: {finalizers: ["+v1alpha1.MaintenanceCompletionFinalizer+"]}"); err != nil {
