@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,7 +33,9 @@ func TestStaticPodsOnARealKubelet(t *testing.T) {
 		{"the agent is killed right behind its rename", (*statics).killedBehindRename},
 		{"somebody writes the manifest while it is aside", (*statics).writtenMeanwhile},
 		{"the agent looks into another folder", (*statics).wrongFolder},
-		{"somebody deletes the mirror pod", (*statics).mirrorDeleted},
+		{"somebody deletes the mirror pod of one that terminates", (*statics).mirrorDeleted},
+		{"a NodeMaintenance takes it down and gives it back", (*statics).maintained},
+		{"somebody deletes the mirror pod of one that runs by force", (*statics).mirrorForced},
 	} {
 		begin := time.Now()
 		if !t.Run(story.name, func(t *testing.T) {
@@ -109,7 +112,7 @@ func (s *statics) comesBack(t *testing.T) {
 	begin := time.Now()
 	s.startAgent(s.dir)
 	s.aside(t, false, 10*time.Second)
-	s.awaitMirror(t, "to run again", func(pod *corev1.Pod) bool { return isPodReady(pod) })
+	s.awaitMirror(t, "to run again", isPodReady)
 	t.Logf("it runs %s after its agent was started", time.Since(begin).Round(time.Millisecond))
 	s.awaitState(t, v1alpha1.StaticPodRunning)
 	if after, _ := s.has(staticFile); after != before {
@@ -141,7 +144,7 @@ func (s *statics) writtenMeanwhile(t *testing.T) {
 	s.target(t, "")
 	s.aside(t, false, 5*time.Second)
 	s.awaitState(t, v1alpha1.StaticPodRunning)
-	s.awaitMirror(t, "to run again", func(pod *corev1.Pod) bool { return isPodReady(pod) })
+	s.awaitMirror(t, "to run again", isPodReady)
 	data, err := os.ReadFile(filepath.Join(s.dir, staticFile))
 	if sum, _ := s.has(staticFile); err != nil || sum != wanted || !strings.HasSuffix(string(data), "# anew\n") {
 		t.Errorf("what was written last is not what is back: %v\n%s", err, data)
@@ -149,7 +152,7 @@ func (s *statics) writtenMeanwhile(t *testing.T) {
 }
 
 // mirrorDeleted deletes the mirror pod while it terminates, which the API shows until it is
-// down, and by force while it runs, after which the kubelet takes its time.
+// down.
 func (s *statics) mirrorDeleted(t *testing.T) {
 	s.agent.Kill()
 	s.startAgent(s.dir)
@@ -167,9 +170,14 @@ func (s *statics) mirrorDeleted(t *testing.T) {
 	}
 	s.target(t, "")
 	s.aside(t, false, 5*time.Second)
-	running := s.awaitMirror(t, "to run again", func(pod *corev1.Pod) bool { return isPodReady(pod) })
+	s.awaitMirror(t, "to run again", isPodReady)
 	s.awaitState(t, v1alpha1.StaticPodRunning)
+}
 
+// mirrorForced deletes the mirror pod by force while it runs. The kubelet takes a minute and
+// more to make another one, and meanwhile the agent does not take the pod for gone.
+func (s *statics) mirrorForced(t *testing.T) {
+	running := s.awaitMirror(t, "to run", isPodReady)
 	if err := s.Client.Delete(t.Context(), running, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -193,4 +201,37 @@ func (s *statics) wrongFolder(t *testing.T) {
 	if told.Reason != v1alpha1.StaticPodNoManifest || told.Message != want || c == nil || c.Reason != v1alpha1.StaticPodNoManifest {
 		t.Errorf("it tells %+v and %+v, want %q", told, c, want)
 	}
+}
+
+// maintained leaves all to the manager: it asks for the pod at its turn, and takes the
+// agent's word for its end.
+func (s *statics) maintained(t *testing.T) {
+	s.StartManager(t)
+	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Spec: v1alpha1.NodeMaintenanceSpec{
+		Reason: "a story", Stage: v1alpha1.StageDrain, DrainDepth: v1alpha1.PodTypeStatic,
+		NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.node}},
+		}}}},
+	}}
+	cluster.Eventually(t, "the maintenance to be taken", 30*time.Second, func(ctx context.Context) (string, bool) {
+		err := s.Client.Create(ctx, m)
+		return fmt.Sprint(err), err == nil
+	})
+	begin := time.Now()
+	cluster.Eventually(t, "the node to be drained", time.Minute, func(ctx context.Context) (string, bool) {
+		err := s.Client.Get(ctx, client.ObjectKeyFromObject(m), m)
+		return fmt.Sprintf("%+v %v", m.Status, err), meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
+	})
+	t.Logf("drained after %s", time.Since(begin).Round(time.Millisecond))
+	if told := s.awaitState(t, v1alpha1.StaticPodHeld); told.MaintenanceName != m.Name || s.mirror(t.Context()) != nil {
+		t.Errorf("it is drained, and the agent tells %+v", told)
+	}
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"stage":"Complete"}}`))
+	if err := s.Client.Patch(t.Context(), m, patch); err != nil {
+		t.Fatal(err)
+	}
+	begin = time.Now()
+	s.awaitMirror(t, "to run again", isPodReady)
+	t.Logf("it runs %s after Complete", time.Since(begin).Round(time.Millisecond))
+	s.awaitState(t, v1alpha1.StaticPodRunning)
 }

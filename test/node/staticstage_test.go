@@ -70,7 +70,7 @@ type statics struct {
 
 func newStatics(t *testing.T) *statics {
 	t.Helper()
-	c := cluster.Start(t, cluster.Spec{RealNodes: 1, NoManager: true})
+	c := cluster.Start(t, cluster.Spec{RealNodes: 1})
 	importApp(t, c)
 	c.Apply(t, "default", agentRights)
 	s := &statics{
