@@ -73,11 +73,11 @@ func Decide(s Snapshot) Decision {
 			d.remembered(it)
 		}
 	}
+	d.unseen()
 	for _, key := range slices.SortedFunc(maps.Keys(d.mirrors), comparePods) {
 		d.shown(key, d.mirrors[key])
 	}
 	d.hidden()
-	d.unseen()
 	d.record()
 	d.report()
 	return d.d
@@ -139,15 +139,23 @@ func (d *decider) keep(it *item) {
 	}
 }
 
-// unseen leaves what was said of pods that are put aside as it is, while nobody can look.
+// unseen leaves what was said of pods as it is, while nobody can look: of such that are put
+// aside, and of such that the API does not show either.
 func (d *decider) unseen() {
 	if d.Folder.Known && !d.Folder.Absent {
 		return
 	}
 	for key, pod := range d.known {
-		if _, told := d.pods[key]; !told && (pod.State == v1alpha1.StaticPodHolding || pod.State == v1alpha1.StaticPodHeld) {
-			d.pods[key] = pod
+		switch pod.State {
+		case v1alpha1.StaticPodHolding, v1alpha1.StaticPodHeld:
+		case v1alpha1.StaticPodRunning, v1alpha1.StaticPodRestoring:
+			if d.Folder.Absent || d.mirrors[key] != nil {
+				continue
+			}
+		default:
+			continue
 		}
+		d.pods[key] = pod
 	}
 }
 

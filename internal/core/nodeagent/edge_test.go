@@ -186,6 +186,29 @@ func TestAPodWhoseMirrorIsDeletedIsNotGone(t *testing.T) {
 	}
 }
 
+// A folder that cannot be read says nothing new: whoever waits for a pod goes on to wait.
+func TestAFolderThatCannotBeReadChangesNoState(t *testing.T) {
+	for _, state := range []v1alpha1.StaticPodState{v1alpha1.StaticPodRunning, v1alpha1.StaticPodHolding, v1alpha1.StaticPodUnmanageable} {
+		s := held(t, v1alpha1.StaticPodHolding, time.Second)
+		s.Folder = nodeagent.Folder{Fault: v1alpha1.StaticPodUnreadable, Message: "/manifests: input/output error"}
+		s.Agent = &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
+			{Namespace: "edge", Name: "proxy-node-7", Priority: 7000, State: state},
+		}}}
+		d := nodeagent.Decide(*s)
+		if pod := told(d, "edge", "proxy-node-7"); pod.State != state {
+			t.Errorf("a pod that was %s is told to be %s: %s", state, pod.State, pod.Message)
+		}
+		unmirrored := *s
+		unmirrored.Pods = nil
+		if pod := told(nodeagent.Decide(unmirrored), "edge", "proxy-node-7"); pod.State != state && state != v1alpha1.StaticPodUnmanageable {
+			t.Errorf("a pod that was %s and has no mirror is told to be %q", state, pod.State)
+		}
+		if c := d.Status.Conditions[0]; c.Reason != v1alpha1.StaticPodUnreadable || len(d.Moves) > 0 || d.Journal != nil {
+			t.Errorf("condition %+v, moves %v, journal %v", c, moves(d), d.Journal)
+		}
+	}
+}
+
 // What is new is since now, what is not is since before, and the other half of the status
 // stays.
 func TestTheStatusOfTheAgent(t *testing.T) {

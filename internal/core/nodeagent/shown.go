@@ -43,7 +43,11 @@ func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 		pod.Manifest = makers[0].file
 	}
 	if reason, message := d.obstacle(key, mirror, makers); reason != "" {
-		pod.State, pod.Reason, pod.Message = v1alpha1.StaticPodUnmanageable, reason, message
+		pod.Reason, pod.Message = reason, message
+		// What cannot be looked at now is no news of a pod that could be taken down before.
+		if reason != v1alpha1.StaticPodUnreadable || d.known[key].State != v1alpha1.StaticPodRunning {
+			pod.State = v1alpha1.StaticPodUnmanageable
+		}
 		d.pods[key] = pod
 		return
 	}
