@@ -7,6 +7,8 @@ const (
 	EventNodeShutdownDetected = "NodeShutdownDetected"
 	// EventNodeShutdownCancelled: it does not shut down after all.
 	EventNodeShutdownCancelled = "NodeShutdownCancelled"
+	// EventNodeShutdownEnded, on the NodeMaintenance: it is deleted, because the shutdown is over.
+	EventNodeShutdownEnded = "NodeShutdownEnded"
 	// EventNodeShutdownReleased: the agent no longer holds the shutdown up.
 	EventNodeShutdownReleased = "NodeShutdownReleased"
 )

@@ -18,6 +18,7 @@ type flags struct {
 	metricsAddress, probeAddress   string
 	leaderElect, webhooks, rotate  bool
 	evictionNotice                 bool
+	completeAfterBoot              bool
 	webhookAddress                 string
 	webhookClient                  webhook.ClientCertificate
 	namespace                      string
@@ -55,6 +56,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 			return nil
 		})
 	set.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
+	set.BoolVar(&f.completeAfterBoot, "complete-after-boot", true, "give a node back that was drained because it shut down, when it is up again; without it a person deletes its NodeMaintenance")
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
 	set.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the manager: of its leases, of the webhooks' Service and certificate, and of MachineDrainRules for NodeMaintenances")
 	set.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")

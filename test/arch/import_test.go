@@ -48,7 +48,7 @@ var rooms = []room{
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
 	"excerpt", "skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "blocker", "drainlock", "maintenance", "group",
-	"evacuation", "daemonset", "nodeagent", "surge", "nodedrain", "volume", "lifecycle", "trace", "preflight", "validate", "view",
+	"evacuation", "daemonset", "nodeagent", "nodeshutdown", "surge", "nodedrain", "volume", "lifecycle", "trace", "preflight", "validate", "view",
 }
 
 // kubeMayUse is what shared I/O has of core: values, and what is thought of our clock.

@@ -20,3 +20,14 @@ func NodeShutdownCancelled(node *corev1.Node, message string) Event {
 func NodeShutdownReleased(node *corev1.Node, message string) Event {
 	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeShutdownReleased, "Shutdown", message)
 }
+
+// NodeShutdownEnded tells that a maintenance is over, because the shutdown for which it
+// was made is.
+func NodeShutdownEnded(m *v1alpha1.NodeMaintenance, message string) Event {
+	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventNodeShutdownEnded, "Complete", message)
+}
+
+// NodeShutdownDrained tells for which shutdown a maintenance was made.
+func NodeShutdownDrained(m *v1alpha1.NodeMaintenance) Event {
+	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventNodeShutdownDetected, "Create", m.Spec.Reason+".")
+}

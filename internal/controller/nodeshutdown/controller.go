@@ -1,0 +1,162 @@
+// Package nodeshutdown has nodes drained that shut down: it makes a NodeMaintenance of what
+// a NodeAgent tells, and deletes it when that is over. What happens is decided in
+// core/nodeshutdown.
+//
+// One node has one such maintenance, by its name, and an agent that says something else
+// every second gets another one a minute at the most.
+package nodeshutdown
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	core "ebbtide.dev/ebbtide/internal/core/nodeshutdown"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// workers is how many nodes are worked on at the same time: all of a rack may shut down at once.
+	workers = 16
+	// firstPause and lastPause bound how soon a node gets another maintenance.
+	firstPause, lastPause = time.Second, time.Minute
+)
+
+// Options configures the controller.
+type Options struct {
+	// StayCordoned leaves nodes in maintenance after their boot, until a person ends it.
+	StayCordoned bool
+	// Skew knows what time it is.
+	Skew *kube.Skew
+}
+
+type reconciler struct {
+	client client.Client
+	// emit publishes events, each on the object that it is about.
+	emit         func(...event.Event)
+	now          kube.Now
+	stayCordoned bool
+	// made spaces out the maintenances of one node.
+	made *flowcontrol.Backoff
+}
+
+// Add registers the controller with a manager whose client reads from a cache with
+// kube.CacheOptions, consistent with its own writes.
+//
+// Errors: a watch cannot be set up, or the controller was added before.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
+	r.stayCordoned = options.StayCordoned
+	return kube.AddController(mgr, "nodeshutdown", controller.Options{
+		Reconciler: r, MaxConcurrentReconciles: workers,
+	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+}
+
+func newReconciler(c client.Client, emit func(...event.Event), now kube.Now, clk clock.Clock) *reconciler {
+	made := flowcontrol.NewBackOff(firstPause, lastPause)
+	made.Clock = clk
+	return &reconciler{client: c, emit: emit, now: now, made: made}
+}
+
+// Reconcile takes the shutdown of one node one step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	snapshot, err := r.observe(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
+	}
+	decision := core.Decide(snapshot)
+	if decision.Create != nil {
+		pause, err := r.create(ctx, request.Name, decision.Create)
+		return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, pause)}, err
+	}
+	if decision.Delete {
+		if err := r.delete(ctx, snapshot.Existing); err != nil {
+			return reconcile.Result{}, kube.WithoutStale(ctx, err)
+		}
+	}
+	r.emit(decision.Events...)
+	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents;nodemaintenances,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
+
+func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot, err error) {
+	s.Now, s.Doubt = r.now()
+	s.StayCordoned = r.stayCordoned
+	if s.Agent, err = found(ctx, r.client, node, &v1alpha1.NodeAgent{}); err != nil {
+		return s, err
+	}
+	if s.Node, err = found(ctx, r.client, node, &corev1.Node{}); err != nil {
+		return s, err
+	}
+	if s.Existing, err = found(ctx, r.client, core.Name(node), &v1alpha1.NodeMaintenance{}); err != nil {
+		return s, err
+	}
+	if s.Existing != nil || s.Agent == nil {
+		return s, nil // Others only keep it from being made.
+	}
+	var list v1alpha1.NodeMaintenanceList
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return s, fmt.Errorf("list NodeMaintenances: %w", err)
+	}
+	s.Others = kube.Pointers(list.Items)
+	return s, nil
+}
+
+// found reads an object into what it is given; nil if there is none.
+func found[T client.Object](ctx context.Context, c client.Reader, name string, into T) (T, error) {
+	var none T
+	err := c.Get(ctx, client.ObjectKey{Name: name}, into)
+	switch {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("get %T %s: %w", into, name, err)
+	}
+	return into, nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=create
+
+// create makes a maintenance, or says when it may be made.
+func (r *reconciler) create(ctx context.Context, node string, m *v1alpha1.NodeMaintenance) (pause time.Duration, err error) {
+	now := r.made.Clock.Now()
+	if r.made.IsInBackOffSinceUpdate(node, now) {
+		return r.made.Get(node), nil
+	}
+	if err := r.client.Create(ctx, m); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			// The cache does not show it yet.
+			return firstPause, nil
+		}
+		return 0, fmt.Errorf("create NodeMaintenance %s: %w", m.Name, err)
+	}
+	r.made.GC()
+	r.made.Next(node, now)
+	log.FromContext(ctx).Info("Made a maintenance for the shutdown of a node", "node", node, "stage", m.Spec.Stage)
+	r.emit(event.NodeShutdownDrained(m))
+	return 0, nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=delete
+
+func (r *reconciler) delete(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	if err := r.client.Delete(ctx, m, client.Preconditions{UID: &m.UID}); err != nil {
+		return fmt.Errorf("delete NodeMaintenance %s: %w", m.Name, err)
+	}
+	log.FromContext(ctx).Info("The shutdown of a node is over", "maintenance", m.Name)
+	return nil
+}

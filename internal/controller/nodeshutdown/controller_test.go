@@ -1,0 +1,200 @@
+package nodeshutdown
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/fault"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// world is an API server with one node, and a clock that only moves when it is told to.
+type world struct {
+	t     *testing.T
+	api   *fault.Server
+	clock *testingclock.FakeClock
+	r     *reconciler
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, clock: testingclock.NewFakeClock(noon)}
+	w.api = fault.NewServer(t,
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))},
+		}}},
+		&v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
+	w.restart()
+	return w
+}
+
+// restart is another manager, without any memory.
+func (w *world) restart() {
+	w.r = newReconciler(w.api.Manager, w.api.Emit, func() (time.Time, string) { return w.clock.Now(), "" }, w.clock)
+}
+
+// says has the agent say something, and the manager hear it.
+func (w *world) says(phase v1alpha1.NodeShutdownPhase) (again time.Duration, err error) {
+	w.t.Helper()
+	agent := &v1alpha1.NodeAgent{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "one"}, agent); err != nil {
+		w.t.Fatal(err)
+	}
+	agent.Status.Shutdown = &v1alpha1.NodeShutdown{Phase: phase, Mode: v1alpha1.ShutdownModeDrain, Type: "reboot"}
+	if err := w.api.Status().Update(w.t.Context(), agent); err != nil {
+		w.t.Fatal(err)
+	}
+	result, err := w.r.Reconcile(w.t.Context(), requestOf("one"))
+	return result.RequeueAfter, err
+}
+
+// finish does what the controller of maintenances does with one that is deleted.
+func (w *world) finish() {
+	w.t.Helper()
+	m := &v1alpha1.NodeMaintenance{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "node-shutdown-one"}, m); err != nil {
+		w.t.Fatal(err)
+	}
+	m.Finalizers = nil
+	if err := w.api.Update(w.t.Context(), m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) assertWrites(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.api.Writes()); diff != "" {
+		w.t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
+func TestAShutdownBecomesAMaintenanceAndEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, phase := range []v1alpha1.NodeShutdownPhase{
+		v1alpha1.ShutdownPreparing, v1alpha1.ShutdownPreparing, v1alpha1.ShutdownReleased, v1alpha1.ShutdownCancelled, v1alpha1.ShutdownCancelled,
+	} {
+		w.restart()
+		if _, err := w.says(phase); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.assertWrites("create NodeMaintenance node-shutdown-one", "delete NodeMaintenance node-shutdown-one")
+	if diff := cmp.Diff([]string{
+		"NodeShutdownDetected on NodeMaintenance/node-shutdown-one: Node one is shutting down (reboot).",
+		"NodeShutdownEnded on NodeMaintenance/node-shutdown-one: The node does not shut down after all.",
+	}, w.api.Events()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// An agent that says something else every second for ten minutes gets a maintenance a
+// minute at the most.
+func TestAnAgentThatFlaps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var again time.Duration
+	for second := range 600 {
+		phase := []v1alpha1.NodeShutdownPhase{v1alpha1.ShutdownPreparing, v1alpha1.ShutdownCancelled}[second%2]
+		made := len(w.api.Writes())
+		paused, err := w.says(phase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = max(again, paused)
+		if len(w.api.Writes()) > made && phase == v1alpha1.ShutdownCancelled {
+			w.finish()
+		}
+		w.clock.Step(time.Second)
+	}
+	made := 0
+	for _, write := range w.api.Writes() {
+		made += strings.Count(write, "create")
+	}
+	if made < 5 || made > 16 || again != time.Minute {
+		t.Errorf("%d maintenances were made in 10 minutes, with pauses of up to %s; want one a minute in the end", made, again)
+	}
+}
+
+// What is refused is tried again, and what somebody else was quicker with is no error.
+func TestAMaintenanceThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.api.Refuse = func(string) error { return errors.New("quota exceeded") }
+	if _, err := w.says(v1alpha1.ShutdownPreparing); err == nil || !strings.Contains(err.Error(), "quota exceeded") {
+		t.Errorf("error is %v, want the words of the API server", err)
+	}
+	w.api.Refuse = nil
+	if _, err := w.says(v1alpha1.ShutdownPreparing); err != nil {
+		t.Errorf("tried again: %v", err)
+	}
+	w.assertWrites("create NodeMaintenance node-shutdown-one")
+}
+
+// A manager that dies behind any of its writes is continued by the next one.
+func TestAManagerThatDies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.api.KillAfter(1)
+	_, _ = w.says(v1alpha1.ShutdownPreparing) // It dies.
+	w.api.Revive()
+	w.restart()
+	if _, err := w.says(v1alpha1.ShutdownPreparing); err != nil {
+		t.Fatal(err)
+	}
+	w.assertWrites("create NodeMaintenance node-shutdown-one")
+}
+
+func TestWhatIsLookedAt(t *testing.T) {
+	t.Parallel()
+	node := func(edit func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		}}}
+		edit(n)
+		return n
+	}
+	plain := node(func(*corev1.Node) {})
+	for name, test := range map[string]struct {
+		old, now *corev1.Node
+		want     int
+	}{
+		"a heartbeat": {plain, node(func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }), 0},
+		"a boot":      {plain, node(func(n *corev1.Node) { n.Status.NodeInfo.BootID = "b" }), 1},
+		"not ready":   {plain, node(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }), 1},
+		"gone":        {plain, nil, 1},
+	} {
+		if got := ofNode(t.Context(), test.old, test.now); len(got) != test.want {
+			t.Errorf("%s concerns %v, want %d", name, got, test.want)
+		}
+	}
+	agent := func(edit func(*v1alpha1.NodeAgentStatus)) *v1alpha1.NodeAgent {
+		a := &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+		edit(&a.Status)
+		return a
+	}
+	silent := agent(func(*v1alpha1.NodeAgentStatus) {})
+	for name, test := range map[string]struct {
+		old, now *v1alpha1.NodeAgent
+		want     int
+	}{
+		"of static pods":     {silent, agent(func(s *v1alpha1.NodeAgentStatus) { s.HeldCount = 1 }), 0},
+		"of its boot":        {silent, agent(func(s *v1alpha1.NodeAgentStatus) { s.BootID = "b" }), 1},
+		"of its shutdown":    {silent, agent(func(s *v1alpha1.NodeAgentStatus) { s.Shutdown = &v1alpha1.NodeShutdown{} }), 1},
+		"for the first time": {nil, silent, 1},
+	} {
+		if got := ofAgent(t.Context(), test.old, test.now); len(got) != test.want {
+			t.Errorf("what an agent says %s concerns %v, want %d", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package nodeshutdown
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+var noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// says is node one whose agent says this of its shutdown. Both are in boot-1, and the node
+// has been Ready for an hour.
+func says(phase v1alpha1.NodeShutdownPhase, mode v1alpha1.NodeShutdownMode, deadline time.Duration) Snapshot {
+	at := metav1.NewTime(noon.Add(deadline))
+	return Snapshot{
+		Now: noon,
+		Agent: &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: v1alpha1.NodeAgentStatus{
+			BootID: "boot-1", Shutdown: &v1alpha1.NodeShutdown{Phase: phase, Mode: mode, Type: "reboot", DeadlineTime: &at},
+		}},
+		Node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "one"},
+			Status: corev1.NodeStatus{
+				NodeInfo:   corev1.NodeSystemInfo{BootID: "boot-1"},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}},
+			},
+		},
+	}
+}
+
+func preparing() Snapshot {
+	return says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, time.Minute)
+}
+
+// made is a snapshot with the maintenance that was made before.
+func made(s Snapshot) Snapshot {
+	s.Existing = preparing().maintenance(v1alpha1.StageDrain, "")
+	return s
+}
+
+func (s Snapshot) with(edit func(*Snapshot)) Snapshot { edit(&s); return s }
+
+func booted(s Snapshot, readyFor time.Duration) Snapshot {
+	s.Node.Status.NodeInfo.BootID = "boot-2"
+	s.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-readyFor))
+	return s
+}
+
+func another(name string, edit func(*v1alpha1.NodeMaintenance)) *v1alpha1.NodeMaintenance {
+	m := preparing().maintenance(v1alpha1.StageDrain, "")
+	m.Name, m.Labels = name, nil
+	edit(m)
+	return m
+}
+
+func inPlace(m *v1alpha1.NodeMaintenance) {
+	m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60}
+}
+func isDrained(m *v1alpha1.NodeMaintenance) {
+	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue}}
+}
+
+const (
+	drains  = "make node-shutdown-one: Drain, Node one is shutting down (reboot)"
+	nothing = "nothing"
+	isUp    = "delete; NodeShutdownEnded: The node is up again."
+	doubt   = "Nobody knows whether the manager's clock is right."
+)
+
+var beginnings = map[string]struct {
+	snapshot Snapshot
+	want     string
+}{
+	"nobody shuts down":         {says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain, 0), nothing},
+	"the node shuts down":       {preparing(), drains},
+	"an hour ago, by its clock": {says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain, -time.Hour), drains},
+	"the kubelet stops its pods": {
+		says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeReport, time.Minute), "make node-shutdown-one: Cordon, Node one is shutting down (reboot)",
+	},
+	"shutdowns are left alone":       {says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeOff, time.Minute), nothing},
+	"it was let go before we looked": {says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, time.Minute), nothing},
+	"the report is of another boot":  {booted(preparing(), time.Hour), nothing},
+	"there is no agent":              {preparing().with(func(s *Snapshot) { s.Agent = nil }), nothing},
+	"the agent says nothing of it":   {preparing().with(func(s *Snapshot) { s.Agent.Status.Shutdown = nil }), nothing},
+	"in a quarter of an hour": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 15*time.Minute),
+		"make node-shutdown-one: Drain, Node one is to shut down at 2026-03-01T12:15:00Z (reboot)",
+	},
+	"in a quarter of an hour, where the kubelet stops its pods": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeReport, 15*time.Minute),
+		"make node-shutdown-one: Drain, Node one is to shut down at 2026-03-01T12:15:00Z (reboot)",
+	},
+	"tonight":         {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour), "nothing; again in 10h0m0s"},
+	"in thirty years": {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 30*365*24*time.Hour), "nothing; again in 24h0m0s"},
+	"in the year 9999": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 0).with(func(s *Snapshot) {
+			s.Agent.Status.Shutdown.DeadlineTime = &metav1.Time{Time: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}
+		}), "nothing; again in 24h0m0s",
+	},
+	"in the year 1": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 0).with(func(s *Snapshot) { s.Agent.Status.Shutdown.DeadlineTime = &metav1.Time{} }), nothing,
+	},
+	"at a time that nobody says": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 0).with(func(s *Snapshot) { s.Agent.Status.Shutdown.DeadlineTime = nil }), nothing,
+	},
+	"in a quarter of an hour, by a clock that nobody believes": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 15*time.Minute).with(func(s *Snapshot) { s.Doubt = doubt }), nothing,
+	},
+	"now, by a clock that nobody believes": {preparing().with(func(s *Snapshot) { s.Doubt = doubt }), drains},
+	"pods stay on it in place": {
+		preparing().with(func(s *Snapshot) { s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", inPlace)} }),
+		"nothing; NodeShutdownDetected: The node is not drained for its shutdown: kernel-update has drained it, or keeps pods on it: this is its reboot.",
+	},
+	"it is drained already": {
+		preparing().with(func(s *Snapshot) { s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", isDrained)} }),
+		"nothing; NodeShutdownDetected: The node is not drained for its shutdown: kernel-update has drained it, or keeps pods on it: this is its reboot.",
+	},
+	"its drain has only begun": {
+		preparing().with(func(s *Snapshot) {
+			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(*v1alpha1.NodeMaintenance) {})}
+		}), drains,
+	},
+	"another node is drained": {
+		preparing().with(func(s *Snapshot) {
+			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(m *v1alpha1.NodeMaintenance) {
+				isDrained(m)
+				m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"two"}
+			})}
+		}), drains,
+	},
+	"the drain before is over": {
+		preparing().with(func(s *Snapshot) {
+			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(m *v1alpha1.NodeMaintenance) {
+				isDrained(m)
+				m.Spec.Stage = v1alpha1.StageComplete
+			})}
+		}), drains,
+	},
+	"somebody has the name": {
+		preparing().with(func(s *Snapshot) { s.Existing = another("node-shutdown-one", func(*v1alpha1.NodeMaintenance) {}) }),
+		"nothing; NodeShutdownDetected: The node is not drained for its shutdown: NodeMaintenance node-shutdown-one is there already and is somebody else's: " +
+			"delete it, so that Ebbtide can drain the node when it shuts down.",
+	},
+}
+
+var endings = map[string]struct {
+	snapshot Snapshot
+	want     string
+}{
+	"it goes on":              {made(preparing()), nothing},
+	"it was let go":           {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, 0)), nothing},
+	"it is off":               {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, -time.Hour)), nothing},
+	"it is cancelled":         {made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)), "delete; NodeShutdownEnded: The node does not shut down after all."},
+	"the agent lost the bus":  {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeOff, time.Minute)), nothing},
+	"it was switched off":     {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeOff, 0)), isUp},
+	"its time is near":        {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, time.Minute)), nothing},
+	"its time has just come":  {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, -time.Second)), nothing},
+	"it is put off till then": {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)), "delete; again in 10h0m0s; NodeShutdownEnded: The shutdown of the node is put off."},
+	"it is put off, by a clock that nobody believes": {
+		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)).with(func(s *Snapshot) { s.Doubt = doubt }), "nothing; again in 10h0m0s",
+	},
+	"its agent says that it is up":          {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain, 0)), isUp},
+	"it has booted, and its agent has not":  {booted(made(preparing()), 30*time.Second), isUp},
+	"it has booted a moment ago":            {booted(made(preparing()), 29*time.Second), "nothing; again in 1s"},
+	"its clock is behind":                   {booted(made(preparing()), time.Hour), isUp},
+	"its clock is a minute ahead":           {booted(made(preparing()), -time.Minute), "nothing; again in 1m30s"},
+	"its clock is in the year 2050":         {booted(made(preparing()), -24*365*24*time.Hour), isUp},
+	"it has booted, and is not ready":       {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.Node.Status.Conditions[0].Status = corev1.ConditionFalse }), nothing},
+	"it has booted, and a person ends it":   {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.StayCordoned = true }), nothing},
+	"it has booted, by no believable clock": {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.Doubt = doubt }), nothing},
+	"its agent is gone":                     {made(preparing()).with(func(s *Snapshot) { s.Agent = nil }), nothing},
+	"the node is gone":                      {made(preparing()).with(func(s *Snapshot) { s.Node = nil }), "delete"},
+	"the node is gone, and its agent":       {made(preparing()).with(func(s *Snapshot) { s.Node, s.Agent = nil, nil }), "delete"},
+	"it is being deleted": {
+		made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)).with(func(s *Snapshot) { s.Existing.DeletionTimestamp = &metav1.Time{Time: noon} }), nothing,
+	},
+	"it is somebody else's": {
+		made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)).with(func(s *Snapshot) { s.Existing.Labels = nil }), nothing,
+	},
+	"somebody has it select more": {
+		made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)).with(func(s *Snapshot) {
+			field := &s.Existing.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0]
+			field.Values = append(field.Values, "two")
+		}), nothing,
+	},
+}
+
+// told is a decision as a line.
+func told(d Decision) string {
+	line := nothing
+	if d.Create != nil {
+		line = fmt.Sprintf("make %s: %s, %s", d.Create.Name, d.Create.Spec.Stage, d.Create.Spec.Reason)
+	}
+	if d.Delete {
+		line = "delete"
+	}
+	if d.RequeueAfter > 0 {
+		line += fmt.Sprintf("; again in %s", d.RequeueAfter)
+	}
+	for _, e := range d.Events {
+		line += fmt.Sprintf("; %s: %s", e.Reason, e.Message)
+	}
+	return line
+}
+
+func TestWhatComesOfAShutdown(t *testing.T) {
+	t.Parallel()
+	for name, test := range beginnings {
+		if diff := cmp.Diff(test.want, told(Decide(test.snapshot))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestWhenAShutdownIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range endings {
+		if diff := cmp.Diff(test.want, told(Decide(test.snapshot))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The webhooks leave the manager alone, so what they add to others' has to be there.
+func TestTheMaintenanceOfAShutdownIsComplete(t *testing.T) {
+	t.Parallel()
+	m := Decide(preparing()).Create
+	if len(m.Spec.DrainPlan) != 12 || m.Spec.DrainDepth != v1alpha1.PodTypeDaemonSet || !Ours(m, "one") || Ours(m, "two") ||
+		!cmp.Equal(m.Finalizers, []string{v1alpha1.MaintenanceCompletionFinalizer}) {
+		t.Errorf("it is %+v, want the plan of everybody, to the DaemonSets, of node one, with its finalizer", m)
+	}
+}
+
+func TestNodesWithTheLongestNames(t *testing.T) {
+	t.Parallel()
+	a, b, fits := strings.Repeat("n", 252)+"a", strings.Repeat("n", 252)+"b", strings.Repeat("n", 239)
+	if Name(a) == Name(b) || len(Name(a)) != 253 || len(Name(strings.Repeat("n", 240))) > 253 || Name(fits) != "node-shutdown-"+fits {
+		t.Errorf("names are %q, %q and %q, want three of 253 characters, the last one whole", Name(a), Name(b), Name(fits))
+	}
+}
