@@ -121,13 +121,12 @@ const (
 	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
 	// takes the locks that it needs (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"
-	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
-	// DeadlineDelete.
 	// CreatedByLabel on a NodeMaintenance with the value CreatedByNodeAgent says that it was
 	// made for the shutdown of a node. It is deleted when that is over (KEP-4212).
 	CreatedByLabel = "ebbtide.dev/created-by"
 	// CreatedByNodeAgent is the only value of CreatedByLabel that means anything.
 	CreatedByNodeAgent = "node-agent"
-	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete.
+	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
+	// DeadlineDelete.
 	BypassBudgetsVerb = "bypass-budgets"
 )

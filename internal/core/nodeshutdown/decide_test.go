@@ -62,6 +62,7 @@ func another(name string, edit func(*v1alpha1.NodeMaintenance)) *v1alpha1.NodeMa
 func inPlace(m *v1alpha1.NodeMaintenance) {
 	m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60}
 }
+
 func isDrained(m *v1alpha1.NodeMaintenance) {
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionDrained, Status: metav1.ConditionTrue}}
 }
