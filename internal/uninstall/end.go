@@ -22,7 +22,7 @@ import (
 //
 // Errors: something goes on when the time is up; the error names it and for whom it waits.
 func (h Hook) end(ctx context.Context, s *surveyor) error {
-	changed, err := watch(ctx, h.Client, maintenances, evacuations, drainRecords)
+	changed, err := watch(ctx, h.Client, maintenances, evacuations, drainRecords, agents)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,11 @@ func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (g
 			}
 		}),
 	)
-	return going, errors.Join(err, h.ask(ctx, asked, told))
+	held, unread := s.keptAway(ctx)
+	if held != "" {
+		going = append(going, held)
+	}
+	return going, errors.Join(err, unread, h.ask(ctx, asked, told))
 }
 
 // change is what is asked of the API server to end something.

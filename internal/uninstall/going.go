@@ -22,6 +22,15 @@ type ongoing struct {
 	// names are of those of a kind, howto is how to end them.
 	names []string
 	howto string
+	// whole is all that there is to say of them; empty is the title, the names and howto.
+	whole string
+}
+
+func (o ongoing) String() string {
+	if o.whole != "" {
+		return o.whole
+	}
+	return fmt.Sprintf("%s (%d): %s\n  %s", o.title, len(o.names), list(o.names), o.howto)
 }
 
 // permit refuses to go on while there is something that this program does not end.
@@ -37,13 +46,13 @@ func (h Hook) permit(ctx context.Context, s *surveyor) error {
 	if err != nil {
 		return err
 	}
-	found = slices.DeleteFunc(found, func(o ongoing) bool { return len(o.names) == 0 })
+	found = slices.DeleteFunc(found, func(o ongoing) bool { return len(o.names) == 0 && o.whole == "" })
 	if len(found) == 0 {
 		return nil
 	}
 	var text strings.Builder
 	for _, o := range found {
-		fmt.Fprintf(&text, "\n%s (%d): %s\n  %s", o.title, len(o.names), list(o.names), o.howto)
+		text.WriteString("\n" + o.String())
 	}
 	return errors.New("Ebbtide is at work and would leave this behind:" + text.String())
 }
@@ -102,7 +111,8 @@ func (h Hook) going(ctx context.Context, s *surveyor) ([]ongoing, error) {
 			}
 		}),
 	)
-	return []ongoing{begun, planned, asked, away, locked}, err
+	held, unread := s.keptAway(ctx)
+	return []ongoing{begun, planned, asked, away, locked, {whole: held}}, errors.Join(err, unread)
 }
 
 const (

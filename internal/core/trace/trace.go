@@ -70,6 +70,8 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 		f = ofEvacuation(o)
 	case *v1alpha1.DrainRecord:
 		f = Finding{Delete: true, Does: []string{"delete it"}}
+	case *v1alpha1.NodeAgent:
+		f = ofAgent(o)
 	case *v1alpha1.Machine:
 		f = ofMachine(o)
 	case *v1alpha1.Cluster:

@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -316,5 +317,32 @@ func TestThousandsOfFinalizersAreToldOfInFiveLines(t *testing.T) {
 	}
 	if kept := f.Without.GetFinalizers(); len(kept) != 20_000 || kept[0] != "example.com/audit-0" {
 		t.Errorf("it keeps %d finalizers, %.100q", len(kept), kept)
+	}
+}
+
+// Nothing of what an agent says becomes a command of whoever copies the note.
+func TestAnAgentThatKeepsPodsAwayIsToldOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		dir   string
+		state v1alpha1.StaticPodState
+		want  []string
+	}{
+		"one that keeps nothing away": {"/etc/kubernetes/manifests", v1alpha1.StaticPodRunning, nil},
+		"one that keeps a pod away": {"/etc/kubernetes/manifests", v1alpha1.StaticPodHeld, []string{
+			`its node keeps static pods away, and no API brings them back. On the node: for f in /etc/kubernetes/manifests/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "/etc/kubernetes/manifests/${b%.ebbtide-held}"; done`,
+		}},
+		"one with a folder that is a command": {"/x; reboot", v1alpha1.StaticPodHolding, []string{
+			`its node keeps static pods away, and no API brings them back. On the node: for f in STATIC_POD_PATH/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "STATIC_POD_PATH/${b%.ebbtide-held}"; done`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{
+				ManifestDir: tt.dir, StaticPods: []v1alpha1.StaticPod{{Namespace: "kube-system", Name: "proxy", State: tt.state}},
+			}}
+			f, found := trace.Of(agent, trace.Facts{})
+			if !found || !f.Delete || !slices.Equal(f.Notes, tt.want) {
+				t.Errorf("found %t, delete %t, notes %q, want %q", found, f.Delete, f.Notes, tt.want)
+			}
+		})
 	}
 }
