@@ -54,6 +54,9 @@ type Image struct {
 	Program string
 	// Binaries are the static executables on disk, one for each platform.
 	Binaries map[Platform]string
+	// Further are programs that are there, too, by their absolute path in the image: their
+	// binaries, one for each platform of Binaries.
+	Further map[string]map[Platform]string
 	// Files are further files that can only be read, by their absolute path in the image.
 	Files map[string][]byte
 	// Labels say what the image is, such as org.opencontainers.image.licenses.
@@ -67,14 +70,20 @@ func (i Image) build(p Platform) (v1.Image, error) {
 		return nil, fmt.Errorf("image %s: there is no binary for %s", i.Name, p)
 	}
 	program := cmp.Or(i.Program, "/"+i.shortName())
-	data, err := os.ReadFile(binary)
-	if err != nil {
+	programs := map[string][]byte{}
+	var err error
+	if programs[program], err = readStatic(binary, p); err != nil {
 		return nil, fmt.Errorf("image %s: %w", i.Name, err)
 	}
-	if err := checkStatic(data, p); err != nil {
-		return nil, fmt.Errorf("image %s: %s: %w", i.Name, binary, err)
+	for name, binaries := range i.Further {
+		if _, twice := programs[name]; twice {
+			return nil, fmt.Errorf("image %s: two programs are %s", i.Name, name)
+		}
+		if programs[name], err = readStatic(binaries[p], p); err != nil {
+			return nil, fmt.Errorf("image %s: program %s: %w", i.Name, name, err)
+		}
 	}
-	archive, err := i.archive(program, data)
+	archive, err := i.archive(programs)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", i.Name, err)
 	}
@@ -98,23 +107,40 @@ func (i Image) build(p Platform) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
+// readStatic reads a binary that runs on a platform without anything else.
+func readStatic(binary string, p Platform) ([]byte, error) {
+	if binary == "" {
+		return nil, fmt.Errorf("there is no binary for %s", p)
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStatic(data, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", binary, err)
+	}
+	return data, nil
+}
+
 // shortName is the last element of the name, without tag.
 func (i Image) shortName() string {
 	name, _, _ := strings.Cut(path.Base(i.Name), ":")
 	return name
 }
 
-// archive is the layer: the program and the files, in the order of their paths, with the
+// archive is the layer: the programs and the files, in the order of their paths, with the
 // folders that lead to them.
-func (i Image) archive(program string, binary []byte) ([]byte, error) {
+func (i Image) archive(programs map[string][]byte) ([]byte, error) {
 	files := maps.Clone(i.Files)
 	if files == nil {
 		files = map[string][]byte{}
 	}
-	if _, twice := files[program]; twice {
-		return nil, fmt.Errorf("the program and a file are both %s", program)
+	for program, binary := range programs {
+		if _, twice := files[program]; twice {
+			return nil, fmt.Errorf("the program and a file are both %s", program)
+		}
+		files[program] = binary
 	}
-	files[program] = binary
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
 	folders := map[string]bool{"/": true}
@@ -123,7 +149,7 @@ func (i Image) archive(program string, binary []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%q is no absolute path of a file", name)
 		}
 		mode := int64(0o444)
-		if name == program {
+		if _, runs := programs[name]; runs {
 			mode = 0o555
 		}
 		if err := errors.Join(addFolders(w, folders, path.Dir(name)), addFile(w, name, mode, files[name])); err != nil {

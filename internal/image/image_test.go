@@ -50,9 +50,11 @@ func build(t *testing.T, p image.Platform) string {
 // whole is an image of everything that one can have, built from source.
 func whole(t *testing.T) image.Image {
 	t.Helper()
+	binaries := map[image.Platform]string{image.ARM64: build(t, image.ARM64), image.AMD64: build(t, image.AMD64)}
 	return image.Image{
 		Name:     name,
-		Binaries: map[image.Platform]string{image.ARM64: build(t, image.ARM64), image.AMD64: build(t, image.AMD64)},
+		Binaries: binaries,
+		Further:  map[string]map[image.Platform]string{"/tide": binaries},
 		Files:    map[string][]byte{"/usr/share/doc/hello/LICENSE": []byte("Do what you like.\n"), "/usr/share/doc/hello/NOTICE": nil},
 		Labels:   map[string]string{"org.opencontainers.image.licenses": "Apache-2.0"},
 	}
@@ -138,7 +140,7 @@ func TestAnImageHasTheProgramAndNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		listing := []string{
-			fmt.Sprintf("hello 0:0 r-x %x", data), "usr/ 0:0 r-x ", "usr/share/ 0:0 r-x ", "usr/share/doc/ 0:0 r-x ", "usr/share/doc/hello/ 0:0 r-x ",
+			fmt.Sprintf("hello 0:0 r-x %x", data), fmt.Sprintf("tide 0:0 r-x %x", data), "usr/ 0:0 r-x ", "usr/share/ 0:0 r-x ", "usr/share/doc/ 0:0 r-x ", "usr/share/doc/hello/ 0:0 r-x ",
 			fmt.Sprintf("usr/share/doc/hello/LICENSE 0:0 r-- %x", "Do what you like.\n"), "usr/share/doc/hello/NOTICE 0:0 r-- ",
 		}
 		if diff := cmp.Diff(listing, contents(t, images[platform])); diff != "" {

@@ -24,6 +24,7 @@ const versionVariable = "ebbtide.dev/ebbtide/internal/version.number"
 const (
 	manager = "ebbtide"
 	plugin  = "kubectl-ebbtide"
+	agent   = "ebbtide-agent"
 )
 
 // documents is where an image has the licences.
@@ -75,26 +76,29 @@ func newRelease(out string, progress io.Writer) (*release, error) {
 
 // image makes the image of the manager and nothing else.
 func (r *release) image(ctx context.Context) error {
-	binaries := map[image.Platform]string{}
+	binaries := map[string]map[image.Platform]string{}
 	var all licences
-	for _, p := range r.programs[manager] {
-		binary, err := r.build(ctx, manager, p)
-		if err != nil {
-			return err
+	for _, program := range r.inImage() {
+		binaries["/"+program] = map[image.Platform]string{}
+		for _, p := range r.programs[manager] {
+			binary, err := r.build(ctx, program, p)
+			if err != nil {
+				return err
+			}
+			binaries["/"+program][p] = binary
+			found, err := r.licences(ctx, binary)
+			if err != nil {
+				return err
+			}
+			all = all.with(found)
 		}
-		binaries[p] = binary
-		found, err := r.licences(ctx, binary)
-		if err != nil {
-			return err
-		}
-		all = all.with(found)
 	}
 	own, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
 		return err
 	}
 	i := image.Image{
-		Name: r.imageName + ":" + r.version, Program: "/" + manager, Binaries: binaries,
+		Name: r.imageName + ":" + r.version, Program: "/" + manager, Binaries: binaries["/"+manager],
 		Files: map[string][]byte{documents + "LICENSE": own, documents + "THIRD-PARTY-LICENSES": all.text()},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    manager,
@@ -102,7 +106,18 @@ func (r *release) image(ctx context.Context) error {
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
 	}
+	delete(binaries, "/"+manager)
+	i.Further = binaries
 	return r.writeImage(i)
+}
+
+// inImage are the programs of the image: the manager and, where the source has it, the
+// agent of nodes, which the chart runs from the same image.
+func (r *release) inImage() []string {
+	if _, err := os.Stat(filepath.Join(r.root, "cmd", agent)); err != nil {
+		return []string{manager}
+	}
+	return []string{manager, agent}
 }
 
 // writeImage writes the layout and an archive for each platform, and says by which digest

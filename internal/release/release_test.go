@@ -20,6 +20,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"ebbtide.dev/ebbtide/internal/image"
@@ -44,6 +48,7 @@ func tiny(t *testing.T) string {
 		"internal/version/version.go": "package version\n\nvar number string\n\nfunc Number() string { return number }\n",
 		"cmd/ebbtide/main.go":         program,
 		"cmd/kubectl-ebbtide/main.go": program,
+		"cmd/ebbtide-agent/main.go":   program,
 	} {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
@@ -103,6 +108,10 @@ func TestWhatIsPublished(t *testing.T) {
 		t.Errorf("the image is %q, and it was said: %s", digest, said)
 	}
 	checkSums(t, out)
+	programs := inLayer(t, filepath.Join(out, "image"))
+	if diff := cmp.Diff([]string{"ebbtide", "ebbtide-agent"}, programs); diff != "" {
+		t.Errorf("programs of the image (-want +got):\n%s", diff)
+	}
 	unix, windows := untar(t, out, "kubectl-ebbtide_0.1.0_linux_amd64.tar.gz"), unzip(t, out, "kubectl-ebbtide_0.1.0_windows_amd64.zip")
 	for file, want := range map[string]string{"LICENSE": "Apache License\n", "THIRD-PARTY-LICENSES": "github.com/go-logr/logr\n\nApache License"} {
 		if !strings.Contains(unix[file], want) || !strings.Contains(windows[file], want) {
@@ -116,6 +125,38 @@ func TestWhatIsPublished(t *testing.T) {
 	chart, err := loader.LoadFile(filepath.Join(out, "ebbtide-0.1.0.tgz"))
 	if err != nil || chart.Name() != "ebbtide" || chart.AppVersion() != "0.1.0" || len(chart.Templates) < 10 || len(chart.Schema) == 0 {
 		t.Errorf("Helm reads chart %v (%v), want that of this version", chart, err)
+	}
+}
+
+// inLayer are the programs of an image.
+func inLayer(t *testing.T, dir string) (programs []string) {
+	t.Helper()
+	root, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := func(v1.Descriptor) bool { return true }
+	indexes, err := partial.FindIndexes(root, all)
+	if err != nil || len(indexes) != 1 {
+		t.Fatalf("the layout has %d indexes (%v), want 1", len(indexes), err)
+	}
+	images, err := partial.FindImages(indexes[0], all)
+	if err != nil || len(images) != 1 {
+		t.Fatalf("the index has %d images (%v), want 1", len(images), err)
+	}
+	text := mutate.Extract(images[0])
+	defer func() { _ = text.Close() }()
+	for files := tar.NewReader(text); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return programs
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag == tar.TypeReg && header.Mode&0o111 != 0 {
+			programs = append(programs, header.Name)
+		}
 	}
 }
 
