@@ -37,6 +37,7 @@ serviceAccount: {name: ` + longest + `}
 machines: {enabled: true}
 webhook: {clientCA: {configMap: callers, names: [kube-apiserver]}}
 extraArgs: [--surge=auto]
+agent: {enabled: true}
 networkPolicy: {apiServerCIDRs: [192.0.2.10/32], metricsFrom: [{namespaceSelector: {}}]}
 topologySpread: DoNotSchedule
 resources: {requests: {cpu: 1, memory: 64Mi}, limits: {memory: 1Gi}}

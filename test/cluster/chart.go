@@ -16,10 +16,12 @@ import (
 var Account = sandbox.Account{Namespace: "operations", Name: "drainer"}
 
 // Chart are the objects of the chart as they are installed into clusters, except where
-// webhooks are called.
+// webhooks are called, and with what agents of nodes need, which clusters have not.
 func Chart(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := chart(t.Context(), Spec{})
+	objects, err := render(t.Context(), map[string]any{
+		"machines": map[string]any{"enabled": true}, "agent": map[string]any{"enabled": true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +30,12 @@ func Chart(t testing.TB) []*unstructured.Unstructured {
 
 // chart is what Helm would install, but for the pods of the manager.
 func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error) {
-	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, OutOfCluster: true, Values: map[string]any{
-		"serviceAccount": map[string]any{"name": Account.Name},
-		"machines":       map[string]any{"enabled": !spec.NoMachines},
-	}})
+	return render(ctx, map[string]any{"machines": map[string]any{"enabled": !spec.NoMachines}})
+}
+
+func render(ctx context.Context, values map[string]any) ([]*unstructured.Unstructured, error) {
+	values["serviceAccount"] = map[string]any{"name": Account.Name}
+	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, OutOfCluster: true, Values: values})
 	if err != nil {
 		return nil, err
 	}

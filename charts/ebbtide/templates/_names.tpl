@@ -3,6 +3,11 @@
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 {{- end }}
 
+{{- /* The user that it takes the agents of nodes for. */ -}}
+{{- define "ebbtide.agentUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:ebbtide-agent
+{{- end }}
+
 {{- /* What roles are bound to: an account of the namespace. */ -}}
 {{- define "ebbtide.subjects" -}}
 subjects:
@@ -18,7 +23,7 @@ subjects:
 {{- with $role := fromYaml $document }}
 {{- $metadata := dict "name" $role.metadata.name }}
 {{- if eq $role.kind "Role" }}
-{{- $_ := set $metadata "namespace" $.root.Release.Namespace }}
+{{- $_ := set $metadata "namespace" (ternary $.root.Release.Namespace $role.metadata.namespace (eq $role.metadata.namespace "release")) }}
 {{- end }}
 {{- with get $ "annotations" }}
 {{- $_ := set $metadata "annotations" . }}
