@@ -38,8 +38,8 @@ func lookFor() time.Duration {
 type daemon struct {
 	name     string
 	priority int32
-	// tolerant pods tolerate every taint.
-	tolerant bool
+	// tolerant pods tolerate every taint, and staying ones are skipped by drains.
+	tolerant, staying bool
 }
 
 // everywhere creates the DaemonSet on all nodes of this world and waits for its pods.
@@ -52,6 +52,10 @@ func (w *world) everywhere(d daemon, nodes []string) map[string]types.UID {
 	if d.priority != 0 {
 		spec.PriorityClassName = w.priorityClass(d.priority)
 	}
+	template := maps.Clone(labels)
+	if d.staying {
+		template[v1alpha1.DrainLabel] = "skip"
+	}
 	if d.tolerant {
 		spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}
@@ -59,7 +63,7 @@ func (w *world) everywhere(d daemon, nodes []string) map[string]types.UID {
 		ObjectMeta: metav1.ObjectMeta{Name: d.name, Namespace: w.ns},
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: template}, Spec: spec},
 		},
 	})
 	return w.awaitOn(d.name, nodes)
