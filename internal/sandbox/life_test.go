@@ -140,6 +140,14 @@ func TestStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
 	if audit, err := os.ReadFile(c.AuditLog); err != nil || !strings.Contains(string(audit), `"resource":"nodes"`) {
 		t.Errorf("the audit log does not show the creation of the node: %v", err)
 	}
+	sloppy, err := c.startProcess(c.Dir, "sloppy", "/bin/sh", []string{"-c", "mktemp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-sloppy.done
+	if left := sloppy.tail(1); !strings.HasPrefix(left, c.Dir) {
+		t.Errorf("a program leaves %q, which does not go with %s", left, c.Dir)
+	}
 	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}

@@ -19,7 +19,8 @@ type process struct {
 }
 
 // startProcess starts a program that ends when this process does, in the network of the
-// control plane.
+// control plane. What it leaves in temporary files, which it cannot remove if it is killed,
+// goes with the folder.
 func (c *Cluster) startProcess(dir, name, path string, args []string) (*process, error) {
 	p := &process{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -29,6 +30,7 @@ func (c *Cluster) startProcess(dir, name, path string, args []string) (*process,
 	defer func() { _ = log.Close() }()
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir = dir
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = childAttributes()
 	if err := c.enter(p.cmd.Start); err != nil {

@@ -25,7 +25,17 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
+	// The webhook server of this process ends with it, and leaves its certificate.
+	dir, err := os.MkdirTemp("", "ebbtide-webhook-test-")
+	if err == nil {
+		err = os.Setenv("TMPDIR", dir)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := cluster.Main(m)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // started is the one webhook server of this process; it ends with it.
