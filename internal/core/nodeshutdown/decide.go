@@ -52,7 +52,7 @@ type Snapshot struct {
 	Node *corev1.Node
 	// Existing is the NodeMaintenance with the Name of the node; nil if there is none.
 	Existing *v1alpha1.NodeMaintenance
-	// Others are all NodeMaintenances; Existing may be among them.
+	// Others are all NodeMaintenances, as far as there is no Existing.
 	Others []*v1alpha1.NodeMaintenance
 	// StayCordoned is true if a person ends the maintenance after the boot.
 	StayCordoned bool
@@ -232,7 +232,7 @@ func readySince(node *corev1.Node) *time.Time {
 // to be evicted, and one that is empty needs no other.
 func (s Snapshot) covering() *v1alpha1.NodeMaintenance {
 	for _, m := range s.Others {
-		if m.Name == Name(s.Node.Name) || m.DeletionTimestamp != nil || m.Spec.Stage != v1alpha1.StageDrain {
+		if m.DeletionTimestamp != nil || m.Spec.Stage != v1alpha1.StageDrain {
 			continue
 		}
 		if m.Spec.InPlace == nil && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {

@@ -97,6 +97,21 @@ var beginnings = map[string]struct {
 		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeReport, 15*time.Minute),
 		"make node-shutdown-one: Drain, Node one is to shut down at 2026-03-01T12:15:00Z (reboot)",
 	},
+	"of which the agent does not know the boot": {preparing().with(func(s *Snapshot) { s.Agent.Status.BootID = "" }), drains},
+	"in an hour": {
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, time.Hour),
+		"make node-shutdown-one: Drain, Node one is to shut down at 2026-03-01T13:00:00Z (reboot)",
+	},
+	"in an hour and a minute": {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 61*time.Minute), "nothing; again in 1m0s"},
+	"a moment ago":            {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, -time.Second), nothing},
+	"the drain before is being deleted": {
+		preparing().with(func(s *Snapshot) {
+			s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", func(m *v1alpha1.NodeMaintenance) {
+				isDrained(m)
+				m.DeletionTimestamp = &metav1.Time{Time: noon}
+			})}
+		}), drains,
+	},
 	"tonight":         {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour), "nothing; again in 10h0m0s"},
 	"in thirty years": {says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 30*365*24*time.Hour), "nothing; again in 24h0m0s"},
 	"in the year 9999": {
@@ -166,9 +181,12 @@ var endings = map[string]struct {
 	"it is put off, by a clock that nobody believes": {
 		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)).with(func(s *Snapshot) { s.Doubt = doubt }), "nothing; again in 10h0m0s",
 	},
-	"its agent says that it is up":          {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain, 0)), isUp},
-	"it has booted, and its agent has not":  {booted(made(preparing()), 30*time.Second), isUp},
-	"it has booted a moment ago":            {booted(made(preparing()), 29*time.Second), "nothing; again in 1s"},
+	"its agent says that it is up":         {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain, 0)), isUp},
+	"it has booted, and its agent has not": {booted(made(preparing()), 30*time.Second), isUp},
+	"it has booted a moment ago":           {booted(made(preparing()), 29*time.Second), "nothing; again in 1s"},
+	"it was cancelled, and has booted a moment ago": {
+		booted(made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)), 29*time.Second), "nothing; again in 1s",
+	},
 	"its clock is behind":                   {booted(made(preparing()), time.Hour), isUp},
 	"its clock is a minute ahead":           {booted(made(preparing()), -time.Minute), "nothing; again in 1m30s"},
 	"its clock is in the year 2050":         {booted(made(preparing()), -24*365*24*time.Hour), isUp},
