@@ -106,6 +106,8 @@ var always = []string{
 	"ValidatingAdmissionPolicyBinding ebbtide-manager-maintenances",
 	"ValidatingAdmissionPolicy ebbtide-manager-nodes",
 	"ValidatingAdmissionPolicyBinding ebbtide-manager-nodes",
+	"ValidatingAdmissionPolicy ebbtide-manager-shutdowns",
+	"ValidatingAdmissionPolicyBinding ebbtide-manager-shutdowns",
 	"ValidatingAdmissionPolicy ebbtide-uninstall",
 	"ValidatingAdmissionPolicyBinding ebbtide-uninstall",
 	"ValidatingAdmissionPolicy ebbtide-evacuators",
@@ -245,8 +247,8 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 			t.Errorf("%s %s (-want +got):\n%s", o.GetKind(), o.GetName(), diff)
 		}
 	}
-	if len(named) != len(usual) || toldApart != 21 {
-		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 21", len(named), len(usual), toldApart)
+	if len(named) != len(usual) || toldApart != 22 {
+		t.Errorf("%d objects, want %d; %d policies and webhooks tell the manager from others, want 22", len(named), len(usual), toldApart)
 	}
 }
 
