@@ -18,9 +18,8 @@ PROVIDER       := internal/sandbox/provider/api
 GENERATED      := api charts docs/api.md $(PROVIDER)
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
-COMMA := ,
 # What the agent of a node needs, which is another program under another account.
-OF_AGENT        = $(shell go list -f '{{.Dir}}' ./internal/agent/... ./cmd/ebbtide-agent/... 2>/dev/null)
+OF_AGENT        = $(CURDIR)/internal/agent $(CURDIR)/internal/agent/logind $(CURDIR)/cmd/ebbtide-agent
 # What the verbs of its binary need, which run under accounts of their own.
 OF_VERBS        = $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks, so that nothing else is built for them.
@@ -78,7 +77,7 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_VERBS) $(OF_AGENT),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
-	$(if $(OF_AGENT),$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent$(COMMA)fileName=role-agent.yaml $(addprefix paths=,$(OF_AGENT)) output:rbac:dir=charts/ebbtide/files)
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent,fileName=role-agent.yaml $(addprefix paths=,$(OF_AGENT)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-uninstall,fileName=role-uninstall.yaml paths=./internal/uninstall output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-check,fileName=role-check.yaml paths=./internal/check output:rbac:dir=charts/ebbtide/files
 	go run ./internal/helmrender ebbtide-system 'machines: {enabled: true}' charts/sandbox.yaml

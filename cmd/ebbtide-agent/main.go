@@ -70,6 +70,8 @@ func restore(args []string) error {
 	return agent.Restore(*dir, func(line string) { fmt.Println(line) })
 }
 
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
 // run returns when the context ends, or if the agent cannot begin.
 func run(ctx context.Context, f flags, logger logr.Logger) error {
 	boot, err := agent.BootID()

@@ -26,6 +26,10 @@ const (
 	maxHolders  = 8
 )
 
+// +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=list;watch
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents;evacuations,verbs=list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=list;watch,namespace=kube-node-lease
+
 // feeds are the watches of an agent: of its node, its pods, the Lease of its kubelet, its
 // own object and, one by one, the Evacuations of pods that have to leave.
 type feeds struct {
@@ -105,6 +109,10 @@ func (a *Agent) followEvacuations(ctx context.Context, s core.Snapshot) {
 		}
 	}
 }
+
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get
 
 // observeLive asks the API server itself for what a cache may be wrong about, and for the
 // maintenances by their names, of which only words depend.

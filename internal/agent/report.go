@@ -15,6 +15,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents,verbs=create
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents/status;evacuations/status,verbs=patch
+
 // report tells the API of what has changed. What is refused is told in a later pass.
 func (a *Agent) report(ctx context.Context, s core.Snapshot, d core.Decision) {
 	a.metrics.count(d.Status.StaticPods)

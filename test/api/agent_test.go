@@ -134,7 +134,7 @@ func TestAnAgentWritesForItsNode(t *testing.T) {
 	asked := w.evacuation("own", w.a, v1alpha1.KubeletEvacuatorClass)
 	for what, err := range map[string]error{
 		"the status of its NodeAgent": w.agent.Status().Patch(t.Context(), said, client.MergeFrom(own)),
-		"a condition of its Node":     patch(t, w.agent, w.node(w.a), "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"),
+		"a condition of its Node":     patch(t, w.mighty, w.node(w.a), "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"),
 		"progress": patch(t, w.agent, asked,
 			`status: {evacuationProgressTimestamp: "2026-03-01T12:00:00Z", expectedEvacuationFinishTime: "2026-03-01T12:00:30Z", message: terminating}`),
 		"an event on its Node":        try(t, w.agent, w.event(w.a+"-1", "Node", w.a)),
