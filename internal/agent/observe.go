@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -49,11 +50,12 @@ func (f *feeds) start(ctx context.Context, a *Agent) {
 	f.agent = follow(ctx, a.Client, topic{
 		object: &v1alpha1.NodeAgent{}, list: func() client.ObjectList { return &v1alpha1.NodeAgentList{} }, field: metav1.ObjectNameField, value: node,
 	}, a.poke)
-	// That the kubelet is there is no news.
+	// That the kubelet is there is news once.
+	var seen sync.Once
 	f.lease = follow(ctx, a.Client, topic{
 		object: &coordinationv1.Lease{}, list: func() client.ObjectList { return &coordinationv1.LeaseList{} },
 		namespace: corev1.NamespaceNodeLease, field: metav1.ObjectNameField, value: node,
-	}, func() {})
+	}, func() { seen.Do(a.poke) })
 }
 
 // observe reads the folder, and what the watches have shown. What they have not is unknown.

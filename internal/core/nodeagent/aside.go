@@ -126,7 +126,7 @@ func (d *decider) follow(it *item, e *Entry) {
 // pod away last, if it is there to do so. Of a pod that somebody deletes by force while it
 // terminates nobody knows more, as of any other pod.
 func (d *decider) gone() bool {
-	if d.Node == nil || d.silent() {
+	if d.Node == nil || d.KubeletSeen.IsZero() || d.silent() {
 		return false
 	}
 	if !d.Live {

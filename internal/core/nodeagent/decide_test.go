@@ -204,6 +204,13 @@ func TestAPodTerminatesAndIsHeld(t *testing.T) {
 			v1alpha1.StaticPodHolding, 5 * time.Second, func(s *nodeagent.Snapshot) { s.Pods, s.Live = nil, false },
 			outcome{journal: []string{holding}, state: v1alpha1.StaticPodHolding, message: terminates, live: true},
 		},
+		"nobody knows of the kubelet": {
+			v1alpha1.StaticPodHolding, 5 * time.Second, func(s *nodeagent.Snapshot) { s.Pods, s.KubeletSeen = nil, time.Time{} },
+			outcome{
+				journal: []string{holding}, state: v1alpha1.StaticPodHolding, reason: v1alpha1.StaticPodKubeletDown,
+				message: "nobody knows whether the kubelet of node-7 runs: its Lease in kube-node-lease is missing or cannot be read; proxy-node-7 counts as gone when it is there.",
+			},
+		},
 		"its mirror pod is gone, and so is the kubelet": {
 			v1alpha1.StaticPodHolding, 5 * time.Second, func(s *nodeagent.Snapshot) { s.Pods, s.KubeletSeen = nil, now.Add(-45*time.Second) },
 			outcome{journal: []string{holding}, state: v1alpha1.StaticPodHolding, reason: v1alpha1.StaticPodKubeletDown, message: silent},

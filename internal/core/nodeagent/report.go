@@ -26,6 +26,9 @@ const (
 func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
 	due := e.At.Add(e.grace() + stuckAfter)
 	switch {
+	case d.KubeletSeen.IsZero():
+		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("nobody knows whether the kubelet of %s runs: its Lease in %s is missing or cannot be read; "+
+			"%s counts as gone when it is there.", d.Self.Node, corev1.NamespaceNodeLease, key.name)
 	case d.silent():
 		return v1alpha1.StaticPodKubeletDown, fmt.Sprintf("the kubelet of %s does not answer since %s; %s stops when it is back.",
 			d.Self.Node, clock(d.KubeletSeen), key.name)
