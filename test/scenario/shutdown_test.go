@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -79,15 +80,17 @@ func TestANodeWhoseKubeletStopsItsPodsIsCordoned(t *testing.T) {
 		t.Errorf("pod web is asked to leave: %v, %d evacuations", p.DeletionTimestamp, len(w.evacuations()))
 	}
 
-	n := &corev1.Node{}
-	w.get(n, node)
-	n.Status.NodeInfo.BootID = "boot-2"
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == corev1.NodeReady {
-			n.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-29 * time.Second))
+	w.must("boot", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n := &corev1.Node{}
+		w.get(n, node)
+		n.Status.NodeInfo.BootID = "boot-2"
+		for i := range n.Status.Conditions {
+			if n.Status.Conditions[i].Type == corev1.NodeReady {
+				n.Status.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(-29 * time.Second))
+			}
 		}
-	}
-	w.must("boot", w.client.Status().Update(w.ctx, n))
+		return w.client.Status().Update(w.ctx, n)
+	}))
 
 	w.awaitNode(node, "given back", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
 	w.awaitAbsent(&v1alpha1.NodeMaintenance{}, "node-shutdown-"+node)

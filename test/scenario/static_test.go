@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -104,10 +105,12 @@ func (k *kubelet) awaitAsked(name string) *v1alpha1.Evacuation {
 // hold puts the manifest aside, and end has the pod end, which takes its mirror pod.
 func (k *kubelet) hold(name string) {
 	k.t.Helper()
-	asked := k.awaitAsked(name)
-	asked.Status.EvacuationProgressTimestamp = new(metav1.Now())
-	asked.Status.Message = name + " is terminating the pod due to node maintenance."
-	k.must("report progress", k.client.Status().Update(k.ctx, asked))
+	k.must("report progress", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		asked := k.awaitAsked(name)
+		asked.Status.EvacuationProgressTimestamp = new(metav1.Now())
+		asked.Status.Message = name + " is terminating the pod due to node maintenance."
+		return k.client.Status().Update(k.ctx, asked)
+	}))
 	k.says(name, v1alpha1.StaticPodHolding, "waits for its 30s")
 }
 

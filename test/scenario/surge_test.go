@@ -52,6 +52,11 @@ func (w *world) serve(a app) {
 	w.create(d)
 	w.create(&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80}}}})
 	w.awaitServing(a)
+	// What was ready a moment ago is not yet known to everybody, such as the manager.
+	w.eventually(fmt.Sprintf("%d pods of %s are counted", a.replicas, a.name), func() (bool, any) {
+		w.must("get "+a.name, w.client.Get(w.ctx, w.key(a.name), d))
+		return d.Status.AvailableReplicas == a.replicas, d.Status
+	})
 }
 
 func (w *world) awaitServing(a app) {
