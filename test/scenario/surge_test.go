@@ -55,7 +55,7 @@ func (w *world) serve(a app) {
 	// What was ready a moment ago is not yet known to everybody, such as the manager.
 	w.eventually(fmt.Sprintf("%d pods of %s are counted", a.replicas, a.name), func() (bool, any) {
 		w.must("get "+a.name, w.client.Get(w.ctx, w.key(a.name), d))
-		return d.Status.AvailableReplicas == a.replicas, d.Status
+		return d.Status.ReadyReplicas == a.replicas, d.Status
 	})
 }
 
