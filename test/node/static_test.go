@@ -22,7 +22,6 @@ import (
 // Static pods are files that a kubelet runs. The agent renames them as the Node says, and
 // these stories say it on the Node and in Evacuations, as the manager does.
 func TestStaticPodsOnARealKubelet(t *testing.T) {
-	t.Parallel()
 	s := newStatics(t)
 	for _, story := range []struct {
 		name string

@@ -22,7 +22,6 @@ import (
 // Ebbtide as people have it: installed by Helm on nodes with kubelets, with programs in the
 // pods that end as they like. The stories go on from where the one before has ended.
 func TestEbbtideOnRealNodes(t *testing.T) {
-	t.Parallel()
 	s := newStage(t)
 	for _, story := range []struct {
 		name string
