@@ -54,8 +54,9 @@ type pass struct {
 	marked map[types.UID]types.UID
 	// makesRoom are those pods, by their own UID.
 	makesRoom map[types.UID]bool
-	// available and ready count who serves; nil until somebody asks.
-	available, ready *census
+	// available, ready and needs count who serves, who is about to, and who has to go on
+	// being there; nil until somebody asks.
+	available, ready, needs *census
 	// routes lead to detached pods; nil until somebody asks.
 	routes []routes
 	// soon are pods that will be available by time alone.
@@ -193,6 +194,7 @@ func (p *pass) finish(e *v1alpha1.Evacuation, result Result, message string) Mov
 	p.leaving[e.Spec.PodRef.UID] = true
 	p.available.leave(e.Spec.PodRef.UID)
 	p.ready.leave(e.Spec.PodRef.UID)
+	p.needs.leave(e.Spec.PodRef.UID)
 	return complete(p.Now, e, result, message)
 }
 

@@ -79,19 +79,28 @@ const nobodyKnows = notReady - 1
 // calls available, ready for minReadySeconds, and is reached as those are that it
 // replaces; 0 if it is.
 func (p *pass) unavailableFor(pod *corev1.Pod) time.Duration {
-	ready, is := readySince(pod)
-	if !is {
-		return notReady
+	left := p.untilAvailable(pod)
+	if left >= nobodyKnows {
+		return left
 	}
 	after, _ := p.reach(pod)
+	return max(left, after)
+}
+
+// untilAvailable is how long a pod is not available yet for its Deployment, which does
+// not ask whether Services lead to it.
+func (p *pass) untilAvailable(pod *corev1.Pod) time.Duration {
+	ready, is := readySince(pod)
 	switch {
+	case !is:
+		return notReady
 	case p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0:
-		return after
+		return 0
 	case p.Doubt != "":
 		return nobodyKnows
 	}
 	since := ready.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)
-	return max(since.Sub(p.Now), after)
+	return max(since.Sub(p.Now), 0)
 }
 
 // readySince is since when a pod serves, if it does.

@@ -116,12 +116,16 @@ func (p *pass) detach(pod *corev1.Pod) {
 }
 
 // needed is how many available pods the Deployment has to keep, besides one of its
-// own. While nobody knows which are available yet, that is all.
+// own. While nobody knows which are available yet, that is all. One that Services are
+// about to lead to is to be kept like those that they lead to.
 func (p *pass) needed(pod *corev1.Pod) int32 {
 	if p.Doubt != "" && p.Deployment.Spec.MinReadySeconds > 0 {
 		return replicas(p.Deployment)
 	}
-	return min(replicas(p.Deployment), p.availableBut(pod)+1)
+	if p.needs == nil {
+		p.needs = p.countServing(func(pod *corev1.Pod) bool { return p.untilAvailable(pod) == 0 })
+	}
+	return min(replicas(p.Deployment), p.needs.but(pod)+1)
 }
 
 // report says where a pod stands and that we are still at it. It is written
