@@ -50,9 +50,9 @@ node-binaries: ## Build what real nodes run from source, too: kubelet, kube-prox
 
 # go test cannot see that a scenario runs the manager as a process of its own, so
 # it must not answer from its cache. The scenarios take longest and mostly wait, so they
-# go first, and four of them at once.
+# go first, and three of them at once.
 test: controlplane ## Run all tests
-	go test -count=1 -p 2 -parallel 4 -timeout 20m ./test/scenario ./...
+	go test -count=1 -p 2 -parallel 3 -timeout 20m ./test/scenario ./...
 
 scenario: controlplane ## Run only the scenarios on the real control plane
 	go test -count=1 -v -timeout 20m ./test/scenario/...
