@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// earlier is a commit whose chart people upgrade from.
+	// earlier is a commit whose release people upgrade from: its chart and its manager, as
+	// a chart has the rights of its own manager only.
 	earlier = "d9efdcf"
 	// values are those of README.md.
 	values = " --namespace " + system + " --set image.repository=registry.example.com/ebbtide --wait --timeout 2m"
@@ -36,7 +37,9 @@ func (s *stage) held(t *testing.T, maintenance string) (node string, let func())
 // goes back, and replaces it again. The drain goes on behind it all.
 func (s *stage) upgrade(t *testing.T) {
 	old := t.TempDir()
-	s.run(t, "git archive "+earlier+" charts/ebbtide | tar -x -C "+old+"; helm upgrade ebbtide "+old+"/charts/ebbtide"+values)
+	s.run(t, "git archive "+earlier+" | tar -x -C "+old)
+	s.importImage(t, old, earlier)
+	s.run(t, "helm upgrade ebbtide "+old+"/charts/ebbtide"+values+" --set image.tag="+earlier)
 	_, let := s.held(t, "upgrade")
 	for _, step := range []string{"helm upgrade ebbtide charts/ebbtide" + values, "helm rollback ebbtide --namespace " + system + " --wait", "helm upgrade ebbtide charts/ebbtide" + values} {
 		s.run(t, step)

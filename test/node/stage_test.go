@@ -76,12 +76,18 @@ func (s *stage) importManager(t *testing.T) {
 	if version == nil {
 		t.Fatal("Chart.yaml has no appVersion")
 	}
+	s.importImage(t, root, string(version[1]))
+}
+
+// importImage gives the nodes the image that is built from a checkout.
+func (s *stage) importImage(t *testing.T, checkout, tag string) {
+	t.Helper()
 	dir := t.TempDir()
 	binary, archive := filepath.Join(dir, "ebbtide"), filepath.Join(dir, "ebbtide.tar")
-	if err := (image.Program{Dir: root, Package: "./cmd/ebbtide"}).Build(t.Context(), image.AMD64, binary); err != nil {
+	if err := (image.Program{Dir: checkout, Package: "./cmd/ebbtide"}).Build(t.Context(), image.AMD64, binary); err != nil {
 		t.Fatal(err)
 	}
-	manager := image.Image{Name: "registry.example.com/ebbtide:" + string(version[1]), Binaries: map[image.Platform]string{image.AMD64: binary}}
+	manager := image.Image{Name: "registry.example.com/ebbtide:" + tag, Binaries: map[image.Platform]string{image.AMD64: binary}}
 	if err := manager.WriteArchive(archive, image.AMD64); err != nil {
 		t.Fatal(err)
 	}
