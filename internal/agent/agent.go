@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ebbtide.dev/ebbtide/internal/agent/inotify"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
@@ -107,11 +108,15 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.Log.Error(err, "The journal is made again from the files that are put aside")
 	}
 	a.feeds.start(ctx, a)
-	watcher := a.watchFolder(ctx)
+	watch, err := inotify.Start(ctx, a.poke)
+	if err != nil {
+		a.trouble(fmt.Errorf("%w; %s is listed every %s instead", err, a.Self.Dir, relist))
+	}
+	watch.Follow(a.Self.Dir)
 	for ctx.Err() == nil {
 		again := a.pass(ctx)
 		a.lastPass.Store(time.Now().UnixNano())
-		watcher.renew(a.Self.Dir)
+		watch.Follow(a.Self.Dir)
 		a.await(ctx, pause, false)
 		a.await(ctx, min(again, relist), true)
 	}

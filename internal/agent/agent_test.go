@@ -114,12 +114,12 @@ func TestJournalsThatCannotBeRead(t *testing.T) {
 	for name, spoil := range spoiled {
 		t.Run(name, func(t *testing.T) {
 			j := NewJournal(t.TempDir())
-			must(t, spoil(j.path()))
+			must(t, spoil(j.file.Path()))
 			known, err := j.Load()
 			if err == nil || !strings.Contains(err.Error(), "cannot be read") || len(known.Manifests) > 0 {
 				t.Errorf("read %+v, %v", known, err)
 			}
-			_, err = os.Lstat(j.path() + ".bad")
+			_, err = os.Lstat(j.file.Path() + ".bad")
 			must(t, err)
 			writeAgain(t, j)
 		})
@@ -133,7 +133,7 @@ func writeAgain(t *testing.T, j *Journal) {
 	if again, err := j.Load(); err != nil || len(again.Manifests) != 1 {
 		t.Errorf("after that it is %+v, %v", again, err)
 	}
-	if stat, err := os.Stat(j.path()); err != nil || stat.Mode().Perm() != 0o600 {
+	if stat, err := os.Stat(j.file.Path()); err != nil || stat.Mode().Perm() != 0o600 {
 		t.Errorf("others may read it: %v, %v", stat.Mode(), err)
 	}
 	must(t, j.Clear())

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/agent/disk"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 type mortal struct{ left int }
 
 func (m *mortal) Call(name string, call func() error) error {
-	err := kernel{}.Call(name, call)
+	err := disk.Kernel{}.Call(name, call)
 	if m.left--; m.left == 0 {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
@@ -56,9 +57,9 @@ func (m *mortal) Call(name string, call func() error) error {
 
 // work is an agent on a node that says whether its only static pod has to stay away, until
 // there is nothing left to do.
-func work(dir string, holds bool, calls caller) (code int) {
+func work(dir string, holds bool, calls disk.Caller) (code int) {
 	folder, records := NewFolder(filepath.Join(dir, "manifests")), NewJournal(filepath.Join(dir, "state"))
-	folder.calls, records.calls = calls, calls
+	folder.calls, records.file.Calls = calls, calls
 	a := New(Options{
 		Manifests: folder, Records: records, Log: logr.Discard(), Emit: func(...event.Event) {},
 		Self: core.Self{Node: "node-7", BootID: "boot", Dir: folder.path},
@@ -164,7 +165,7 @@ func killAt(t *testing.T, holds bool, n int) (killed bool) {
 	if names := strings.Join(files(t, manifests), ", "); names != from+size && names != to+size {
 		t.Fatalf("killed behind call %d, the folder has %s", n, names)
 	}
-	if code := work(dir, holds, kernel{}); code != 0 {
+	if code := work(dir, holds, disk.Kernel{}); code != 0 {
 		t.Fatalf("after a crash behind call %d the next agent ends with %d", n, code)
 	}
 	if names := strings.Join(files(t, manifests), ", "); names != to+size {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/agent/disk"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
@@ -31,7 +32,7 @@ const (
 // Folder is the kubelet's folder with manifests.
 type Folder struct {
 	path  string
-	calls caller
+	calls disk.Caller
 	// read are files by name, which are read again when they change.
 	read map[string]readFile
 	// probed is the folder that was tried, and fault what came of it.
@@ -45,7 +46,7 @@ type readFile struct {
 }
 
 // NewFolder is the folder at a path, which need not exist.
-func NewFolder(path string) *Folder { return &Folder{path: path, calls: kernel{}} }
+func NewFolder(path string) *Folder { return &Folder{path: path, calls: disk.Kernel{}} }
 
 // List reads the folder, as far as it is bearable. What cannot be read says why.
 func (f *Folder) List() core.Folder {
@@ -240,5 +241,5 @@ func (f *Folder) rename(m core.Move) error {
 	}); err != nil {
 		return err
 	}
-	return syncDir(f.calls, f.path)
+	return disk.SyncDir(f.calls, f.path)
 }
