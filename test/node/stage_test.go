@@ -83,11 +83,19 @@ func (s *stage) importManager(t *testing.T) {
 func (s *stage) importImage(t *testing.T, checkout, tag string) {
 	t.Helper()
 	dir := t.TempDir()
-	binary, archive := filepath.Join(dir, "ebbtide"), filepath.Join(dir, "ebbtide.tar")
-	if err := (image.Program{Dir: checkout, Package: "./cmd/ebbtide"}).Build(t.Context(), image.AMD64, binary); err != nil {
-		t.Fatal(err)
+	archive := filepath.Join(dir, "ebbtide.tar")
+	build := func(name string) map[image.Platform]string {
+		binary := filepath.Join(dir, name)
+		if err := (image.Program{Dir: checkout, Package: "./cmd/" + name}).Build(t.Context(), image.AMD64, binary); err != nil {
+			t.Fatal(err)
+		}
+		return map[image.Platform]string{image.AMD64: binary}
 	}
-	manager := image.Image{Name: "registry.example.com/ebbtide:" + tag, Binaries: map[image.Platform]string{image.AMD64: binary}}
+	manager := image.Image{Name: "registry.example.com/ebbtide:" + tag, Binaries: build("ebbtide")}
+	// An earlier one may have no agent.
+	if _, err := os.Stat(filepath.Join(checkout, "cmd/ebbtide-agent")); err == nil {
+		manager.Further = map[string]map[image.Platform]string{"/ebbtide-agent": build("ebbtide-agent")}
+	}
 	if err := manager.WriteArchive(archive, image.AMD64); err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +206,6 @@ func (s *stage) maintenance(ctx context.Context, name string) (*v1alpha1.NodeMai
 func (s *stage) drained(t *testing.T, name string, within time.Duration) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	defer func() {
-		if t.Failed() {
-			t.Log(s.managers(t))
-		}
-	}()
 	defer func() {
 		if t.Failed() {
 			t.Log(s.managers(t))

@@ -33,6 +33,7 @@ func TestEbbtideOnRealNodes(t *testing.T) {
 		{"kubectl drain works beside it", (*stage).kubectlDrain},
 		{"the leader drains its own node, and all others do", (*stage).drainManagers},
 		{"the managers are replaced under admission requests", (*stage).rollout},
+		{"agents of nodes take static pods down and bring them back", (*stage).agents},
 		{"the power of the leader's node is cut", (*stage).cutLeader},
 		{"the power of the node that is drained is cut", (*stage).cutDrained},
 		{"a reboot is believed to be over much too early", (*stage).rebootInPlace},

@@ -2,7 +2,8 @@
 // and behaves as its flags say.
 //
 // GET / answers with the name of the pod, /readyz when it is ready, and /slow?for=2s
-// answers after that time.
+// answers after that time. What it prints can be read in its diary too, with times, also
+// when the kubelet has removed its log.
 package main
 
 import (
@@ -24,14 +25,29 @@ var (
 	deaf       = flag.Bool("deaf", false, "ignore SIGTERM")
 	linger     = flag.Duration("linger", 0, "how long it goes on to serve after SIGTERM")
 	graceful   = flag.Bool("graceful", false, "end only when every request is answered")
+	diary      = flag.String("diary", "", "a file to which it adds what it prints")
 )
 
 func main() {
 	flag.Parse()
-	if err := run(); err != nil {
+	if err := errors.Join(run(), tell("ended")); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
+}
+
+// tell prints a line, and adds it to the diary with the time.
+func tell(line string) error {
+	fmt.Println(line)
+	if *diary == "" {
+		return nil
+	}
+	file, err := os.OpenFile(*diary, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, time.Now().UTC().Format(time.RFC3339Nano), line)
+	return errors.Join(err, file.Close())
 }
 
 func run() error {
@@ -40,7 +56,9 @@ func run() error {
 	server := &http.Server{Addr: *address, Handler: handler(time.Now()), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.ListenAndServe() }()
-	fmt.Println("serving at", *address)
+	if err := tell("serving at " + *address); err != nil {
+		return err
+	}
 	var crash <-chan time.Time
 	if *crashAfter > 0 {
 		crash = time.After(*crashAfter)
@@ -52,7 +70,9 @@ func run() error {
 		case <-crash:
 			return errors.New("crashed, as -crash-after says")
 		case <-signals:
-			fmt.Println("asked to end")
+			if err := tell("asked to end"); err != nil {
+				return err
+			}
 			if !*deaf {
 				return end(server)
 			}
