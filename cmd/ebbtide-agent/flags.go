@@ -10,17 +10,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 type flags struct {
 	nodeName, manifestDir, stateDir, healthAddress string
+	shutdown                                       string
+	shutdownDelay                                  time.Duration
 	verbosity                                      int
 	version                                        bool
 }
 
-const defaultManifests = "/etc/kubernetes/manifests"
+const (
+	defaultManifests = "/etc/kubernetes/manifests"
+	// maxShutdownDelay is longer than anybody waits for a node.
+	maxShutdownDelay = 24 * time.Hour
+)
+
+var shutdownModes = map[string]v1alpha1.NodeShutdownMode{
+	"drain": v1alpha1.ShutdownModeDrain, "report": v1alpha1.ShutdownModeReport, "off": v1alpha1.ShutdownModeOff,
+}
 
 // parseFlags reads the arguments into a set, which may have flags of others.
 //
@@ -31,6 +44,8 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.StringVar(&f.manifestDir, "manifest-dir", defaultManifests, "the kubelet's staticPodPath; if there is no such folder there are no static pods")
 	set.StringVar(&f.stateDir, "state-dir", "/var/lib/ebbtide", "folder of the journal, which only root reads")
 	set.StringVar(&f.healthAddress, "health-address", "127.0.0.1:9473", "address of /healthz, /readyz and /metrics; 0 serves none")
+	set.StringVar(&f.shutdown, "shutdown", "drain", "what is done when the node shuts down: drain holds it up until the pods have left, report only tells of it, off does nothing")
+	set.DurationVar(&f.shutdownDelay, "shutdown-delay", 0, "for how long systemd-logind is asked to let a shutdown wait, at least; 0 leaves that as it is")
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log")
 	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	if err := set.Parse(args); err != nil {
@@ -60,6 +75,12 @@ func (f *flags) check(set *flag.FlagSet) error {
 	}
 	if inside, err := filepath.Rel(f.manifestDir, f.stateDir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
 		return fmt.Errorf("--state-dir=%s is in --manifest-dir=%s, where the kubelet would take the journal for a pod; choose another folder", f.stateDir, f.manifestDir)
+	}
+	if _, known := shutdownModes[f.shutdown]; !known {
+		return fmt.Errorf("--shutdown=%q is none of drain, report and off", f.shutdown)
+	}
+	if f.shutdownDelay < 0 || f.shutdownDelay > maxShutdownDelay {
+		return fmt.Errorf("--shutdown-delay=%s has to be between 0 and %s", f.shutdownDelay, maxShutdownDelay)
 	}
 	if f.healthAddress == "0" {
 		return nil

@@ -18,7 +18,7 @@ func parse(args ...string) (flags, error) {
 func TestFlags(t *testing.T) {
 	t.Setenv("NODE_NAME", "node-7")
 	f, err := parse()
-	want := flags{nodeName: "node-7", manifestDir: "/etc/kubernetes/manifests", stateDir: "/var/lib/ebbtide", healthAddress: "127.0.0.1:9473"}
+	want := flags{nodeName: "node-7", manifestDir: "/etc/kubernetes/manifests", stateDir: "/var/lib/ebbtide", healthAddress: "127.0.0.1:9473", shutdown: "drain"}
 	if err != nil || f != want {
 		t.Errorf("without flags they are %+v, %v; want %+v", f, err, want)
 	}
@@ -39,6 +39,10 @@ func TestBadFlags(t *testing.T) {
 		"--node-name=n --manifest-dir=/m --state-dir=/m/state": "--state-dir=/m/state is in --manifest-dir=/m, where the kubelet would take the journal for a pod",
 		"--node-name=n --manifest-dir=/m --state-dir=/m":       "--state-dir=/m is in --manifest-dir=/m",
 		"--node-name=n --control-plane-pods=Terminate":         "flag provided but not defined: -control-plane-pods",
+		"--node-name=n --shutdown=Drain":                       `--shutdown="Drain" is none of drain, report and off`,
+		"--node-name=n --shutdown-delay=-1s":                   "--shutdown-delay=-1s has to be between 0 and 24h0m0s",
+		"--node-name=n --shutdown-delay=25h":                   "--shutdown-delay=25h0m0s has to be between 0 and 24h0m0s",
+		"--node-name=n --shutdown-delay=60":                    `invalid value "60" for flag -shutdown-delay`,
 		"--node-name=n drain":                                  `there is no verb "drain"; the only one is restore, and it comes first`,
 	} {
 		if f, err := parse(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {

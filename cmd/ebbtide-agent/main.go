@@ -1,7 +1,8 @@
 //go:build linux
 
 // Command ebbtide-agent runs on a node, beside its kubelet: it takes static pods down when
-// a NodeMaintenance has come to them, and brings them back after it.
+// a NodeMaintenance has come to them, brings them back after it, and holds up shutdowns of
+// the node until its pods have left.
 package main
 
 import (
@@ -23,6 +24,8 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/agent"
+	"ebbtide.dev/ebbtide/internal/agent/logind"
+	"ebbtide.dev/ebbtide/internal/agent/shutdown"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/version"
@@ -99,10 +102,14 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 		return fmt.Errorf("publish events: %w", err)
 	}
 	defer broadcaster.Shutdown()
+	emit := kube.Emitter(broadcaster.NewRecorder(scheme, "ebbtide-agent"))
 	a := agent.New(agent.Options{
 		Self:      nodeagent.Self{Node: f.nodeName, PodName: os.Getenv("POD_NAME"), Version: version.Number(), BootID: boot, Dir: f.manifestDir},
 		Manifests: agent.NewFolder(f.manifestDir), Records: agent.NewJournal(f.stateDir), Client: c, Log: logger,
-		Emit: kube.Emitter(broadcaster.NewRecorder(scheme, "ebbtide-agent")),
+		Emit: emit,
+		Shutdown: shutdown.New(shutdown.Options{
+			Wish: shutdownModes[f.shutdown], BootID: boot, Logind: logind.New(f.shutdownDelay), StateDir: f.stateDir, Emit: emit, Log: logger,
+		}),
 	})
 	if f.healthAddress != "0" {
 		if err := a.Serve(ctx, f.healthAddress); err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/agent/inotify"
+	"ebbtide.dev/ebbtide/internal/agent/shutdown"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
@@ -56,6 +58,8 @@ type Options struct {
 	Manifests Manifests
 	Records   Records
 	Client    client.WithWatch
+	// Shutdown holds up shutdowns; nil leaves them alone.
+	Shutdown *shutdown.Loop
 	// Emit publishes events.
 	Emit func(...event.Event)
 	Log  logr.Logger
@@ -79,7 +83,11 @@ type Agent struct {
 
 // New is an agent that has yet to run.
 func New(o Options) *Agent {
-	return &Agent{Options: o, wake: make(chan struct{}, 1), failures: map[string]string{}, metrics: newMetrics()}
+	a := &Agent{Options: o, wake: make(chan struct{}, 1), failures: map[string]string{}, metrics: newMetrics()}
+	if a.Shutdown != nil {
+		a.metrics.registry.MustRegister(a.Shutdown.Collector())
+	}
+	return a
 }
 
 // BootID is the boot of the kernel.
@@ -108,6 +116,11 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.Log.Error(err, "The journal is made again from the files that are put aside")
 	}
 	a.feeds.start(ctx, a)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if a.Shutdown != nil {
+		beside.Go(func() { a.Shutdown.Run(ctx, neighbour{a}) })
+	}
 	watch, err := inotify.Start(ctx, a.poke)
 	if err != nil {
 		a.trouble(fmt.Errorf("%w; %s is listed every %s instead", err, a.Self.Dir, relist))

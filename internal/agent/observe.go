@@ -43,7 +43,12 @@ func (f *feeds) start(ctx context.Context, a *Agent) {
 	f.evacuations = map[types.NamespacedName]*feed{}
 	f.node = follow(ctx, a.Client, topic{
 		object: &corev1.Node{}, list: func() client.ObjectList { return &corev1.NodeList{} }, field: metav1.ObjectNameField, value: node,
-	}, a.poke)
+	}, func() {
+		a.poke()
+		if a.Shutdown != nil {
+			a.Shutdown.Wake()
+		}
+	})
 	f.pods = follow(ctx, a.Client, topic{
 		object: &corev1.Pod{}, list: func() client.ObjectList { return &corev1.PodList{} }, field: "spec.nodeName", value: node,
 	}, a.poke)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents,verbs=create
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents/status;evacuations/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
 
 // report tells the API of what has changed. What is refused is told in a later pass.
 func (a *Agent) report(ctx context.Context, s core.Snapshot, d core.Decision) {
@@ -26,12 +28,46 @@ func (a *Agent) report(ctx context.Context, s core.Snapshot, d core.Decision) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
+	condition := a.tellShutdown(s, &d.Status)
 	a.trouble(unlessBehind(a.writeAgent(ctx, s, d.Status)))
+	if condition != nil {
+		a.trouble(kube.PublishConditions(ctx, a.Client, s.Node, []corev1.NodeCondition{*condition}, nil))
+	}
 	for _, progress := range d.Evacuations {
 		_, err := kube.WriteEvacuationStatus(ctx, a.Client, progress.Evacuation, progress.Status)
 		a.trouble(unlessBehind(err))
 	}
 }
+
+// tellShutdown adds what is known of the shutdown of the node, and returns what the Node is
+// to say of it. Before anything is known, what the NodeAgent says stays.
+func (a *Agent) tellShutdown(s core.Snapshot, status *v1alpha1.NodeAgentStatus) *corev1.NodeCondition {
+	if a.Shutdown == nil {
+		return nil
+	}
+	d, known := a.Shutdown.Decided()
+	if !known {
+		return nil
+	}
+	d.Tell(status, s.Now)
+	return d.NodeCondition
+}
+
+// neighbour is what the loop of shutdowns knows of an agent.
+type neighbour struct{ a *Agent }
+
+// Sight is what the watches of the agent have shown.
+func (n neighbour) Sight() (*corev1.Node, []*corev1.Pod) {
+	f := &n.a.feeds
+	if !f.node.known() || !f.pods.known() {
+		return nil, nil
+	}
+	node, _ := only[*corev1.Node](f.node)
+	return node, objects[*corev1.Pod](f.pods)
+}
+
+// Tell has the agent report soon.
+func (n neighbour) Tell() { n.a.poke() }
 
 // unlessBehind leaves out what comes of watches that have yet to show what they were told:
 // the next pass comes with that.

@@ -87,7 +87,7 @@ func newStatics(t *testing.T) *statics {
 
 func (s *statics) startAgent(dir string) {
 	s.agent = s.StartProgram(s.test, "cmd/ebbtide-agent", "--node-name="+s.node, "--manifest-dir="+dir, "--state-dir="+s.state,
-		"--kubeconfig="+s.kubeconfig, "--health-address=0")
+		"--kubeconfig="+s.kubeconfig, "--health-address=0", "--shutdown=off")
 }
 
 func (s *statics) write(t *testing.T, text string) {

@@ -32,13 +32,13 @@ func Start(ctx context.Context, changed func()) (*Watch, error) {
 	}
 	go func() {
 		defer func() { _ = w.watcher.Close() }()
-		for {
+		// What was missed, of which an error tells, is in the folder, and so in what is read next.
+		for more := true; more; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-w.watcher.Events:
-			case <-w.watcher.Errors:
-				// What was missed is in the folder, and so in what is read next.
+			case _, more = <-w.watcher.Events:
+			case _, more = <-w.watcher.Errors:
 			}
 			changed()
 		}

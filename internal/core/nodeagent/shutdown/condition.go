@@ -2,12 +2,31 @@ package shutdown
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
+
+// maxMessage is how long the message of a condition may be.
+const maxMessage = 1024
+
+// Tell writes what is known of the shutdown into the status of a NodeAgent.
+func (d Decision) Tell(status *v1alpha1.NodeAgentStatus, now time.Time) {
+	status.Shutdown = d.Status.DeepCopy()
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionShutdownManageable, Status: metav1.ConditionFalse, Reason: d.Manageable.Reason,
+		Message: excerpt.Line(d.Manageable.Message, maxMessage), LastTransitionTime: metav1.Time{Time: now.Truncate(time.Second)},
+	}
+	if d.Manageable.OK {
+		condition.Status = metav1.ConditionTrue
+	}
+	meta.SetStatusCondition(&status.Conditions, condition)
+}
 
 // ours are the reasons of the condition that are written here: one with another reason is
 // somebody else's, such as the kubelet's.

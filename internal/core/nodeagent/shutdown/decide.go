@@ -28,7 +28,8 @@ func Decide(s Snapshot) Decision {
 			d.Events = s.tell(d.Events, event.NodeShutdownReleased, why)
 		}
 	}
-	d.Inhibit = mode == v1alpha1.ShutdownModeDrain
+	// While nobody hears systemd-logind, what is held stays so: a shutdown that begins now waits for it.
+	d.Inhibit = mode == v1alpha1.ShutdownModeDrain || s.Held && s.Logind.Fault != "" && s.Wish == v1alpha1.ShutdownModeDrain
 	if e := d.Entry; e != nil && e.underWay() {
 		d.Inhibit = e.Phase == v1alpha1.ShutdownPreparing && e.Mode == v1alpha1.ShutdownModeDrain
 	}
