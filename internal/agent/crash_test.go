@@ -4,7 +4,9 @@ package agent
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +86,7 @@ func work(dir string, holds bool, calls disk.Caller) (code int) {
 // snapshotOf is what an API server would say, whose kubelet does at once as the folder says.
 func snapshotOf(a *Agent, holds bool) core.Snapshot {
 	s := core.Snapshot{
-		Now: time.Now(), Self: a.Self, Live: true, Folder: a.Manifests.List(), Journal: a.journal,
+		Now: time.Now(), Self: a.Self, Live: true, KubeletSeen: time.Now(), Folder: a.Manifests.List(), Journal: a.journal,
 		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-7"}},
 	}
 	if holds {
@@ -135,16 +137,56 @@ func crash(t *testing.T, dir string, holds bool, n int) bool {
 // An agent is killed behind each system call in turn. In every moment there is one manifest
 // under one of its two names, and the next agent goes on to the same end.
 func TestKilledBehindEachSystemCall(t *testing.T) {
-	for _, holds := range []bool{true, false} {
+	// A journal takes four calls and a rename two. A hold is written down before and after
+	// it, a restore before it, and then the journal is removed.
+	for holds, want := range map[bool]int{true: 4 + 2 + 4, false: 4 + 2 + 1} {
 		calls := 0
 		for killAt(t, holds, calls+1) {
 			calls++
 		}
-		// Journal and folder, each with its file and its folder on disk.
-		if calls < 6 {
-			t.Errorf("%d system calls were seen, too few to be all", calls)
+		if calls < want {
+			t.Errorf("%d system calls were seen, too few to be all of %d", calls, want)
 		}
 		t.Logf("killed behind each of %d calls", calls)
+	}
+}
+
+var crashes = flag.Int("crashes", 20, "how many agents TestNothingIsLostInCrashes kills")
+
+// Agents are killed behind any of their system calls, one after the other on the same disk,
+// while the Node changes its mind. Between them and in the end the manifest is there once.
+func TestNothingIsLostInCrashes(t *testing.T) {
+	dir := t.TempDir()
+	manifests := filepath.Join(dir, "manifests")
+	must(t, os.Mkdir(manifests, 0o755))
+	put(t, manifests, "proxy.yaml", manifest)
+	size := fmt.Sprintf(" with %d bytes", len(manifest))
+	random := rand.New(rand.NewPCG(14, 90))
+	runs, held := 0, 0
+	for killed := 0; killed < *crashes; runs++ {
+		if runs > 10**crashes {
+			t.Fatalf("only %d of %d agents were killed", killed, runs)
+		}
+		if crash(t, dir, random.IntN(2) == 0, 1+random.IntN(8)) {
+			killed++
+		}
+		switch names := strings.Join(files(t, manifests), ", "); names {
+		case ".proxy.yaml.ebbtide-held" + size:
+			held++
+		case "proxy.yaml" + size:
+		default:
+			t.Fatalf("after %d crashes the folder has %q", killed, names)
+		}
+	}
+	t.Logf("%d of %d agents were killed; the manifest was aside %d times after that", *crashes, runs, held)
+	if held == 0 || held == runs {
+		t.Errorf("the manifest was aside %d times of %d", held, runs)
+	}
+	if code := work(dir, false, disk.Kernel{}); code != 0 {
+		t.Fatalf("the last agent ends with %d", code)
+	}
+	if names := strings.Join(files(t, manifests), ", "); names != "proxy.yaml"+size {
+		t.Errorf("in the end the folder has %q", names)
 	}
 }
 

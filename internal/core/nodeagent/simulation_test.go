@@ -31,6 +31,7 @@ type simulated struct {
 	uid     int
 	holds   int
 	backs   int
+	crashes int // with something left to do
 }
 
 func (w *simulated) content(name string, n int) string {
@@ -101,7 +102,13 @@ func (w *simulated) snapshot(live, reachable bool) nodeagent.Snapshot {
 }
 
 // crashed is true if the agent ends here.
-func (w *simulated) crashed() bool { return w.random.IntN(12) == 0 }
+func (w *simulated) crashed() bool {
+	if w.random.IntN(4) > 0 {
+		return false
+	}
+	w.crashes++
+	return true
+}
 
 // pass is a turn of the agent's loop.
 func (w *simulated) pass(reachable, safe bool) {
@@ -123,10 +130,10 @@ func (w *simulated) pass(reachable, safe bool) {
 
 // act is false if the agent ends in the middle of it.
 func (w *simulated) act(d nodeagent.Decision, safe bool) bool {
-	if !safe && w.crashed() {
-		return false
-	}
 	if d.Journal != nil {
+		if !safe && w.crashed() {
+			return false
+		}
 		w.journal = d.Journal.Text()
 	}
 	for _, m := range d.Moves {
@@ -134,6 +141,9 @@ func (w *simulated) act(d nodeagent.Decision, safe bool) bool {
 			return false
 		}
 		w.move(m)
+	}
+	if done := d.Journal == nil && len(d.Moves) == 0; !done && !safe && w.crashed() {
+		return false
 	}
 	return true
 }
@@ -218,7 +228,7 @@ func TestSimulation(t *testing.T) {
 	for i, name := range []string{"edge", "proxy", "storage"} {
 		w.files[name+".yaml"] = w.content(name, -i)
 	}
-	for n := range 20_000 {
+	for n := range 45_000 {
 		before := maps.Clone(w.files)
 		taken := w.step(n)
 		w.lost(before, taken)
@@ -238,6 +248,10 @@ func TestSimulation(t *testing.T) {
 		if pod.State != v1alpha1.StaticPodRunning {
 			t.Errorf("in the end %s is %s: %s", pod.Name, pod.State, pod.Message)
 		}
+	}
+	t.Logf("%d crashes, %d manifests put aside, %d back", w.crashes, w.holds, w.backs)
+	if w.crashes < 2000 {
+		t.Errorf("the agent has crashed %d times, too few to show anything", w.crashes)
 	}
 	if w.holds < 300 || w.backs < 150 {
 		t.Errorf("%d manifests were put aside and %d back, too few to show anything", w.holds, w.backs)
