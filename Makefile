@@ -27,7 +27,7 @@ BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines test-versions proof-surge proof-daemonset proof-locks proof-leaders model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines test-versions proof-surge proof-daemonset proof-locks proof-leaders proof-agent model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.
 # Everything on it is real, so it needs Linux and root; test/node/packages installs the rest.
 test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m ./...
+
+proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times while a static pod is held (Linux, root)
+	go test -count=1 -v -run TestNothingIsLostInCrashes ./internal/agent -crashes 2000
+	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m -run 'TestStaticPodsOnARealKubelet/(a_pod_leaves|it_stays_away)' . -kubelet-restarts 50
 
 lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +34,8 @@ metadata: {name: edge, labels: {app: edge}}
 spec:
   hostNetwork: true
   terminationGracePeriodSeconds: 20
-  containers: [{name: app, image: ` + appImage + `, args: [-listen=:8081, -graceful, -linger=3s]}]
+  containers: [{name: app, image: ` + appImage + `, args: [-listen=:8081, -graceful, -linger=3s, -diary=/diary/edge], volumeMounts: [` + diaryMount + `]}]
+  volumes: [` + diaryVolume + `]
 `
 	agentRights = `
 apiVersion: v1
@@ -65,6 +67,7 @@ type statics struct {
 	*cluster.Cluster
 	node, dir, state, kubeconfig string
 	agent                        *sandbox.Program
+	diary                        diary
 	test                         *testing.T // of all stories, which the agent outlives
 }
 
@@ -75,7 +78,7 @@ func newStatics(t *testing.T) *statics {
 	c.Apply(t, "default", agentRights)
 	s := &statics{
 		Cluster: c, test: t, node: c.Nodes[0], dir: c.Manifests(c.Nodes[0]), state: filepath.Join(t.TempDir(), "state"),
-		kubeconfig: c.ServiceAccountKubeconfig(t, "default", "agent"),
+		kubeconfig: c.ServiceAccountKubeconfig(t, "default", "agent"), diary: newDiary(t, c, c.Nodes[0], "edge"),
 	}
 	s.write(t, staticText)
 	t.Cleanup(func() { _ = os.Remove(filepath.Join(s.dir, staticFile)) })
@@ -193,20 +196,6 @@ func (s *statics) aside(t *testing.T, want bool, within time.Duration) {
 	})
 }
 
-// logs is what the containers of the pod have printed.
-func (s *statics) logs(t *testing.T) (text string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(s.NodeLogs(s.node), "pods", "default_edge-"+s.node+"_*", "app", "*.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		data, _ := os.ReadFile(file)
-		text += string(data)
-	}
-	return text
-}
-
 // kubelet is the process of the node's kubelet.
 func (s *statics) kubelet(t *testing.T) int {
 	t.Helper()
@@ -230,7 +219,8 @@ func (s *statics) kubelet(t *testing.T) int {
 	return 0
 }
 
-// restartKubelet kills the kubelet and waits for the next one to be at work.
+// restartKubelet kills the kubelet and waits for the next one to be at work: it renews its
+// Lease.
 func (s *statics) restartKubelet(t *testing.T) {
 	t.Helper()
 	before := s.kubelet(t)
@@ -240,8 +230,10 @@ func (s *statics) restartKubelet(t *testing.T) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "another kubelet", 20*time.Second, func(context.Context) (string, bool) {
-		now := s.kubelet(t)
-		return fmt.Sprint(now), now != 0 && now != before
+	killed := time.Now()
+	cluster.Eventually(t, "another kubelet", 20*time.Second, func(ctx context.Context) (string, bool) {
+		lease := &coordinationv1.Lease{}
+		err := s.Client.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.node}, lease)
+		return fmt.Sprintf("%+v %v", lease.Spec, err), err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(killed)
 	})
 }
