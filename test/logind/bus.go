@@ -51,8 +51,13 @@ type Bus struct {
 func StartBus(t *testing.T) *Bus {
 	t.Helper()
 	// The name of a test may be longer than that of a socket.
-	folder := filepath.Join(os.TempDir(), "bus-"+rand.Text()[:8])
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	return StartBusIn(t, filepath.Join(os.TempDir(), "bus-"+rand.Text()[:8]))
+}
+
+// StartBusIn is StartBus with a folder that is made, such as the /run/dbus of a machine.
+func StartBusIn(t *testing.T, folder string) *Bus {
+	t.Helper()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })

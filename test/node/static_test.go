@@ -85,7 +85,7 @@ var kubeletRestarts = flag.Int("kubelet-restarts", 3, "how often TestStaticPodsO
 func (s *statics) staysAway(t *testing.T) {
 	before := len(s.diary.notes(t, "serving"))
 	for n := range *kubeletRestarts {
-		s.restartKubelet(t)
+		restartKubelet(t, s.Cluster, s.node)
 		if n%10 == 1 {
 			s.agent.Kill()
 			s.startAgent(s.dir)

@@ -47,6 +47,7 @@ kind: ClusterRole
 metadata: {name: static-agent}
 rules:
 - {apiGroups: [""], resources: [nodes, pods], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [nodes/status], verbs: [patch]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list, watch]}
 - {apiGroups: [ebbtide.dev], resources: [nodeagents], verbs: [get, list, watch, create]}
 - {apiGroups: [ebbtide.dev], resources: [nodeagents/status, evacuations/status], verbs: [patch]}
@@ -196,10 +197,10 @@ func (s *statics) aside(t *testing.T, want bool, within time.Duration) {
 	})
 }
 
-// kubelet is the process of the node's kubelet.
-func (s *statics) kubelet(t *testing.T) int {
+// kubelet is the process of a node's kubelet; 0 if there is none.
+func kubelet(t *testing.T, c *cluster.Cluster, node string) int {
 	t.Helper()
-	ours, err := os.Stat(s.dir)
+	ours, err := os.Stat(c.Manifests(node))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,13 +220,13 @@ func (s *statics) kubelet(t *testing.T) int {
 	return 0
 }
 
-// restartKubelet kills the kubelet and waits for the next one to be at work: it renews its
+// restartKubelet kills a kubelet and waits for the next one to be at work: it renews its
 // Lease.
-func (s *statics) restartKubelet(t *testing.T) {
+func restartKubelet(t *testing.T, c *cluster.Cluster, node string) {
 	t.Helper()
-	before := s.kubelet(t)
+	before := kubelet(t, c, node)
 	if before == 0 {
-		t.Fatal("the node has no kubelet")
+		t.Fatalf("node %s has no kubelet", node)
 	}
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -233,7 +234,7 @@ func (s *statics) restartKubelet(t *testing.T) {
 	killed := time.Now()
 	cluster.Eventually(t, "another kubelet", 20*time.Second, func(ctx context.Context) (string, bool) {
 		lease := &coordinationv1.Lease{}
-		err := s.Client.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.node}, lease)
+		err := c.Client.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, lease)
 		return fmt.Sprintf("%+v %v", lease.Spec, err), err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(killed)
 	})
 }

@@ -72,7 +72,7 @@ func (s *statics) serveFromURL(t *testing.T) {
 		err      error
 	}
 	answers := make(chan answer)
-	kubelet := s.kubelet(t)
+	kubelet := kubelet(t, s.Cluster, s.node)
 	go func() {
 		// The thread ends with this, as it is in another network.
 		runtime.LockOSThread()
@@ -113,7 +113,7 @@ func (s *statics) configureKubelet(t *testing.T, sources string) {
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+sources+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.restartKubelet(t)
+	restartKubelet(t, s.Cluster, s.node)
 }
 
 // readOnly is the kubelet's folder at another place, where it cannot be written.

@@ -46,6 +46,7 @@ const (
 var disk = map[string]string{
 	kubernetesDir:         "kubernetes",
 	"/var/lib/containerd": "containerd",
+	"/var/lib/ebbtide":    "ebbtide", // what an agent of ours writes down
 	"/var/lib/kubelet":    "kubelet",
 	logDir:                "log",
 }
