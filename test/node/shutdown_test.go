@@ -159,6 +159,9 @@ func (s *shutdowns) besideKubelet(t *testing.T) {
 	}
 	restartKubelet(t, s.Cluster, s.node)
 	s.logind.AwaitHeld(t, "kubelet", 1, 30*time.Second)
+	// It begins to listen after that, says nothing when it does, and does not ask what it has
+	// missed (kubernetes/kubernetes#122674).
+	time.Sleep(2 * time.Second)
 	s.logind.Prepare(t, true, "poweroff")
 	s.tells(t, v1alpha1.ShutdownPreparing, v1alpha1.ReasonKubeletShutdown)
 	s.awaitNode(t, "to be cordoned", func(node *corev1.Node) bool { return node.Spec.Unschedulable })
