@@ -20,6 +20,8 @@ GENERATED      := api charts docs/api.md $(PROVIDER)
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
 # What the agent of a node needs, which is another program under another account.
 OF_AGENT        = $(CURDIR)/internal/agent $(CURDIR)/internal/agent/logind $(CURDIR)/cmd/ebbtide-agent
+# What it needs besides where it runs as a unit of its host.
+OF_HOST         = $(CURDIR)/internal/agent/host
 # What the verbs of its binary need, which run under accounts of their own.
 OF_VERBS        = $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks, so that nothing else is built for them.
@@ -79,9 +81,10 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
 	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 docs/api.md
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_VERBS) $(OF_AGENT),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent,fileName=role-agent.yaml $(addprefix paths=,$(OF_AGENT)) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent-host,fileName=role-agent-host.yaml paths=$(OF_HOST) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-uninstall,fileName=role-uninstall.yaml paths=./internal/uninstall output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-check,fileName=role-check.yaml paths=./internal/check output:rbac:dir=charts/ebbtide/files
 	go run ./internal/helmrender ebbtide-system 'machines: {enabled: true}' charts/sandbox.yaml

@@ -217,7 +217,8 @@ const (
 // Why a static pod cannot be taken down. ReadOnly and SingleFile are of the folder, and
 // so of all of its pods.
 const (
-	// StaticPodControlPlane: it is part of the control plane.
+	// StaticPodControlPlane: it is part of the control plane, and the message says what has
+	// to be otherwise for it to go.
 	StaticPodControlPlane = "ControlPlane"
 	// StaticPodFromURL: it comes from the kubelet's staticPodURL.
 	StaticPodFromURL = "FromURL"
@@ -231,7 +232,7 @@ const (
 	StaticPodSingleFile = "SingleFile"
 	// StaticPodUnparsable: the file is no pod.
 	StaticPodUnparsable = "Unparsable"
-	// StaticPodUnreadable: the folder cannot be read.
+	// StaticPodUnreadable: the folder cannot be read, or what else has to be known first.
 	StaticPodUnreadable = "Unreadable"
 	// StaticPodNoMirror: a file makes it, and the API shows nothing of it.
 	StaticPodNoMirror = "NoMirror"

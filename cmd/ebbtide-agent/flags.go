@@ -21,6 +21,7 @@ type flags struct {
 	nodeName, manifestDir, stateDir, healthAddress string
 	shutdown                                       string
 	shutdownDelay                                  time.Duration
+	controlPlane                                   controlPlane
 	verbosity                                      int
 	version                                        bool
 }
@@ -46,6 +47,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.StringVar(&f.healthAddress, "health-address", "127.0.0.1:9473", "address of /healthz, /readyz and /metrics; 0 serves none")
 	set.StringVar(&f.shutdown, "shutdown", "drain", "what is done when the node shuts down: drain holds it up until the pods have left, report only tells of it, off does nothing")
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay", 0, "for how long systemd-logind is asked to let a shutdown wait, at least; 0 leaves that as it is")
+	f.controlPlane.register(set)
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log")
 	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	if err := set.Parse(args); err != nil {
@@ -81,6 +83,9 @@ func (f *flags) check(set *flag.FlagSet) error {
 	}
 	if f.shutdownDelay < 0 || f.shutdownDelay > maxShutdownDelay {
 		return fmt.Errorf("--shutdown-delay=%s has to be between 0 and %s", f.shutdownDelay, maxShutdownDelay)
+	}
+	if err := f.controlPlane.check(f.nodeName); err != nil {
+		return err
 	}
 	if f.healthAddress == "0" {
 		return nil

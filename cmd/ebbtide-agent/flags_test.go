@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 func parse(args ...string) (flags, error) {
@@ -19,6 +20,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("NODE_NAME", "node-7")
 	f, err := parse()
 	want := flags{nodeName: "node-7", manifestDir: "/etc/kubernetes/manifests", stateDir: "/var/lib/ebbtide", healthAddress: "127.0.0.1:9473", shutdown: "drain"}
+	want.controlPlane = controlPlane{pods: "Retain", namespace: "ebbtide-system", restoreAfter: 10 * time.Minute}
 	if err != nil || f != want {
 		t.Errorf("without flags they are %+v, %v; want %+v", f, err, want)
 	}
@@ -38,7 +40,6 @@ func TestBadFlags(t *testing.T) {
 		"--node-name=n --health-address=9473": `--health-address="9473" is no address and port, such as 127.0.0.1:9473, nor 0`,
 		"--node-name=n --manifest-dir=/m --state-dir=/m/state": "--state-dir=/m/state is in --manifest-dir=/m, where the kubelet would take the journal for a pod",
 		"--node-name=n --manifest-dir=/m --state-dir=/m":       "--state-dir=/m is in --manifest-dir=/m",
-		"--node-name=n --control-plane-pods=Terminate":         "flag provided but not defined: -control-plane-pods",
 		"--node-name=n --shutdown=Drain":                       `--shutdown="Drain" is none of drain, report and off`,
 		"--node-name=n --shutdown-delay=-1s":                   "--shutdown-delay=-1s has to be between 0 and 24h0m0s",
 		"--node-name=n --shutdown-delay=25h":                   "--shutdown-delay=25h0m0s has to be between 0 and 24h0m0s",

@@ -77,6 +77,7 @@ func restore(args []string) error {
 
 // run returns when the context ends, or if the agent cannot begin.
 func run(ctx context.Context, f flags, logger logr.Logger) error {
+	pod := os.Getenv("POD_NAME")
 	boot, err := agent.BootID()
 	if err != nil {
 		return fmt.Errorf("read the boot ID: %w", err)
@@ -84,6 +85,9 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("there is no way to an API server: %w", err)
+	}
+	if f.controlPlane.host {
+		pod = ""
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -104,9 +108,9 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 	defer broadcaster.Shutdown()
 	emit := kube.Emitter(broadcaster.NewRecorder(scheme, "ebbtide-agent"))
 	a := agent.New(agent.Options{
-		Self:      nodeagent.Self{Node: f.nodeName, PodName: os.Getenv("POD_NAME"), Version: version.Number(), BootID: boot, Dir: f.manifestDir},
+		Self:      nodeagent.Self{Node: f.nodeName, PodName: pod, Version: version.Number(), BootID: boot, Dir: f.manifestDir},
 		Manifests: agent.NewFolder(f.manifestDir), Records: agent.NewJournal(f.stateDir), Client: c, Log: logger,
-		Emit: emit,
+		Emit: emit, ControlPlane: f.controlPlane.options(config),
 		Shutdown: shutdown.New(shutdown.Options{
 			Wish: shutdownModes[f.shutdown], BootID: boot, Logind: logind.New(f.shutdownDelay), StateDir: f.stateDir, Emit: emit, Log: logger,
 		}),

@@ -60,6 +60,8 @@ type Options struct {
 	Client    client.WithWatch
 	// Shutdown holds up shutdowns; nil leaves them alone.
 	Shutdown *shutdown.Loop
+	// ControlPlane is how pods of the control plane are treated.
+	ControlPlane ControlPlane
 	// Emit publishes events.
 	Emit func(...event.Event)
 	Log  logr.Logger
@@ -73,17 +75,19 @@ type Agent struct {
 	feeds    feeds
 	lastPass atomic.Int64
 	metrics  *metrics
+	signs    signs
 
 	// What one goroutine alone uses.
 	journal  core.Journal
 	unstored bool // the journal is not on disk as it is here
 	failures map[string]string
-	saw      string // the trouble that was logged last
+	servers  map[string]core.APIServer // by their Leases
+	saw      string                    // the trouble that was logged last
 }
 
 // New is an agent that has yet to run.
 func New(o Options) *Agent {
-	a := &Agent{Options: o, wake: make(chan struct{}, 1), failures: map[string]string{}, metrics: newMetrics()}
+	a := &Agent{Options: o, wake: make(chan struct{}, 1), signs: signs{matters: make(chan struct{}, 1)}, failures: map[string]string{}, metrics: newMetrics()}
 	if a.Shutdown != nil {
 		a.metrics.registry.MustRegister(a.Shutdown.Collector())
 	}
@@ -118,6 +122,10 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.feeds.start(ctx, a)
 	var beside sync.WaitGroup
 	defer beside.Wait()
+	beside.Go(func() { a.listen(ctx) })
+	if a.ControlPlane.Host {
+		beside.Go(func() { a.beat(ctx) })
+	}
 	if a.Shutdown != nil {
 		beside.Go(func() { a.Shutdown.Run(ctx, neighbour{a}) })
 	}
@@ -161,6 +169,9 @@ func (a *Agent) pass(ctx context.Context) (again time.Duration) {
 		a.Emit(d.Events...)
 		if len(d.Moves) > 0 && !failed {
 			failed = !a.act(d.Moves)
+			continue
+		}
+		if a.claim(ctx, d.Claim) {
 			continue
 		}
 		a.report(ctx, s, d)

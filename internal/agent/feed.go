@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -20,6 +21,7 @@ type topic struct {
 	list         func() client.ObjectList
 	namespace    string
 	field, value string
+	labels       labels.Selector // instead of a field
 }
 
 // feed is what a watch has shown.
@@ -33,6 +35,9 @@ type feed struct {
 // with everything new.
 func follow(ctx context.Context, c client.WithWatch, t topic, changed func()) *feed {
 	options := func(raw metav1.ListOptions) *client.ListOptions {
+		if t.labels != nil {
+			return &client.ListOptions{Namespace: t.namespace, LabelSelector: t.labels, Raw: &raw}
+		}
 		return &client.ListOptions{Namespace: t.namespace, FieldSelector: fields.OneTermEqualSelector(t.field, t.value), Raw: &raw}
 	}
 	ctx, end := context.WithCancel(ctx)

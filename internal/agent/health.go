@@ -72,9 +72,14 @@ func (a *Agent) Serve(ctx context.Context, address string) error {
 	return nil
 }
 
-func (a *Agent) readyz(w http.ResponseWriter, _ *http.Request) {
+// works is true if the last pass was a moment ago.
+func (a *Agent) works() bool {
 	last := a.lastPass.Load()
-	if last == 0 || time.Since(time.Unix(0, last)) > readyWithin {
+	return last != 0 && time.Since(time.Unix(0, last)) <= readyWithin
+}
+
+func (a *Agent) readyz(w http.ResponseWriter, _ *http.Request) {
+	if !a.works() {
 		http.Error(w, fmt.Sprintf("the last pass was more than %s ago", readyWithin), http.StatusServiceUnavailable)
 		return
 	}

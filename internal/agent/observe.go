@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/agent/host"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
@@ -36,6 +37,9 @@ const (
 type feeds struct {
 	node, pods, lease, agent *feed
 	evacuations              map[types.NamespacedName]*feed
+	// Of the control plane: its API servers, the members of etcd, and the claim; nil if no
+	// pod of it can be taken down.
+	servers, members, claim *feed
 }
 
 func (f *feeds) start(ctx context.Context, a *Agent) {
@@ -61,6 +65,7 @@ func (f *feeds) start(ctx context.Context, a *Agent) {
 		object: &coordinationv1.Lease{}, list: func() client.ObjectList { return &coordinationv1.LeaseList{} },
 		namespace: corev1.NamespaceNodeLease, field: metav1.ObjectNameField, value: node,
 	}, func() { seen.Do(a.poke) })
+	f.followControlPlane(ctx, a)
 }
 
 // observe reads the folder, and what the watches have shown. What they have not is unknown.
@@ -68,6 +73,7 @@ func (a *Agent) observe(ctx context.Context) core.Snapshot {
 	s := core.Snapshot{
 		Now: time.Now(), Self: a.Self, Folder: a.Manifests.List(), Journal: a.journal, Failures: a.failures,
 	}
+	a.observeControlPlane(&s)
 	f := &a.feeds
 	if !f.node.known() || !f.pods.known() || !f.agent.known() {
 		return s
@@ -127,11 +133,20 @@ func (a *Agent) observeLive(ctx context.Context, s core.Snapshot) (core.Snapshot
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	node, pods := &corev1.Node{}, &corev1.PodList{}
-	if err := a.Client.Get(ctx, client.ObjectKey{Name: a.Self.Node}, node); err != nil {
+	err := a.Client.Get(ctx, client.ObjectKey{Name: a.Self.Node}, node)
+	a.heard(err)
+	if err != nil {
 		return s, fmt.Errorf("get node %s: %w", a.Self.Node, err)
 	}
 	if err := a.Client.List(ctx, pods, client.MatchingFields{"spec.nodeName": a.Self.Node}); err != nil {
 		return s, fmt.Errorf("list the pods of node %s: %w", a.Self.Node, err)
+	}
+	if a.ControlPlane.may() {
+		seen, err := host.Read(ctx, a.Client, a.ControlPlane.Namespace)
+		if err != nil {
+			return s, err
+		}
+		a.show(&s, seen)
 	}
 	s.Live, s.Node, s.Now, s.Pods = true, node, time.Now(), nil
 	for i := range pods.Items {

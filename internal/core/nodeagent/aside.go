@@ -12,8 +12,16 @@ import (
 // aside is a manifest that is put aside.
 func (d *decider) aside(it *item) {
 	e := d.entry(it)
-	stays := d.stays(it)
+	stays, part := d.stays(it), d.part(it)
+	later := ""
+	if part && stays == no && it.plain == nil {
+		later = d.later(it)
+	}
+	e.ControlPlane, e.Unanswered = part, false
 	switch {
+	case part && d.abandoned():
+		d.abandon(it, &e)
+	case later != "":
 	case stays == no && it.plain != nil:
 		d.supersede(it)
 	case stays == no:
@@ -22,6 +30,10 @@ func (d *decider) aside(it *item) {
 		d.replace(it, &e)
 	}
 	d.follow(it, &e)
+	if pod, told := d.pods[d.keyOf(it)]; told && later != "" {
+		waiting(&pod, later)
+		d.pods[d.keyOf(it)] = pod
+	}
 	d.entries[it.file] = e
 }
 
@@ -154,6 +166,9 @@ func (d *decider) remembered(it *item) {
 	switch {
 	case d.Folder.Absent:
 		d.entries[it.file] = e
+	case it.plain != nil && e.Unanswered && e.State != v1alpha1.StaticPodRestoring:
+		e.State, e.At = v1alpha1.StaticPodRestoring, d.Now
+		d.starting(it, e)
 	case it.plain == nil:
 		if e.State == v1alpha1.StaticPodRestoring {
 			return
@@ -188,7 +203,8 @@ func (d *decider) broughtBack(it *item, e Entry) {
 // starting waits for the pod of a manifest that is back.
 func (d *decider) starting(it *item, e Entry) {
 	key := cmp.Or(e.pod(), d.keyOf(&item{held: it.plain}))
-	if d.mirrors[key] != nil {
+	d.confess(&e)
+	if d.mirrors[key] != nil && !e.Unanswered {
 		return // shown() tells of it.
 	}
 	d.entries[it.file] = e

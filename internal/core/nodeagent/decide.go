@@ -78,6 +78,8 @@ func Decide(s Snapshot) Decision {
 		d.shown(key, d.mirrors[key])
 	}
 	d.hidden()
+	d.claim()
+	d.order()
 	d.record()
 	d.report()
 	return d.d
@@ -170,6 +172,10 @@ func (d *decider) record() {
 		a.At, b.At = time.Time{}, time.Time{}
 		return atSame && reflect.DeepEqual(a, b)
 	})
+	if len(next.Manifests) > 0 {
+		next.Silence = d.silence()
+	}
+	same = same && reflect.DeepEqual(d.Journal.Silence, next.Silence)
 	if !same || len(next.Manifests) > 0 && d.Journal.BootID != next.BootID {
 		d.d.Journal = &next
 	}

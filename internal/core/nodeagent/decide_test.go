@@ -104,7 +104,7 @@ var unmanageable = map[string]struct {
 }{
 	"control plane, by its label": {
 		func(_ *testing.T, s *nodeagent.Snapshot) { s.Folder.Files[0].Manifest.ControlPlane = true },
-		v1alpha1.StaticPodControlPlane, "edge/proxy-node-7 is part of the control plane. The agent leaves it alone.", v1alpha1.StaticPodsFound,
+		v1alpha1.StaticPodControlPlane, "edge/proxy-node-7 is part of the control plane. The agent leaves it alone unless it runs with --control-plane-pods=Terminate.", v1alpha1.StaticPodsFound,
 	},
 	"a URL": {
 		func(_ *testing.T, s *nodeagent.Snapshot) {

@@ -7,8 +7,9 @@
 // unknown (the Node, the folder, what the annotation says) moves nothing. Both are asked of
 // a Node that was just read from the API server, never of a cache.
 //
-// It refuses to touch pods of the control plane, pods that come from elsewhere, and such
-// whose manifest it cannot tell for sure.
+// It refuses to touch pods that come from elsewhere, such whose manifest it cannot tell for
+// sure, and pods of the control plane unless an API server of another host goes on. These
+// alone come back without an answer, when no API server has given one for long.
 //
 // Invariants: no file is ever deleted, or written over but by what somebody else has
 // written in its place; the name of a file that is put aside tells all that is needed to

@@ -27,6 +27,9 @@ type Journal struct {
 	BootID string `json:"bootID,omitempty"`
 	// Manifests are in the order of their files.
 	Manifests []Entry `json:"manifests"`
+	// Silence is since when no API server has answered; nil if one has, or if nothing
+	// depends on it.
+	Silence *Silence `json:"silence,omitempty"`
 }
 
 // Entry is a manifest that is put aside, or was until a moment ago.
@@ -48,6 +51,10 @@ type Entry struct {
 	Evacuation  types.UID `json:"evacuation,omitempty"`
 	// BootID is the boot in which it was put aside.
 	BootID string `json:"bootID,omitempty"`
+	// ControlPlane is true if the pod is part of the control plane, and Unanswered if it was
+	// put back because no API server answered, which has yet to be told.
+	ControlPlane bool `json:"controlPlane,omitempty"`
+	Unanswered   bool `json:"unanswered,omitempty"`
 	// State is Holding, Held or Restoring, and At is since when.
 	State v1alpha1.StaticPodState `json:"state"`
 	At    time.Time               `json:"at"`

@@ -22,8 +22,10 @@ type Manifest struct {
 	Priority *int32
 	// Grace is how long the pod may take to end.
 	Grace time.Duration
-	// ControlPlane is true if the pod is part of the control plane.
+	// ControlPlane is true if the pod is part of the control plane, and Component which one;
+	// empty if that is not for sure.
 	ControlPlane bool
+	Component    string
 }
 
 // Priorities of the classes that every cluster has.
@@ -48,7 +50,7 @@ func ReadManifest(data []byte) (*Manifest, error) {
 		pod.Namespace = corev1.NamespaceDefault
 	}
 	m := &Manifest{
-		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Grace: graceOf(pod), ControlPlane: isControlPlane(pod),
+		Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Grace: graceOf(pod), ControlPlane: isControlPlane(pod), Component: componentOf(pod),
 	}
 	if pod.Spec.Priority != nil {
 		m.Priority = pod.Spec.Priority
@@ -75,29 +77,6 @@ func graceOf(pod *corev1.Pod) time.Duration {
 		seconds = min(max(*pod.Spec.TerminationGracePeriodSeconds, 0), 24*60*60)
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// components are the programs of a control plane, by label and as containers.
-var components = map[string]bool{"kube-apiserver": true, "kube-controller-manager": true, "kube-scheduler": true, "etcd": true}
-
-func isControlPlane(pod *corev1.Pod) bool {
-	if pod.Namespace != "kube-system" {
-		return false
-	}
-	if pod.Labels["tier"] == "control-plane" || components[pod.Labels["component"]] {
-		return true
-	}
-	for key := range pod.Annotations {
-		if strings.HasPrefix(key, "kubeadm.kubernetes.io/") {
-			return true
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if components[pod.Spec.Containers[i].Name] {
-			return true
-		}
-	}
-	return false
 }
 
 // asSubject is the pod as a drain sees it.

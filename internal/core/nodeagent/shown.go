@@ -52,7 +52,11 @@ func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 		return
 	}
 	if e := d.asked(mirror, makers[0]); e != nil {
-		d.hold(mirror, makers[0], e)
+		if makers[0].plain.Manifest.ControlPlane {
+			pod.Message = d.holdPart(mirror, makers[0], e)
+		} else {
+			d.hold(mirror, makers[0], e)
+		}
 		if words := d.Failures[makers[0].file]; words != "" {
 			pod.Reason, pod.Message = v1alpha1.StaticPodRefused, fmt.Sprintf("%s cannot be put aside: %s", makers[0].file, words)
 		}
@@ -62,9 +66,12 @@ func (d *decider) shown(key podKey, mirror *corev1.Pod) {
 
 // obstacle is why the agent does not touch a pod, whatever is asked; empty if it may.
 func (d *decider) obstacle(key podKey, mirror *corev1.Pod, makers []*item) (reason, message string) {
+	part, unsure := d.retainedPart(key, mirror, makers)
 	switch {
-	case isControlPlane(mirror), len(makers) > 0 && makers[0].plain.Manifest.ControlPlane:
-		return v1alpha1.StaticPodControlPlane, fmt.Sprintf("%s is part of the control plane. The agent leaves it alone.", key)
+	case unsure:
+		return v1alpha1.StaticPodUnreadable, part
+	case part != "":
+		return v1alpha1.StaticPodControlPlane, part
 	case mirror.Annotations["kubernetes.io/config.source"] == "http":
 		return v1alpha1.StaticPodFromURL, fmt.Sprintf("%s comes from the kubelet's staticPodURL. Take it off that server, or leave it: it goes with the node.", key)
 	case d.Folder.Fault != "":
@@ -136,7 +143,8 @@ func (d *decider) hold(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation) {
 	entry := Entry{
 		File: it.file, Held: HeldName(it.file), SHA256: it.plain.Sum, Pod: key.String(), Priority: &priority,
 		GraceSeconds: int64(it.plain.Manifest.Grace.Seconds()), Evacuation: e.UID, BootID: d.Self.BootID,
-		Reason: maintenance.Reason(d.Node, d.Maintenances), State: v1alpha1.StaticPodHolding, At: d.Now,
+		ControlPlane: it.plain.Manifest.ControlPlane,
+		Reason:       maintenance.Reason(d.Node, d.Maintenances), State: v1alpha1.StaticPodHolding, At: d.Now,
 	}
 	scene := d.scene()
 	if scene.Maintenance != nil {

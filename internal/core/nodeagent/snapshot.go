@@ -33,6 +33,8 @@ type Snapshot struct {
 	Folder Folder
 	// Journal is what the agent has written down.
 	Journal Journal
+	// ControlPlane is what decides about pods of the control plane.
+	ControlPlane ControlPlane
 	// Failures are the words of renames that failed, by the file that they are about.
 	Failures map[string]string
 }
@@ -78,6 +80,9 @@ type Decision struct {
 	NeedsLive bool
 	// Moves are renames, after which everything is to be observed and decided again.
 	Moves []Move
+	// Claim is what is done about the right to take the control plane of the node down,
+	// after which everything is to be observed and decided again.
+	Claim Claim
 	// Status is that of the NodeAgent, valid if nothing is moved and the Node is known.
 	Status v1alpha1.NodeAgentStatus
 	// Evacuations are statuses to be written.

@@ -1,0 +1,158 @@
+//go:build linux
+
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
+)
+
+const etcdManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd, namespace: kube-system, labels: {component: etcd, tier: control-plane}}\n" +
+	"spec: {containers: [{name: etcd, image: x}]}\n"
+
+// answering is an agent whose API server answers with a status that changes.
+func answering(t *testing.T, dir, state string, status *atomic.Int64) *Agent {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(status.Load()))
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, status.Load())
+	}))
+	t.Cleanup(server.Close)
+	scheme := runtime.NewScheme()
+	must(t, clientgoscheme.AddToScheme(scheme))
+	must(t, v1alpha1.AddToScheme(scheme))
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for gvk := range scheme.AllKnownTypes() {
+		mapper.Add(gvk, meta.RESTScopeRoot)
+	}
+	c, err := client.NewWithWatch(&rest.Config{Host: server.URL}, client.Options{Scheme: scheme, Mapper: mapper})
+	must(t, err)
+	a := lonely(t, dir, state)
+	a.Client = c
+	return a
+}
+
+// runFor runs an agent, and returns what the folder has then.
+func runFor(t *testing.T, a *Agent, dir string, d time.Duration) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	must(t, a.Run(ctx))
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return strings.Join(names, ", ")
+}
+
+const (
+	bothAway = ".etcd.yaml.ebbtide-held, .proxy.yaml.ebbtide-held"
+	etcdBack = ".proxy.yaml.ebbtide-held, etcd.yaml"
+)
+
+// What is part of the control plane comes back when no API server has answered for long:
+// none that is killed, none that cannot reach its etcd. One that refuses is there.
+func TestPartsOfTheControlPlaneComeBackUnasked(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int64
+		want   string
+	}{
+		"nobody listens":     {0, etcdBack},
+		"etcd does not":      {http.StatusInternalServerError, etcdBack},
+		"a proxy of nobody":  {http.StatusServiceUnavailable, etcdBack},
+		"it knows us not":    {http.StatusUnauthorized, bothAway},
+		"it refuses":         {http.StatusForbidden, bothAway},
+		"it is overburdened": {http.StatusTooManyRequests, bothAway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+			put(t, dir, ".etcd.yaml.ebbtide-held", etcdManifest)
+			put(t, dir, ".proxy.yaml.ebbtide-held", manifest)
+			a := lonely(t, dir, state)
+			if test.status != 0 {
+				var status atomic.Int64
+				status.Store(test.status)
+				a = answering(t, dir, state, &status)
+			}
+			a.ControlPlane.RestoreAfter = 4 * time.Second
+			if after := runFor(t, a, dir, 2*time.Second); after != bothAway {
+				t.Errorf("after a moment the folder has %s", after)
+			}
+			// It is killed, and goes on where it was.
+			again := lonely(t, dir, state)
+			again.Client, again.ControlPlane.RestoreAfter = a.Client, 4*time.Second
+			if after := runFor(t, again, dir, 3*time.Second); after != test.want {
+				t.Errorf("the folder has %s, want %s", after, test.want)
+			}
+			j, err := NewJournal(state).Load()
+			must(t, err)
+			if len(j.Manifests) != 2 || j.Manifests[0].Unanswered != (test.want == etcdBack) {
+				t.Errorf("written down is %+v", j.Manifests)
+			}
+		})
+	}
+}
+
+func TestWhatIsAnAnswer(t *testing.T) {
+	resource := schema.GroupResource{Resource: "nodes"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a Node":               {nil, true},
+		"no such Node":         {fmt.Errorf("get: %w", apierrors.NewNotFound(resource, "n")), true},
+		"a refusal":            {apierrors.NewForbidden(resource, "n", nil), true},
+		"a lost etcd":          {apierrors.NewInternalError(context.DeadlineExceeded), false},
+		"one that starts":      {apierrors.NewServiceUnavailable("starting"), false},
+		"one that is too late": {apierrors.NewTimeoutError("etcdserver: request timed out", 1), false},
+		"nobody":               {context.DeadlineExceeded, false},
+	} {
+		a := lonely(t, t.TempDir(), t.TempDir())
+		if a.heard(test.err); (a.signs.answered.Load() > 0) != test.want {
+			t.Errorf("%s is an answer: %t", name, !test.want)
+		}
+	}
+}
+
+// Silence counts from when an answer matters, whenever the last one was.
+func TestSilenceCountsFromWhenItMatters(t *testing.T) {
+	dir := t.TempDir()
+	a := lonely(t, dir, t.TempDir())
+	a.ControlPlane.RestoreAfter = time.Hour
+	a.signs.began.Store(1)
+	a.signs.answered.Store(1)
+	put(t, dir, ".etcd.yaml.ebbtide-held", etcdManifest)
+	s := core.Snapshot{Folder: a.Manifests.List()}
+	a.observeControlPlane(&s)
+	if silence := s.ControlPlane.Signs.Uptime - s.ControlPlane.Signs.Began; silence > time.Second || !a.signs.asks.Load() {
+		t.Errorf("it counts for %s, asks: %t", silence, a.signs.asks.Load())
+	}
+	began := s.ControlPlane.Signs.Began
+	time.Sleep(10 * time.Millisecond)
+	if a.observeControlPlane(&s); s.ControlPlane.Signs.Began != began {
+		t.Error("it counts from the beginning in each pass")
+	}
+}

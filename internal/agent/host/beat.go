@@ -1,0 +1,56 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// RenewAfter is how often the Lease of an agent is renewed.
+	RenewAfter = 10 * time.Second
+	// Lasts is for how long that holds.
+	Lasts = 40 * time.Second
+)
+
+// LeaseName is that of the Lease of the agent of a node.
+func LeaseName(node string) string { return "ebbtide-agent-" + node }
+
+// Beat renews the Lease of an agent. One goroutine may use it.
+type Beat struct {
+	Client    client.Client
+	Namespace string
+
+	there *coordinationv1.Lease // as it was last written
+}
+
+// Renew writes that the agent of a node runs. The Lease ends with the Node.
+//
+// Errors: it cannot be written. The next call reads it anew.
+func (b *Beat) Renew(ctx context.Context, node *corev1.Node) error {
+	name, lasts, now := LeaseName(node.Name), int32(Lasts/time.Second), metav1.NewMicroTime(time.Now())
+	if b.there == nil {
+		var err error
+		if b.there, err = get(ctx, b.Client, b.Namespace, name); err != nil {
+			return err
+		}
+	}
+	lease := b.there
+	if lease == nil {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Namespace: b.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
+		}}
+	}
+	is := *lease
+	is.Spec.HolderIdentity, is.Spec.LeaseDurationSeconds, is.Spec.RenewTime = &node.Name, &lasts, &now
+	err := write(ctx, b.Client, b.there, is)
+	if b.there == nil || err != nil {
+		// What was created is read once more.
+		b.there = nil
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package nodeagent_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+)
+
+// allStatic has every static pod leave.
+const allStatic = `[{"podPriority":2147483647,"podType":"Static"}]`
+
+var programs = []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"}
+
+// partText is a manifest as kubeadm writes it.
+func partText(component string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %[1]s, namespace: kube-system, labels: {component: %[1]s, tier: control-plane}}\n"+
+		"spec: {priorityClassName: system-node-critical, containers: [{name: %[1]s, image: x}]}\n", component)
+}
+
+// partMirror is the mirror pod of a part of the control plane, which is Ready.
+func partMirror(component, node string) *corev1.Pod {
+	priority := int32(2_000_001_000)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-system", Name: component + "-" + node, UID: types.UID(component + "-" + node), Labels: map[string]string{"component": component, "tier": "control-plane"},
+			Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "hash", "kubernetes.io/config.source": "file"},
+		},
+		Spec:   corev1.PodSpec{NodeName: node, Priority: &priority},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+}
+
+// controlStory is a node of the control plane, one of three, all of whose static pods are
+// asked to leave, and which has claimed to be the one.
+func controlStory(t *testing.T) *nodeagent.Snapshot {
+	t.Helper()
+	s := &nodeagent.Snapshot{
+		Now: now, Live: true, KubeletSeen: now.Add(-5 * time.Second), Node: aNode(allStatic),
+		Self: nodeagent.Self{Node: "node-7", Version: "1", BootID: "boot-1", Dir: "/manifests"}, Folder: nodeagent.Folder{Known: true},
+		ControlPlane: nodeagent.ControlPlane{
+			Terminate: true, Host: true, Hostname: "host-7", Address: "api.example.com", Known: true, Claim: "node-7", RestoreAfter: 10 * time.Minute,
+			Servers: []nodeagent.APIServer{
+				{Host: "host-7", Renewed: now.Add(-time.Second), Seen: now.Add(-time.Second)},
+				{Host: "host-8", Renewed: now.Add(-9 * time.Second), Seen: now.Add(-8 * time.Second)},
+			},
+			Signs: nodeagent.Signs{Uptime: time.Hour, Began: time.Minute, Answered: time.Hour - 2*time.Second},
+		},
+	}
+	s.Node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}
+	for _, component := range programs {
+		mirror := partMirror(component, "node-7")
+		s.Pods = append(s.Pods, mirror)
+		s.Evacuations = append(s.Evacuations, anEvacuation(mirror))
+		s.Folder.Files = append(s.Folder.Files, file(t, component+".yaml", partText(component), component))
+	}
+	for _, node := range []string{"node-7", "node-8", "node-9"} {
+		s.ControlPlane.Etcd = append(s.ControlPlane.Etcd, partMirror("etcd", node))
+	}
+	return s
+}
+
+// putAside has the first n parts away, in a state.
+func putAside(t *testing.T, s *nodeagent.Snapshot, n int, state v1alpha1.StaticPodState) {
+	t.Helper()
+	s.Journal = nodeagent.Journal{Version: 1, BootID: "boot-1"}
+	for i, component := range programs[:n] {
+		s.Folder.Files[i] = file(t, nodeagent.HeldName(component+".yaml"), partText(component), component)
+		priority := int32(2_000_001_000)
+		s.Journal.Manifests = append(s.Journal.Manifests, nodeagent.Entry{
+			File: component + ".yaml", Held: nodeagent.HeldName(component + ".yaml"), SHA256: component, Pod: "kube-system/" + component + "-node-7",
+			Priority: &priority, GraceSeconds: 30, State: state, At: now.Add(-time.Second), BootID: "boot-1", ControlPlane: true,
+		})
+	}
+	if state == v1alpha1.StaticPodHeld {
+		s.Pods, s.Evacuations = s.Pods[n:], s.Evacuations[n:]
+	}
+	slices.SortFunc(s.Journal.Manifests, func(a, b nodeagent.Entry) int { return strings.Compare(a.File, b.File) })
+}
+
+// part is what is told of a part of the control plane.
+func part(d nodeagent.Decision, component string) v1alpha1.StaticPod {
+	return told(d, "kube-system", component+"-node-7")
+}
+
+func away2(component string) string {
+	return component + ".yaml → " + nodeagent.HeldName(component+".yaml")
+}
+
+func back2(component string) string {
+	return nodeagent.HeldName(component+".yaml") + " → " + component + ".yaml"
+}
+
+var stays = map[string]struct {
+	component string
+	change    func(*nodeagent.Snapshot)
+	want      string
+}{
+	"nobody wants it": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Terminate = false },
+		"kube-system/kube-scheduler-node-7 is part of the control plane. The agent leaves it alone unless it runs with --control-plane-pods=Terminate.",
+	},
+	"the agent is a pod": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Host = false },
+		"kube-system/kube-scheduler-node-7 is part of the control plane and stays: the agent runs as a pod, which does not start without an API server; " +
+			"run it as a unit of the host (--host).",
+	},
+	"nothing is known": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Known = false }, "it is not known yet which other API servers there are"},
+	"its own API server only": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers = s.ControlPlane.Servers[:1] },
+		"stays: no API server of another host has renewed its Lease in kube-system in the last 60s.",
+	},
+	"no API server with a Lease": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers = nil }, "no API server of another host"},
+	"the other Lease is old":     {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Renewed = now.Add(-time.Minute) }, "no API server of another host"},
+	"the other Lease is in the future": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Renewed = now.Add(61 * time.Second) },
+		"no API server of another host",
+	},
+	"the other Lease was never seen to change": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Seen = time.Time{} },
+		"stays: no API server of another host was seen to renew its Lease since the agent began.",
+	},
+	"the other Lease does not change any more": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Seen = now.Add(-time.Minute) },
+		"stays: no API server of another host was seen to renew its Lease since the agent began.",
+	},
+	"the other Lease names no host": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Host = "" }, "no API server of another host"},
+	"the other Lease names the node": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Host = "node-7" },
+		"no API server of another host",
+	},
+	"the other Lease names the host as the Node's label does": {"kube-scheduler", func(s *nodeagent.Snapshot) {
+		s.Node.Labels = map[string]string{corev1.LabelHostname: "host-8"}
+	}, "no API server of another host"},
+	"the host has no name": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Hostname = "" }, "no API server of another host"},
+	"it asks itself":       {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "127.0.0.1" }, "the agent asks the API server of its own node (127.0.0.1)"},
+	"it asks itself by name": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "localhost" },
+		"the agent asks the API server of its own node (localhost)",
+	},
+	"it asks itself by its hostname": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "host-7" },
+		"the agent asks the API server of its own node (host-7)",
+	},
+	"it asks itself by its node's name": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "node-7" },
+		"the agent asks the API server of its own node (node-7)",
+	},
+	"it asks its own address": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "::ffff:192.0.2.7" },
+		"the agent asks the API server of its own node (::ffff:192.0.2.7)",
+	},
+	"it asks whom nobody knows": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "" }, "the agent asks the API server of its own node"},
+	"another node is on": {
+		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Claim = "node-8" },
+		"stays: the control plane of node-8 is away or not Ready again, and one goes at a time.",
+	},
+	"another part of it": {"kube-scheduler", func(s *nodeagent.Snapshot) {
+		s.Folder.Files[0].Manifest.Component = ""
+	}, "stays: its manifest does not make it one of kube-scheduler, kube-controller-manager, kube-apiserver, etcd."},
+	"a mirror that calls itself a part": {"kube-scheduler", func(s *nodeagent.Snapshot) {
+		s.Folder.Files[0].Manifest.ControlPlane = false
+	}, "its manifest does not make it one of"},
+	"two members of etcd": {
+		"etcd", func(s *nodeagent.Snapshot) { s.ControlPlane.Etcd = s.ControlPlane.Etcd[:2] },
+		"stays: of 3 members of etcd that have to be Ready, its own among them, 2 are.",
+	},
+	"three others": {
+		"etcd", func(s *nodeagent.Snapshot) { s.ControlPlane.Etcd[0].Spec.NodeName = "node-6" },
+		"stays: of 3 members of etcd that have to be Ready, its own among them, 3 are.",
+	},
+	"one is no mirror pod": {
+		"etcd", func(s *nodeagent.Snapshot) { delete(s.ControlPlane.Etcd[1].Annotations, corev1.MirrorPodAnnotationKey) },
+		"its own among them, 2 are.",
+	},
+	"one is elsewhere": {"etcd", func(s *nodeagent.Snapshot) { s.ControlPlane.Etcd[1].Namespace = "default" }, "its own among them, 2 are."},
+	"one twice":        {"etcd", func(s *nodeagent.Snapshot) { s.ControlPlane.Etcd[1].Spec.NodeName = "node-9" }, "its own among them, 2 are."},
+	"a fourth is not Ready": {"etcd", func(s *nodeagent.Snapshot) {
+		weak := partMirror("etcd", "node-6")
+		weak.Status.Conditions = nil
+		s.ControlPlane.Etcd = append(s.ControlPlane.Etcd, weak)
+	}, "stays: etcd member etcd-node-6 is not Ready or is going."},
+	"a fourth is going": {"etcd", func(s *nodeagent.Snapshot) {
+		weak := partMirror("etcd", "node-6")
+		weak.DeletionTimestamp = &metav1.Time{Time: now}
+		s.ControlPlane.Etcd = append(s.ControlPlane.Etcd, weak)
+	}, "stays: etcd member etcd-node-6 is not Ready or is going."},
+	"nothing of all that": {"etcd", func(s *nodeagent.Snapshot) {
+		s.ControlPlane = nodeagent.ControlPlane{Terminate: true, Address: "api", Known: true, Claim: "node-9"}
+	}, "kube-system/etcd-node-7 is part of the control plane and stays: the agent runs as a pod, which does not start without an API server; run it as a unit of the host (--host); " +
+		"no API server of another host has renewed its Lease in kube-system in the last 60s; of 3 members of etcd that have to be Ready, its own among them, 0 are; " +
+		"the control plane of node-9 is away or not Ready again, and one goes at a time."},
+}
+
+func TestAPartOfTheControlPlaneStays(t *testing.T) {
+	for name, test := range stays {
+		t.Run(name, func(t *testing.T) {
+			s := controlStory(t)
+			putAside(t, s, slices.Index(programs, test.component), v1alpha1.StaticPodHeld)
+			test.change(s)
+			d := nodeagent.Decide(*s)
+			pod := part(d, test.component)
+			reason := v1alpha1.StaticPodControlPlane
+			if strings.Contains(test.want, "since the agent began") || strings.Contains(test.want, "known yet") {
+				reason = v1alpha1.StaticPodUnreadable
+			}
+			if pod.State != v1alpha1.StaticPodUnmanageable || pod.Reason != reason || !strings.Contains(pod.Message, test.want) {
+				t.Errorf("it is %s (%s): %s\nwant it to stay: %s", pod.State, pod.Reason, pod.Message, test.want)
+			}
+			if slices.Contains(moves(d), away2(test.component)) || d.Claim == nodeagent.ClaimTake {
+				t.Errorf("it goes all the same: %v, claim %d", moves(d), d.Claim)
+			}
+		})
+	}
+}
+
+// An agent that has just begun knows of no other API server yet. A drain that waits for the
+// pod goes on to wait.
+func TestAnAgentThatBeginsTellsNoNews(t *testing.T) {
+	for name, change := range map[string]func(*nodeagent.Snapshot){
+		"nothing is read":     func(s *nodeagent.Snapshot) { s.ControlPlane.Known = false },
+		"no Lease was proved": func(s *nodeagent.Snapshot) { s.ControlPlane.Servers[1].Seen = time.Time{} },
+	} {
+		s := controlStory(t)
+		s.Agent = &v1alpha1.NodeAgent{Status: nodeagent.Decide(*s).Status}
+		change(s)
+		d := nodeagent.Decide(*s)
+		if pod := part(d, "kube-scheduler"); pod.State != v1alpha1.StaticPodRunning || pod.Reason != v1alpha1.StaticPodUnreadable || len(d.Moves) > 0 {
+			t.Errorf("%s: it is %s (%s), moves %v", name, pod.State, pod.Reason, moves(d))
+		}
+		s.ControlPlane.Host = false
+		if pod := part(nodeagent.Decide(*s), "kube-scheduler"); pod.State != v1alpha1.StaticPodUnmanageable {
+			t.Errorf("%s, in a pod: it is %s", name, pod.State)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package nodeagent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// blip is for how long the API may be silent before that is written down.
+const blip = 30 * time.Second
+
+// Signs are the signs of life of the API, by a clock that counts from the start of the
+// kernel, also while the host sleeps, and that nobody sets.
+type Signs struct {
+	// Uptime is the time of the decision; 0 is unknown.
+	Uptime time.Duration
+	// Began is when the agent began to ask, as something depends on it, and Answered when an API server last answered
+	// it; 0 is never.
+	Began, Answered time.Duration
+}
+
+// Silence is since when no API server has answered.
+type Silence struct {
+	// BootID is the boot of which SinceSeconds count.
+	BootID       string `json:"bootID"`
+	SinceSeconds int64  `json:"sinceSeconds"`
+}
+
+// since is from when on no API server has answered, as far as anybody has asked. What an
+// agent before this one has written down holds in the same boot until one answers. A node
+// that was off has not asked, so a boot begins anew.
+func (d *decider) since() time.Duration {
+	signs := d.ControlPlane.Signs
+	if signs.Answered > 0 {
+		return max(signs.Began, signs.Answered)
+	}
+	from := signs.Began
+	if known := d.Journal.Silence; known != nil && known.BootID == d.Self.BootID {
+		from = min(from, time.Duration(known.SinceSeconds)*time.Second)
+	}
+	return from
+}
+
+// abandoned is true if no API server has answered for so long that the parts of the
+// control plane that are away go back, without anybody to ask.
+func (d *decider) abandoned() bool {
+	c := &d.ControlPlane
+	if c.RestoreAfter <= 0 || c.Signs.Uptime <= 0 {
+		return false
+	}
+	left := d.since() + c.RestoreAfter - c.Signs.Uptime
+	if left > 0 {
+		d.until(d.Now.Add(left))
+	}
+	return left <= 0
+}
+
+// silence is what is written down of the silence of the API while parts of the control
+// plane are away: all of it if no API server has answered this agent yet, so that one that
+// crashes again and again comes to an end of waiting.
+func (d *decider) silence() *Silence {
+	away := func(it *item) bool { return it.held != nil && d.part(it) }
+	for _, it := range d.items {
+		if !away(it) || d.ControlPlane.Signs.Uptime <= 0 {
+			continue
+		}
+		since := d.since()
+		if d.ControlPlane.Signs.Answered > 0 && d.ControlPlane.Signs.Uptime-since < blip {
+			return nil
+		}
+		return &Silence{BootID: d.Self.BootID, SinceSeconds: int64(since / time.Second)}
+	}
+	return nil
+}
+
+// abandon puts a part of the control plane back, which is written down in the same breath.
+func (d *decider) abandon(it *item, e *Entry) {
+	e.Unanswered = true
+	if it.plain == nil {
+		d.move(Move{File: it.file, From: it.held.Name, To: it.file})
+	}
+}
+
+// confess tells that a part of the control plane is back though its Node kept it away, as
+// soon as there is somebody to tell.
+func (d *decider) confess(e *Entry) {
+	signs := d.ControlPlane.Signs
+	if !e.Unanswered || d.Node == nil || signs.Answered == 0 || signs.Uptime-signs.Answered >= blip {
+		return
+	}
+	e.Unanswered = false
+	d.d.Events = append(d.d.Events, event.StaticPodRestored(d.scene(), fmt.Sprintf(
+		"%s is back since %s: pod %s is part of the control plane, and no API server answered.", e.File, clock(e.At), e.Pod))...)
+}
+
+// order has parts of the control plane come back in their order where several do at once.
+func (d *decider) order() {
+	rank := func(m Move) int {
+		if m.Hold {
+			return -1
+		}
+		return d.items[m.File].rank()
+	}
+	slices.SortStableFunc(d.d.Moves, func(a, b Move) int { return rank(b) - rank(a) })
+}
+
+// waiting says of a part that may come back what it waits for.
+func waiting(pod *v1alpha1.StaticPod, later string) {
+	pod.Message = fmt.Sprintf("%s comes back after %s, which has yet to start.", pod.Manifest, later)
+}

@@ -1,0 +1,199 @@
+package nodeagent_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+)
+
+// silent is a node whose control plane and whose proxy are away, and to which no API
+// server answers. What it knows of the Node is old.
+func silent(t *testing.T) *nodeagent.Snapshot {
+	t.Helper()
+	s := controlStory(t)
+	putAside(t, s, 4, v1alpha1.StaticPodHeld)
+	s.Folder.Files = append(s.Folder.Files, file(t, heldProxy, proxyText, "aaaa"))
+	s.Journal.Manifests = append(s.Journal.Manifests, entry(v1alpha1.StaticPodHeld, time.Minute))
+	s.Live, s.ControlPlane.RestoreAfter = false, 10*time.Minute
+	s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Minute, Answered: 50 * time.Minute}
+	return s
+}
+
+var allBack = strings.Join([]string{back2("etcd"), back2("kube-apiserver"), back2("kube-controller-manager"), back2("kube-scheduler")}, ", ")
+
+func TestTheControlPlaneComesBackWhenNobodyAnswers(t *testing.T) {
+	ofBoot := func(boot string, since int64) *nodeagent.Silence {
+		return &nodeagent.Silence{BootID: boot, SinceSeconds: since}
+	}
+	for name, test := range map[string]struct {
+		change func(*nodeagent.Snapshot)
+		back   bool
+		after  time.Duration
+	}{
+		"ten minutes":             {func(*nodeagent.Snapshot) {}, true, 0},
+		"a moment less":           {func(s *nodeagent.Snapshot) { s.ControlPlane.Signs.Answered += time.Millisecond }, false, time.Millisecond},
+		"nothing of the Node":     {func(s *nodeagent.Snapshot) { s.Node, s.Pods = nil, nil }, true, 0},
+		"an agent that retains":   {func(s *nodeagent.Snapshot) { s.ControlPlane.Terminate, s.ControlPlane.Host = false, false }, true, 0},
+		"never":                   {func(s *nodeagent.Snapshot) { s.ControlPlane.RestoreAfter = 0 }, false, 0},
+		"no clock":                {func(s *nodeagent.Snapshot) { s.ControlPlane.Signs = nodeagent.Signs{} }, false, 0},
+		"a wall clock that jumps": {func(s *nodeagent.Snapshot) { s.Now = s.Now.Add(-1000 * time.Hour) }, true, 0},
+		"a wall clock that jumps ahead": {func(s *nodeagent.Snapshot) {
+			s.Now = s.Now.Add(1000 * time.Hour)
+			s.ControlPlane.Signs.Answered = s.ControlPlane.Signs.Uptime
+		}, false, 10 * time.Minute},
+		"an agent that has just begun": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Second}
+		}, false, 10*time.Minute - time.Second},
+		"an agent that has just begun anew": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Second}
+			s.Journal.Silence = ofBoot("boot-1", 3000)
+		}, true, 0},
+		"one that has just begun in another boot": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Second}
+			s.Journal.Silence = ofBoot("boot-0", 3)
+		}, false, 10*time.Minute - time.Second},
+		"one that has begun anew and was answered": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Minute, Answered: time.Hour - time.Second}
+			s.Journal.Silence = ofBoot("boot-1", 3)
+		}, false, 10*time.Minute - time.Second},
+		"a journal of the future": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: 50 * time.Minute}
+			s.Journal.Silence = ofBoot("boot-1", 1<<40)
+		}, true, 0},
+		"a folder that cannot be written": {func(s *nodeagent.Snapshot) { s.Folder.Fault = v1alpha1.StaticPodReadOnly }, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := silent(t)
+			test.change(s)
+			d := nodeagent.Decide(*s)
+			want := ""
+			if test.back {
+				want = allBack
+			}
+			if got := strings.Join(moves(d), ", "); got != want {
+				t.Errorf("moves %s, want %s", got, want)
+			}
+			if d.After != test.after {
+				t.Errorf("decides again after %s, want %s", d.After, test.after)
+			}
+		})
+	}
+}
+
+// Only what is away waits for an answer.
+func TestSilenceIsWrittenDownWhileSomethingIsAway(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*nodeagent.Snapshot)
+		want   int64
+	}{
+		"for ten minutes": {func(*nodeagent.Snapshot) {}, 3000},
+		"for a blip": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs.Answered = time.Hour - 29*time.Second
+		}, -1},
+		"for half a minute": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs.Answered = time.Hour - 30*time.Second
+		}, 3570},
+		"from the first moment": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour}
+		}, 3600},
+		"with nothing but the proxy away": {func(s *nodeagent.Snapshot) {
+			s.Folder.Files, s.Journal.Manifests = s.Folder.Files[4:], s.Journal.Manifests[4:]
+		}, -1},
+		"in the same boot, before": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Minute}
+			s.Journal.Silence = &nodeagent.Silence{BootID: "boot-1", SinceSeconds: 3400}
+		}, 3400},
+	} {
+		s := silent(t)
+		test.change(s)
+		d := nodeagent.Decide(*s)
+		j := s.Journal
+		if d.Journal != nil {
+			j = *d.Journal
+		}
+		switch {
+		case test.want < 0 && j.Silence != nil, test.want >= 0 && (j.Silence == nil || *j.Silence != nodeagent.Silence{BootID: "boot-1", SinceSeconds: test.want}):
+			t.Errorf("%s: written down is %+v, want since %d", name, j.Silence, test.want)
+		}
+	}
+}
+
+// That it is back is written down before, and told when somebody answers, also by an agent
+// that was killed behind the rename.
+func TestWhatComesBackUnaskedIsToldOf(t *testing.T) {
+	s := silent(t)
+	d := nodeagent.Decide(*s)
+	for _, e := range d.Journal.Manifests {
+		if e.Unanswered != e.ControlPlane || e.ControlPlane == (e.File == "proxy.yaml") {
+			t.Errorf("written down before of %s: %+v", e.File, e)
+		}
+	}
+	s.Journal = *d.Journal
+	for i, component := range programs {
+		s.Folder.Files[i] = file(t, component+".yaml", partText(component), component)
+	}
+	// The API server that is back answers a new agent.
+	s.Live, s.ControlPlane.Signs = true, nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - 3*time.Second, Answered: time.Hour - time.Second}
+	s.ControlPlane.Servers = s.ControlPlane.Servers[:1]
+	d = nodeagent.Decide(*s)
+	want := "StaticPodRestored: etcd.yaml is back since 14:02:00: pod kube-system/etcd-node-7 is part of the control plane, and no API server answered."
+	if words := reasons(d); len(words) != 4 || words[0] != want {
+		t.Errorf("it tells %s\nwant 4, the first one %s", strings.Join(words, "\n"), want)
+	}
+	if len(d.Moves) > 0 {
+		t.Errorf("and moves %v, while its own API server is all there is", moves(d))
+	}
+	are(t, d, v1alpha1.StaticPodRestoring)
+	for _, component := range programs {
+		s.Pods = append(s.Pods, partMirror(component, "node-7"))
+	}
+	s.Journal = *d.Journal
+	d = nodeagent.Decide(*s)
+	if words := reasons(d); len(words) > 0 || len(d.Moves) > 0 {
+		t.Errorf("once more it tells %v, moves %v", words, moves(d))
+	}
+	are(t, d, v1alpha1.StaticPodUnmanageable)
+	if d.Journal == nil || len(d.Journal.Manifests) != 1 {
+		t.Errorf("the journal becomes %+v, want the proxy alone", d.Journal)
+	}
+}
+
+// are wants all parts to be in a state.
+func are(t *testing.T, d nodeagent.Decision, state v1alpha1.StaticPodState) {
+	t.Helper()
+	for _, component := range programs {
+		if pod := part(d, component); pod.State != state {
+			t.Errorf("%s is %s: %s", component, pod.State, pod.Message)
+		}
+	}
+}
+
+// Its mirror pod may be there before anybody knows that the API answers: it is told of then.
+func TestWhatIsUntoldStaysWrittenDown(t *testing.T) {
+	s := silent(t)
+	s.Journal = *nodeagent.Decide(*s).Journal
+	for i, component := range programs {
+		s.Folder.Files[i] = file(t, component+".yaml", partText(component), component)
+		s.Pods = append(s.Pods, partMirror(component, "node-7"))
+	}
+	d := nodeagent.Decide(*s)
+	if len(reasons(d)) > 0 || d.Journal == nil || len(d.Journal.Manifests) != 5 {
+		t.Errorf("without an answer it tells %v and writes %+v", reasons(d), d.Journal)
+	}
+	s.Journal, s.ControlPlane.Signs.Answered = *d.Journal, s.ControlPlane.Signs.Uptime
+	if d = nodeagent.Decide(*s); len(reasons(d)) != 4 || len(d.Journal.Manifests) != 1 {
+		t.Errorf("with one it tells %v and writes %+v", reasons(d), d.Journal)
+	}
+}
+
+// Somebody has written the file anew meanwhile: that one runs.
+func TestWhatSomebodyHasWrittenIsLeftAloneInSilence(t *testing.T) {
+	s := silent(t)
+	s.Folder.Files = append(s.Folder.Files, file(t, "etcd.yaml", partText("etcd"), "theirs"))
+	if d := nodeagent.Decide(*s); strings.Contains(strings.Join(moves(d), ", "), "etcd") {
+		t.Errorf("moves %v", moves(d))
+	}
+}
