@@ -50,6 +50,8 @@ type node struct {
 	inPlace *maintenance
 	// depth is the greatest drainDepth of the maintenances in Drain.
 	depth int
+	// kubeletStops is true if the kubelet ends all pods of the node itself, because it shuts down.
+	kubeletStops bool
 	// read is true if the pods of the node are known; pods are those of a node in
 	// Drain that are not finished, finished the others that have an Evacuation of ours.
 	read     bool
@@ -166,6 +168,7 @@ func (r *reader) join(n *node, m *maintenance) {
 	one := &selection{maintenance: m, node: n}
 	m.selections = append(m.selections, one)
 	n.selections = append(n.selections, one)
+	n.kubeletStops = n.kubeletStops || m.leavesPodsToTheKubelet()
 	if m.stage != v1alpha1.StageDrain {
 		return
 	}

@@ -70,17 +70,27 @@ func Suppressed(node *corev1.Node) (drainplan.Set, error) {
 	return drainplan.NewSet(drainplan.Parse(lines)...), nil
 }
 
+// daemonSets are all pods of DaemonSets.
+var daemonSets = drainplan.NewSet(drainplan.Parse([]v1alpha1.DrainPlanEntry{{PodType: v1alpha1.PodTypeDaemonSet, PodPriority: math.MaxInt32}})...)
+
 // suppression is what the node has to show. While a maintenance that is not
-// understood holds it, nothing is taken back.
+// understood holds it, nothing is taken back. What the kubelet ends itself nobody
+// makes again.
 func (t *targetedNode) suppression() suppression {
+	kept, set, depth := t.target.suppression, t.target.set, t.depth
+	if t.kubeletStops {
+		ofDaemonSets, _ := drainplan.Depth(v1alpha1.PodTypeDaemonSet)
+		set, depth = drainplan.Join(set, daemonSets), max(depth, ofDaemonSets)
+		kept = suppressionOf(set, depth)
+	}
 	if !t.unclear {
-		return t.target.suppression
+		return kept
 	}
 	shown, err := Suppressed(t.object)
 	if err != nil {
-		return t.target.suppression
+		return kept
 	}
-	return suppressionOf(drainplan.Join(t.target.set, shown), math.MaxInt)
+	return suppressionOf(drainplan.Join(set, shown), math.MaxInt)
 }
 
 // Reason is why the DaemonSet pods of a node leave: what the maintenance that
