@@ -46,7 +46,7 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge, Skew: g.skew}); err != nil {
 		return err
 	}
-	if err := nodeshutdown.Add(mgr, nodeshutdown.Options{StayCordoned: !f.completeAfterBoot, Skew: g.skew}); err != nil {
+	if err := nodeshutdown.Add(mgr, nodeshutdown.Options{Options: f.shutdowns, Skew: g.skew}); err != nil {
 		return err
 	}
 	if !f.machines {

@@ -3,12 +3,14 @@ package main
 import (
 	"errors"
 	"flag"
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/internal/workload"
@@ -18,7 +20,7 @@ type flags struct {
 	metricsAddress, probeAddress   string
 	leaderElect, webhooks, rotate  bool
 	evictionNotice                 bool
-	completeAfterBoot              bool
+	shutdowns                      nodeshutdown.Options
 	webhookAddress                 string
 	webhookClient                  webhook.ClientCertificate
 	namespace                      string
@@ -56,7 +58,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 			return nil
 		})
 	set.BoolVar(&f.evictionNotice, "eviction-notice", true, "tell those who evict the pods of a node that no NodeMaintenance selects, once for each node, how one would drain it")
-	set.BoolVar(&f.completeAfterBoot, "complete-after-boot", true, "give a node back that was drained because it shut down, when it is up again; without it a person deletes its NodeMaintenance")
+	ofShutdowns(set, &f.shutdowns)
 	set.BoolVar(&f.leaderElect, "leader-elect", true, "let only one of several managers act")
 	set.StringVar(&f.namespace, "namespace", "ebbtide-system", "namespace of the manager: of its leases, of the webhooks' Service and certificate, and of MachineDrainRules for NodeMaintenances")
 	set.Float64Var(&f.qps, "kube-api-qps", 300, "API requests per second and kind of object, on average")
@@ -94,6 +96,26 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	err := set.Parse(args)
 	return f, err
+}
+
+// ofShutdowns adds the flags about nodes that shut down.
+func ofShutdowns(set *flag.FlagSet, options *nodeshutdown.Options) {
+	set.BoolFunc("complete-after-boot", "give a node back that was drained because it shut down, when it is up again (default true); without it a person deletes its NodeMaintenance",
+		func(text string) error {
+			complete, err := strconv.ParseBool(text)
+			options.StayCordoned = !complete
+			return err
+		})
+	set.Func("shutdown-depth", "pods that leave a node that shuts down: Default, DaemonSet (default) for those and DaemonSets, or Static for all",
+		func(text string) (err error) {
+			options.Depth, err = nodeshutdown.ParseDepth(text)
+			return err
+		})
+	set.Func("shutdown-delete-before", "how long before the node goes down pods that are left are deleted past their budgets: 10s to 24h, or a percentage of the time they have (default 30%, at least 10s and at most 5m)",
+		func(text string) (err error) {
+			options.DeleteBefore, err = nodeshutdown.ParseDeleteBefore(text)
+			return err
+		})
 }
 
 // webhookOptions are what the flags say about admission.

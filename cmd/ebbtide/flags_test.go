@@ -2,9 +2,11 @@ package main
 
 import (
 	"flag"
+	"io"
 	"testing"
 	"time"
 
+	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
@@ -104,5 +106,37 @@ func TestFieldsOfKubeconfigsThatAreAllowed(t *testing.T) {
 	f, err = parseFlags(flag.NewFlagSet("ebbtide", flag.ContinueOnError), []string{"--remote-cluster-memory=32Mi", "--remote-clusters-memory=64Mi"})
 	if f.remoteMemory != 32<<20 || f.remotesMemory != 64<<20 || err != nil {
 		t.Errorf("with flags: %d and %d bytes, %v", f.remoteMemory, f.remotesMemory, err)
+	}
+}
+
+// What is asked for nodes that shut down is what the manager does, and a mistake is told
+// with the name of the flag.
+func TestFlagsOfShutdowns(t *testing.T) {
+	t.Parallel()
+	parse := func(args ...string) (flags, error) {
+		set := flag.NewFlagSet("ebbtide", flag.ContinueOnError)
+		set.SetOutput(io.Discard)
+		return parseFlags(set, args)
+	}
+	if f, err := parse(); err != nil || f.shutdowns != (nodeshutdown.Options{}) {
+		t.Errorf("without flags: %+v, %v, want the defaults", f.shutdowns, err)
+	}
+	f, err := parse("--shutdown-depth=Static", "--shutdown-delete-before=45s", "--complete-after-boot=false")
+	before, _ := nodeshutdown.ParseDeleteBefore("45s")
+	if want := (nodeshutdown.Options{StayCordoned: true, Depth: "Static", DeleteBefore: before}); err != nil || f.shutdowns != want {
+		t.Errorf("with flags: %+v, %v, want %+v", f.shutdowns, err, want)
+	}
+	if f, err := parse("--complete-after-boot"); err != nil || f.shutdowns.StayCordoned {
+		t.Errorf("nodes stay cordoned: %v, %v", f.shutdowns.StayCordoned, err)
+	}
+	for arg, want := range map[string]string{
+		"--shutdown-depth=all": `invalid value "all" for flag -shutdown-depth: must be Default, DaemonSet or Static`,
+		"--shutdown-delete-before=5s": `invalid value "5s" for flag -shutdown-delete-before: ` +
+			"must be from 1% to 100% of the time until the node goes down, or from 10s to 24h, such as 30% or 45s",
+		"--complete-after-boot=soon": `invalid boolean value "soon" for -complete-after-boot: strconv.ParseBool: parsing "soon": invalid syntax`,
+	} {
+		if _, err := parse(arg); words(err) != want {
+			t.Errorf("%s: error %v, want %s", arg, err, want)
+		}
 	}
 }

@@ -165,7 +165,7 @@ func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
 }
 
 const maintenancesRefusal = "Ebbtide's manager changes finalizers and the annotation ebbtide.dev/handed-over of NodeMaintenances, completes those that are deleted or whose " +
-	"completeWhen asks for it, and changes nothing else of them"
+	"completeWhen asks for it, has those of nodes that shut down follow their nodes until they go down, and changes nothing else of them"
 
 const nodesRefusal = "Ebbtide's manager cordons nodes, changes labels, annotations and a taint of its own, announces maintenances in conditions of its own, and does nothing else to nodes"
 

@@ -129,3 +129,17 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
 {{- end }}
+
+{{/*
+Whether variables.m, with the terms of its selector in variables.terms, is the
+NodeMaintenance of one node that shuts down. A name that would be too long ends in a hash.
+*/}}
+{{- define "ebbtide.ofShutdown" -}}
+variables.m.metadata.?labels[?'ebbtide.dev/created-by'].orValue('') == 'node-agent' && variables.terms.size() == 1 &&
+!has(variables.terms[0].matchExpressions) && variables.terms[0].?matchFields.orValue([]).size() == 1 &&
+variables.terms[0].matchFields[0].key == 'metadata.name' && variables.terms[0].matchFields[0].operator == 'In' &&
+variables.terms[0].matchFields[0].values.size() == 1 &&
+(variables.m.metadata.name == 'node-shutdown-' + variables.terms[0].matchFields[0].values[0] ||
+variables.m.metadata.name.size() == 253 && variables.m.metadata.name.startsWith('node-shutdown-') &&
+variables.terms[0].matchFields[0].values[0].startsWith(variables.m.metadata.name.substring(14, 242)))
+{{- end }}

@@ -1,9 +1,9 @@
 // Package nodeshutdown has nodes drained that shut down: it makes a NodeMaintenance of what
-// a NodeAgent tells, and deletes it when that is over. What happens is decided in
-// core/nodeshutdown.
+// a NodeAgent tells, has it follow what the agent says later, and deletes it when that is
+// over. What happens is decided in core/nodeshutdown.
 //
-// One node has one such maintenance, by its name, and an agent that says something else
-// every second gets another one a minute at the most.
+// One node has one such maintenance, by its name, and for an agent that says something else
+// every second it is made or changed once a minute at the most.
 package nodeshutdown
 
 import (
@@ -30,14 +30,15 @@ import (
 const (
 	// workers is how many nodes are worked on at the same time: all of a rack may shut down at once.
 	workers = 16
-	// firstPause and lastPause bound how soon a node gets another maintenance.
+	// firstPause and lastPause bound how soon a node gets another maintenance, or its own is
+	// changed.
 	firstPause, lastPause = time.Second, time.Minute
 )
 
 // Options configures the controller.
 type Options struct {
-	// StayCordoned leaves nodes in maintenance after their boot, until a person ends it.
-	StayCordoned bool
+	core.Options
+
 	// Skew knows what time it is.
 	Skew *kube.Skew
 }
@@ -45,11 +46,11 @@ type Options struct {
 type reconciler struct {
 	client client.Client
 	// emit publishes events, each on the object that it is about.
-	emit         func(...event.Event)
-	now          kube.Now
-	stayCordoned bool
-	// made spaces out the maintenances of one node.
-	made *flowcontrol.Backoff
+	emit    func(...event.Event)
+	now     kube.Now
+	options core.Options
+	// written spaces out what is written for one node.
+	written *flowcontrol.Backoff
 }
 
 // Add registers the controller with a manager whose client reads from a cache with
@@ -58,16 +59,16 @@ type reconciler struct {
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
-	r.stayCordoned = options.StayCordoned
+	r.options = options.Options
 	return kube.AddController(mgr, "nodeshutdown", controller.Options{
 		Reconciler: r, MaxConcurrentReconciles: workers,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 func newReconciler(c client.Client, emit func(...event.Event), now kube.Now, clk clock.Clock) *reconciler {
-	made := flowcontrol.NewBackOff(firstPause, lastPause)
-	made.Clock = clk
-	return &reconciler{client: c, emit: emit, now: now, made: made}
+	written := flowcontrol.NewBackOff(firstPause, lastPause)
+	written.Clock = clk
+	return &reconciler{client: c, emit: emit, now: now, written: written}
 }
 
 // Reconcile takes the shutdown of one node one step further.
@@ -77,8 +78,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
 	}
 	decision := core.Decide(snapshot)
-	if decision.Create != nil {
-		pause, err := r.create(ctx, request.Name, decision.Create)
+	if decision.Create != nil || decision.Follow != nil {
+		pause, err := r.write(ctx, request.Name, decision, snapshot.Existing)
 		return reconcile.Result{RequeueAfter: kube.Soonest(decision.RequeueAfter, pause)}, err
 	}
 	if decision.Delete {
@@ -95,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot, err error) {
 	s.Now, s.Doubt = r.now()
-	s.StayCordoned = r.stayCordoned
+	s.Options = r.options
 	if s.Agent, err = found(ctx, r.client, node, &v1alpha1.NodeAgent{}); err != nil {
 		return s, err
 	}
@@ -129,26 +130,48 @@ func found[T client.Object](ctx context.Context, c client.Reader, name string, i
 	return into, nil
 }
 
-// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=create
-
-// create makes a maintenance, or says when it may be made.
-func (r *reconciler) create(ctx context.Context, node string, m *v1alpha1.NodeMaintenance) (pause time.Duration, err error) {
-	now := r.made.Clock.Now()
-	if r.made.IsInBackOffSinceUpdate(node, now) {
-		return r.made.Get(node), nil
+// write makes or changes the maintenance of a node, or says when it may be.
+func (r *reconciler) write(ctx context.Context, node string, decision core.Decision, existing *v1alpha1.NodeMaintenance) (pause time.Duration, err error) {
+	now := r.written.Clock.Now()
+	if r.written.IsInBackOffSinceUpdate(node, now) {
+		return r.written.Get(node), nil
 	}
-	if err := r.client.Create(ctx, m); err != nil {
-		if apierrors.IsAlreadyExists(err) {
-			// The cache does not show it yet.
-			return firstPause, nil
-		}
-		return 0, fmt.Errorf("create NodeMaintenance %s: %w", m.Name, err)
+	m := decision.Create
+	if m == nil {
+		m = decision.Follow
+		err = r.follow(ctx, existing, m)
+	} else {
+		err = r.create(ctx, m)
 	}
-	r.made.GC()
-	r.made.Next(node, now)
-	log.FromContext(ctx).Info("Made a maintenance for the shutdown of a node", "node", node, "stage", m.Spec.Stage)
+	switch {
+	case apierrors.IsAlreadyExists(err), kube.IsStale(err):
+		return firstPause, nil // The cache does not show it yet.
+	case err != nil:
+		return 0, err
+	}
+	r.written.GC()
+	r.written.Next(node, now)
+	log.FromContext(ctx).Info("A maintenance says what becomes of the shutdown of a node", "node", node, "stage", m.Spec.Stage, "deadline", m.Spec.Deadline)
 	r.emit(event.NodeShutdownDrained(m))
 	return 0, nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=create
+
+func (r *reconciler) create(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	if err := r.client.Create(ctx, m); err != nil {
+		return fmt.Errorf("create NodeMaintenance %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=patch
+
+func (r *reconciler) follow(ctx context.Context, existing, changed *v1alpha1.NodeMaintenance) error {
+	if err := r.client.Patch(ctx, changed, kube.Change(existing)); err != nil {
+		return fmt.Errorf("change NodeMaintenance %s: %w", changed.Name, err)
+	}
+	return nil
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=delete

@@ -8,7 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,5 +198,84 @@ func TestWhatIsLookedAt(t *testing.T) {
 		if got := ofAgent(t.Context(), test.old, test.now); len(got) != test.want {
 			t.Errorf("what an agent says %s concerns %v, want %d", name, got, test.want)
 		}
+	}
+}
+
+// until has the agent say that the node goes down at a time from now, and the manager hear it.
+func (w *world) until(ahead time.Duration) (again time.Duration, err error) {
+	w.t.Helper()
+	agent := &v1alpha1.NodeAgent{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "one"}, agent); err != nil {
+		w.t.Fatal(err)
+	}
+	agent.Status.Shutdown = &v1alpha1.NodeShutdown{
+		Phase: v1alpha1.ShutdownPreparing, Mode: v1alpha1.ShutdownModeDrain, Type: "reboot",
+		DeadlineTime: &metav1.Time{Time: w.clock.Now().Add(ahead)}, DelaySeconds: 60,
+	}
+	if err := w.api.Status().Update(w.t.Context(), agent); err != nil {
+		w.t.Fatal(err)
+	}
+	result, err := w.r.Reconcile(w.t.Context(), requestOf("one"))
+	return result.RequeueAfter, err
+}
+
+// deadline is what the maintenance says.
+func (w *world) deadline() string {
+	w.t.Helper()
+	m := &v1alpha1.NodeMaintenance{}
+	if err := w.api.Get(w.t.Context(), client.ObjectKey{Name: "node-shutdown-one"}, m); err != nil {
+		w.t.Fatal(err)
+	}
+	if m.Spec.Deadline == nil {
+		return "none"
+	}
+	return m.Spec.Deadline.Time.UTC().Format(time.TimeOnly)
+}
+
+// A shutdown that is put off takes its deadline with it, though somebody else has changed
+// the maintenance meanwhile.
+func TestADeadlineFollowsItsNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.until(time.Minute); err != nil || w.deadline() != "12:01:00" {
+		t.Fatalf("until %s, %v, want 12:01:00", w.deadline(), err)
+	}
+	if again, err := w.until(5 * time.Minute); err != nil || again != time.Second || w.deadline() != "12:01:00" {
+		t.Errorf("put off at once: until %s, again in %s, %v; want 12:01:00 for a second", w.deadline(), again, err)
+	}
+	w.clock.Step(2 * time.Second)
+	w.api.Refuse = func(request string) error {
+		if !strings.HasPrefix(request, "patch") {
+			return nil
+		}
+		return apierrors.NewConflict(schema.GroupResource{Resource: "nodemaintenances"}, "node-shutdown-one", errors.New("it has changed"))
+	}
+	if again, err := w.until(5 * time.Minute); err != nil || again != time.Second {
+		t.Errorf("decided on old state: again in %s, %v; want a second", again, err)
+	}
+	w.api.Refuse = nil
+	if _, err := w.until(5 * time.Minute); err != nil || w.deadline() != "12:05:02" {
+		t.Errorf("put off: until %s, %v; want 12:05:02", w.deadline(), err)
+	}
+	if diff := cmp.Diff([]string{
+		"NodeShutdownDetected on NodeMaintenance/node-shutdown-one: Node one is shutting down (reboot); its pods have until 2026-03-01T12:01:00Z.",
+		"NodeShutdownDetected on NodeMaintenance/node-shutdown-one: Node one is shutting down (reboot); its pods have until 2026-03-01T12:05:02Z.",
+	}, w.api.Events()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// An agent that names another time every second for ten minutes costs a write a minute.
+func TestAnAgentThatCannotSayWhen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 600 {
+		if _, err := w.until(time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Step(time.Second)
+	}
+	if writes := len(w.api.Writes()); writes < 5 || writes > 16 {
+		t.Errorf("the maintenance was written %d times in 10 minutes, want once a minute in the end", writes)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/nodeshutdown"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -90,10 +90,10 @@ func ready(node *corev1.Node) bool {
 
 // ofMaintenance names the node of one that was made for its shutdown, and is gone.
 func ofMaintenance(_ context.Context, old, now *v1alpha1.NodeMaintenance) []string {
-	if now != nil || old.Labels[v1alpha1.CreatedByLabel] != v1alpha1.CreatedByNodeAgent {
+	if now != nil {
 		return nil
 	}
-	if node := core.Named(old); node != "" {
+	if node := maintenance.OfShutdown(old); node != "" {
 		return []string{node}
 	}
 	return nil

@@ -1,6 +1,9 @@
 package event
 
 import (
+	"fmt"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -27,7 +30,11 @@ func NodeShutdownEnded(m *v1alpha1.NodeMaintenance, message string) Event {
 	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventNodeShutdownEnded, "Complete", message)
 }
 
-// NodeShutdownDrained tells for which shutdown a maintenance was made.
+// NodeShutdownDrained tells for which shutdown a maintenance is, and until when pods have time.
 func NodeShutdownDrained(m *v1alpha1.NodeMaintenance) Event {
-	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventNodeShutdownDetected, "Create", m.Spec.Reason+".")
+	message := m.Spec.Reason
+	if d := m.Spec.Deadline; d != nil {
+		message += fmt.Sprintf("; its pods have until %s", d.Time.UTC().Format(time.RFC3339))
+	}
+	return ofMaintenance(m, corev1.EventTypeNormal, v1alpha1.EventNodeShutdownDetected, "Create", message+".")
 }

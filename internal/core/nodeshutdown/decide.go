@@ -4,14 +4,15 @@
 //
 // It is one of the node itself, by its own name, whatever the agent says; none where
 // somebody drains the node already for a reboot. It ends by its deletion, which gives the
-// node back and leaves its name for the next shutdown.
+// node back and leaves its name for the next shutdown. Its deadline is when the node goes
+// down, so that what is left then has had a graceful end.
 //
 // Invariants: an agent has no node drained but its own; what nobody knows ends nothing; a
 // NodeMaintenance of somebody else is never touched.
 package nodeshutdown
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"fmt"
 	"time"
 
@@ -35,10 +36,6 @@ const (
 	farAhead = 10 * time.Minute
 	// longestWait bounds when to look again.
 	longestWait = 24 * time.Hour
-
-	prefix = "node-shutdown-"
-	// longestName is how long the name of an object may be.
-	longestName = 253
 )
 
 // Snapshot is all that a decision reads. It is never changed by Decide.
@@ -54,14 +51,26 @@ type Snapshot struct {
 	Existing *v1alpha1.NodeMaintenance
 	// Others are all NodeMaintenances, as far as there is no Existing.
 	Others []*v1alpha1.NodeMaintenance
+	// Options are what the administrator wants.
+	Options
+}
+
+// Options are what the administrator wants of all shutdowns.
+type Options struct {
 	// StayCordoned is true if a person ends the maintenance after the boot.
 	StayCordoned bool
+	// Depth is which pods are drained; empty is those of DaemonSets and all before them.
+	Depth v1alpha1.PodType
+	// DeleteBefore is when what is left begins to be deleted.
+	DeleteBefore DeleteBefore
 }
 
 // Decision is what is done.
 type Decision struct {
 	// Create is to be created; nil if nothing is.
 	Create *v1alpha1.NodeMaintenance
+	// Follow is what Existing is to be changed to, under its version; nil leaves it alone.
+	Follow *v1alpha1.NodeMaintenance
 	// Delete is true if Existing is to be deleted.
 	Delete bool
 	// Events are true when that is done.
@@ -71,34 +80,10 @@ type Decision struct {
 }
 
 // Name is that of the NodeMaintenance for the shutdown of a node.
-func Name(node string) string {
-	if len(prefix+node) <= longestName {
-		return prefix + node
-	}
-	sum := fmt.Sprintf("-%x", sha256.Sum256([]byte(node)))[:11]
-	return prefix + node[:longestName-len(prefix)-len(sum)] + sum
-}
+func Name(node string) string { return maintenance.ShutdownName(node) }
 
 // Ours is true of what a decision made for the shutdown of a node.
-func Ours(m *v1alpha1.NodeMaintenance, node string) bool {
-	return m.Labels[v1alpha1.CreatedByLabel] == v1alpha1.CreatedByNodeAgent && Named(m) == node
-}
-
-// Named is the only node that a maintenance selects; empty if it is not one by its name.
-func Named(m *v1alpha1.NodeMaintenance) string {
-	if m.Spec.NodeSelector == nil || len(m.Spec.NodeSelector.NodeSelectorTerms) != 1 {
-		return ""
-	}
-	term := m.Spec.NodeSelector.NodeSelectorTerms[0]
-	if len(term.MatchExpressions) > 0 || len(term.MatchFields) != 1 {
-		return ""
-	}
-	field := term.MatchFields[0]
-	if field.Key != metav1.ObjectNameField || field.Operator != corev1.NodeSelectorOpIn || len(field.Values) != 1 {
-		return ""
-	}
-	return field.Values[0]
-}
+func Ours(m *v1alpha1.NodeMaintenance, node string) bool { return maintenance.OfShutdown(m) == node }
 
 // Decide says what becomes of the shutdown of one node.
 func Decide(s Snapshot) Decision {
@@ -118,8 +103,10 @@ func Decide(s Snapshot) Decision {
 		d := s.end()
 		d.RequeueAfter = soonest(d.RequeueAfter, after)
 		return d
-	case stage == "" || ours:
+	case stage == "":
 		return Decision{RequeueAfter: after}
+	case ours:
+		return Decision{Follow: s.follow(stage, reason), RequeueAfter: after}
 	case s.Existing != nil:
 		return s.decline(fmt.Sprintf("NodeMaintenance %s is there already and is somebody else's: delete it, so that Ebbtide can drain the node when it shuts down", s.Existing.Name))
 	}
@@ -134,7 +121,7 @@ func (s Snapshot) gone() string {
 	if s.Agent != nil {
 		return s.Agent.Name
 	}
-	return Named(s.Existing)
+	return maintenance.OfShutdown(s.Existing)
 }
 
 // unknown is true while nobody tells the agent whether a shutdown goes on: nothing begins
@@ -168,7 +155,7 @@ func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, 
 		return "", "", 0
 	}
 	stage = v1alpha1.StageDrain
-	if told.Mode == v1alpha1.ShutdownModeReport {
+	if s.kubeletStops() {
 		stage = v1alpha1.StageCordon
 	}
 	return stage, fmt.Sprintf("Node %s is shutting down (%s)", s.Node.Name, kind), 0
@@ -262,7 +249,8 @@ func (s Snapshot) maintenance(stage v1alpha1.NodeMaintenanceStage, reason string
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node.Name}},
 			}}}},
-			Stage: stage, DrainPlan: drainplan.Inject(nil), DrainDepth: v1alpha1.PodTypeDaemonSet, Reason: reason,
+			Stage: stage, DrainPlan: drainplan.Inject(nil), DrainDepth: cmp.Or(s.Depth, v1alpha1.PodTypeDaemonSet), Reason: reason,
+			Deadline: s.deadline(stage),
 		},
 	}
 }

@@ -22,7 +22,7 @@ func says(phase v1alpha1.NodeShutdownPhase, mode v1alpha1.NodeShutdownMode, dead
 	return Snapshot{
 		Now: noon,
 		Agent: &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Status: v1alpha1.NodeAgentStatus{
-			BootID: "boot-1", Shutdown: &v1alpha1.NodeShutdown{Phase: phase, Mode: mode, Type: "reboot", DeadlineTime: &at},
+			BootID: "boot-1", Shutdown: &v1alpha1.NodeShutdown{Phase: phase, Mode: mode, Type: "reboot", DeadlineTime: &at, DelaySeconds: 60},
 		}},
 		Node: &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "one"},
@@ -40,7 +40,7 @@ func preparing() Snapshot {
 
 // made is a snapshot with the maintenance that was made before.
 func made(s Snapshot) Snapshot {
-	s.Existing = preparing().maintenance(v1alpha1.StageDrain, "")
+	s.Existing = Decide(preparing()).Create
 	return s
 }
 
@@ -169,14 +169,20 @@ var endings = map[string]struct {
 	snapshot Snapshot
 	want     string
 }{
-	"it goes on":              {made(preparing()), nothing},
-	"it was let go":           {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, 0)), nothing},
-	"it is off":               {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, -time.Hour)), nothing},
-	"it is cancelled":         {made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)), "delete; NodeShutdownEnded: The node does not shut down after all."},
-	"the agent lost the bus":  {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeOff, time.Minute)), nothing},
-	"it was switched off":     {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeOff, 0)), isUp},
-	"its time is near":        {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, time.Minute)), nothing},
-	"its time has just come":  {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, -time.Second)), nothing},
+	"it goes on":             {made(preparing()), nothing},
+	"it was let go":          {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, 0)), nothing},
+	"it is off":              {made(says(v1alpha1.ShutdownReleased, v1alpha1.ShutdownModeDrain, -time.Hour)), nothing},
+	"it is cancelled":        {made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)), "delete; NodeShutdownEnded: The node does not shut down after all."},
+	"the agent lost the bus": {made(says(v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeOff, time.Minute)), nothing},
+	"it was switched off":    {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeOff, 0)), isUp},
+	"its time is near": {
+		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, time.Minute)),
+		"change: Drain until 12:01:00, Delete 300s before, Node one is to shut down at 2026-03-01T12:01:00Z (reboot)",
+	},
+	"its time has just come": {
+		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, -time.Second)),
+		"change: Drain until 12:01:00, Delete 18s before, Node one is to shut down at 2026-03-01T11:59:59Z (reboot)",
+	},
 	"it is put off till then": {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)), "delete; again in 10h0m0s; NodeShutdownEnded: The shutdown of the node is put off."},
 	"it is put off, by a clock that nobody believes": {
 		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)).with(func(s *Snapshot) { s.Doubt = doubt }), "nothing; again in 10h0m0s",
@@ -215,6 +221,9 @@ func told(d Decision) string {
 	line := nothing
 	if d.Create != nil {
 		line = fmt.Sprintf("make %s: %s, %s", d.Create.Name, d.Create.Spec.Stage, d.Create.Spec.Reason)
+	}
+	if d.Follow != nil {
+		line = fmt.Sprintf("change: %s%s, %s", d.Follow.Spec.Stage, untilOf(d.Follow), d.Follow.Spec.Reason)
 	}
 	if d.Delete {
 		line = "delete"

@@ -1,0 +1,152 @@
+package nodeshutdown
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+)
+
+const (
+	// usualShare is how much of the time that pods have is left for deleting them, in percent.
+	usualShare = 30
+	// leastDeleteBefore and mostDeleteBefore bound what can be asked for, longestShare what
+	// a share can come to: nobody's budget is to be broken a quarter of an hour early because
+	// a shutdown was announced the day before.
+	leastDeleteBefore, mostDeleteBefore = 10 * time.Second, 24 * time.Hour
+	longestShare                        = 5 * time.Minute
+	// farthest is how far ahead the end of a shutdown that goes on can be.
+	farthest = 24 * time.Hour
+)
+
+// DeleteBefore is how long before a node goes down what is left on it begins to be deleted.
+// The zero value is 30 % of the time that pods have to leave.
+type DeleteBefore struct {
+	// share is in percent of that time; fixed is a time that counts instead, unless it is 0.
+	share int64
+	fixed time.Duration
+}
+
+// ParseDeleteBefore reads a percentage, such as 30%, or a duration, such as 45s.
+//
+// Errors: it is neither, or out of bounds.
+func ParseDeleteBefore(text string) (DeleteBefore, error) {
+	refusal := errors.New("must be from 1% to 100% of the time until the node goes down, or from 10s to 24h, such as 30% or 45s")
+	if number, ok := strings.CutSuffix(text, "%"); ok {
+		share, err := strconv.ParseUint(number, 10, 7)
+		if err != nil || share < 1 || share > 100 {
+			return DeleteBefore{}, refusal
+		}
+		return DeleteBefore{share: int64(share)}, nil
+	}
+	fixed, err := time.ParseDuration(text)
+	if err != nil || fixed < leastDeleteBefore || fixed > mostDeleteBefore {
+		return DeleteBefore{}, refusal
+	}
+	return DeleteBefore{fixed: fixed}, nil
+}
+
+// ParseDepth reads which pods are drained.
+//
+// Errors: there is no such type of pod.
+func ParseDepth(text string) (v1alpha1.PodType, error) {
+	depth := v1alpha1.PodType(text)
+	if _, known := drainplan.Depth(depth); !known || text == "" {
+		return "", errors.New("must be Default, DaemonSet or Static")
+	}
+	return depth, nil
+}
+
+// seconds is how long that is where pods have so much time.
+func (b DeleteBefore) seconds(have time.Duration) int32 {
+	if b.fixed > 0 {
+		return int32(b.fixed / time.Second)
+	}
+	share := b.share
+	if share == 0 {
+		share = usualShare
+	}
+	have = min(max(have, 0), farthest)
+	return int32(min(max(have*time.Duration(share)/100, leastDeleteBefore), longestShare) / time.Second)
+}
+
+// follow is what Existing is to be changed to by what the agent says now; nil leaves it as
+// it is. A stage only goes forward: what has been asked to leave leaves. What a person has
+// completed, or never begun, stays so.
+func (s Snapshot) follow(stage v1alpha1.NodeMaintenanceStage, reason string) *v1alpha1.NodeMaintenance {
+	is := s.Existing.Spec.Stage
+	if s.Existing.DeletionTimestamp != nil || is != v1alpha1.StageCordon && is != v1alpha1.StageDrain {
+		return nil
+	}
+	next := s.Existing.DeepCopy()
+	if is == v1alpha1.StageCordon {
+		next.Spec.Stage = stage
+	}
+	next.Spec.Reason, next.Spec.Deadline = reason, s.deadline(next.Spec.Stage)
+	if equality.Semantic.DeepEqual(next.Spec, s.Existing.Spec) {
+		return nil
+	}
+	return next
+}
+
+// deadline is until when the pods have to be gone. Where the kubelet ends them, or somebody
+// has said so, it deletes nothing.
+func (s Snapshot) deadline(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.Deadline {
+	if stage != v1alpha1.StageDrain {
+		return nil // It would mean nothing.
+	}
+	until, had := s.until(), s.had()
+	if until != nil && (s.kubeletStops() || had != nil && had.OnDeadline == v1alpha1.DeadlineWait) {
+		until.OnDeadline = v1alpha1.DeadlineWait
+	}
+	return until
+}
+
+// until is the deadline by the time that the agent says. One that cannot be meant changes
+// nothing if it has passed: a time that comes true at once would delete everything; if it
+// is too far ahead, or missing, nobody knows when the node goes down, and nothing is deleted.
+func (s Snapshot) until() *v1alpha1.Deadline {
+	told := s.Agent.Status.Shutdown
+	switch at := told.DeadlineTime; {
+	case s.Doubt != "":
+		return s.had().DeepCopy()
+	case at == nil || at.After(s.Now.Add(farthest)):
+		return nil
+	case !at.After(s.Now):
+		return s.had().DeepCopy()
+	default:
+		return &v1alpha1.Deadline{
+			Time: at.Rfc3339Copy(), OnDeadline: v1alpha1.DeadlineDelete, DeleteBeforeSeconds: s.DeleteBefore.seconds(timeLeft(told)),
+		}
+	}
+}
+
+// had is the deadline that Existing has; nil if it has none.
+func (s Snapshot) had() *v1alpha1.Deadline {
+	if s.Existing == nil {
+		return nil
+	}
+	return s.Existing.Spec.Deadline
+}
+
+// timeLeft is how long pods have to leave, from when they are first asked to.
+func timeLeft(told *v1alpha1.NodeShutdown) time.Duration {
+	if told.Phase != v1alpha1.ShutdownScheduled {
+		return time.Duration(told.DelaySeconds) * time.Second
+	}
+	if told.StartTime == nil {
+		return lead
+	}
+	return min(told.DeadlineTime.Sub(told.StartTime.Time), lead)
+}
+
+// kubeletStops is true while the kubelet ends all pods itself.
+func (s Snapshot) kubeletStops() bool {
+	told := s.Agent.Status.Shutdown
+	return told.Mode == v1alpha1.ShutdownModeReport && told.Phase != v1alpha1.ShutdownScheduled
+}
