@@ -21,6 +21,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	fake "ebbtide.dev/ebbtide/test/logind"
 )
 
 // agentName is the DaemonSet of the chart and its ServiceAccount.
@@ -70,7 +71,11 @@ var edges = []string{"edge-daemon", "edge-low", "edge-high"}
 func (s *stage) agents(t *testing.T) {
 	s.settled(t)
 	node := s.withoutManager(t)
+	// Whose node has D-Bus and systemd-logind, its agent holds up shutdowns.
+	at := func(name string) string { return onNode(t, s.Cluster, node, name) }
+	logind := fake.Start(t, fake.StartBusIn(t, at("run/dbus")), fake.Spec{DropIns: at("run/systemd/logind.conf.d")})
 	s.switchAgentsOn(t)
+	logind.AwaitHeld(t, "ebbtide", 1, 10*time.Second)
 	diaries := s.startEdges(t, node)
 	s.bound(t, node)
 
@@ -90,6 +95,10 @@ func (s *stage) agents(t *testing.T) {
 	s.tells(t, node, v1alpha1.StaticPodHeld)
 	s.refuseUninstall(t, node)
 	s.replaceAgents(t, node)
+	if signals := logind.Signals(); len(signals) != 1 {
+		t.Errorf("logind was sent signals %v, want one to read the delay that the agent asks for", signals)
+	}
+	logind.AwaitHeld(t, "ebbtide", 1, 10*time.Second)
 	s.tells(t, node, v1alpha1.StaticPodHeld)
 	for _, name := range edges[1:] {
 		if started := diaries[name].notes(t, "serving"); len(started) != 1 {
@@ -251,7 +260,8 @@ func (s *stage) refuseUninstall(t *testing.T, node string) {
 	s.agentsReady(t)
 }
 
-// replaceAgents deletes the agent of the node, and then has all of them replaced.
+// replaceAgents deletes the agent of the node, and then has all of them replaced by those
+// that ask systemd-logind for a longer delay.
 func (s *stage) replaceAgents(t *testing.T, node string) {
 	t.Helper()
 	before := s.agentPod(t, node)
@@ -263,6 +273,6 @@ func (s *stage) replaceAgents(t *testing.T, node string) {
 		err := s.Client.Get(ctx, client.ObjectKey{Name: node}, agent)
 		return fmt.Sprintf("%+v %v", agent.Status, err), agent.Status.PodName != before.Name
 	})
-	s.run(t, "kubectl -n "+system+" rollout restart daemonset/"+agentName+" && kubectl -n "+system+" rollout status daemonset/"+agentName+" --timeout 120s")
+	s.run(t, "helm upgrade ebbtide charts/ebbtide --reuse-values --set agent.shutdown.delay=40s"+values)
 	s.agentsReady(t)
 }

@@ -60,9 +60,12 @@ func (s *shutdowns) boot(t *testing.T) {
 	s.startAgent(t)
 }
 
-// path is where a file of the node is for who is not on it.
-func (s *shutdowns) path(name string) string {
-	return filepath.Join("/proc", strconv.Itoa(kubelet(s.test, s.Cluster, s.node)), "root", name)
+func (s *shutdowns) path(name string) string { return onNode(s.test, s.Cluster, s.node, name) }
+
+// onNode is where a file of a node is for who is not on it.
+func onNode(t *testing.T, c *cluster.Cluster, node, name string) string {
+	t.Helper()
+	return filepath.Join("/proc", strconv.Itoa(kubelet(t, c, node)), "root", name)
 }
 
 // serve has a pod of an application on the node.
