@@ -49,6 +49,10 @@ type fleet struct {
 	stop      func()
 	// late is how many pods came in the middle, besides those of the beginning.
 	late int
+	// leaders is how many managers may lead at a time: two where somebody takes the Lease
+	// away, for the 2 s at the most until the first one would renew it. Both may evict a pod
+	// then. The second eviction takes nothing from a budget, as the pod terminates already.
+	leaders int
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -60,7 +64,7 @@ func newFleetIn(t *testing.T, spec cluster.Spec) *fleet {
 	t.Helper()
 	c := cluster.Start(t, spec)
 	ns := c.Namespace(t)
-	f := &fleet{world: &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}}
+	f := &fleet{world: &world{t: t, ctx: context.WithoutCancel(t.Context()), client: c.Client, cluster: c, prefix: ns + "-", ns: ns}, leaders: 1}
 	f.managers = []cluster.Replica{c.StartReplica(t)}
 	f.awaitLeads(f.managers[0])
 	f.managers = append(f.managers, c.StartReplica(t))
@@ -243,11 +247,15 @@ func (f *fleet) assertDoneOnce() {
 	if want := webReplicas + 2 + f.late; len(evicted) != want || len(asked) != want {
 		f.t.Errorf("managers evicted %v and asked for %v, want %d of each", evicted, asked, want)
 	}
-	for _, acts := range []map[string]int{evicted, asked} {
-		for name, times := range acts {
-			if times > 1 {
-				f.t.Errorf("%s: %d times, want once", name, times)
-			}
+	f.assertAtMost("asked for", asked, 1)
+	f.assertAtMost("evicted", evicted, f.leaders)
+}
+
+func (f *fleet) assertAtMost(what string, acts map[string]int, most int) {
+	f.t.Helper()
+	for name, times := range acts {
+		if times > most {
+			f.t.Errorf("%s was %s %d times, want %d at the most", name, what, times, most)
 		}
 	}
 }

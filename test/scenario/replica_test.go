@@ -117,6 +117,7 @@ func areReplaced(t *testing.T) {
 // one before does not know yet. Who has lost it ends, and is replaced as by a Deployment.
 func areRobbed(t *testing.T) {
 	f := newFleet(t)
+	f.leaders = 2
 	robber := f.haunt(2, f.rob)
 	f.begins()
 	robber.awaitStrikes(2)
@@ -129,6 +130,7 @@ func areRobbed(t *testing.T) {
 // Managers are killed, paused and robbed all the time, whatever they are about.
 func areTroubledAllTheTime(t *testing.T) {
 	f := newFleet(t)
+	f.leaders = 2
 	storm := f.haunt(2, f.rob, f.strike)
 	f.begins()
 	storm.awaitStrikes(3)
