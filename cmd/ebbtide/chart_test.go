@@ -24,14 +24,15 @@ import (
 func TestTheChartStartsTheManagerAsItCanBeStarted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ values, want string }{
-		"defaults": {want: "namespace tides, machines false, rotates true, callers of  []"},
+		"defaults": {want: "namespace tides, machines false, rotates true, callers of  [], shutdowns to DaemonSet and 30%"},
 		"everything": {
 			values: `
 machines: {enabled: true}
 certManager: {enabled: true}
+shutdowns: {depth: Static, deleteBefore: 45s}
 webhook: {clientCA: {configMap: callers, names: [a, b]}}
 extraArgs: [--surge=auto, --namespace=elsewhere]`,
-			want: "namespace elsewhere, machines true, rotates false, callers of /etc/ebbtide/webhook-client/ca.crt [a b]",
+			want: "namespace elsewhere, machines true, rotates false, callers of /etc/ebbtide/webhook-client/ca.crt [a b], shutdowns to Static and 45s",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +43,8 @@ extraArgs: [--surge=auto, --namespace=elsewhere]`,
 			set := flag.NewFlagSet("ebbtide", flag.ContinueOnError)
 			set.SetOutput(io.Discard)
 			f, err := parseFlags(set, container.Args)
-			got := fmt.Sprintf("namespace %s, machines %t, rotates %t, callers of %s %v", f.namespace, f.machines, f.rotate, f.webhookClient.CAFile, f.webhookClient.Names)
+			got := fmt.Sprintf("namespace %s, machines %t, rotates %t, callers of %s %v, shutdowns to %s and %s",
+				f.namespace, f.machines, f.rotate, f.webhookClient.CAFile, f.webhookClient.Names, f.shutdowns.Depth, f.shutdowns.DeleteBefore)
 			if got != test.want || err != nil || !f.leaderElect || !f.webhooks || set.NArg() > 0 {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
 			}

@@ -1,7 +1,9 @@
 package nodeshutdown
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +53,14 @@ func ParseDeleteBefore(text string) (DeleteBefore, error) {
 	return DeleteBefore{fixed: fixed}, nil
 }
 
+// String is what ParseDeleteBefore reads.
+func (b DeleteBefore) String() string {
+	if b.fixed > 0 {
+		return b.fixed.String()
+	}
+	return fmt.Sprintf("%d%%", cmp.Or(b.share, usualShare))
+}
+
 // ParseDepth reads which pods are drained.
 //
 // Errors: there is no such type of pod.
@@ -67,12 +77,9 @@ func (b DeleteBefore) seconds(have time.Duration) int32 {
 	if b.fixed > 0 {
 		return int32(b.fixed / time.Second)
 	}
-	share := b.share
-	if share == 0 {
-		share = usualShare
-	}
+	share := time.Duration(cmp.Or(b.share, usualShare))
 	have = min(max(have, 0), farthest)
-	return int32(min(max(have*time.Duration(share)/100, leastDeleteBefore), longestShare) / time.Second)
+	return int32(min(max(have*share/100, leastDeleteBefore), longestShare) / time.Second)
 }
 
 // follow is what Existing is to be changed to by what the agent says now; nil leaves it as
