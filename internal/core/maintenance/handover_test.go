@@ -246,3 +246,71 @@ func TestANodeThatChangesAllTheTime(t *testing.T) {
 		t.Errorf("the last change is looked at after %s", got)
 	}
 }
+
+// halfHandedOver is a node that is drained and of which the record was written; the manager
+// was killed before the mark.
+func halfHandedOver(t *testing.T) (*world, *v1alpha1.NodeMaintenance) {
+	t.Helper()
+	w := newWorld(t, "node-7")
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	m := w.maintenance("m", drain, nil, "node-7")
+	w.settle()
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true, ReadySeconds: new(int32(0))}
+	first := maintenance.Decide(w.snapshot())
+	w.record(&first.Maintenances[0])
+	if m.Annotations[v1alpha1.HandedOverAnnotation] == "" || w.mark("node-7") != "" {
+		t.Fatalf("it is not half handed over: %v, %q", m.Annotations, w.mark("node-7"))
+	}
+	return w, m
+}
+
+// TestPodsComeBackBeforeTheMark: a record alone hands nothing over. Under a pod the node gets no
+// mark, whether it still is what the record says or has booted since; the boot counts for nothing.
+func TestPodsComeBackBeforeTheMark(t *testing.T) {
+	t.Parallel()
+	for name, boot := range map[string]string{"it is as it was": "boot-1", "it has booted": "boot-2"} {
+		w, m := halfHandedOver(t)
+		record := m.Annotations[v1alpha1.HandedOverAnnotation]
+		w.reports("node-7", boot, "v1.36.4", w.now)
+		w.run("node-7", 1, 0)
+		w.later(time.Minute)
+		if got := w.mark("node-7"); got != "" {
+			t.Errorf("%s: it is handed over under a pod: %q", name, got)
+		}
+		if kept := m.Annotations[v1alpha1.HandedOverAnnotation]; kept != "" && (boot != "boot-1" || kept != record) {
+			t.Errorf("%s: a record of what the node is not any more: %s", name, kept)
+		}
+		w.expect(t, name, "Drain, False WaitingForDrain: node-7 is handed over when it is drained; what it does before does not count.")
+		w.leave("node-7", 0)
+		w.later(time.Minute)
+		if got := whether(m); w.mark("node-7") != "true by m" || !strings.HasPrefix(got, "False WaitingForBoot: node-7 has not booted") {
+			t.Errorf("%s, and the pod has left: %q, %s", name, w.mark("node-7"), got)
+		}
+		w.reports("node-7", "boot-3", "v1.36.4", w.now)
+		w.later(time.Second)
+		if w.later(time.Second); m.Spec.Stage != complete {
+			t.Errorf("%s, and boots: %s", name, whether(m))
+		}
+	}
+}
+
+// TestABootThatNobodyKnows: a node that did not say in which boot it was has not booted by
+// saying so later.
+func TestABootThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "node-7")
+	w.reports("node-7", "", "v1.36.4", dawn)
+	m := w.maintenance("m", drain, nil, "node-7")
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	w.settle()
+	w.later(time.Minute)
+	w.reports("node-7", "boot-1", "v1.36.4", dawn)
+	w.later(time.Second)
+	w.later(time.Hour)
+	w.expect(t, "it says which boot it is", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …")
+	w.reports("node-7", "boot-2", "v1.36.4", w.now)
+	w.later(time.Second)
+	if w.later(30 * time.Second); m.Spec.Stage != complete {
+		t.Errorf("it boots: %s", whether(m))
+	}
+}
