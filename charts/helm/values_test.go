@@ -30,6 +30,7 @@ var mistakes = map[string]string{
 	"networkPolicy: true":                                      "at '/networkPolicy': got boolean, want object",
 	"networkPolicy: {metricsFrom: [{ipBlock: {cidrs: []}}]}":   "additional properties 'cidrs' not allowed",
 	"agent: true":                                                  "at '/agent': got boolean, want object",
+	"agent: {hosts: [node-7]}":                                     "at '/agent/hosts': got array, want boolean",
 	"agent: {manifestDir: manifests}":                              "at '/agent/manifestDir': 'manifests' does not match pattern",
 	"agent: {manifestDir: /}":                                      "at '/agent/manifestDir': '/' does not match pattern",
 	"agent: {manifestDir: /etc/../../}":                            "at '/agent/manifestDir': '/etc/../../' does not match pattern",

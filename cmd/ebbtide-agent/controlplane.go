@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -45,6 +46,8 @@ func (c *controlPlane) check(node string) error {
 		return fmt.Errorf("--control-plane-pods=%q is neither %s nor %s", c.pods, retain, terminate)
 	case c.pods == terminate && !c.host:
 		return fmt.Errorf("--control-plane-pods=%s needs --host: an agent in a pod does not start without an API server, and so could not bring one back", terminate)
+	case c.host && os.Getenv("KUBERNETES_SERVICE_HOST") != "":
+		return errors.New("--host is for a unit of a host, and this is a pod, which does not start without an API server")
 	case c.restoreAfter < leastRestoreAfter || c.restoreAfter > mostRestoreAfter:
 		return fmt.Errorf("--control-plane-restore-after=%s has to be from %s to %s", c.restoreAfter, leastRestoreAfter, mostRestoreAfter)
 	case len(validation.IsDNS1123Label(c.namespace)) > 0:

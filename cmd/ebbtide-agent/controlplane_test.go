@@ -3,11 +3,14 @@
 package main
 
 import (
+	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
 func TestFlagsOfTheControlPlane(t *testing.T) {
@@ -41,5 +44,36 @@ func TestTheAddressOfTheAPIServer(t *testing.T) {
 		if o := c.options(&rest.Config{Host: server}); o.Address != want || !o.Terminate || o.Hostname == "" {
 			t.Errorf("of %s it is %+v, want address %s", server, o, want)
 		}
+	}
+}
+
+// A pod that says that it is a unit of its host would be believed.
+func TestAPodIsNoUnitOfAHost(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+	if _, err := parse("--node-name=n", "--host"); err == nil || !strings.Contains(err.Error(), "--host is for a unit of a host, and this is a pod") {
+		t.Errorf("in a pod: %v", err)
+	}
+	if _, err := parse("--node-name=n"); err != nil {
+		t.Errorf("in a pod, without it: %v", err)
+	}
+}
+
+// The unit of docs/host-agent.md starts an agent as the page has it.
+func TestTheUnitOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/host-agent.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(page), "\nExecStart=")
+	line, _, _ := strings.Cut(rest, "\n")
+	words := strings.Fields(line)
+	if !found || words[0] != "/usr/local/bin/ebbtide-agent" {
+		t.Fatalf("the unit starts %q", line)
+	}
+	set := flag.NewFlagSet("ebbtide-agent", flag.ContinueOnError)
+	config.RegisterFlags(set)
+	f, err := parseFlags(set, words[1:])
+	if err != nil || f.nodeName != "node-7" || !f.controlPlane.host || f.controlPlane.pods != terminate || set.Lookup("kubeconfig").Value.String() != "/etc/ebbtide/agent.kubeconfig" {
+		t.Errorf("it is read as %+v, %v", f, err)
 	}
 }

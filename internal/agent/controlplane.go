@@ -43,6 +43,8 @@ type signs struct {
 	asks            atomic.Bool
 	matters         chan struct{} // has something as soon as it does
 	began, answered atomic.Int64
+	// proved is true when the Lease of an API server was seen to change.
+	proved atomic.Bool
 }
 
 // uptime is the time since the kernel began, in which it may have slept; 0 if nobody knows.
@@ -151,6 +153,7 @@ func (a *Agent) show(s *core.Snapshot, seen host.Seen) {
 				one.Seen = time.Now()
 			}
 		}
+		a.signs.proved.CompareAndSwap(false, !one.Seen.IsZero())
 		servers[lease.Name] = one
 		c.Servers = append(c.Servers, one)
 	}
@@ -163,10 +166,15 @@ func (f *feeds) followControlPlane(ctx context.Context, a *Agent) {
 		return
 	}
 	leases := func() client.ObjectList { return &coordinationv1.LeaseList{} }
-	// Leases change all the time; they are looked at with everything else.
+	// Leases change all the time; they are looked at with everything else, but for the first
+	// time, for which pods that have to go may wait.
 	f.servers = follow(ctx, a.Client, topic{
 		object: &coordinationv1.Lease{}, list: leases, namespace: metav1.NamespaceSystem, labels: host.Of(),
-	}, func() {})
+	}, func() {
+		if !a.signs.proved.Load() {
+			a.poke()
+		}
+	})
 	f.members = follow(ctx, a.Client, topic{
 		object: &corev1.Pod{}, list: func() client.ObjectList { return &corev1.PodList{} }, namespace: metav1.NamespaceSystem, labels: host.Members(),
 	}, a.poke)
@@ -198,17 +206,17 @@ func (a *Agent) claim(ctx context.Context, claim core.Claim) bool {
 
 // beat renews the Lease of an agent that has no pod, as long as it works.
 func (a *Agent) beat(ctx context.Context) {
-	beat := host.Beat{Client: a.Client, Namespace: a.ControlPlane.Namespace}
-	ticker := time.NewTicker(host.RenewAfter)
-	defer ticker.Stop()
+	beat := host.Beat{Client: a.Client, Namespace: a.ControlPlane.Namespace, Name: host.LeaseName(a.Self.Node)}
 	for {
+		next := time.Second
 		if node, found := only[*corev1.Node](a.feeds.node); found && a.works() {
 			a.renew(ctx, &beat, node)
+			next = host.RenewAfter
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(next):
 		}
 	}
 }

@@ -31,9 +31,13 @@ func newAgentWorld(t *testing.T) *agentWorld {
 	t.Helper()
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)
+	space := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: cluster.Account.Namespace}}
+	if err := client.IgnoreAlreadyExists(server.Client.Create(t.Context(), space)); err != nil {
+		t.Fatal(err)
+	}
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
 		for _, o := range admission(t, kind) {
-			if o.GetName() == "ebbtide-agent" {
+			if o.GetName() == "ebbtide-agent" || o.GetName() == "ebbtide-agent-host" {
 				if err := server.Client.Create(t.Context(), o); client.IgnoreAlreadyExists(err) != nil {
 					t.Fatal(err)
 				}

@@ -20,7 +20,7 @@ var Account = sandbox.Account{Namespace: "operations", Name: "drainer"}
 func Chart(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := render(t.Context(), map[string]any{
-		"machines": map[string]any{"enabled": true}, "agent": map[string]any{"enabled": true},
+		"machines": map[string]any{"enabled": true}, "agent": map[string]any{"enabled": true, "hosts": true},
 	})
 	if err != nil {
 		t.Fatal(err)

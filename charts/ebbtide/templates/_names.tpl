@@ -8,12 +8,24 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 system:serviceaccount:{{ .Release.Namespace }}:ebbtide-agent
 {{- end }}
 
-{{- /* What roles are bound to: an account of the namespace. */ -}}
+{{- /* What roles are bound to: an account of the namespace, or a group. */ -}}
 {{- define "ebbtide.subjects" -}}
 subjects:
+{{- with get . "account" }}
 - kind: ServiceAccount
-  name: {{ .account | quote }}
-  namespace: {{ .root.Release.Namespace | quote }}
+  name: {{ . | quote }}
+  namespace: {{ $.root.Release.Namespace | quote }}
+{{- end }}
+{{- with get . "group" }}
+- kind: Group
+  apiGroup: rbac.authorization.k8s.io
+  name: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- /* The group of agents that are units of their hosts, where they are let in. */ -}}
+{{- define "ebbtide.agentGroup" -}}
+{{- if .Values.agent.hosts }}ebbtide:agents{{ end -}}
 {{- end }}
 
 {{- /* The roles of a file and their bindings, for an account, and with annotations. Where

@@ -20,29 +20,29 @@ const (
 // LeaseName is that of the Lease of the agent of a node.
 func LeaseName(node string) string { return "ebbtide-agent-" + node }
 
-// Beat renews the Lease of an agent. One goroutine may use it.
+// Beat renews a Lease. One goroutine may use it.
 type Beat struct {
-	Client    client.Client
-	Namespace string
+	Client          client.Client
+	Namespace, Name string
 
 	there *coordinationv1.Lease // as it was last written
 }
 
-// Renew writes that the agent of a node runs. The Lease ends with the Node.
+// Renew writes that whoever has the Lease on a node runs. It ends with the Node.
 //
 // Errors: it cannot be written. The next call reads it anew.
 func (b *Beat) Renew(ctx context.Context, node *corev1.Node) error {
-	name, lasts, now := LeaseName(node.Name), int32(Lasts/time.Second), metav1.NewMicroTime(time.Now())
+	lasts, now := int32(Lasts/time.Second), metav1.NewMicroTime(time.Now())
 	if b.there == nil {
 		var err error
-		if b.there, err = get(ctx, b.Client, b.Namespace, name); err != nil {
+		if b.there, err = get(ctx, b.Client, b.Namespace, b.Name); err != nil {
 			return err
 		}
 	}
 	lease := b.there
 	if lease == nil {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
+			Namespace: b.Namespace, Name: b.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
 		}}
 	}
 	is := *lease

@@ -115,11 +115,14 @@ func (r *reconciler) answers(ctx context.Context, agent *v1alpha1.NodeAgent, now
 
 // renews looks at the Lease of an agent that runs as a unit of its host. It is not
 // watched: the Leases of all agents change all the time, and that of a node matters
-// only as long as its pods do.
+// only as long as its pods do. That one counts which the NodeAgent names no pod for: it gains
+// nothing by that, as only the agent of that node may write its Lease.
 func (r *reconciler) renews(ctx context.Context, node string, now time.Time) (bool, time.Time) {
 	var lease coordinationv1.Lease
 	err := r.live.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: agentLeasePrefix + node}, &lease)
-	if err != nil || lease.Spec.RenewTime == nil {
+	holder := lease.Spec.HolderIdentity
+	// A time ahead of us would have the agent be there for as long as its clock is wrong.
+	if err != nil || lease.Spec.RenewTime == nil || holder == nil || *holder != node || lease.Spec.RenewTime.After(now.Add(agentLease)) {
 		return false, time.Time{}
 	}
 	until := lease.Spec.RenewTime.Add(agentLease)

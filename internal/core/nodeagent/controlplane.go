@@ -66,7 +66,7 @@ type APIServer struct {
 // fresh is until when an API server is taken to be there. Both times have to say so: no
 // clock is wrong for the one, and the other is not fooled by a host that was asleep.
 func (s APIServer) fresh(now time.Time) (until time.Time, is bool) {
-	if s.Host == "" || s.Seen.IsZero() || s.Renewed.After(now.Add(serverSilence)) {
+	if s.Renewed.After(now.Add(serverSilence)) {
 		return time.Time{}, false
 	}
 	until = s.Seen.Add(serverSilence)
@@ -228,7 +228,7 @@ func (d *decider) missingServer() []string {
 			last = until
 		}
 		s.Seen = d.Now
-		if _, may := s.fresh(d.Now); may && !fresh {
+		if _, may := s.fresh(d.Now); may {
 			words = unproved
 		}
 	}

@@ -158,7 +158,8 @@ var stays = map[string]struct {
 		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "::ffff:192.0.2.7" },
 		"the agent asks the API server of its own node (::ffff:192.0.2.7)",
 	},
-	"it asks whom nobody knows": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "" }, "the agent asks the API server of its own node"},
+	"it asks any address of its own": {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "0.0.0.0" }, "the agent asks the API server of its own node (0.0.0.0)"},
+	"it asks whom nobody knows":      {"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Address = "" }, "the agent asks the API server of its own node"},
 	"another node is on": {
 		"kube-scheduler", func(s *nodeagent.Snapshot) { s.ControlPlane.Claim = "node-8" },
 		"stays: the control plane of node-8 is away or not Ready again, and one goes at a time.",
@@ -236,9 +237,23 @@ func TestAnAgentThatBeginsTellsNoNews(t *testing.T) {
 		if pod := part(d, "kube-scheduler"); pod.State != v1alpha1.StaticPodRunning || pod.Reason != v1alpha1.StaticPodUnreadable || len(d.Moves) > 0 {
 			t.Errorf("%s: it is %s (%s), moves %v", name, pod.State, pod.Reason, moves(d))
 		}
+		s.ControlPlane.Etcd = nil
+		if pod := part(nodeagent.Decide(*s), "etcd"); s.ControlPlane.Known && pod.State != v1alpha1.StaticPodUnmanageable {
+			t.Errorf("%s, with no members of etcd: it is %s", name, pod.State)
+		}
 		s.ControlPlane.Host = false
 		if pod := part(nodeagent.Decide(*s), "kube-scheduler"); pod.State != v1alpha1.StaticPodUnmanageable {
 			t.Errorf("%s, in a pod: it is %s", name, pod.State)
 		}
+	}
+}
+
+// It is told in time that the other API server has gone silent.
+func TestItIsLookedAtAgainWhenALeaseGetsOld(t *testing.T) {
+	s := controlStory(t)
+	s.Node, s.ControlPlane.Claim = aNode(""), ""
+	s.ControlPlane.Servers = append(s.ControlPlane.Servers, nodeagent.APIServer{Host: "host-9", Renewed: now.Add(-20 * time.Second), Seen: now})
+	if d := nodeagent.Decide(*s); d.After != 51*time.Second {
+		t.Errorf("decides again after %s, want 51s, when the last one is old", d.After)
 	}
 }
