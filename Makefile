@@ -25,11 +25,11 @@ OF_HOST         = $(CURDIR)/internal/agent/host
 # What the verbs of its binary need, which run under accounts of their own.
 OF_VERBS        = $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks, so that nothing else is built for them.
-BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines test-versions proof-surge proof-daemonset proof-locks proof-leaders proof-agent model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines test-versions proof-surge proof-daemonset proof-locks proof-leaders proof-agent bench-node model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times while a static pod is held (Linux, root)
 	go test -count=1 -v -run TestNothingIsLostInCrashes ./internal/agent -crashes 2000
 	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m -run 'TestStaticPodsOnARealKubelet/(a_pod_leaves|it_stays_away)' . -kubelet-restarts 50
+
+bench-node: node-binaries ## Measure static pods on a real node, and an agent that has nothing to do (Linux, root)
+	cd test/node && EBBTIDE_NODES=1 go test -run '^$$' -bench StaticPod -benchtime 10x .
+	cd test/node && EBBTIDE_NODES=1 go test -run '^$$' -bench IdleAgent -benchtime 1x . -idle 10m
 
 lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...

@@ -29,7 +29,7 @@ type note struct {
 }
 
 // newDiary makes an empty diary for a program on a node.
-func newDiary(t *testing.T, c *cluster.Cluster, node, name string) diary {
+func newDiary(t testing.TB, c *cluster.Cluster, node, name string) diary {
 	t.Helper()
 	dir := filepath.Join(c.NodeLogs(node), "diary")
 	// The programs are nobody there.
@@ -45,7 +45,7 @@ func newDiary(t *testing.T, c *cluster.Cluster, node, name string) diary {
 }
 
 // notes are those with some words, from first to last.
-func (d diary) notes(t *testing.T, words string) (found []note) {
+func (d diary) notes(t testing.TB, words string) (found []note) {
 	t.Helper()
 	data, err := os.ReadFile(d.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func (d diary) notes(t *testing.T, words string) (found []note) {
 }
 
 // once wants a program to have told of something exactly once, and returns when.
-func (d diary) once(t *testing.T, words string) time.Time {
+func (d diary) once(t testing.TB, words string) time.Time {
 	t.Helper()
 	found := d.notes(t, words)
 	if len(found) != 1 {

@@ -38,7 +38,7 @@ var bare = cluster.Spec{RealNodes: 3, Workload: true}
 const appImage = "sandbox.ebbtide.dev/app:1"
 
 // importApp gives the nodes the image of the application.
-func importApp(t *testing.T, c *cluster.Cluster) {
+func importApp(t testing.TB, c *cluster.Cluster) {
 	t.Helper()
 	dir := t.TempDir()
 	binary, archive := filepath.Join(dir, "app"), filepath.Join(dir, "app.tar")

@@ -23,7 +23,7 @@ import (
 // Static pods are files that a kubelet runs. The agent renames them as the Node says, and
 // these stories say it on the Node and in Evacuations, as the manager does.
 func TestStaticPodsOnARealKubelet(t *testing.T) {
-	s := newStatics(t)
+	s := newStatics(t, cluster.Spec{RealNodes: 1})
 	for _, story := range []struct {
 		name string
 		play func(*statics, *testing.T)
@@ -217,7 +217,7 @@ func (s *statics) maintained(t *testing.T) {
 }
 
 // drain has the manager drain the node of all.
-func (s *statics) drain(t *testing.T, name string) *v1alpha1.NodeMaintenance {
+func (s *statics) drain(t testing.TB, name string) *v1alpha1.NodeMaintenance {
 	t.Helper()
 	s.StartManager(t)
 	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeMaintenanceSpec{
@@ -240,7 +240,7 @@ func (s *statics) drain(t *testing.T, name string) *v1alpha1.NodeMaintenance {
 }
 
 // giveBack completes a maintenance and waits until the pod runs.
-func (s *statics) giveBack(t *testing.T, m *v1alpha1.NodeMaintenance) {
+func (s *statics) giveBack(t testing.TB, m *v1alpha1.NodeMaintenance) {
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"stage":"Complete"}}`))
 	if err := s.Client.Patch(t.Context(), m, patch); err != nil {

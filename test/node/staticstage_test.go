@@ -69,12 +69,12 @@ type statics struct {
 	node, dir, state, kubeconfig string
 	agent                        *sandbox.Program
 	diary                        diary
-	test                         *testing.T // of all stories, which the agent outlives
+	test                         testing.TB // of all stories, which the agent outlives
 }
 
-func newStatics(t *testing.T) *statics {
+func newStatics(t testing.TB, spec cluster.Spec) *statics {
 	t.Helper()
-	c := cluster.Start(t, cluster.Spec{RealNodes: 1})
+	c := cluster.Start(t, spec)
 	importApp(t, c)
 	c.Apply(t, "default", agentRights)
 	s := &statics{
@@ -94,7 +94,7 @@ func (s *statics) startAgent(dir string) {
 		"--kubeconfig="+s.kubeconfig, "--health-address=0", "--shutdown=off")
 }
 
-func (s *statics) write(t *testing.T, text string) {
+func (s *statics) write(t testing.TB, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, staticFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func (s *statics) mirror(ctx context.Context) *corev1.Pod {
 	return pod
 }
 
-func (s *statics) awaitMirror(t *testing.T, what string, wanted func(*corev1.Pod) bool) (pod *corev1.Pod) {
+func (s *statics) awaitMirror(t testing.TB, what string, wanted func(*corev1.Pod) bool) (pod *corev1.Pod) {
 	t.Helper()
 	cluster.Eventually(t, "the mirror pod "+what, time.Minute, func(ctx context.Context) (string, bool) {
 		pod = s.mirror(ctx)
@@ -127,7 +127,7 @@ func (s *statics) awaitMirror(t *testing.T, what string, wanted func(*corev1.Pod
 }
 
 // awaitState waits until the agent says so of the pod.
-func (s *statics) awaitState(t *testing.T, state v1alpha1.StaticPodState) (told v1alpha1.StaticPod) {
+func (s *statics) awaitState(t testing.TB, state v1alpha1.StaticPodState) (told v1alpha1.StaticPod) {
 	t.Helper()
 	cluster.Eventually(t, "the pod to be "+string(state), 40*time.Second, func(ctx context.Context) (string, bool) {
 		agent := &v1alpha1.NodeAgent{}
@@ -143,7 +143,7 @@ func (s *statics) awaitState(t *testing.T, state v1alpha1.StaticPodState) (told 
 }
 
 // target has the Node name static pods up to a priority; none if it is empty.
-func (s *statics) target(t *testing.T, priority string) {
+func (s *statics) target(t testing.TB, priority string) {
 	t.Helper()
 	value := "null"
 	if priority != "" {
@@ -157,7 +157,7 @@ func (s *statics) target(t *testing.T, priority string) {
 }
 
 // evacuate makes an Evacuation of the mirror pod, at the agent's turn.
-func (s *statics) evacuate(t *testing.T) types.NamespacedName {
+func (s *statics) evacuate(t testing.TB) types.NamespacedName {
 	t.Helper()
 	pod := s.awaitMirror(t, "to run", func(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil })
 	e := &v1alpha1.Evacuation{
@@ -188,7 +188,7 @@ func (s *statics) evacuate(t *testing.T) types.NamespacedName {
 }
 
 // aside waits until the manifest is put aside, or back.
-func (s *statics) aside(t *testing.T, want bool, within time.Duration) {
+func (s *statics) aside(t testing.TB, want bool, within time.Duration) {
 	t.Helper()
 	cluster.Eventually(t, fmt.Sprintf("the manifest to be aside: %t", want), within, func(context.Context) (string, bool) {
 		_, held := s.has(heldFile)
@@ -198,7 +198,7 @@ func (s *statics) aside(t *testing.T, want bool, within time.Duration) {
 }
 
 // kubelet is the process of a node's kubelet; 0 if there is none.
-func kubelet(t *testing.T, c *cluster.Cluster, node string) int {
+func kubelet(t testing.TB, c *cluster.Cluster, node string) int {
 	t.Helper()
 	ours, err := os.Stat(c.Manifests(node))
 	if err != nil {
@@ -222,7 +222,7 @@ func kubelet(t *testing.T, c *cluster.Cluster, node string) int {
 
 // restartKubelet kills a kubelet and waits for the next one to be at work: it renews its
 // Lease.
-func restartKubelet(t *testing.T, c *cluster.Cluster, node string) {
+func restartKubelet(t testing.TB, c *cluster.Cluster, node string) {
 	t.Helper()
 	before := kubelet(t, c, node)
 	if before == 0 {
