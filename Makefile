@@ -53,6 +53,10 @@ node-binaries: ## Build what real nodes run from source, too: kubelet, kube-prox
 # go test cannot see that a scenario runs the manager as a process of its own, so
 # it must not answer from its cache. The scenarios take longest and mostly wait, so they
 # go first, and three of them at once.
+# There are sixty programs to link and ten control planes to run, on two cores: they do without
+# debug information, and have memory instead of time for garbage.
+test: export GOFLAGS := $(GOFLAGS) -ldflags=-w
+test: export GOGC := 300
 test: controlplane ## Run all tests
 	go test -count=1 -p 2 -parallel 3 -timeout 20m ./test/scenario ./...
 

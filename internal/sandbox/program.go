@@ -43,7 +43,7 @@ func (c *Cluster) buildOnce(ctx context.Context, root, folder string) (string, e
 	if c.built[folder] {
 		return path, nil
 	}
-	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-o", path, "./"+folder); err != nil {
+	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-ldflags=-w", "-o", path, "./"+folder); err != nil {
 		return "", err
 	}
 	c.built[folder] = true

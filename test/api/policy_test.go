@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -86,17 +88,44 @@ func warnedBy(t *testing.T, server *cluster.Cluster) (client.Client, *warnings) 
 	return c, heard
 }
 
-// installPolicies installs our policies and no webhook.
+// installPolicies installs our policies and no webhook, and returns when they are obeyed.
 func installPolicies(t *testing.T, server *cluster.Cluster) {
 	t.Helper()
-	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
-		for _, o := range admission(t, kind) {
+	last := []string{lastPolicy, lastBinding}
+	for n, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+		for _, o := range append(admission(t, kind), object(t, last[n])) {
 			if err := server.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 				t.Fatal(err)
 			}
 		}
 	}
+	// The API server reads policies from a cache of its own, in the order in which they were made.
+	cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(ctx context.Context) (string, bool) {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: obeyed}}
+		err := server.Client.Create(ctx, probe, client.DryRunAll)
+		return fmt.Sprint(err), apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
+	})
 }
+
+// obeyed is a policy of the tests that refuses a ConfigMap of its name. It is made after ours.
+const (
+	obeyed     = "policies-are-obeyed"
+	lastPolicy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: ` + obeyed + `}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]
+  validations: [{expression: "object.metadata.name != '` + obeyed + `'"}]
+`
+	lastBinding = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: ` + obeyed + `}
+spec: {policyName: ` + obeyed + `, validationActions: [Deny]}
+`
+)
 
 // annotated is a pod with these annotations.
 func annotated(name string, annotations map[string]string) string {
