@@ -9,6 +9,7 @@ package nodeshutdown
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,9 @@ type reconciler struct {
 	options core.Options
 	// written spaces out what is written for one node.
 	written *flowcontrol.Backoff
+	// sights are by node what was seen last of those that have a maintenance, in memory only:
+	// another manager begins anew.
+	sights sync.Map
 }
 
 // Add registers the controller with a manager whose client reads from a cache with
@@ -106,6 +110,7 @@ func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot,
 	if s.Existing, err = found(ctx, r.client, core.Name(node), &v1alpha1.NodeMaintenance{}); err != nil {
 		return s, err
 	}
+	s.Since = r.look(node, s)
 	if s.Existing != nil || s.Agent == nil {
 		return s, nil // Others only keep it from being made.
 	}
@@ -115,6 +120,19 @@ func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot,
 	}
 	s.Others = kube.Pointers(list.Items)
 	return s, nil
+}
+
+// look is since when a node has been as it is.
+func (r *reconciler) look(node string, s core.Snapshot) time.Time {
+	if s.Existing == nil {
+		r.sights.Delete(node)
+		return s.Now
+	}
+	before, _ := r.sights.Load(node)
+	known, _ := before.(core.Sight)
+	sight := s.Look(known)
+	r.sights.Store(node, sight)
+	return sight.Since
 }
 
 // found reads an object into what it is given; nil if there is none.

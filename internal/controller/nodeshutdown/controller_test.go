@@ -279,3 +279,40 @@ func TestAnAgentThatCannotSayWhen(t *testing.T) {
 		t.Errorf("the maintenance was written %d times in 10 minutes, want once a minute in the end", writes)
 	}
 }
+
+// A node that has been Ready all the time, as fast as it has booted, is given back half a
+// minute after that was seen; by another manager half a minute after it looked first.
+func TestANodeIsWatchedAfterItsBoot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	phases := []v1alpha1.NodeShutdownPhase{v1alpha1.ShutdownPreparing, v1alpha1.ShutdownReleased, v1alpha1.ShutdownNone}
+	want := []time.Duration{0, 0, 30 * time.Second}
+	for i, phase := range phases {
+		w.clock.Step(time.Minute)
+		if again, err := w.says(phase); err != nil || again != want[i] {
+			t.Fatalf("%s: again in %s, %v, want %s", phase, again, err, want[i])
+		}
+	}
+	w.clock.Step(20 * time.Second)
+	if again, err := w.says(v1alpha1.ShutdownNone); err != nil || again != 10*time.Second {
+		t.Errorf("20 s later: again in %s, %v, want 10s", again, err)
+	}
+	w.restart()
+	if again, err := w.says(v1alpha1.ShutdownNone); err != nil || again != 30*time.Second {
+		t.Errorf("another manager: again in %s, %v, want 30s", again, err)
+	}
+	w.clock.Step(30 * time.Second)
+	if _, err := w.says(v1alpha1.ShutdownNone); err != nil {
+		t.Fatal(err)
+	}
+	w.finish()
+	w.assertWrites("create NodeMaintenance node-shutdown-one", "delete NodeMaintenance node-shutdown-one")
+	// What was seen does not outlive it.
+	if _, err := w.says(v1alpha1.ShutdownNone); err != nil {
+		t.Fatal(err)
+	}
+	w.r.sights.Range(func(node, _ any) bool {
+		t.Errorf("the sight of %s stays", node)
+		return true
+	})
+}

@@ -30,10 +30,8 @@ const (
 	// lead is how long before a scheduled shutdown its drain begins: a node that is to
 	// reboot tonight is not empty all day.
 	lead = time.Hour
-	// settled is how long a node has to be Ready after its boot.
+	// settled is how long a node has to be Ready after its boot, as far as we have seen it.
 	settled = 30 * time.Second
-	// farAhead is by how much the clock of a node may be ahead: times that are later say nothing.
-	farAhead = 10 * time.Minute
 	// longestWait bounds when to look again.
 	longestWait = 24 * time.Hour
 )
@@ -51,6 +49,8 @@ type Snapshot struct {
 	Existing *v1alpha1.NodeMaintenance
 	// Others are all NodeMaintenances, as far as there is no Existing.
 	Others []*v1alpha1.NodeMaintenance
+	// Since is since when the node has been as it is: the Sight of now says it.
+	Since time.Time
 	// Options are what the administrator wants.
 	Options
 }
@@ -195,24 +195,14 @@ func (s Snapshot) end() Decision {
 	case s.StayCordoned:
 		return Decision{}
 	}
-	ready := readySince(s.Node)
-	switch {
-	case ready == nil || s.Doubt != "":
+	left := s.Since.Add(settled).Sub(s.Now)
+	switch ready := readyOf(s.Node); {
+	case ready == nil || ready.Status != corev1.ConditionTrue || s.Doubt != "":
 		return Decision{}
-	case ready.After(s.Now.Add(farAhead)), !s.Now.Before(ready.Add(settled)):
-		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The node is up again.")}}
+	case left > 0:
+		return Decision{RequeueAfter: left}
 	}
-	return Decision{RequeueAfter: ready.Add(settled).Sub(s.Now)}
-}
-
-// readySince is since when a node is Ready; nil if it is not.
-func readySince(node *corev1.Node) *time.Time {
-	for i := range node.Status.Conditions {
-		if one := &node.Status.Conditions[i]; one.Type == corev1.NodeReady && one.Status == corev1.ConditionTrue {
-			return &one.LastTransitionTime.Time
-		}
-	}
-	return nil
+	return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The node is up again.")}}
 }
 
 // covering is a maintenance for which the node reboots: pods that stay in place are not
