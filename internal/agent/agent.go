@@ -201,6 +201,7 @@ func (a *Agent) decide(ctx context.Context) (core.Snapshot, core.Decision) {
 // record writes the journal. What is not on disk is tried again in each pass.
 func (a *Agent) record(d core.Decision) {
 	if d.Journal != nil {
+		a.metrics.held(a.journal, *d.Journal)
 		a.journal, a.unstored = *d.Journal, true
 	}
 	if !a.unstored {

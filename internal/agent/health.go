@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
 // readyWithin is how long ago the last pass may be of an agent that is ready.
@@ -23,6 +24,7 @@ const readyWithin = 30 * time.Second
 type metrics struct {
 	registry      *prometheus.Registry
 	pods          *prometheus.GaugeVec
+	holds         prometheus.Histogram
 	journalErrors prometheus.Counter
 }
 
@@ -36,7 +38,11 @@ func newMetrics() *metrics {
 			Name: "ebbtide_agent_journal_errors_total", Help: "How often the journal could not be read or written.",
 		}),
 	}
-	m.registry.MustRegister(m.pods, m.journalErrors)
+	m.holds = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "ebbtide_agent_hold_seconds", Help: "How long static pods took to be gone after their manifests were put aside.",
+		Buckets: []float64{1, 2, 5, 10, 30, 60, 120, 300, 600, 1800},
+	})
+	m.registry.MustRegister(m.pods, m.holds, m.journalErrors)
 	return m
 }
 
@@ -44,6 +50,22 @@ func (m *metrics) count(pods []v1alpha1.StaticPod) {
 	m.pods.Reset()
 	for i := range pods {
 		m.pods.WithLabelValues(string(pods[i].State)).Inc()
+	}
+}
+
+// held counts the pods that are gone by a journal and were not by the one before.
+func (m *metrics) held(before, after core.Journal) {
+	since := map[string]time.Time{}
+	for i := range before.Manifests {
+		if e := &before.Manifests[i]; e.State == v1alpha1.StaticPodHolding {
+			since[e.File] = e.At
+		}
+	}
+	for i := range after.Manifests {
+		e := &after.Manifests[i]
+		if at, held := since[e.File]; held && e.State == v1alpha1.StaticPodHeld {
+			m.holds.Observe(max(e.At.Sub(at), 0).Seconds())
+		}
 	}
 }
 

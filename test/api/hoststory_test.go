@@ -33,7 +33,8 @@ var parts = []string{"kube-scheduler", "kube-controller-manager", "kube-apiserve
 // another host, and the kubelet and the manager are played.
 type hostStory struct {
 	*hostWorld
-	dir string
+	dir    string
+	client client.WithWatch // of the agent, where it has not the rights of the chart
 
 	mu   sync.Mutex
 	seen []string // what went and came, in this order
@@ -117,10 +118,14 @@ func (w *hostStory) ask(ctx context.Context, pod *corev1.Pod) error {
 func (w *hostStory) run(change func(*agent.ControlPlane)) (stop func()) {
 	o := agent.ControlPlane{Terminate: true, Host: true, RestoreAfter: time.Hour, Hostname: "host-a", Address: "api.example.com", Namespace: cluster.Account.Namespace}
 	change(&o)
+	connection := w.client
+	if connection == nil {
+		connection = w.user("ebbtide:agent:"+w.a, "ebbtide:agents")
+	}
 	a := agent.New(agent.Options{
 		Self:      nodeagent.Self{Node: w.a, BootID: "boot", Dir: w.dir},
 		Manifests: agent.NewFolder(w.dir), Records: agent.NewJournal(filepath.Join(w.t.TempDir(), "state")), ControlPlane: o,
-		Client: w.user("ebbtide:agent:"+w.a, "ebbtide:agents"), Emit: func(...event.Event) {}, Log: logr.Discard(),
+		Client: connection, Emit: func(...event.Event) {}, Log: logr.Discard(),
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)

@@ -66,13 +66,33 @@ func TestOnlyPartsThatGoAreWaitedFor(t *testing.T) {
 			t.Errorf("%s: %v; want the controller manager to go", name, moves(d))
 		}
 	}
+}
+
+// Nor is one whose mirror pod is hidden, unless the kubelet has not started it.
+func TestHiddenPartsAreWaitedFor(t *testing.T) {
+	for said, want := range map[v1alpha1.StaticPod]string{
+		{State: v1alpha1.StaticPodRunning}:                                              "",
+		{State: v1alpha1.StaticPodRestoring}:                                            "",
+		{State: v1alpha1.StaticPodRestoring, Reason: v1alpha1.StaticPodNotStarted}:      away2("kube-controller-manager"),
+		{State: v1alpha1.StaticPodUnmanageable, Reason: v1alpha1.StaticPodControlPlane}: away2("kube-controller-manager"),
+	} {
+		s := controlStory(t)
+		s.Pods = s.Pods[1:]
+		said.Namespace, said.Name, said.Priority = "kube-system", "kube-scheduler-node-7", 2_000_001_000
+		s.Agent = &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{said}}}
+		if d := nodeagent.Decide(*s); strings.Join(moves(d), ", ") != want {
+			t.Errorf("with a hidden scheduler that is %s (%s): %v, want %q", said.State, said.Reason, moves(d), want)
+		}
+	}
+}
+
+// A part that has to stay away is not waited for by those that come back.
+func TestAPartThatStaysAwayIsNotWaitedFor(t *testing.T) {
 	s := controlStory(t)
-	s.Pods = s.Pods[1:]
-	s.Agent = &v1alpha1.NodeAgent{Status: v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
-		{Namespace: "kube-system", Name: "kube-scheduler-node-7", State: v1alpha1.StaticPodRunning, Priority: 2_000_001_000},
-	}}}
-	if d := nodeagent.Decide(*s); len(d.Moves) > 0 {
-		t.Errorf("a scheduler whose mirror pod is hidden is not waited for: %v", moves(d))
+	putAside(t, s, 4, v1alpha1.StaticPodHeld)
+	s.Node = aNode(`[{"podPriority":2147483647,"podType":"Static","podSelector":{"matchLabels":{"component":"etcd"}}}]`)
+	if d := nodeagent.Decide(*s); strings.Join(moves(d), ", ") != back2("kube-apiserver") {
+		t.Errorf("%v; want the API server", moves(d))
 	}
 }
 

@@ -336,7 +336,7 @@ func (d *decider) later(than *item) string {
 	for _, it := range d.parts() {
 		switch {
 		case it.rank() <= than.rank() || d.Failures[it.file] != "":
-		case it.held != nil && it.plain == nil && d.stays(it) == no:
+		case it.held != nil && d.stays(it) == no:
 			return d.keyOf(it).name
 		case it.held == nil && it.entry != nil:
 			key := it.plain.Manifest.mirror(d.Self.Node)
@@ -351,7 +351,7 @@ func (d *decider) later(than *item) string {
 // claim gives the claim back when nothing of the control plane is away, or asked to go, and
 // all of it is Ready again: until then it counts for as little as if it were gone.
 func (d *decider) claim() {
-	if d.ControlPlane.Claim != d.Self.Node || !d.ControlPlane.Known || d.d.Claim != ClaimKeep || d.Node == nil || !d.Folder.Known || d.Folder.Absent {
+	if d.ControlPlane.Claim != d.Self.Node || !d.ControlPlane.Known || d.Node == nil || !d.Folder.Known || d.Folder.Absent {
 		return
 	}
 	for _, it := range d.items {

@@ -257,3 +257,22 @@ func TestItIsLookedAtAgainWhenALeaseGetsOld(t *testing.T) {
 		t.Errorf("decides again after %s, want 51s, when the last one is old", d.After)
 	}
 }
+
+// What it says of itself twice has to be the same.
+func TestWhichPartAManifestIs(t *testing.T) {
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: kube-system, labels: {component: %s}}\nspec: {containers: [%s]}\n"
+	for name, test := range map[string]struct{ label, containers, want string }{
+		"as kubeadm has it":     {"etcd", "{name: etcd}", "etcd"},
+		"by its label":          {"etcd", "{name: db}", "etcd"},
+		"by its container":      {"''", "{name: helper}, {name: kube-apiserver}", "kube-apiserver"},
+		"a label that differs":  {"kube-scheduler", "{name: etcd}", ""},
+		"two of them in a pod":  {"''", "{name: kube-scheduler}, {name: kube-apiserver}", ""},
+		"none of them at all":   {"kube-vip", "{name: kube-vip}", ""},
+		"one that differs last": {"etcd", "{name: etcd}, {name: kube-apiserver}", ""},
+	} {
+		m, err := nodeagent.ReadManifest(fmt.Appendf(nil, text, test.label, test.containers))
+		if err != nil || m.Component != test.want {
+			t.Errorf("%s: %+v, %v; want %q", name, m, err, test.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package nodeagent_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,9 @@ func TestTheControlPlaneComesBackWhenNobodyAnswers(t *testing.T) {
 			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Second}
 			s.Journal.Silence = ofBoot("boot-0", 3)
 		}, false, 10*time.Minute - time.Second},
+		"an answer long before it began to ask": {func(s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Minute, Answered: time.Second}
+		}, false, 9 * time.Minute},
 		"one that has begun anew and was answered": {func(s *nodeagent.Snapshot) {
 			s.ControlPlane.Signs = nodeagent.Signs{Uptime: time.Hour, Began: time.Hour - time.Minute, Answered: time.Hour - time.Second}
 			s.Journal.Silence = ofBoot("boot-1", 3)
@@ -195,5 +199,19 @@ func TestWhatSomebodyHasWrittenIsLeftAloneInSilence(t *testing.T) {
 	s.Folder.Files = append(s.Folder.Files, file(t, "etcd.yaml", partText("etcd"), "theirs"))
 	if d := nodeagent.Decide(*s); strings.Contains(strings.Join(moves(d), ", "), "etcd") {
 		t.Errorf("moves %v", moves(d))
+	}
+}
+
+// Its file cannot be read any more, and the journal knows what it was.
+func TestAPartThatCannotBeReadComesBackToo(t *testing.T) {
+	s := silent(t)
+	for i := range s.Folder.Files {
+		s.Folder.Files[i].Manifest, s.Folder.Files[i].Fault = nil, "input/output error"
+	}
+	want := []string{back2("etcd"), back2("kube-apiserver"), back2("kube-controller-manager"), back2("kube-scheduler")}
+	got := moves(nodeagent.Decide(*s))
+	slices.Sort(got)
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("moves %v, want %v", got, want)
 	}
 }
