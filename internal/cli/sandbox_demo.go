@@ -31,6 +31,9 @@ func newSandboxDemo(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.AddCommand(newDemo(&sandboxDemoOptions{
 		IOStreams: streams, show: demo.Demo.RunMachines, readOn: "examples/machines/README.md, docs/design/0006-machines.md",
 	}, "machines", "Show Machines from their creation to the end of one of them, in a cluster that is gone afterwards"))
+	cmd.AddCommand(newDemo(&sandboxDemoOptions{
+		IOStreams: streams, show: demo.Demo.RunNodes, readOn: "docs/static-pods.md, docs/shutdown.md",
+	}, "node", "Show a static pod leave a real node and come back to it, on Linux and as root"))
 	return cmd
 }
 

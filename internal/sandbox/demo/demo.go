@@ -1,6 +1,7 @@
 // Package demo shows what Ebbtide does: it runs applications on a sandbox, asks
 // Ebbtide for something, and tells what happens as the watches see it. Run empties
-// a node and gives it back; RunMachines sees a Machine from its creation to its end.
+// a node and gives it back; RunMachines sees a Machine from its creation to its end;
+// RunNodes takes a static pod off a real node and brings it back.
 //
 // It reports what it observed and nothing else: every line of a timeline stands
 // for a change of an object. It fails when a story takes too long.
@@ -30,13 +31,17 @@ type Demo struct {
 
 // on builds what is missing, shows something on a control plane with the manager,
 // and removes everything again.
-func (d Demo) on(ctx context.Context, nodes int, show func(context.Context, *sandbox.Cluster) error) (err error) {
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: d.Version}, d.Progress)
+func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Context, *sandbox.Cluster) error) (err error) {
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: d.Version, Nodes: spec.RealNodes > 0}, d.Progress)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.Progress, "starting Kubernetes %s with %d simulated nodes\n", d.Version, nodes)
-	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{Nodes: nodes})
+	with := fmt.Sprintf("%d simulated nodes", spec.Nodes)
+	if spec.RealNodes > 0 {
+		with = "a real node"
+	}
+	fmt.Fprintf(d.Progress, "starting Kubernetes %s with %s\n", d.Version, with)
+	c, err := sandbox.Start(ctx, binaries, spec)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ var (
 // RunMachines builds what is missing, shows Machines come and one of them go, and
 // removes everything again. It ends when the Machine is gone.
 func (d Demo) RunMachines(ctx context.Context) error {
-	return d.on(ctx, 0, func(ctx context.Context, c *sandbox.Cluster) error {
+	return d.on(ctx, sandbox.Spec{}, func(ctx context.Context, c *sandbox.Cluster) error {
 		var log bytes.Buffer
 		stop := provider.Start(ctx, c.Config, logr.FromSlogHandler(slog.NewTextHandler(&log, nil)))
 		err := d.liveAndDie(ctx, c.Client)

@@ -31,7 +31,7 @@ var plan = []v1alpha1.DrainPlanEntry{
 // Run builds what is missing, shows a drain and removes everything again. It ends
 // when the node is schedulable again and has its DaemonSets.
 func (d Demo) Run(ctx context.Context) error {
-	return d.on(ctx, nodes, func(ctx context.Context, c *sandbox.Cluster) error {
+	return d.on(ctx, sandbox.Spec{Nodes: nodes}, func(ctx context.Context, c *sandbox.Cluster) error {
 		node, err := openShop(ctx, c.Client)
 		if err != nil {
 			return err
