@@ -1,6 +1,7 @@
 package nodeagent_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -213,5 +214,78 @@ func TestAPartThatCannotBeReadComesBackToo(t *testing.T) {
 	slices.Sort(got)
 	if slices.Sort(want); !slices.Equal(got, want) {
 		t.Errorf("moves %v, want %v", got, want)
+	}
+}
+
+// What cannot be told now, or is not so any more, is told later, or not at all.
+func TestWhatIsToldOfWhatComesBackUnasked(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*testing.T, *nodeagent.Snapshot)
+		event  string
+		untold bool
+	}{
+		"an API server answers": {func(*testing.T, *nodeagent.Snapshot) {}, v1alpha1.EventStaticPodRestored, false},
+		"nobody knows the Node": {func(_ *testing.T, s *nodeagent.Snapshot) { s.Node = nil }, "", true},
+		"nobody has answered since a moment after the start": {func(_ *testing.T, s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs = nodeagent.Signs{Uptime: 20 * time.Second, Began: time.Second}
+		}, "", true},
+		"nobody answers any more": {func(_ *testing.T, s *nodeagent.Snapshot) {
+			s.ControlPlane.Signs.Answered = s.ControlPlane.Signs.Uptime - 30*time.Second
+		}, "", true},
+		"it was written down and then not done": {func(t *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files[3] = file(t, nodeagent.HeldName("etcd.yaml"), partText("etcd"), "etcd")
+		}, "", false},
+		"somebody has taken the file away": {func(_ *testing.T, s *nodeagent.Snapshot) {
+			s.Folder.Files = s.Folder.Files[:3]
+		}, v1alpha1.EventManifestGone, false},
+	} {
+		s := controlStory(t)
+		putAside(t, s, 4, v1alpha1.StaticPodHeld)
+		s.Folder.Files[3] = file(t, "etcd.yaml", partText("etcd"), "etcd")
+		s.Journal.Manifests[0].Unanswered = true
+		test.change(t, s)
+		d := nodeagent.Decide(*s)
+		j := s.Journal
+		if d.Journal != nil {
+			j = *d.Journal
+		}
+		words := strings.Join(reasons(d), ", ")
+		if untold := j.Manifests[0].Unanswered; untold != test.untold || !strings.HasPrefix(words, test.event) || (words == "") != (test.event == "") {
+			t.Errorf("%s: it is untold: %t, told: %s", name, untold, words)
+		}
+	}
+}
+
+// Whoever has lost the journal finds out what is part of the control plane.
+func TestALostJournalKnowsTheControlPlane(t *testing.T) {
+	s := silent(t)
+	s.Journal = nodeagent.Journal{}
+	for _, e := range nodeagent.Decide(*s).Journal.Manifests {
+		if e.ControlPlane == (e.File == "proxy.yaml") {
+			t.Errorf("%s is part of the control plane: %t", e.File, e.ControlPlane)
+		}
+	}
+}
+
+// Others do not wait for the control plane.
+func TestOthersComeBackAtOnce(t *testing.T) {
+	s := silent(t)
+	s.Live, s.Node, s.ControlPlane.Signs.Answered = true, aNode(""), s.ControlPlane.Signs.Uptime
+	if got := strings.Join(moves(nodeagent.Decide(*s)), ", "); got != back2("etcd")+", "+back {
+		t.Errorf("moves %s", got)
+	}
+}
+
+// The order is that of the programs, and not of their files.
+func TestTheOrderIsNotThatOfFiles(t *testing.T) {
+	s := silent(t)
+	s.Journal = nodeagent.Journal{}
+	s.Folder.Files = nil
+	for i, component := range programs {
+		s.Folder.Files = append(s.Folder.Files, file(t, nodeagent.HeldName(fmt.Sprintf("%d.yaml", i)), partText(component), component))
+	}
+	want := ".3.yaml.ebbtide-held → 3.yaml, .2.yaml.ebbtide-held → 2.yaml, .1.yaml.ebbtide-held → 1.yaml, .0.yaml.ebbtide-held → 0.yaml"
+	if got := strings.Join(moves(nodeagent.Decide(*s)), ", "); got != want {
+		t.Errorf("moves %s, want %s", got, want)
 	}
 }
