@@ -1,10 +1,12 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -85,10 +87,13 @@ func (s *shutdowns) serve(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waitAvailable(t, s.Cluster, s.namespace, one.name)
-	if s.pod(t).Name == "" {
-		t.Fatalf("the application does not run on %s", s.node)
-	}
+	// The Deployment may still count the pod that has just been deleted.
+	cluster.Eventually(t, "the application to run on "+s.node, time.Minute, func(context.Context) (string, bool) {
+		pod := s.pod(t)
+		return fmt.Sprintf("%+v", pod.Status), slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+	})
 }
 
 // pod is that of the application on the node; without a name if there is none.
