@@ -48,7 +48,7 @@ func withoutLease(c client.WithWatch) client.WithWatch {
 // Its manifest is aside and somebody has hidden its mirror pod by force. Nobody who does not
 // know whether the kubelet lives calls it gone.
 func TestAnAgentThatCannotReadTheLeaseOfItsKubeletCallsNothingGone(t *testing.T) {
-	w := &hostStory{hostWorld: newHostWorld(t), dir: t.TempDir()}
+	w := newHostStory(t)
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: proxy, namespace: default}\nspec: {containers: [{name: proxy, image: x}]}\n"
 	if err := os.WriteFile(filepath.Join(w.dir, ".proxy.yaml.ebbtide-held"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -40,6 +40,27 @@ type hostStory struct {
 	seen []string // what went and came, in this order
 }
 
+func newHostStory(t *testing.T) *hostStory {
+	t.Helper()
+	w := &hostStory{hostWorld: newHostWorld(t), dir: t.TempDir()}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		left := []client.Object{
+			&v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: w.a}}, object(t, lease(corev1.NamespaceNodeLease, w.a, "")),
+			object(t, lease(cluster.Account.Namespace, host.LeaseName(w.a), "")), object(t, lease(cluster.Account.Namespace, host.ClaimName, "")),
+		}
+		for _, part := range parts {
+			left = append(left, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: part + "-" + w.a}})
+		}
+		for _, o := range left {
+			if err := client.IgnoreNotFound(w.admin.Delete(ctx, o, client.GracePeriodSeconds(0))); err != nil {
+				t.Errorf("clean up: %v", err)
+			}
+		}
+	})
+	return w
+}
+
 func (w *hostStory) note(what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -166,7 +187,7 @@ func (w *hostStory) claimed(by string) {
 // The API server that the test runs is another host's, as its own Lease says. So scheduler,
 // controller manager and API server of this host go, and etcd stays, as it is alone.
 func TestAnAgentOfAHostTakesItsControlPlaneDown(t *testing.T) {
-	w := &hostStory{hostWorld: newHostWorld(t), dir: t.TempDir()}
+	w := newHostStory(t)
 	for _, part := range parts {
 		if err := os.WriteFile(filepath.Join(w.dir, part+".yaml"), []byte(partManifest(part)), 0o600); err != nil {
 			t.Fatal(err)
