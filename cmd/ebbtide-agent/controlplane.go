@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"ebbtide.dev/ebbtide/internal/agent"
-	"ebbtide.dev/ebbtide/internal/agent/host"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 // controlPlane are the flags of an agent on a node of the control plane.
@@ -52,7 +52,7 @@ func (c *controlPlane) check(node string) error {
 		return fmt.Errorf("--control-plane-restore-after=%s has to be from %s to %s", c.restoreAfter, leastRestoreAfter, mostRestoreAfter)
 	case len(validation.IsDNS1123Label(c.namespace)) > 0:
 		return fmt.Errorf("--namespace=%q is the name of no namespace: %s", c.namespace, validation.IsDNS1123Label(c.namespace)[0])
-	case c.host && len(validation.IsDNS1123Subdomain(host.LeaseName(node))) > 0:
+	case c.host && len(validation.IsDNS1123Subdomain(maintenance.AgentLease(node))) > 0:
 		return fmt.Errorf("--node-name=%q is too long for the name of a Lease, which --host needs", node)
 	}
 	return nil

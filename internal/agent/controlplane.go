@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/agent/host"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 )
 
@@ -206,7 +207,7 @@ func (a *Agent) claim(ctx context.Context, claim core.Claim) bool {
 
 // beat renews the Lease of an agent that has no pod, as long as it works.
 func (a *Agent) beat(ctx context.Context) {
-	beat := host.Beat{Client: a.Client, Namespace: a.ControlPlane.Namespace, Name: host.LeaseName(a.Self.Node)}
+	beat := host.Beat{Client: a.Client, Namespace: a.ControlPlane.Namespace, Name: maintenance.AgentLease(a.Self.Node)}
 	for {
 		next := time.Second
 		if node, found := only[*corev1.Node](a.feeds.node); found && a.works() {

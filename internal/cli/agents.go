@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,9 +48,10 @@ Each line is the agent of a node. RUNNING static pods can be taken down, those
 that are HELD are away or on their way, and those that are LEFT stay whatever
 happens: name the node to read why.
 
-An agent answers if its pod is ready. That pod is looked for in namespace
-` + usualNamespace + ` unless --namespace says where Ebbtide is installed. You need the
-verb list on nodeagents, and on pods in that namespace.`,
+An agent answers if its pod is ready, or, where it is a unit of the host, if it
+renews its Lease. Both are looked for in namespace ` + usualNamespace + ` unless
+--namespace says where Ebbtide is installed. You need the verb list on
+nodeagents, and on pods and Leases in that namespace.`,
 		Example: `  # Which agents are there, and do they answer?
   kubectl ebbtide agents
 
@@ -88,17 +90,17 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "No node has an agent. Install them with the chart's value agent.enabled=true, see docs/static-pods.md")
 		return nil
 	}
-	pods := o.pods(ctx, reached)
-	if pods.Unread != nil {
-		fmt.Fprintf(o.ErrOut, "Whether the agents answer is unknown: list pods in namespace %s: %v\n", pods.Namespace, pods.Unread)
-	}
 	now, err := clock.now()
 	if err != nil {
 		return err
 	}
+	signs := o.signs(ctx, reached, agents)
+	signs.Now = now
+	o.unread("pods", signs.Namespace, signs.PodsUnread)
+	o.unread("leases", signs.Namespace, signs.LeasesUnread)
 	shown := make([]view.Agent, len(agents))
 	for i := range agents {
-		shown[i] = view.AgentOf(&agents[i], pods)
+		shown[i] = view.AgentOf(&agents[i], signs)
 	}
 	if err := printAgents(o.Out, shown, now); err != nil || len(o.Nodes) == 0 {
 		return err
@@ -110,18 +112,12 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]v1alpha1.NodeAgent, error) {
 	var all []v1alpha1.NodeAgent
 	var list v1alpha1.NodeAgentList
-	for {
-		err := reached.List(ctx, &list, client.Limit(pageSize), client.Continue(list.Continue))
-		if meta.IsNoMatchError(err) {
-			return nil, errors.New("this cluster does not know NodeAgents: install Ebbtide, or upgrade it, see README.md")
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list nodeagents: %w", err)
-		}
-		all = append(all, list.Items...)
-		if list.Continue == "" {
-			break
-		}
+	err := page(ctx, reached, &list, func() { all = append(all, list.Items...) })
+	if meta.IsNoMatchError(err) {
+		return nil, errors.New("this cluster does not know NodeAgents: install Ebbtide, or upgrade it, see README.md")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list nodeagents: %w", err)
 	}
 	if len(o.Nodes) == 0 {
 		return all, nil
@@ -135,22 +131,47 @@ func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]v1
 	return named, nil
 }
 
-// pods are those of Ebbtide's namespace.
-func (o *agentsOptions) pods(ctx context.Context, reached client.Client) view.AgentPods {
-	pods := view.AgentPods{Namespace: usualNamespace, Pods: map[string]*corev1.Pod{}}
-	if o.overrides.Context.Namespace != "" {
-		pods.Namespace = o.overrides.Context.Namespace
+func (o *agentsOptions) unread(kind, namespace string, err error) {
+	if err != nil {
+		fmt.Fprintf(o.ErrOut, "Whether the agents answer is unknown: list %s in namespace %s: %v\n", kind, namespace, err)
 	}
-	var list corev1.PodList
-	for {
-		if pods.Unread = reached.List(ctx, &list, client.InNamespace(pods.Namespace), client.Limit(pageSize), client.Continue(list.Continue)); pods.Unread != nil {
-			return pods
+}
+
+// signs are the signs of life in Ebbtide's namespace, of the kinds that these agents give.
+func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents []v1alpha1.NodeAgent) view.AgentSigns {
+	signs := view.AgentSigns{Namespace: usualNamespace, Pods: map[string]*corev1.Pod{}, Leases: map[string]*coordinationv1.Lease{}}
+	if o.overrides.Context.Namespace != "" {
+		signs.Namespace = o.overrides.Context.Namespace
+	}
+	unit := func(a v1alpha1.NodeAgent) bool { return a.Status.PodName == "" }
+	if slices.ContainsFunc(agents, unit) {
+		var leases coordinationv1.LeaseList
+		signs.LeasesUnread = page(ctx, reached, &leases, func() {
+			for _, lease := range leases.Items {
+				signs.Leases[lease.Name] = &lease
+			}
+		}, client.InNamespace(signs.Namespace))
+	}
+	if slices.ContainsFunc(agents, func(a v1alpha1.NodeAgent) bool { return !unit(a) }) {
+		var pods corev1.PodList
+		signs.PodsUnread = page(ctx, reached, &pods, func() {
+			for _, pod := range pods.Items {
+				signs.Pods[pod.Name] = &pod
+			}
+		}, client.InNamespace(signs.Namespace))
+	}
+	return signs
+}
+
+// page lists objects some at a time, and calls seen when the list has the next ones.
+func page(ctx context.Context, reached client.Client, list client.ObjectList, seen func(), options ...client.ListOption) error {
+	for next := ""; ; {
+		if err := reached.List(ctx, list, append(options, client.Limit(pageSize), client.Continue(next))...); err != nil {
+			return err
 		}
-		for _, pod := range list.Items {
-			pods.Pods[pod.Name] = &pod
-		}
-		if list.Continue == "" {
-			return pods
+		seen()
+		if next = list.GetContinue(); next == "" {
+			return nil
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -10,7 +11,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/agent/host"
 	"ebbtide.dev/ebbtide/internal/cli"
+	core "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -29,23 +32,7 @@ func TestTheAgentsOfNodes(t *testing.T) {
 	if _, told, code := agents(t, c); code != 0 || !strings.Contains(told, "No node has an agent") {
 		t.Errorf("without agents: %q, %d", told, code)
 	}
-	held := &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: c.Pool() + "-a"}}
-	status := v1alpha1.NodeAgentStatus{
-		PodName: "ebbtide-agent-a", ManifestDir: "/etc/kubernetes/manifests",
-		StaticPods: []v1alpha1.StaticPod{
-			{Namespace: "default", Name: "log-a", State: v1alpha1.StaticPodRunning},
-			{Namespace: "default", Name: "proxy-a", State: v1alpha1.StaticPodHeld, MaintenanceName: "upgrade", Message: "proxy.yaml is put aside."},
-		},
-	}
-	if err := c.Client.Create(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Client.Delete(t.Context(), held) })
-	held.Status = status
-	if err := c.Client.Status().Update(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
-
+	held := noted(t, c, c.Pool()+"-a", oneOfTwo("ebbtide-agent-a"))
 	out, _, code := agents(t, c, "-n", namespace, held.Name)
 	words := strings.Fields(out)
 	for _, want := range []string{"NODE ANSWERS HELD RUNNING LEFT SHUTDOWN MODE AGE " + held.Name + " no 1 1 0 - -", "default/proxy-a Held - upgrade proxy.yaml is put aside. default/log-a Running"} {
@@ -68,8 +55,56 @@ func TestTheAgentsOfNodes(t *testing.T) {
 	if err := c.Client.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if out, _, _ := agents(t, c, "--namespace", namespace); !strings.Contains(strings.Join(strings.Fields(out), " "), held.Name+" yes 1 1 0") || strings.Contains(out, "STATIC POD") {
+	assertAnswers(t, c, namespace, held.Name)
+}
+
+// assertAnswers wants an agent to be shown as one that answers and keeps a pod away.
+func assertAnswers(t *testing.T, c *cluster.Cluster, namespace, node string) {
+	t.Helper()
+	if out, _, _ := agents(t, c, "--namespace", namespace); !strings.Contains(strings.Join(strings.Fields(out), " "), node+" yes 1 1 0") || strings.Contains(out, "STATIC POD") {
 		t.Errorf("an agent that answers:\n%s", out)
+	}
+}
+
+// noted is a NodeAgent with a status. It is gone when the test ends.
+func noted(t *testing.T, c *cluster.Cluster, name string, status v1alpha1.NodeAgentStatus) *v1alpha1.NodeAgent {
+	t.Helper()
+	agent := &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := c.Client.Create(t.Context(), agent); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), agent) })
+	agent.Status = status
+	if err := c.Client.Status().Update(t.Context(), agent); err != nil {
+		t.Fatal(err)
+	}
+	return agent
+}
+
+// An agent that is a unit of its host has no pod, and renews a Lease.
+func TestTheAgentOfAHost(t *testing.T) {
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	namespace := c.Namespace(t)
+	unit := noted(t, c, c.Pool()+"-a", oneOfTwo(""))
+	out, _, _ := agents(t, c, "-n", namespace)
+	if want := unit.Name + ": its agent does not answer and keeps 1 static pod away: it is a unit of the host and does not renew its Lease " + namespace + "/ebbtide-agent-" + unit.Name; !strings.Contains(out, want) {
+		t.Errorf("want %q in\n%s", want, out)
+	}
+	beat := host.Beat{Client: c.Client, Namespace: namespace, Name: core.AgentLease(unit.Name)}
+	if err := beat.Renew(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: unit.Name, UID: unit.UID}}); err != nil {
+		t.Fatal(err)
+	}
+	assertAnswers(t, c, namespace, unit.Name)
+}
+
+// oneOfTwo is what an agent says of two static pods, one of which is away.
+func oneOfTwo(pod string) v1alpha1.NodeAgentStatus {
+	return v1alpha1.NodeAgentStatus{
+		PodName: pod, ManifestDir: "/etc/kubernetes/manifests",
+		StaticPods: []v1alpha1.StaticPod{
+			{Namespace: "default", Name: "log-a", State: v1alpha1.StaticPodRunning},
+			{Namespace: "default", Name: "proxy-a", State: v1alpha1.StaticPodHeld, MaintenanceName: "upgrade", Message: "proxy.yaml is put aside."},
+		},
 	}
 }
 
@@ -82,14 +117,18 @@ func TestWhoMayNotSeeTheAgentsIsToldWhatIsMissing(t *testing.T) {
 	if _, told, code := agents(t, c, "--as", nobody); code != 1 || !strings.Contains(told, `list nodeagents: nodeagents.ebbtide.dev is forbidden: User "`+nobody+`"`) {
 		t.Errorf("%q, %d", told, code)
 	}
-	agent := &v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: c.Pool() + "-b"}}
-	if err := c.Client.Create(t.Context(), agent); err != nil {
-		t.Fatal(err)
+	// One is a pod, the other a unit of its host.
+	for name, pod := range map[string]string{c.Pool() + "-b": "ebbtide-agent-b", c.Pool() + "-c": ""} {
+		noted(t, c, name, v1alpha1.NodeAgentStatus{PodName: pod})
 	}
-	t.Cleanup(func() { _ = c.Client.Delete(t.Context(), agent) })
 	half, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"ebbtide.dev"}, Resources: []string{"nodeagents"}, Verbs: []string{"list"}})
-	out, told, code := agents(t, c, "--as", half, agent.Name)
-	if code != 0 || !strings.Contains(out, "unknown") || !strings.Contains(told, "Whether the agents answer is unknown: list pods in namespace ebbtide-system: pods is forbidden") {
-		t.Errorf("%d\n%s%s", code, out, told)
+	out, told, code := agents(t, c, "--as", half, c.Pool()+"-b", c.Pool()+"-c")
+	if code != 0 || strings.Count(out, " unknown ") != 2 {
+		t.Errorf("%d\n%s", code, out)
+	}
+	for _, kind := range []string{"pods", "leases"} {
+		if want := "Whether the agents answer is unknown: list " + kind + " in namespace ebbtide-system: " + kind; !strings.Contains(told, want) {
+			t.Errorf("want %q in\n%s", want, told)
+		}
 	}
 }

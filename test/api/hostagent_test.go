@@ -13,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/agent/host"
+	core "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -58,7 +59,7 @@ func TestAnAgentOfAHostWritesForItsNode(t *testing.T) {
 	if err := agent.Get(t.Context(), client.ObjectKey{Name: w.a}, node); err != nil {
 		t.Fatal(err)
 	}
-	beat := host.Beat{Client: agent, Namespace: cluster.Account.Namespace, Name: host.LeaseName(w.a)}
+	beat := host.Beat{Client: agent, Namespace: cluster.Account.Namespace, Name: core.AgentLease(w.a)}
 	seen, unread := host.Read(t.Context(), agent, cluster.Account.Namespace)
 	if unread != nil || len(seen.Servers) == 0 || seen.Servers[0].Labels[corev1.LabelHostname] == "" || seen.Servers[0].Spec.RenewTime == nil {
 		t.Errorf("it sees no API server and its host: %+v, %v", seen.Servers, unread)
@@ -115,7 +116,7 @@ func TestAnAgentOfAHostWritesForNoOtherNode(t *testing.T) {
 	pod := w.as(w.server, w.a, true)
 	others := create(t, w.admin, w.nodeAgent(w.b, ""))
 	theirs := w.evacuation("theirs", w.b, v1alpha1.KubeletEvacuatorClass)
-	beat := create(t, w.admin, lease(space, host.LeaseName(w.b), w.b))
+	beat := create(t, w.admin, lease(space, core.AgentLease(w.b), w.b))
 	leader := create(t, w.admin, lease(space, w.a+"-leader", "manager"))
 	elsewhere := create(t, w.admin, lease("kube-system", w.a+"-scheduler", "x"))
 	kubelets := create(t, w.admin, lease("kube-node-lease", w.b, w.b))
@@ -132,18 +133,18 @@ func TestAnAgentOfAHostWritesForNoOtherNode(t *testing.T) {
 		"its own Node":                     {patch(t, agent, w.node(w.a), "spec: {unschedulable: true}"), "may not update nodes"},
 		"another's progress":               {patch(t, agent, theirs, "status: {message: held}"), of("evacuations/status of " + w.b)},
 		"an event on another node":         {try(t, agent, w.event(w.a+"-e1", "Node", w.b)), of("events of Node " + w.b)},
-		"another's sign of life":           {patch(t, agent, beat, "spec: {leaseDurationSeconds: 9}"), of("leases of " + space + "/" + host.LeaseName(w.b))},
+		"another's sign of life":           {patch(t, agent, beat, "spec: {leaseDurationSeconds: 9}"), of("leases of " + space + "/" + core.AgentLease(w.b))},
 		"its deletion":                     {agent.Delete(t.Context(), beat), "may not delete leases"},
 		"the Lease of the leader":          {patch(t, agent, leader, "spec: {holderIdentity: "+w.a+"}"), of("leases of " + space)},
 		"a new Lease":                      {try(t, agent, lease(space, w.a+"-new", w.a)), of("leases of " + space)},
 		"a Lease of another namespace":     {patch(t, agent, elsewhere, "spec: {holderIdentity: "+w.a+"}"), of("leases of kube-system/")},
-		"its own, in another namespace":    {try(t, agent, lease("default", host.LeaseName(w.a), w.a)), of("leases of default/")},
+		"its own, in another namespace":    {try(t, agent, lease("default", core.AgentLease(w.a), w.a)), of("leases of default/")},
 		"the Lease of another kubelet":     {patch(t, agent, kubelets, "spec: {leaseDurationSeconds: 9}"), of("leases of kube-node-lease/")},
-		"its own in another's name":        {try(t, agent, lease(space, host.LeaseName(w.a), w.b)), taken},
+		"its own in another's name":        {try(t, agent, lease(space, core.AgentLease(w.a), w.b)), taken},
 		"a name without the group":         {patch(t, outsider, w.node(w.a), shutdown), "names no node"},
 		"the group without the name":       {patch(t, member, w.node(w.a), shutdown), "names no node"},
 		"a name of no node":                {patch(t, nobody, w.node(w.a), shutdown), "names no node"},
-		"the claim, by a pod":              {try(t, pod, lease(space, host.LeaseName(w.a), w.a)), "may not create leases"},
+		"the claim, by a pod":              {try(t, pod, lease(space, core.AgentLease(w.a), w.a)), "may not create leases"},
 		"a NodeMaintenance":                {try(t, agent, maintenanceOf(w.a)), "may not create nodemaintenances"},
 		"another's claim":                  {w.rob(agent, w.b, w.a), taken},
 		"the release of another's claim":   {w.rob(agent, w.b, ""), taken},

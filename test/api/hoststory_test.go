@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/agent/host"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	drain "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
@@ -47,7 +48,7 @@ func newHostStory(t *testing.T) *hostStory {
 		ctx := context.WithoutCancel(t.Context())
 		left := []client.Object{
 			&v1alpha1.NodeAgent{ObjectMeta: metav1.ObjectMeta{Name: w.a}}, object(t, lease(corev1.NamespaceNodeLease, w.a, "")),
-			object(t, lease(cluster.Account.Namespace, host.LeaseName(w.a), "")), object(t, lease(cluster.Account.Namespace, host.ClaimName, "")),
+			object(t, lease(cluster.Account.Namespace, drain.AgentLease(w.a), "")), object(t, lease(cluster.Account.Namespace, host.ClaimName, "")),
 		}
 		for _, part := range parts {
 			left = append(left, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: part + "-" + w.a}})

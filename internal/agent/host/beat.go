@@ -8,17 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
-const (
-	// RenewAfter is how often the Lease of an agent is renewed.
-	RenewAfter = 10 * time.Second
-	// Lasts is for how long that holds.
-	Lasts = 40 * time.Second
-)
-
-// LeaseName is that of the Lease of the agent of a node.
-func LeaseName(node string) string { return "ebbtide-agent-" + node }
+// RenewAfter is how often the Lease of an agent is renewed.
+const RenewAfter = 10 * time.Second
 
 // Beat renews a Lease. One goroutine may use it.
 type Beat struct {
@@ -32,7 +27,7 @@ type Beat struct {
 //
 // Errors: it cannot be written. The next call reads it anew.
 func (b *Beat) Renew(ctx context.Context, node *corev1.Node) error {
-	lasts, now := int32(Lasts/time.Second), metav1.NewMicroTime(time.Now())
+	lasts, now := int32(maintenance.AgentLeaseLasts/time.Second), metav1.NewMicroTime(time.Now())
 	if b.there == nil {
 		var err error
 		if b.there, err = get(ctx, b.Client, b.Namespace, b.Name); err != nil {

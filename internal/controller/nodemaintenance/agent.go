@@ -19,13 +19,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-const (
-	// agentLease is for how long the Lease of an agent that has no pod tells that it runs.
-	agentLease = 40 * time.Second
-	// agentLeasePrefix and the node are the name of that Lease.
-	agentLeasePrefix = "ebbtide-agent-"
-)
-
 // silences remember since when agents do not answer, by our own clock, and whether that
 // was told. A manager that has just started gives them their time again.
 type silences struct {
@@ -115,18 +108,13 @@ func (r *reconciler) answers(ctx context.Context, agent *v1alpha1.NodeAgent, now
 
 // renews looks at the Lease of an agent that runs as a unit of its host. It is not
 // watched: the Leases of all agents change all the time, and that of a node matters
-// only as long as its pods do. That one counts which the NodeAgent names no pod for: it gains
-// nothing by that, as only the agent of that node may write its Lease.
+// only as long as its pods do.
 func (r *reconciler) renews(ctx context.Context, node string, now time.Time) (bool, time.Time) {
 	var lease coordinationv1.Lease
-	err := r.live.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: agentLeasePrefix + node}, &lease)
-	holder := lease.Spec.HolderIdentity
-	// A time ahead of us would have the agent be there for as long as its clock is wrong.
-	if err != nil || lease.Spec.RenewTime == nil || holder == nil || *holder != node || lease.Spec.RenewTime.After(now.Add(agentLease)) {
+	if r.live.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: maintenance.AgentLease(node)}, &lease) != nil {
 		return false, time.Time{}
 	}
-	until := lease.Spec.RenewTime.Add(agentLease)
-	return until.After(now), until
+	return maintenance.AgentRuns(&lease, node, now)
 }
 
 // agentMatters drops what no decision reads of a NodeAgent, and agents of nodes that no

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,8 +15,28 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 )
 
-// AgentPatience is for how long an agent may be silent before that is told.
-const AgentPatience = time.Minute
+const (
+	// AgentPatience is for how long an agent may be silent before that is told.
+	AgentPatience = time.Minute
+	// AgentLeaseLasts is for how long a renewed Lease tells that an agent runs.
+	AgentLeaseLasts = 40 * time.Second
+)
+
+// AgentLease is the name of the Lease of an agent that has no pod, in Ebbtide's namespace.
+func AgentLease(node string) string { return "ebbtide-agent-" + node }
+
+// AgentRuns returns true if its Lease tells that the agent of a node runs, and until when
+// it does. That one counts whose NodeAgent names no pod: it gains nothing by that, as only
+// the agent of a node may write its Lease. A time ahead of us would have the agent be there
+// for as long as its clock is wrong.
+func AgentRuns(lease *coordinationv1.Lease, node string, now time.Time) (runs bool, until time.Time) {
+	holder := lease.Spec.HolderIdentity
+	if lease.Spec.RenewTime == nil || holder == nil || *holder != node || lease.Spec.RenewTime.After(now.Add(AgentLeaseLasts)) {
+		return false, time.Time{}
+	}
+	until = lease.Spec.RenewTime.Add(AgentLeaseLasts)
+	return until.After(now), until
+}
 
 // Agent is what is known of the agent of a node.
 type Agent struct {

