@@ -24,10 +24,7 @@ import (
 // these stories say it on the Node and in Evacuations, as the manager does.
 func TestStaticPodsOnARealKubelet(t *testing.T) {
 	s := newStatics(t, cluster.Spec{RealNodes: 1})
-	for _, story := range []struct {
-		name string
-		play func(*statics, *testing.T)
-	}{
+	play(t, s, []story[statics]{
 		{"a pod leaves at its turn, with its grace period", (*statics).leaves},
 		{"it stays away while kubelets and agents come and go", (*statics).staysAway},
 		{"it comes back as it was, though its agent was dead at that time", (*statics).comesBack},
@@ -38,15 +35,7 @@ func TestStaticPodsOnARealKubelet(t *testing.T) {
 		{"a NodeMaintenance takes it down and gives it back", (*statics).maintained},
 		{"what the agent cannot take down is retained, and it says why", (*statics).unmanageable},
 		{"somebody deletes the mirror pod of one that runs by force", (*statics).mirrorForced},
-	} {
-		begin := time.Now()
-		if !t.Run(story.name, func(t *testing.T) {
-			story.play(s, t)
-			t.Logf("took %s", time.Since(begin).Round(100*time.Millisecond))
-		}) {
-			return
-		}
-	}
+	})
 }
 
 func (s *statics) leaves(t *testing.T) {

@@ -19,14 +19,32 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
+// story is played on a stage, on which others were before.
+type story[S any] struct {
+	name string
+	play func(*S, *testing.T)
+}
+
+// play plays stories one after the other, until one of them fails: the next ones go on from
+// where it should have ended.
+func play[S any](t *testing.T, stage *S, stories []story[S]) {
+	t.Helper()
+	for _, one := range stories {
+		begin := time.Now()
+		if !t.Run(one.name, func(t *testing.T) {
+			one.play(stage, t)
+			t.Logf("took %s", time.Since(begin).Round(100*time.Millisecond))
+		}) {
+			return
+		}
+	}
+}
+
 // Ebbtide as people have it: installed by Helm on nodes with kubelets, with programs in the
 // pods that end as they like. The stories go on from where the one before has ended.
 func TestEbbtideOnRealNodes(t *testing.T) {
 	s := newStage(t)
-	for _, story := range []struct {
-		name string
-		play func(*stage, *testing.T)
-	}{
+	play(t, s, []story[stage]{
 		{"it is installed by the lines of the README", (*stage).install},
 		{"programs end in their own ways", (*stage).drainPrograms},
 		{"an application with one replica answers every request", (*stage).surgeUnderRequests},
@@ -39,13 +57,7 @@ func TestEbbtideOnRealNodes(t *testing.T) {
 		{"a reboot is believed to be over much too early", (*stage).rebootInPlace},
 		{"it is upgraded in the middle of a drain, and back", (*stage).upgrade},
 		{"it is uninstalled in the middle of a drain", (*stage).uninstall},
-	} {
-		begin := time.Now()
-		t.Run(story.name, func(t *testing.T) {
-			story.play(s, t)
-			t.Logf("took %s", time.Since(begin).Round(100*time.Millisecond))
-		})
-	}
+	})
 }
 
 var installLines = regexp.MustCompile("(?s)<!-- install: in test/node -->\n```\n(.*?)```")
