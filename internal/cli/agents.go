@@ -14,10 +14,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -68,17 +66,7 @@ nodeagents, and on pods and Leases in that namespace.`,
 
 // Run prints the agents, and the static pods of those that are named.
 func (o *agentsOptions) Run(ctx context.Context) error {
-	config, clock, _, err := o.config()
-	if err != nil {
-		return err
-	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	reached, err := client.New(config, client.Options{Scheme: scheme})
+	reached, clock, _, err := o.reach()
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newLock(streams), newUnlock(streams), newRelease(streams), newAgents(streams), newSandbox(streams), newVersion())
+	root.AddCommand(newLock(streams), newUnlock(streams), newRelease(streams), newAgents(streams), newWhy(streams), newSandbox(streams), newVersion())
 	return root
 }
 

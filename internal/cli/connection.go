@@ -11,9 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // connection is how the user reaches the cluster: the flags of kubectl, by their
@@ -51,6 +56,20 @@ func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	clients, err = kubernetes.NewForConfig(config)
 	return clients, now, namespace, err
+}
+
+// reach is open with a client for kinds of Kubernetes and for ours.
+func (c *connection) reach() (reached client.Client, now *clock, namespace string, err error) {
+	config, now, namespace, err := c.config()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, nil, "", err
+	}
+	reached, err = client.New(config, client.Options{Scheme: scheme})
+	return reached, now, namespace, err
 }
 
 // config is how to reach the cluster; its clock is that of the answers.

@@ -1,0 +1,143 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+const (
+	// maxMaintenances is how many maintenances of one node are told of.
+	maxMaintenances = 5
+	// maxCommand is how long something may be that is to be typed: half a command is none.
+	maxCommand = 2048
+)
+
+// PodFacts are what the API says of a pod that is to leave its node.
+type PodFacts struct {
+	// Namespace and Name are those that were asked for.
+	Namespace, Name string
+	// Pod is nil if there is none.
+	Pod *corev1.Pod
+	// Node is its node, or that of the agent that has taken it down; empty if there is none.
+	Node string
+	// Evacuation is that of the pod; nil if there is none.
+	Evacuation *v1alpha1.Evacuation
+	// Static is what the agent of the node says of a static pod; nil if it says nothing.
+	Static *v1alpha1.StaticPod
+	// Maintenances are those that hold the node.
+	Maintenances []*v1alpha1.NodeMaintenance
+	// Unknown is true if something of all this could not be read.
+	Unknown bool
+}
+
+// Why says, a sentence a line, where a pod is on its way off its node, what is in the way,
+// and what would help.
+func (f PodFacts) Why() []string {
+	lines := []string{f.whereIsIt()}
+	for i, m := range f.Maintenances {
+		if i == maxMaintenances {
+			lines = append(lines, fmt.Sprintf("So do %d more NodeMaintenances.", len(f.Maintenances)-i))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("NodeMaintenance %s (stage %s) holds the node: %s", m.Name, m.Spec.Stage, excerpt.Line(m.Status.Summary, maxWords)))
+	}
+	return append(lines, f.whatIsNext()...)
+}
+
+func (f PodFacts) whereIsIt() string {
+	name := f.Namespace + "/" + f.Name
+	switch {
+	case f.Static != nil:
+		line := fmt.Sprintf("%s is a static pod of node %s, %s", name, f.Node, excerpt.Line(string(f.Static.State), maxWords))
+		if f.Static.Reason != "" {
+			line += " (" + excerpt.Line(f.Static.Reason, maxWords) + ")"
+		}
+		if f.Static.Message == "" {
+			return line + "."
+		}
+		return line + ": " + excerpt.Line(f.Static.Message, maxWords)
+	case f.Node == "":
+		return name + " is on no node."
+	case f.Pod.DeletionTimestamp != nil:
+		return fmt.Sprintf("%s terminates on node %s.", name, f.Node)
+	}
+	return fmt.Sprintf("%s is on node %s.", name, f.Node)
+}
+
+// whatIsNext is what keeps the pod, or has it come back, and the line that helps.
+func (f PodFacts) whatIsNext() []string {
+	switch {
+	case f.isAway():
+		return f.comesBack()
+	case f.Evacuation != nil:
+		return f.leaving()
+	case f.Unknown:
+		return []string{"Whether anybody has asked it to leave is unknown."}
+	case f.Node == "":
+		return nil
+	case len(f.Maintenances) == 0:
+		return []string{"Nobody asks it to leave: no NodeMaintenance holds its node."}
+	case f.Static != nil && f.Static.State == v1alpha1.StaticPodUnmanageable:
+		return []string{"It stays, and nobody waits for it."}
+	}
+	return []string{"Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: kubectl get nodemaintenance " +
+		f.Maintenances[0].Name + " -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name==\"" + f.Node + "\")].retained}'"}
+}
+
+// isAway is true of a static pod that an agent keeps away, or has begun to.
+func (f PodFacts) isAway() bool {
+	return f.Static != nil && (f.Static.State == v1alpha1.StaticPodHeld || f.Static.State == v1alpha1.StaticPodHolding)
+}
+
+func (f PodFacts) comesBack() []string {
+	if len(f.Maintenances) == 0 && f.Unknown {
+		return []string{"Which NodeMaintenance keeps it away is unknown."}
+	}
+	if len(f.Maintenances) == 0 {
+		return []string{"No NodeMaintenance holds its node any more: the agent brings it back. Whether that answers: kubectl ebbtide agents " + f.Node}
+	}
+	var lines []string
+	for _, m := range f.Maintenances[:min(len(f.Maintenances), maxMaintenances)] {
+		lines = append(lines, fmt.Sprintf(`It comes back when %s is complete: kubectl patch nodemaintenance %s --type=merge -p '{"spec":{"stage":"Complete"}}'`, m.Name, m.Name))
+	}
+	return lines
+}
+
+// leaving is how far the evacuation of the pod has come.
+func (f PodFacts) leaving() []string {
+	status := &f.Evacuation.Status
+	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
+	if refused == nil || refused.Status != "True" {
+		if status.Message == "" {
+			return []string{"It has been asked to leave."}
+		}
+		return []string{"It has been asked to leave: " + excerpt.Line(status.Message, maxWords)}
+	}
+	lines := []string{fmt.Sprintf("Its eviction is refused (%s): %s", excerpt.Line(refused.Reason, maxWords), excerpt.Line(refused.Message, maxWords))}
+	if help := f.suggestion(v1alpha1.BlockerType(refused.Reason), status.RefusingBudgetName); help != "" {
+		lines = append(lines, "What helps: "+help)
+	}
+	return lines
+}
+
+// suggestion is what a NodeMaintenance says would help against whoever refuses.
+func (f PodFacts) suggestion(kind v1alpha1.BlockerType, budget string) string {
+	helps := func(b v1alpha1.Blocker) bool {
+		return b.Type == kind && b.Suggestion != "" && (budget == "" || b.Object.Name == budget && b.Object.Namespace == f.Namespace)
+	}
+	for _, m := range f.Maintenances {
+		for i := range m.Status.NodeStatuses {
+			node := &m.Status.NodeStatuses[i]
+			if at := slices.IndexFunc(node.Blockers, helps); at >= 0 && node.NodeRef.Name == f.Node {
+				return excerpt.Line(node.Blockers[at].Suggestion, maxCommand)
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/cli"
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// why runs the verb.
+func why(t *testing.T, c *cluster.Cluster, args ...string) (out, told string, code int) {
+	t.Helper()
+	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	code = cli.Run(t.Context(), append([]string{"why", "--kubeconfig", c.Kubeconfig}, args...), streams)
+	return stdout.String(), stderr.String(), code
+}
+
+// asking is a cluster with a node that a maintenance holds, and a pod on it.
+type asking struct {
+	*cluster.Cluster
+	namespace, node string
+	pod             *corev1.Pod
+}
+
+func newAsking(t *testing.T) *asking {
+	t.Helper()
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	a := &asking{Cluster: c, namespace: c.Namespace(t), node: c.Pool() + "-node"}
+	keep := func(o client.Object) {
+		t.Helper()
+		if err := c.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), o) })
+	}
+	keep(object(t, maintenance(c.Pool()+"-kernel", anyNode+"\nstage: Drain")))
+	keep(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node, Annotations: map[string]string{
+		v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["` + c.Pool() + `-kernel"]}`,
+	}}})
+	a.pod = &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "db-0"},
+		Spec:       corev1.PodSpec{NodeName: a.node, Containers: []corev1.Container{{Name: "db", Image: "db"}}},
+	}
+	keep(a.pod)
+	return a
+}
+
+// says wants all of these lines, in this order.
+func (a *asking) says(t *testing.T, args []string, lines ...string) {
+	t.Helper()
+	out, told, code := why(t, a.Cluster, args...)
+	for _, line := range lines {
+		_, rest, found := strings.Cut(out, line)
+		if !found {
+			t.Fatalf("want %q in this, with exit code 0:\n%s%s%d", line, out, told, code)
+		}
+		out = rest
+	}
+	if code != 0 || told != "" {
+		t.Errorf("exit code %d, and it tells %q", code, told)
+	}
+}
+
+func TestWhyAPodStays(t *testing.T) {
+	a := newAsking(t)
+	pod := []string{"pod/db-0", "-n", a.namespace}
+	a.says(t, pod, a.namespace+"/db-0 is on node "+a.node+".", "NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds the node", "Nobody has asked it to leave yet")
+	e := core.New(a.pod, v1alpha1.NodeMaintenanceInstigator, nil)
+	if err := a.Client.Create(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(),
+		Reason: string(v1alpha1.BlockerPDBExhausted), Message: "The disruption budget db needs 2 healthy pods and has 2 currently.",
+	}}
+	if err := a.Client.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	a.says(t, pod, "Its eviction is refused (PDBExhausted): The disruption budget db needs 2 healthy pods and has 2 currently.")
+}
+
+// A static pod that is away has no pod in the API any more.
+func TestWhyAStaticPodIsAway(t *testing.T) {
+	a := newAsking(t)
+	noted(t, a.Cluster, a.node, v1alpha1.NodeAgentStatus{StaticPods: []v1alpha1.StaticPod{
+		{Namespace: a.namespace, Name: "etcd-x", State: v1alpha1.StaticPodUnmanageable, Reason: v1alpha1.StaticPodControlPlane, Message: "etcd-x is part of the control plane."},
+		{Namespace: a.namespace, Name: "edge-x", State: v1alpha1.StaticPodHeld, Message: "edge.yaml is put aside."},
+	}})
+	a.says(t, []string{"pod", "edge-x", "-n", a.namespace},
+		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "It comes back when "+a.Pool()+"-kernel is complete: kubectl patch nodemaintenance")
+	mirror := a.pod.DeepCopy()
+	mirror.ObjectMeta = metav1.ObjectMeta{Namespace: a.namespace, Name: "etcd-x", Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "hash"}}
+	if err := a.Client.Create(t.Context(), mirror); err != nil {
+		t.Fatal(err)
+	}
+	a.says(t, []string{"po/etcd-x", "-n", a.namespace}, "Unmanageable (ControlPlane): etcd-x is part of the control plane.", "It stays, and nobody waits for it.")
+}
+
+// Who may not see everything is not told that there is nothing.
+func TestWhyIsUnknown(t *testing.T) {
+	a := newAsking(t)
+	user, _ := a.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}})
+	out, told, code := why(t, a.Cluster, "pod/db-0", "-n", a.namespace, "--as", user)
+	if code != 0 || !strings.Contains(out, "Whether anybody has asked it to leave is unknown.") || strings.Contains(out, "Nobody") {
+		t.Errorf("%d\n%s", code, out)
+	}
+	for _, kind := range []string{"evacuation", "node"} {
+		if !strings.Contains(told, "Not all is known: get "+kind+" ") {
+			t.Errorf("of %s it tells nothing in\n%s", kind, told)
+		}
+	}
+	if _, told, code := why(t, a.Cluster, "pod/nobody", "-n", a.namespace, "--as", user); code != 1 ||
+		!strings.Contains(told, "there is no pod "+a.namespace+"/nobody, and whether an agent keeps a static pod of this name away is unknown: list nodeagents: ") {
+		t.Errorf("%d %s", code, told)
+	}
+}
+
+func TestWhyIsAskedInAWayThatNobodyUnderstands(t *testing.T) {
+	a := newAsking(t)
+	for args, want := range map[string]string{
+		"":            "name a pod: pod/NAME",
+		"pod":         "name a pod: pod/NAME",
+		"pod/":        "name a pod: pod/NAME",
+		"db-0":        `say of what kind "db-0" is: pod/db-0`,
+		"node/node-7": `"node" is no pod, and of nothing else is known why: pod/NAME`,
+		"pod a b":     "one pod at a time, not also b",
+		"pod/A_b":     `"A_b" is no name of a pod: `,
+		"pod/nobody":  "there is no pod default/nobody, and no agent of a node knows a static pod of this name; choose another namespace with -n",
+	} {
+		if out, told, code := why(t, a.Cluster, strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {
+			t.Errorf("why %s: %d %q %q, want %q", args, code, out, told, want)
+		}
+	}
+}
