@@ -53,8 +53,8 @@ node-binaries: ## Build what real nodes run from source, too: kubelet, kube-prox
 # go test cannot see that a scenario runs the manager as a process of its own, so
 # it must not answer from its cache. The scenarios take longest and mostly wait, so they
 # go first, and three of them at once.
-# There are sixty programs to link and ten control planes to run, on two cores: they do without
-# debug information, and have memory instead of time for garbage.
+# Sixty programs are linked and ten control planes run, on two cores: linking without debug
+# information is faster, and with more memory less time goes into collecting garbage.
 test: export GOFLAGS := $(GOFLAGS) -ldflags=-w
 test: export GOGC := 300
 test: controlplane ## Run all tests

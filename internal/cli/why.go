@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,7 +49,7 @@ read is said, and the rest is told.`,
   # Where has a static pod gone?
   kubectl ebbtide why pod/kube-proxy-node-7 -n kube-system`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.key.Name, err = podName(args); err != nil {
+			if o.key.Name, err = onePod.name(args); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context())
@@ -61,28 +59,9 @@ read is said, and the rest is told.`,
 	return cmd
 }
 
-// podName takes pod/NAME and pod NAME, as kubectl does.
-func podName(args []string) (string, error) {
-	words := slices.Clone(args)
-	if len(words) > 0 {
-		words = slices.Concat(strings.SplitN(words[0], "/", 2), words[1:])
-	}
-	switch {
-	case len(words) == 0:
-		return "", errors.New("name a pod: pod/NAME")
-	case !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(words[0])) && len(words) == 1:
-		return "", fmt.Errorf("say of what kind %q is: pod/%s", words[0], words[0])
-	case !slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(words[0])):
-		return "", fmt.Errorf("%q is no pod, and of nothing else is known why: pod/NAME", words[0])
-	case len(words) == 1 || words[1] == "":
-		return "", fmt.Errorf("name a pod: %s/NAME", words[0])
-	case len(words) > 2:
-		return "", fmt.Errorf("one pod at a time, not also %s", strings.Join(words[2:], " "))
-	}
-	if wrong := validation.IsDNS1123Subdomain(words[1]); len(wrong) > 0 {
-		return "", fmt.Errorf("%q is no name of a pod: %s", words[1], wrong[0])
-	}
-	return words[1], nil
+var onePod = subject{
+	is:  func(word string) bool { return slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(word)) },
+	one: "pod", short: "pod", kind: "pod", other: "is no pod, and of nothing else is known why",
 }
 
 // Run prints what is known of the pod.

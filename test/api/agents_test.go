@@ -17,12 +17,17 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// agents runs kubectl ebbtide agents.
-func agents(t *testing.T, c *cluster.Cluster, args ...string) (out, errOut string, code int) {
+// plugin runs kubectl ebbtide.
+func plugin(t *testing.T, c *cluster.Cluster, verb string, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
-	code = cli.Run(t.Context(), append([]string{"agents", "--kubeconfig", c.Kubeconfig}, args...), streams)
+	code = cli.Run(t.Context(), append([]string{verb, "--kubeconfig", c.Kubeconfig}, args...), streams)
 	return stdout.String(), stderr.String(), code
+}
+
+func agents(t *testing.T, c *cluster.Cluster, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	return plugin(t, c, "agents", args...)
 }
 
 // An administrator asks who keeps static pods away, and whether they can be brought back.

@@ -8,21 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/cli"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// why runs the verb.
 func why(t *testing.T, c *cluster.Cluster, args ...string) (out, told string, code int) {
 	t.Helper()
-	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
-	code = cli.Run(t.Context(), append([]string{"why", "--kubeconfig", c.Kubeconfig}, args...), streams)
-	return stdout.String(), stderr.String(), code
+	return plugin(t, c, "why", args...)
 }
 
 // asking is a cluster with a node that a maintenance holds, and a pod on it.
