@@ -2,12 +2,14 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -117,6 +119,23 @@ func TestWhyIsUnknown(t *testing.T) {
 	if _, told, code := why(t, a.Cluster, "pod/nobody", "-n", a.namespace, "--as", user); code != 1 ||
 		!strings.Contains(told, "there is no pod "+a.namespace+"/nobody, and whether an agent keeps a static pod of this name away is unknown: list nodeagents: ") {
 		t.Errorf("%d %s", code, told)
+	}
+}
+
+// Who may write a Node can name as many maintenances as an annotation takes. No more than
+// a few are asked for.
+func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
+	a := newAsking(t)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node}}
+	ledger := `{"wasUnschedulable":false,"holders":["m` + strings.Repeat(`","m`, 999) + `"]}`
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.CordonAnnotation, ledger)
+	if err := a.Client.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+	user, _ := a.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get"}})
+	_, told, code := why(t, a.Cluster, "pod/db-0", "-n", a.namespace, "--as", user)
+	if asked := strings.Count(told, "Not all is known: get nodemaintenance m: "); asked != 8 || code != 0 {
+		t.Errorf("%d maintenances are asked for, want 8; exit code %d\n%s", asked, code, told)
 	}
 }
 
