@@ -18,6 +18,8 @@ PROVIDER       := internal/sandbox/provider/api
 GENERATED      := api charts docs/api.md $(PROVIDER)
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
+# And only if it answers EvictionRequests.
+OF_REQUESTS     = $(CURDIR)/internal/controller/evictionrequest $(CURDIR)/internal/controller/evictor
 # What the agent of a node needs, which is another program under another account.
 OF_AGENT        = $(CURDIR)/internal/agent $(CURDIR)/internal/agent/logind $(CURDIR)/cmd/ebbtide-agent
 # What it needs besides where it runs as a unit of its host.
@@ -29,13 +31,14 @@ BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines demo-node test-versions proof-surge proof-daemonset proof-locks proof-leaders proof-agent bench-node model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines demo-node test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## Build all binaries into .bin/
+build: ## Build all binaries into .bin/, and what completes those of kubectl ebbtide
 	go build -o .bin/ ./cmd/...
+	cp cmd/kubectl-ebbtide/kubectl_complete-ebbtide .bin/
 
 # The go command compiles in silence, and there is nobody else yet to say it.
 .PHONY: plugin
@@ -70,6 +73,14 @@ test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.
 test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m ./...
 
+.PHONY: test-karpenter
+test-karpenter: controlplane ## Run the story with Karpenter as it ships, on its provider of kwok nodes, built from its module: minutes the first time
+	EBBTIDE_KARPENTER=1 go test -count=1 -v -timeout 20m ./test/karpenter
+
+.PHONY: test-capi
+test-capi: controlplane ## Run the stories with Cluster API's own manager, built from its module: minutes the first time
+	EBBTIDE_CAPI=1 go test -count=1 -v -parallel 2 -timeout 30m ./test/capi
+
 proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times while a static pod is held (Linux, root)
 	go test -count=1 -v -run TestNothingIsLostInCrashes ./internal/agent -crashes 2000
 	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m -run 'TestStaticPodsOnARealKubelet/(a_pod_leaves|it_stays_away)' . -kubelet-restarts 50
@@ -81,6 +92,7 @@ bench-node: node-binaries ## Measure static pods on a real node, and an agent th
 lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...
 	cd test/bench && $(GOLANGCI_LINT) run ./...
+	cd test/bench/lifecycle && $(GOLANGCI_LINT) run ./...
 	cd test/node && $(GOLANGCI_LINT) run ./...
 
 generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the roles and what the chart renders
@@ -89,24 +101,28 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 	go run ./internal/crdrule charts/ebbtide/files/crds internal/crdrule/nodemaintenances.yaml internal/crdrule/evacuations.yaml
 	go run ./internal/apidoc charts/ebbtide/files/crds api/v1alpha1 docs/api.md
 	$(CONTROLLER_GEN) object crd paths=./$(PROVIDER) output:crd:dir=$(PROVIDER)/crds
-	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide,fileName=role.yaml $(addprefix paths=,$(filter-out $(OF_MACHINES) $(OF_REQUESTS) $(OF_VERBS) $(OF_AGENT) $(OF_HOST),$(shell go list -f '{{.Dir}}' ./internal/... ./cmd/...))) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-machines,fileName=role-machines.yaml $(addprefix paths=,$(OF_MACHINES)) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-eviction-requests,fileName=role-eviction-requests.yaml $(addprefix paths=,$(OF_REQUESTS)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent,fileName=role-agent.yaml $(addprefix paths=,$(OF_AGENT)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent-host,fileName=role-agent-host.yaml paths=$(OF_HOST) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-uninstall,fileName=role-uninstall.yaml paths=./internal/uninstall output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-check,fileName=role-check.yaml paths=./internal/check output:rbac:dir=charts/ebbtide/files
-	go run ./internal/helmrender ebbtide-system 'machines: {enabled: true}' charts/sandbox.yaml
+	go run ./internal/helmrender ebbtide-system '{machines: {enabled: true}, evictionRequests: {enabled: true}}' charts/sandbox.yaml
 	go test ./charts/helm -run TestWhatIsInstalled -update
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once
 	go vet ./...
 	cd test/bench && go vet ./...
+	cd test/bench/lifecycle && go vet ./...
 	cd test/node && go vet ./...
 	go test -run '^$$' -bench . -benchtime 1x $(BENCHMARKED)
 	go mod tidy -diff
 	cd test/bench && go mod tidy -diff
+	cd test/bench/lifecycle && go mod tidy -diff
 	cd test/node && go mod tidy -diff
+	cd internal/release/krew && go mod tidy -diff
 	git diff --exit-code
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
 
@@ -119,8 +135,15 @@ fuzz: ## Run every fuzz test for FUZZTIME
 		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
 	done
 
+proof-eviction-requests: ## Show 10,000 statuses of Evictions to the validation of Kubernetes, and simulate 10,000 evictions
+	cd test/bench/lifecycle && go test -count=1 -v ./...
+	go test -count=1 -v -run TestRandomEvictions ./internal/core/evictionrequest -runs 10000
+
 proof-surge: controlplane ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestAServiceIsNeverDown|TestKubectlAlone' -drains $(DRAINS) -seed $(SEED)
+
+proof-placement: controlplane ## Compare where pods are thought to fit with what the scheduler does (CLUSTERS=60 SEED=0)
+	cd test/proof && go test -count=1 -timeout 30m -parallel 4 -run 'TestPodsFitWhereTheSchedulerPutsThem' -placements $(or $(CLUSTERS),60) -seed $(SEED)
 
 proof-daemonset: controlplane ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
 	cd test/scenario && go test -v -count=1 -timeout 15m -parallel 2 -run 'DaemonSet' -prove
@@ -130,6 +153,9 @@ proof-locks: controlplane ## Kill the manager behind every write of drains in pl
 
 proof-leaders: controlplane ## Kill, pause and rob managers again and again in the middle of drains, surges and locks
 	cd test/scenario && go test -v -count=1 -timeout 40m -run 'TestSeveralManagers' -prove
+
+proof-preflight: controlplane ## Forecast drains of random clusters, drain them, and compare (CLUSTERS=300 SEED=0)
+	cd test/proof && go test -count=1 -timeout 60m -parallel 8 -run TestForecastsComeTrue -clusters $(or $(CLUSTERS),300) -seed $(SEED)
 
 model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
 	@docs/model/check.sh

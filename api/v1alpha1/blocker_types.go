@@ -102,6 +102,9 @@ const (
 	BlockerRecordRefused BlockerType = "RecordRefused"
 	// BlockerForeignUncordon is somebody who keeps making the node schedulable.
 	BlockerForeignUncordon BlockerType = "ForeignUncordon"
+	// BlockerForeignDrain is somebody else who drains the node. Both drains go on; a node that
+	// is removed afterwards stays cordoned.
+	BlockerForeignDrain BlockerType = "ForeignDrain"
 	// BlockerNodeAgentDown is a node whose agent, which takes static pods down and brings
 	// them back, does not answer.
 	BlockerNodeAgentDown BlockerType = "NodeAgentDown"

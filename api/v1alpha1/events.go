@@ -22,6 +22,9 @@ const (
 	// EventWriteRefused warns that the API server refuses a write to the maintenance
 	// itself, so that its status is old and its nodes may wait.
 	EventWriteRefused = "WriteRefused"
+	// EventScaleDownAllowed tells that somebody lets an autoscaler remove a node that is under
+	// maintenance.
+	EventScaleDownAllowed = "ScaleDownAllowed"
 	// EventForeignUncordon warns that somebody made a node schedulable during its
 	// maintenance. It is on the Node, too.
 	EventForeignUncordon = string(BlockerForeignUncordon)
@@ -121,6 +124,12 @@ const (
 	EventLockRanOut = "LockRanOut"
 	// EventLockUnreadable warns that nobody can read the lock.
 	EventLockUnreadable = "LockUnreadable"
+	// EventEvictionControllerActive tells that Ebbtide is the controller of EvictionRequests
+	// from now on, on the Lease of its leader.
+	EventEvictionControllerActive = "EvictionControllerActive"
+	// EventEvictionControllerAside tells that another controller answers EvictionRequests, so
+	// that Ebbtide does not, on the Lease of its leader.
+	EventEvictionControllerAside = "EvictionControllerAside"
 	// EventLockKept warns that a lock seems to have ended and stays all the same, because
 	// the manager's clock is not believed.
 	EventLockKept = "LockKept"
@@ -178,4 +187,19 @@ const (
 	// EventManifestGone warns that somebody took or brought back a manifest that was put
 	// aside.
 	EventManifestGone = "ManifestGone"
+)
+
+// Reasons of events on the Machines of other controllers, for which Ebbtide drains.
+const (
+	// EventBridgeWaiting: the drain waits for other hooks, or for what it needs to know.
+	EventBridgeWaiting = "BridgeWaiting"
+	// EventBridgeDraining: the node of the Machine is drained.
+	EventBridgeDraining = "BridgeDraining"
+	// EventBridgeDone: the node is drained, and the hook of Ebbtide removed.
+	EventBridgeDone = "BridgeDone"
+	// EventBridgeSkipped: the node is not drained by Ebbtide, and the hook removed.
+	EventBridgeSkipped = "BridgeSkipped"
+	// EventBridgeGivenUp warns that the drain took longer than the Machine allows, and that
+	// the hook was removed.
+	EventBridgeGivenUp = "BridgeGivenUp"
 )

@@ -46,6 +46,22 @@ const (
 	// ExcludeWaitForNodeVolumeDetachAnnotation on a Machine leaves out the wait
 	// for its volumes; any value.
 	ExcludeWaitForNodeVolumeDetachAnnotation = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
+	// KarpenterDoNotDisruptAnnotation keeps Karpenter from consolidating or replacing a Node
+	// if its value is "true". On a Pod that, or a duration, keeps it from the Pod's node.
+	KarpenterDoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
+	// KarpenterDisruptedTaint is on Nodes that Karpenter empties and removes.
+	KarpenterDisruptedTaint = "karpenter.sh/disrupted"
+	// KarpenterTerminationFinalizer holds a Node until Karpenter is through with it.
+	KarpenterTerminationFinalizer = "karpenter.sh/termination"
+	// ScaleDownDisabledAnnotation keeps the cluster-autoscaler from removing a Node if its
+	// value is "true".
+	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// ToBeDeletedTaint is on Nodes that the cluster-autoscaler empties and removes; its value
+	// is when it began, in Unix seconds.
+	ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
+	// DeletionCandidateTaint is on Nodes that the cluster-autoscaler thinks of removing.
+	DeletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler"
+
 	// ControlPlaneLabel on a Machine says that it is one of the control plane; any value.
 	ControlPlaneLabel = "cluster.x-k8s.io/control-plane"
 )
@@ -78,6 +94,11 @@ const (
 	// created all the same, until its node's maintenance is complete.
 	MaintenanceGate = "ebbtide.dev/node-maintenance"
 
+	// AllowScaleDownAnnotation on a NodeMaintenance with the value "true" lets autoscalers
+	// remove its nodes when they are empty: they are to go. It is read where a bridge keeps
+	// an autoscaler from nodes under maintenance.
+	AllowScaleDownAnnotation = "ebbtide.dev/allow-scale-down"
+
 	// HandedOverAnnotation on a NodeMaintenance with completeWhen is what its node was when
 	// it was Drained, and what it has been since: JSON with bootID, kubeletVersion,
 	// kernelVersion, osImage, containerRuntimeVersion and time. Without it nothing is compared.
@@ -102,6 +123,9 @@ const (
 	MachineFinalizer = "ebbtide.dev/machine"
 	// ClusterFinalizer holds a Cluster while it has Machines.
 	ClusterFinalizer = "ebbtide.dev/cluster"
+	// EvictionRequestAnnotation on an Eviction says that Ebbtide makes it for an
+	// EvictionRequest: its author waits for the evacuators of the pod, as others do.
+	EvictionRequestAnnotation = "ebbtide.dev/eviction-request"
 	// MachineDrainAnnotation on an Eviction says that it is made for a Machine:
 	// unlike those of an Evacuation it waits for the pod's evacuators.
 	MachineDrainAnnotation = "ebbtide.dev/machine-drain"
@@ -126,6 +150,22 @@ const (
 	CreatedByLabel = "ebbtide.dev/created-by"
 	// CreatedByNodeAgent is the only value of CreatedByLabel that means anything.
 	CreatedByNodeAgent = "node-agent"
+	// DrainOptLabel on a Cluster or Machine of Cluster API, or on a MachineSet or Machine of
+	// OpenShift, asks with the value "true" that Ebbtide drains their nodes. What a Machine
+	// says itself counts more; any other value is no.
+	DrainOptLabel = "ebbtide.dev/drain"
+	// BridgeHookAnnotation on a Machine of Cluster API is Ebbtide's pre-drain hook: nobody
+	// drains its node before it is removed. Its value is BridgeOwner.
+	BridgeHookAnnotation = PreDrainHookAnnotationPrefix + "/ebbtide"
+	// BridgeHookName is the name of this hook in the lifecycleHooks of a Machine of OpenShift.
+	BridgeHookName = "ebbtide"
+	// BridgeOwner is whose the hook is.
+	BridgeOwner = "ebbtide.dev"
+	// BridgeLabel on a NodeMaintenance or MachineDrainRule says for whose Machine it was made:
+	// cluster-api or openshift. It is deleted when the node is gone.
+	BridgeLabel = "ebbtide.dev/bridge"
+	// BridgeMachineAnnotation beside BridgeLabel is the namespace/name of this Machine.
+	BridgeMachineAnnotation = "ebbtide.dev/bridge-machine"
 	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
 	// DeadlineDelete.
 	BypassBudgetsVerb = "bypass-budgets"

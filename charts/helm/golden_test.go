@@ -20,8 +20,10 @@ var update = flag.Bool("update", false, "write what the chart renders into testd
 
 // sets are how people install Ebbtide.
 var sets = map[string]struct{ namespace, values string }{
-	"defaults": {"ebbtide-system", ""},
-	"machines": {"ebbtide-system", "machines: {enabled: true}"},
+	"defaults":         {"ebbtide-system", ""},
+	"machines":         {"ebbtide-system", "machines: {enabled: true}"},
+	"evictionrequests": {"ebbtide-system", "evictionRequests: {enabled: true}"},
+	"bridges":          {"ebbtide-system", "bridges: [cluster-api, openshift, karpenter, cluster-autoscaler]"},
 	"operators": {"ebbtide-system", `
 certManager: {enabled: true}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}

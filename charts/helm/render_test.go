@@ -177,7 +177,7 @@ func TestTheSandboxInstallsTheChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slices.DeleteFunc(render(t, "ebbtide-system", map[string]any{"machines": map[string]any{"enabled": true}}),
+	want := slices.DeleteFunc(render(t, "ebbtide-system", read(t, "{machines: {enabled: true}, evictionRequests: {enabled: true}}")),
 		func(o *unstructured.Unstructured) bool {
 			return slices.Contains([]string{"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}, o.GetKind()) || ofHook(o)
 		})

@@ -3,14 +3,19 @@ package main
 import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"ebbtide.dev/ebbtide/internal/controller/bridge"
 	"ebbtide.dev/ebbtide/internal/controller/cluster"
 	"ebbtide.dev/ebbtide/internal/controller/daemonset"
 	"ebbtide.dev/ebbtide/internal/controller/drainlock"
 	"ebbtide.dev/ebbtide/internal/controller/evacuation"
+	"ebbtide.dev/ebbtide/internal/controller/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/controller/evictor"
 	"ebbtide.dev/ebbtide/internal/controller/machine"
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/controller/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/controller/surge"
+	bridging "ebbtide.dev/ebbtide/internal/core/bridge"
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
@@ -26,7 +31,7 @@ type guards struct {
 func add(mgr manager.Manager, f flags, g guards) error {
 	traffic := eviction.NewTraffic()
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
-		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock, Skew: g.skew,
+		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock, Skew: g.skew, Bridges: f.bridges,
 	}); err != nil {
 		return err
 	}
@@ -49,19 +54,49 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := nodeshutdown.Add(mgr, nodeshutdown.Options{Options: f.shutdowns, Skew: g.skew}); err != nil {
 		return err
 	}
-	if !f.machines {
+	if err := addEvictionRequests(mgr, f, g, traffic); err != nil {
+		return err
+	}
+	if !f.machines && !f.bridges.Has(bridging.ClusterAPI) && !f.bridges.Has(bridging.OpenShift) {
 		return nil
 	}
 	return addMachines(mgr, f, g, traffic)
 }
 
-// addMachines has it run what looks after Machines and their Clusters.
+// addEvictionRequests has it run what answers EvictionRequests, where they are served.
+func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) error {
+	options := evictionrequest.RoleOptions{Mode: f.evictionRequests, Namespace: f.namespace, Skew: g.skew}
+	if f.evictionRequests == core.ModeOff {
+		_, err := evictionrequest.NewRole(mgr, options)
+		return err
+	}
+	served, err := kube.NewServed(mgr, evictionrequest.API())
+	if err != nil {
+		return err
+	}
+	options.Served = served
+	role, err := evictionrequest.NewRole(mgr, options)
+	if err != nil {
+		return err
+	}
+	evictionrequest.Add(mgr, evictionrequest.Options{Served: served, Role: role, Skew: g.skew})
+	return evictor.Add(mgr, evictor.Options{
+		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
+		Served: served, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
+	})
+}
+
+// addMachines has it run what looks after Machines and their Clusters, ours and those of
+// other controllers.
 func addMachines(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) error {
 	registry, err := workload.NewRegistry(mgr, workload.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
 		RemoteMemory: f.remoteMemory, RemotesMemory: f.remotesMemory, Fence: g.fence, Skew: g.skew, Allowed: f.kubeconfigFields,
 	})
 	if err != nil {
+		return err
+	}
+	if err := bridge.Add(mgr, bridge.Options{Bridges: f.bridges, Skew: g.skew, Registry: registry}); err != nil || !f.machines {
 		return err
 	}
 	if err := cluster.Add(mgr, registry); err != nil {

@@ -9,7 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/webhook"
@@ -29,6 +31,8 @@ type flags struct {
 	evacuationWorkers, nodeWorkers int
 	machines                       bool
 	machineWorkers                 int
+	bridges                        bridge.Names
+	evictionRequests               evictionrequest.Mode
 	surge                          surge.Mode
 	longestLock                    time.Duration
 	remoteMemory, remotesMemory    int64
@@ -41,7 +45,7 @@ type flags struct {
 //
 // Errors: as the set has them.
 func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
-	f := flags{surge: surge.Annotated, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory, remotesMemory: workload.DefaultRemotesMemory}
+	f := flags{surge: surge.Annotated, evictionRequests: evictionrequest.ModeAuto, longestLock: budget.LongestLock, remoteMemory: workload.DefaultRemoteMemory, remotesMemory: workload.DefaultRemotesMemory}
 	set.StringVar(&f.metricsAddress, "metrics-bind-address", ":8443",
 		"address of the metrics, served over HTTPS to whom the API server lets; 0 serves none")
 	set.StringVar(&f.probeAddress, "health-probe-bind-address", ":8081",
@@ -67,6 +71,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.IntVar(&f.nodeWorkers, "node-workers", 16, "nodes that are written to at the same time")
 	set.BoolVar(&f.machines, "machines", false, "act on Machines and Clusters of ebbtide.dev, which needs the rights that the chart gives with machines.enabled")
 	set.IntVar(&f.machineWorkers, "machine-workers", 32, "Machines that are worked on at the same time")
+	ofOthers(set, &f)
 	set.Func("surge", "Deployments whose pods are moved by surging: annotated (default), auto for every eligible one, or off",
 		func(text string) (err error) {
 			f.surge, err = surge.ParseMode(text)
@@ -96,6 +101,20 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	err := set.Parse(args)
 	return f, err
+}
+
+// ofOthers adds the flags about what Ebbtide does for other controllers.
+func ofOthers(set *flag.FlagSet, f *flags) {
+	set.Func("bridge", "whose machines and nodes are drained for their controllers, separated by commas: cluster-api, openshift, karpenter, cluster-autoscaler (default none)",
+		func(text string) (err error) {
+			f.bridges, err = bridge.ParseNames(text)
+			return err
+		})
+	set.Func("eviction-requests", "what Ebbtide does where the API server serves EvictionRequests (lifecycle.k8s.io/v1alpha1), which needs the rights that the chart gives with evictionRequests.enabled: auto answers them while nobody else does (default), controller always, member never, off nothing at all",
+		func(text string) (err error) {
+			f.evictionRequests, err = evictionrequest.ParseMode(text)
+			return err
+		})
 }
 
 // ofShutdowns adds the flags about nodes that shut down.

@@ -31,7 +31,7 @@ func (a *Agent) report(ctx context.Context, s core.Snapshot, d core.Decision) {
 	condition := a.tellShutdown(s, &d.Status)
 	a.trouble(unlessBehind(a.writeAgent(ctx, s, d.Status)))
 	if condition != nil {
-		a.trouble(kube.PublishConditions(ctx, a.Client, s.Node, []corev1.NodeCondition{*condition}, nil))
+		a.trouble(kube.PublishConditions(ctx, a.Client, s.Node, kube.Conditions{Set: []corev1.NodeCondition{*condition}}))
 	}
 	for _, progress := range d.Evacuations {
 		_, err := kube.WriteEvacuationStatus(ctx, a.Client, progress.Evacuation, progress.Status)

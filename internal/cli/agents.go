@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,9 +23,6 @@ import (
 
 // usualNamespace is where the README installs Ebbtide.
 const usualNamespace = "ebbtide-system"
-
-// pageSize is how many objects are asked for at once.
-const pageSize = 500
 
 type agentsOptions struct {
 	genericiooptions.IOStreams
@@ -61,6 +56,7 @@ nodeagents, and on pods and Leases in that namespace.`,
 		},
 	}
 	o.addFlags(cmd)
+	cmd.ValidArgsFunction = o.suggest(suggestNodes)
 	return cmd
 }
 
@@ -88,7 +84,7 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 	o.unread("leases", signs.Namespace, signs.LeasesUnread)
 	shown := make([]view.Agent, len(agents))
 	for i := range agents {
-		shown[i] = view.AgentOf(&agents[i], signs)
+		shown[i] = view.AgentOf(agents[i], signs)
 	}
 	if err := printAgents(o.Out, shown, now); err != nil || len(o.Nodes) == 0 {
 		return err
@@ -97,22 +93,17 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 }
 
 // agents lists those that are meant, by name.
-func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]v1alpha1.NodeAgent, error) {
-	var all []v1alpha1.NodeAgent
-	var list v1alpha1.NodeAgentList
-	err := page(ctx, reached, &list, func() { all = append(all, list.Items...) })
-	if meta.IsNoMatchError(err) {
-		return nil, errors.New("this cluster does not know NodeAgents: install Ebbtide, or upgrade it, see README.md")
-	}
+func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]*v1alpha1.NodeAgent, error) {
+	all, err := pages(ctx, reached, &v1alpha1.NodeAgentList{}, whole[*v1alpha1.NodeAgent])
 	if err != nil {
 		return nil, fmt.Errorf("list nodeagents: %w", err)
 	}
 	if len(o.Nodes) == 0 {
 		return all, nil
 	}
-	named := slices.DeleteFunc(all, func(a v1alpha1.NodeAgent) bool { return !slices.Contains(o.Nodes, a.Name) })
+	named := slices.DeleteFunc(all, func(a *v1alpha1.NodeAgent) bool { return !slices.Contains(o.Nodes, a.Name) })
 	for _, node := range o.Nodes {
-		if !slices.ContainsFunc(named, func(a v1alpha1.NodeAgent) bool { return a.Name == node }) {
+		if !slices.ContainsFunc(named, func(a *v1alpha1.NodeAgent) bool { return a.Name == node }) {
 			return nil, fmt.Errorf("node %s has no agent: see which have one with %s agents%s", excerpt.Line(node, 253), commandName(), o.again(""))
 		}
 	}
@@ -126,42 +117,29 @@ func (o *agentsOptions) unread(kind, namespace string, err error) {
 }
 
 // signs are the signs of life in Ebbtide's namespace, of the kinds that these agents give.
-func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents []v1alpha1.NodeAgent) view.AgentSigns {
-	signs := view.AgentSigns{Namespace: usualNamespace, Pods: map[string]*corev1.Pod{}, Leases: map[string]*coordinationv1.Lease{}}
+func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents []*v1alpha1.NodeAgent) view.AgentSigns {
+	signs := view.AgentSigns{Namespace: usualNamespace}
 	if o.overrides.Context.Namespace != "" {
 		signs.Namespace = o.overrides.Context.Namespace
 	}
-	unit := func(a v1alpha1.NodeAgent) bool { return a.Status.PodName == "" }
+	unit := func(a *v1alpha1.NodeAgent) bool { return a.Status.PodName == "" }
 	if slices.ContainsFunc(agents, unit) {
-		var leases coordinationv1.LeaseList
-		signs.LeasesUnread = page(ctx, reached, &leases, func() {
-			for _, lease := range leases.Items {
-				signs.Leases[lease.Name] = &lease
-			}
-		}, client.InNamespace(signs.Namespace))
+		signs.Leases, signs.LeasesUnread = byName[*coordinationv1.Lease](ctx, reached, &coordinationv1.LeaseList{}, signs.Namespace)
 	}
-	if slices.ContainsFunc(agents, func(a v1alpha1.NodeAgent) bool { return !unit(a) }) {
-		var pods corev1.PodList
-		signs.PodsUnread = page(ctx, reached, &pods, func() {
-			for _, pod := range pods.Items {
-				signs.Pods[pod.Name] = &pod
-			}
-		}, client.InNamespace(signs.Namespace))
+	if slices.ContainsFunc(agents, func(a *v1alpha1.NodeAgent) bool { return !unit(a) }) {
+		signs.Pods, signs.PodsUnread = byName[*corev1.Pod](ctx, reached, &corev1.PodList{}, signs.Namespace)
 	}
 	return signs
 }
 
-// page lists objects some at a time, and calls seen when the list has the next ones.
-func page(ctx context.Context, reached client.Client, list client.ObjectList, seen func(), options ...client.ListOption) error {
-	for next := ""; ; {
-		if err := reached.List(ctx, list, append(options, client.Limit(pageSize), client.Continue(next))...); err != nil {
-			return err
-		}
-		seen()
-		if next = list.GetContinue(); next == "" {
-			return nil
-		}
+// byName are the objects of a namespace.
+func byName[P listable](ctx context.Context, reached client.Client, list client.ObjectList, namespace string) (map[string]P, error) {
+	all, err := pages(ctx, reached, list, whole[P], client.InNamespace(namespace))
+	named := make(map[string]P, len(all))
+	for _, one := range all {
+		named[one.GetName()] = one
 	}
+	return named, err
 }
 
 func printAgents(to io.Writer, agents []view.Agent, now time.Time) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
@@ -30,8 +30,6 @@ const (
 	// was faster. The disruption controller writes often while pods come and go.
 	changeAttempts = 10
 	fieldManager   = "kubectl-ebbtide"
-
-	dryRunNone, dryRunServer, dryRunClient = "none", "server", "client"
 )
 
 // budgetKinds are the names of the kind that kubectl takes, without the group.
@@ -43,8 +41,8 @@ type budgetOptions struct {
 	genericiooptions.IOStreams
 	connection
 	Holder string
-	DryRun string
-	Output string
+	dryRun
+	output
 
 	key     types.NamespacedName
 	clients kubernetes.Interface
@@ -54,13 +52,10 @@ type budgetOptions struct {
 func (o *budgetOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.Holder, "holder", "", "whose lock it is; if you are not told apart by how you log in (default: user/ and who the API server says that you are)")
-	flags.StringVar(&o.DryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client". If client, only say what would be done. If server, have the API server check it without storing it.`)
-	flags.StringVarP(&o.Output, "output", "o", "", "Print the budget instead of sentences. One of: json, yaml, name.")
+	o.dryRun.addFlag(cmd)
+	o.output.addFlag(cmd, "Print the budget instead of sentences", formatJSON, formatYAML, formatName)
 	o.connection.addFlags(cmd)
 	cmd.ValidArgsFunction = o.suggest
-	// Neither flag is missing.
-	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunServer, dryRunClient}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml", "name"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // Complete reads the arguments. It asks nobody.
@@ -80,11 +75,8 @@ func isBudgetKind(word string) bool {
 
 // Validate refuses what no cluster would make right.
 func (o *budgetOptions) Validate() error {
-	if !slices.Contains([]string{dryRunNone, dryRunServer, dryRunClient}, o.DryRun) {
-		return fmt.Errorf("--dry-run must be none, server or client, not %q", o.DryRun)
-	}
-	if !slices.Contains([]string{"", "json", "yaml", "name"}, o.Output) {
-		return fmt.Errorf("-o must be json, yaml or name, not %q", o.Output)
+	if err := errors.Join(o.dryRun.check(), o.output.check()); err != nil {
+		return err
 	}
 	if o.flags.Changed("holder") {
 		return budget.CheckHolder(o.Holder)
@@ -105,7 +97,7 @@ func (o *budgetOptions) identify(ctx context.Context) (holder string, err error)
 	review, err := o.clients.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
-		return "", fmt.Errorf("the API server does not tell who you are, so say it with --holder: %w", err)
+		return "", said{fmt.Errorf("the API server does not tell who you are, so say it with --holder: %w", err)}
 	case err != nil:
 		return "", fmt.Errorf("ask who you are: %w", err)
 	case review.Status.UserInfo.Username == "":
@@ -147,7 +139,7 @@ func (o *budgetOptions) change(ctx context.Context, decide func(*policyv1.PodDis
 
 // write changes nothing but these annotations, and only of what was read.
 func (o *budgetOptions) write(ctx context.Context, b *policyv1.PodDisruptionBudget, annotations edit) (*policyv1.PodDisruptionBudget, error) {
-	if o.DryRun == dryRunClient {
+	if o.dryRun.Mode == dryRunClient {
 		b = b.DeepCopy()
 		delete(b.Annotations, v1alpha1.LockAnnotation)
 		if text, ok := annotations[v1alpha1.LockAnnotation].(string); ok {
@@ -162,7 +154,7 @@ func (o *budgetOptions) write(ctx context.Context, b *policyv1.PodDisruptionBudg
 		return nil, err
 	}
 	options := metav1.PatchOptions{FieldManager: fieldManager}
-	if o.DryRun == dryRunServer {
+	if o.dryRun.Mode == dryRunServer {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
 	return o.clients.PolicyV1().PodDisruptionBudgets(b.Namespace).Patch(ctx, b.Name, types.MergePatchType, patch, options)
@@ -175,9 +167,9 @@ func (o *budgetOptions) explain(err error, verb string) error {
 		return fmt.Errorf("there is no PodDisruptionBudget %s in namespace %s. See those that are there with\n  kubectl get pdb%s",
 			o.key.Name, o.key.Namespace, o.again(o.key.Namespace))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+` resource "poddisruptionbudgets"`):
-		return fmt.Errorf("a lock is an annotation of its budget, and you may not %s budgets in namespace %s. "+
+		return said{fmt.Errorf("a lock is an annotation of its budget, and you may not %s budgets in namespace %s. "+
 			"Ask whoever runs it for the verb %s on poddisruptionbudgets.policy there. The API server says:\n  %w",
-			verb, o.key.Namespace, verb, err)
+			verb, o.key.Namespace, verb, err)}
 	}
 	return err
 }
@@ -187,31 +179,10 @@ func (o *budgetOptions) print(b *policyv1.PodDisruptionBudget, sentences string)
 	shown := b.DeepCopy()
 	shown.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"))
 	shown.ManagedFields = nil
-	var text []byte
-	var err error
-	switch o.Output {
-	case "json":
-		text, err = json.MarshalIndent(shown, "", "    ")
-	case "yaml":
-		text, err = yaml.Marshal(shown)
-	case "name":
-		text = []byte("poddisruptionbudget.policy/" + b.Name)
-	default:
-		text = []byte(sentences)
-	}
-	fmt.Fprintln(o.Out, strings.TrimSuffix(string(text), "\n"))
-	return err
-}
-
-// only is what follows a sentence that has not become true.
-func (o *budgetOptions) only() string {
-	switch o.DryRun {
-	case dryRunServer:
-		return " (server dry run)"
-	case dryRunClient:
-		return " (dry run)"
-	}
-	return ""
+	return o.output.print(o.Out, shown, "poddisruptionbudget.policy/"+b.Name, func(to io.Writer) error {
+		_, err := fmt.Fprintln(to, sentences)
+		return err
+	})
 }
 
 // unlock is the command that unlocks the budget.
@@ -239,7 +210,7 @@ func drainOf(hold budget.Hold) (maintenance, node string, ok bool) {
 func left(hold budget.Hold, now time.Time) string { return duration.HumanDuration(hold.Ends.Sub(now)) }
 
 // suggest completes the names of budgets.
-func (o *budgetOptions) suggest(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+func (o *budgetOptions) suggest(cmd *cobra.Command, args []string, written string) ([]string, cobra.ShellCompDirective) {
 	prefix := "pdb/"
 	switch {
 	case len(args) == 1 && isBudgetKind(args[0]) && !strings.Contains(args[0], "/"):
@@ -247,15 +218,5 @@ func (o *budgetOptions) suggest(cmd *cobra.Command, args []string, _ string) (na
 	case len(args) > 0:
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	if o.open() != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	list, err := o.clients.PolicyV1().PodDisruptionBudgets(o.key.Namespace).List(cmd.Context(), metav1.ListOptions{})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for i := range list.Items {
-		names = append(names, prefix+list.Items[i].Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return o.connection.suggest(suggestBudgets.under(prefix))(cmd, args, written)
 }

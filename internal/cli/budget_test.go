@@ -124,7 +124,8 @@ func TestTheAPIServerRefuses(t *testing.T) {
 		"to let us in": {
 			refusing("", apierrors.NewUnauthorized("the token has expired")),
 			[]string{"lock", "pdb/web"},
-			"error: ask who you are: the token has expired\n",
+			"error: the cluster does not accept your credentials: the token has expired. Log in again, or choose another user; " +
+				"kubectl config view --minify --kubeconfig CONFIG shows which it is\n",
 		},
 		"a kind that it does not have": {
 			refusing(budgetsPath, apierrors.NewGenericServerResponse(404, "get", budgets, "web", "404 page not found", 0, true)),

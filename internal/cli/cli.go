@@ -2,14 +2,14 @@
 // are completed from flags and environment, validated, and then run.
 //
 // Results go to standard output, progress and errors to standard error. Every
-// error says what to do or which value is wrong. Exit codes: 0 done, 1 error.
+// error says what to do or which value is wrong. Exit codes: 0 done, 1 error, 2
+// blocked or not done in time, 130 interrupted.
 package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os/exec"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -21,16 +21,7 @@ import (
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(streams.ErrOut, "interrupted")
-	default:
-		fmt.Fprintln(streams.ErrOut, "error:", err)
-	}
-	return 1
+	return report(streams.ErrOut, root.ExecuteContext(ctx))
 }
 
 func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
@@ -49,8 +40,46 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.AddCommand(newLock(streams), newUnlock(streams), newRelease(streams), newAgents(streams), newWhy(streams), newSandbox(streams), newVersion())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	// A terminal has at least so many columns.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	group(root, "See:", newPlan(streams), newStatus(streams), newWatch(streams), newWhy(streams), newLint(streams), newAgents(streams))
+	group(root, "Act:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
+	group(root, "Locks:", newLock(streams), newUnlock(streams))
+	group(root, "Try it:", newSandbox(streams))
+	root.AddCommand(newVersion())
+	fit(root)
 	return root
+}
+
+// verb is what a command of the plugin does.
+type verb interface {
+	// Complete reads the arguments, Validate refuses what no cluster would make right. Both
+	// ask nobody.
+	Complete(args []string) error
+	Validate() error
+	Run(ctx context.Context) error
+}
+
+func runs(v verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := v.Complete(args); err != nil {
+			return err
+		}
+		if err := v.Validate(); err != nil {
+			return err
+		}
+		return v.Run(cmd.Context())
+	}
+}
+
+// group adds verbs that help shows under a title.
+func group(root *cobra.Command, title string, verbs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, verb := range verbs {
+		verb.GroupID = title
+	}
+	root.AddCommand(verbs...)
 }
 
 // commandName is how the user calls the plugin: through kubectl where it is

@@ -93,7 +93,7 @@ func TestBadInputIsRefusedWithWhatIsWrong(t *testing.T) {
 func TestAnInterruptedRunSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	want := result{Code: 1, ErrOut: "interrupted\n"}
+	want := result{Code: 130, ErrOut: "interrupted\n"}
 	got := run(ctx, "sandbox", "demo")
 	got.ErrOut = got.ErrOut[strings.LastIndex(strings.TrimSuffix(got.ErrOut, "\n"), "\n")+1:]
 	if diff := cmp.Diff(want, got); diff != "" {

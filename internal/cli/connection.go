@@ -2,8 +2,10 @@ package cli
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +18,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -34,18 +37,34 @@ type connection struct {
 var shownFlags = []string{"as", "context", "kubeconfig", "namespace"}
 
 // repeatedFlags go into the commands that we propose. None of them is a secret.
-var repeatedFlags = []string{"as", "cluster", "context", "kubeconfig", "user"}
+var repeatedFlags = []string{"as", "cluster", "context", "kubeconfig", "server", "user"}
 
+// addFlags adds them to a verb, whose errors are put into words from then on, see inWords.
 func (c *connection) addFlags(cmd *cobra.Command) {
 	c.flags = cmd.Flags()
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
+	names.Timeout.Default = answerWithin.String()
+	names.Timeout.Description = "how long a request to the cluster may take, such as 5s; 0 is as long as it takes"
 	clientcmd.BindOverrideFlags(&c.overrides, all, names)
 	all.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests.")
 	all.VisitAll(func(flag *pflag.Flag) { flag.Hidden = !slices.Contains(shownFlags, flag.Name) })
 	c.flags.AddFlagSet(all)
+	verbosity := flag.NewFlagSet("", flag.ContinueOnError)
+	klog.InitFlags(verbosity)
+	c.flags.AddGoFlag(verbosity.Lookup("v"))
+	c.flags.Lookup("v").Hidden = true
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.inWords(run(cmd, args)) }
+	}
 }
+
+// verbose are -v and -v=6, which kubectl has too.
+var verbose = regexp.MustCompile(`^--?v(=?\d+)?$`)
+
+// Verbose returns true if the user wants to read what libraries log, such as requests.
+func Verbose(args []string) bool { return slices.ContainsFunc(args, verbose.MatchString) }
 
 // open returns the clients of the cluster, its clock and the namespace that is meant.
 func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now *clock, namespace string, err error) {
@@ -58,17 +77,24 @@ func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now
 	return clients, now, namespace, err
 }
 
-// reach is open with a client for kinds of Kubernetes and for ours.
-func (c *connection) reach() (reached client.Client, now *clock, namespace string, err error) {
+// reach is open with a client for kinds of Kubernetes and for ours. Warnings of the API
+// server are left out.
+func (c *connection) reach() (reached client.WithWatch, now *clock, namespace string, err error) {
+	return c.reachWarned(io.Discard)
+}
+
+// reachWarned is reach for a verb that writes, whose user reads the API server's warnings.
+func (c *connection) reachWarned(warnings io.Writer) (reached client.WithWatch, now *clock, namespace string, err error) {
 	config, now, namespace, err := c.config()
 	if err != nil {
 		return nil, nil, "", err
 	}
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, nil, "", err
 	}
-	reached, err = client.New(config, client.Options{Scheme: scheme})
+	reached, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
 	return reached, now, namespace, err
 }
 
@@ -88,7 +114,15 @@ func (c *connection) config() (config *rest.Config, now *clock, namespace string
 		return nil, nil, "", err
 	}
 	now = &clock{}
-	config.Wrap(now.wrap)
+	// How much it takes, the API server says itself.
+	config.QPS = -1
+	within := config.Timeout
+	// It would end watches, too.
+	config.Timeout = 0
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hurried{now.wrap(next), within} })
+	if config.Dial == nil {
+		config.Dial = dialer(connectWithin)
+	}
 	return config, now, namespace, nil
 }
 
@@ -103,6 +137,16 @@ func (c *connection) again(namespace string) (text string) {
 			text += " --" + flag.Name + " " + shellWord(flag.Value.String())
 		}
 	})
+	return text
+}
+
+// sameConfig are the user's flags for kubectl config about the same cluster.
+func (c *connection) sameConfig() (text string) {
+	for _, name := range []string{"context", "kubeconfig"} {
+		if c.flags.Changed(name) {
+			text += " --" + name + " " + shellWord(c.flags.Lookup(name).Value.String())
+		}
+	}
 	return text
 }
 

@@ -45,15 +45,7 @@ Those flags of kubectl that choose a cluster and a user and are not listed below
 
   # Lock it in the name of a job rather than your own
   kubectl ebbtide lock pdb/db -n shop --holder rebalancer/nightly`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.Complete(args); err != nil {
-				return err
-			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			return o.Run(cmd.Context())
-		},
+		RunE: runs(o),
 	}
 	cmd.Flags().DurationVar(&o.For, "for", time.Hour, "how long from now, at most 4h; less if the manager's --longest-lock is less")
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "what for; everybody who has to wait is shown it")
@@ -115,7 +107,7 @@ func (o *lockOptions) report(b *policyv1.PodDisruptionBudget, now time.Time) err
 			o.key, v1alpha1.LockAnnotation)
 	}
 	sentences := hold.Describe(b) + o.only()
-	if o.DryRun == dryRunNone {
+	if o.dryRun.Mode == dryRunNone {
 		sentences += fmt.Sprintf("\nThat is %s from now. Lock again to renew it, or end it with\n  %s", left(hold, now), o.unlock(""))
 	}
 	return o.print(b, sentences)

@@ -15,7 +15,7 @@ import (
 func newSandbox(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "A real Kubernetes control plane with simulated or real nodes, on this machine",
+		Short: "Run a real control plane with simulated or real nodes, here",
 		Long: `A real Kubernetes control plane with simulated nodes, on this machine. Where
 it is asked for, the nodes are real: see "sandbox up --help".
 

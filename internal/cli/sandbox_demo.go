@@ -5,11 +5,8 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
@@ -30,10 +27,10 @@ func newSandboxDemo(streams genericiooptions.IOStreams) *cobra.Command {
 	}, "demo", "Show a node being drained, in a cluster that is gone afterwards")
 	cmd.AddCommand(newDemo(&sandboxDemoOptions{
 		IOStreams: streams, show: demo.Demo.RunMachines, readOn: "examples/machines/README.md, docs/design/0006-machines.md",
-	}, "machines", "Show Machines from their creation to the end of one of them, in a cluster that is gone afterwards"))
+	}, "machines", "Show Machines from their creation to the end of one of them"))
 	cmd.AddCommand(newDemo(&sandboxDemoOptions{
 		IOStreams: streams, show: demo.Demo.RunNodes, readOn: "docs/static-pods.md, docs/shutdown.md",
-	}, "node", "Show a static pod leave a real node and come back to it, on Linux and as root"))
+	}, "node", "Show a static pod leave a real node and come back (Linux, root)"))
 	return cmd
 }
 
@@ -58,7 +55,7 @@ func (o *sandboxDemoOptions) Validate() error { return sandbox.CheckVersion(o.Ve
 
 // Run shows the demo and says how to go on.
 func (o *sandboxDemoOptions) Run(ctx context.Context) error {
-	d := demo.Demo{Version: o.Version, Out: o.Out, Progress: o.ErrOut, Colour: colour(o.Out)}
+	d := demo.Demo{Version: o.Version, Out: o.Out, Progress: o.ErrOut, Colour: terminalOf(o.Out).coloured}
 	if err := o.show(d, ctx); err != nil {
 		return err
 	}
@@ -67,11 +64,4 @@ Read on  %s
 Play     %s sandbox up
 `, o.readOn, commandName())
 	return nil
-}
-
-// colour says whether an output shows colours: a terminal does, unless its
-// user prefers none (no-color.org).
-func colour(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""
 }

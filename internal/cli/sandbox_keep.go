@@ -21,6 +21,8 @@ type sandboxKeepOptions struct {
 	Dir       string
 	Nodes     int
 	RealNodes int
+	// EvictionRequests is that of sandboxUpOptions.
+	EvictionRequests bool
 }
 
 // newSandboxKeep is the process that `sandbox up` leaves behind. People do not
@@ -37,6 +39,7 @@ func newSandboxKeep() *cobra.Command {
 	addDirFlag(cmd, &o.Dir)
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 0, "")
 	cmd.Flags().IntVar(&o.RealNodes, "real-nodes", 0, "")
+	cmd.Flags().BoolVar(&o.EvictionRequests, "eviction-requests", false, "")
 	return cmd
 }
 
@@ -47,7 +50,7 @@ func (o *sandboxKeepOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		c, err := sandbox.Start(ctx, binaries, sandbox.Spec{Dir: o.Dir, Nodes: o.Nodes, RealNodes: o.RealNodes})
+		c, err := sandbox.Start(ctx, binaries, sandbox.Spec{Dir: o.Dir, Nodes: o.Nodes, RealNodes: o.RealNodes, EvictionRequests: o.EvictionRequests})
 		if err != nil {
 			return nil, err
 		}

@@ -27,6 +27,8 @@ type sandboxUpOptions struct {
 	Dir       string
 	Nodes     int
 	RealNodes int
+	// EvictionRequests has the API server serve them and the manager answer them.
+	EvictionRequests bool
 
 	background sandbox.Background
 }
@@ -57,6 +59,7 @@ listed. "sandbox node off" cuts its power.`,
 	addDirFlag(cmd, &o.Dir)
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 3, "number of simulated nodes")
 	cmd.Flags().IntVar(&o.RealNodes, "real-nodes", 0, "number of real nodes, which take the place of simulated ones")
+	cmd.Flags().BoolVar(&o.EvictionRequests, "eviction-requests", false, "serve EvictionRequests, an alpha API of Kubernetes 1.37, and have the manager answer them")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "real-nodes")
 	return cmd
 }
@@ -87,6 +90,11 @@ func (o *sandboxUpOptions) Validate() error {
 	if err := sandbox.CheckVersion(o.Version); err != nil {
 		return err
 	}
+	if o.EvictionRequests {
+		if err := sandbox.CheckEvictionRequests(o.Version); err != nil {
+			return err
+		}
+	}
 	return o.background.Check()
 }
 
@@ -104,7 +112,8 @@ func (o *sandboxUpOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.ErrOut, "starting Kubernetes %s with %d nodes and the manager\n", o.Version, o.Nodes+o.RealNodes)
 	err = o.background.Start(ctx, "sandbox", keepVerb,
-		"--dir", o.background.Dir, "--nodes", strconv.Itoa(o.Nodes), "--real-nodes", strconv.Itoa(o.RealNodes), "--kubernetes-version", o.Version)
+		"--dir", o.background.Dir, "--nodes", strconv.Itoa(o.Nodes), "--real-nodes", strconv.Itoa(o.RealNodes), "--kubernetes-version", o.Version,
+		"--eviction-requests="+strconv.FormatBool(o.EvictionRequests))
 	if errors.Is(err, sandbox.ErrUp) {
 		return o.alreadyUp()
 	}

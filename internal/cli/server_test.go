@@ -131,6 +131,12 @@ func (s *server) answer(request *http.Request) (any, error) {
 	case "GET /apis/ebbtide.dev":
 		return metav1.APIGroup{Name: "ebbtide.dev"}, nil
 	case "GET " + budgetsPath:
+		if strings.Contains(request.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+			return metav1.PartialObjectMetadataList{
+				TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+				Items:    []metav1.PartialObjectMetadata{{ObjectMeta: s.budget.ObjectMeta}},
+			}, nil
+		}
 		return policyv1.PodDisruptionBudgetList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"},
 			Items:    []policyv1.PodDisruptionBudget{*s.budget},

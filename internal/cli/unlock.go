@@ -36,15 +36,7 @@ Those flags of kubectl that choose a cluster and a user and are not listed below
 
   # Remove somebody else's lock, or one that nobody can read
   kubectl ebbtide unlock pdb/db -n shop --force`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.Complete(args); err != nil {
-				return err
-			}
-			if err := o.Validate(); err != nil {
-				return err
-			}
-			return o.Run(cmd.Context())
-		},
+		RunE: runs(o),
 	}
 	cmd.Flags().BoolVar(&o.Force, "force", false, "remove the lock whoever has it")
 	o.addFlags(cmd)

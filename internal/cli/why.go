@@ -2,162 +2,175 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
-	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
-
-// maxHolders bounds the maintenances that are read: who may write a Node names them.
-const maxHolders = 8
 
 type whyOptions struct {
 	genericiooptions.IOStreams
 	connection
-	key     client.ObjectKey
-	reached client.Client
+	about question
 }
 
 func newWhy(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &whyOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:   "why pod/NAME",
-		Short: "Say why a pod does not leave its node, or is away from it",
-		Long: `Say why a pod does not leave its node, or is away from it.
+		Use:   "why POD|NODE|pdb/NAME|machine/NAME|nodemaintenance/NAME",
+		Short: "Say why something does not leave or go on, and what helps",
+		Long: `Say why something does not leave, or does not go on, and what helps.
 
-It tells who asks the pod to leave, who refuses and what helps; of a static pod,
-also of one that is away, what the agent of its node says. Nothing is written.
+  pod/NAME               who asks it to leave, who refuses, or why it stays
+  node/NAME              who holds it, what is left on it, and who blocks
+  pdb/NAME               what it allows now, who has locked it, who waits for it
+  machine/NAME           the step of its deletion, and what that waits for
+  nodemaintenance/NAME   what is in its way
 
-You need the verb get on pods, nodes, evacuations, nodemaintenances and
-nodeagents; for a static pod that is away, list on nodeagents. What you may not
-read is said, and the rest is told.`,
+A name alone is that of a pod, or else of a node. Nothing is written, and a
+cluster without Ebbtide can be asked, too: what a drain would meet is told then.
+
+You need the verb get on what you ask about, and to know more get on nodes,
+evacuations, nodemaintenances and nodeagents and list on pods, budgets,
+evacuations and nodeagents. What you may not read is said, and the rest is told.`,
 		Example: `  # What keeps a pod on its node?
-  kubectl ebbtide why pod/db-0 -n shop
+  kubectl ebbtide why db-0 -n shop
 
   # Where has a static pod gone?
-  kubectl ebbtide why pod/kube-proxy-node-7 -n kube-system`,
+  kubectl ebbtide why pod/kube-proxy-node-7 -n kube-system
+
+  # Why does a budget allow nothing?
+  kubectl ebbtide why pdb/web -n shop`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.key.Name, err = onePod.name(args); err != nil {
+			if o.about, err = questionOf(args); err != nil {
 				return err
 			}
 			return o.Run(cmd.Context())
 		},
 	}
 	o.addFlags(cmd)
+	cmd.ValidArgsFunction = o.suggest(suggestPods, suggestNodes.under("node/"), suggestBudgets, suggestMaintenances.under("nodemaintenance/"))
 	return cmd
 }
 
-var onePod = subject{
-	is:  func(word string) bool { return slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(word)) },
-	one: "pod", short: "pod", kind: "pod", other: "is no pod, and of nothing else is known why",
-}
-
-// Run prints what is known of the pod.
-func (o *whyOptions) Run(ctx context.Context) (err error) {
-	if o.reached, _, o.key.Namespace, err = o.reach(); err != nil {
+// Run prints what is known.
+func (o *whyOptions) Run(ctx context.Context) error {
+	reached, clock, namespace, err := o.reach()
+	if err != nil {
 		return err
 	}
-	facts := view.PodFacts{Namespace: o.key.Namespace, Name: o.key.Name}
-	pod := &corev1.Pod{}
-	switch err := o.reached.Get(ctx, o.key, pod); {
-	case apierrors.IsNotFound(err):
-		if err := o.findAway(ctx, &facts); err != nil {
-			return err
-		}
-	case err != nil:
-		return fmt.Errorf("get pod %s: %w", o.key, err)
-	default:
-		facts.Pod, facts.Node = pod, pod.Spec.NodeName
-		o.evacuation(ctx, &facts)
-		o.static(ctx, &facts)
+	a := &asker{reached: reached, clock: clock}
+	lines, err := a.ask(ctx, o.about, namespace)
+	for _, note := range a.notes {
+		fmt.Fprintln(o.ErrOut, note)
 	}
-	o.maintenances(ctx, &facts)
-	for _, line := range facts.Why() {
+	for _, line := range lines {
 		if _, err := fmt.Fprintln(o.Out, line); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
-// findAway looks among all agents for a static pod that has no mirror pod.
-func (o *whyOptions) findAway(ctx context.Context, facts *view.PodFacts) error {
-	var list v1alpha1.NodeAgentList
-	err := page(ctx, o.reached, &list, func() {
-		for i := range list.Items {
-			if said := saidOf(&list.Items[i], o.key); said != nil {
-				facts.Node, facts.Static = list.Items[i].Name, said
-			}
-		}
-	})
+// question is what is asked about; a kind that is empty is a pod or a node.
+type question struct{ kind, namespace, name string }
+
+// Kinds that can be asked about.
+const (
+	kindPod, kindNode, kindBudget         = "pod", "node", "pdb"
+	kindMachine, kindMaintenance, kindAny = "machine", "nodemaintenance", ""
+)
+
+// kindOf is the kind that a word means.
+func kindOf(word string) (kind string, known bool) {
+	lower := strings.ToLower(word)
 	switch {
-	case facts.Static != nil:
-		return nil
-	case err != nil && !meta.IsNoMatchError(err):
-		return fmt.Errorf("there is no pod %s, and whether an agent keeps a static pod of this name away is unknown: list nodeagents: %w", o.key, err)
+	case slices.Contains([]string{"pod", "pods", "po"}, lower):
+		return kindPod, true
+	case isNodeKind(lower):
+		return kindNode, true
+	case isBudgetKind(lower):
+		return kindBudget, true
+	case slices.Contains([]string{"machine", "machines", "ema", "machine.ebbtide.dev", "machines.ebbtide.dev"}, lower):
+		return kindMachine, true
+	case isMaintenanceKind(lower):
+		return kindMaintenance, true
 	}
-	return fmt.Errorf("there is no pod %s, and no agent of a node knows a static pod of this name; choose another namespace with -n", o.key)
+	return "", false
 }
 
-func saidOf(agent *v1alpha1.NodeAgent, key client.ObjectKey) *v1alpha1.StaticPod {
-	for i := range agent.Status.StaticPods {
-		if one := &agent.Status.StaticPods[i]; one.Name == key.Name && one.Namespace == key.Namespace {
-			return one.DeepCopy()
-		}
+// questionOf takes NAME, KIND/NAME and KIND NAME, and KIND/NAMESPACE/NAME as other verbs
+// print it.
+func questionOf(args []string) (question, error) {
+	if len(args) == 0 {
+		return question{}, errors.New("name what you ask about: a pod, a node, pdb/NAME, machine/NAME or nodemaintenance/NAME")
 	}
-	return nil
+	words := slices.Concat(strings.Split(args[0], "/"), args[1:])
+	kind, known := kindOf(words[0])
+	switch {
+	case !known && len(words) == 1:
+		words = []string{kindAny, words[0]}
+	case !known && len(args) == 1 && strings.Contains(args[0], "/"):
+		return question{}, fmt.Errorf("%q is no kind that can be asked about: say pod/NAME, node/NAME, pdb/NAME, machine/NAME or nodemaintenance/NAME", excerpt.Line(words[0], maxSaid))
+	case !known:
+		return question{}, fmt.Errorf("one at a time, not also %s", excerpt.Line(strings.Join(args[1:], " "), maxSaid))
+	case len(words) == 1 || words[1] == "":
+		return question{}, fmt.Errorf("name a %s: %s/NAME", kind, kind)
+	}
+	q := question{kind: kind, name: words[1]}
+	namespaced := kind != kindNode && kind != kindMaintenance
+	if len(words) == 3 && namespaced && strings.Count(args[0], "/") == 2 {
+		q.namespace, q.name = words[1], words[2]
+	} else if len(words) > 2 {
+		return question{}, fmt.Errorf("one at a time, not also %s", excerpt.Line(strings.Join(words[2:], " "), maxSaid))
+	}
+	if wrong := validation.IsDNS1123Subdomain(q.name); len(wrong) > 0 {
+		return question{}, fmt.Errorf("%q is no name of a %s: %s", excerpt.Line(q.name, maxSaid), orPod(kind), wrong[0])
+	}
+	return q, nil
 }
 
-func (o *whyOptions) evacuation(ctx context.Context, facts *view.PodFacts) {
-	found := &v1alpha1.Evacuation{}
-	if o.read(ctx, facts, found, client.ObjectKey{Namespace: o.key.Namespace, Name: evacuation.Name(facts.Pod)}) {
-		facts.Evacuation = found
+func orPod(kind string) string {
+	if kind == kindAny {
+		return "pod or node"
 	}
+	return kind
 }
 
-// static asks the agent of the node about a static pod.
-func (o *whyOptions) static(ctx context.Context, facts *view.PodFacts) {
-	agent := &v1alpha1.NodeAgent{}
-	if _, mirror := facts.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && o.read(ctx, facts, agent, client.ObjectKey{Name: facts.Node}) {
-		facts.Static = saidOf(agent, o.key)
+// ask answers in lines, given the namespace that is meant if none is named.
+func (a *asker) ask(ctx context.Context, q question, namespace string) ([]string, error) {
+	if q.namespace != "" {
+		namespace = q.namespace
 	}
-}
-
-// maintenances are those that hold the node of the pod.
-func (o *whyOptions) maintenances(ctx context.Context, facts *view.PodFacts) {
-	node := &corev1.Node{}
-	if facts.Node == "" || !o.read(ctx, facts, node, client.ObjectKey{Name: facts.Node}) {
-		return
+	key := client.ObjectKey{Namespace: namespace, Name: q.name}
+	switch q.kind {
+	case kindPod:
+		return a.pod(ctx, key)
+	case kindNode:
+		return a.node(ctx, q.name)
+	case kindBudget:
+		return a.budget(ctx, key)
+	case kindMachine:
+		return a.machine(ctx, key)
+	case kindMaintenance:
+		return a.maintenance(ctx, q.name)
 	}
-	holders := maintenance.Holders(node)
-	for _, name := range holders[:min(len(holders), maxHolders)] {
-		m := &v1alpha1.NodeMaintenance{}
-		if o.read(ctx, facts, m, client.ObjectKey{Name: name}) {
-			facts.Maintenances = append(facts.Maintenances, m)
-		}
+	lines, err := a.pod(ctx, key)
+	var absent noPod
+	if !errors.As(err, &absent) {
+		return lines, err
 	}
-}
-
-// read returns true if an object was read. That it cannot be is said; that it is not there
-// is no fault, nor is a cluster that has no such kind.
-func (o *whyOptions) read(ctx context.Context, facts *view.PodFacts, object client.Object, key client.ObjectKey) bool {
-	kind := strings.ToLower(reflect.TypeOf(object).Elem().Name())
-	err := o.reached.Get(ctx, key, object)
-	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		facts.Unknown = true
-		fmt.Fprintf(o.ErrOut, "Not all is known: get %s %s: %v\n", kind, strings.TrimPrefix(key.String(), "/"), err)
+	lines, nodeErr := a.node(ctx, q.name)
+	if apierrors.IsNotFound(nodeErr) {
+		return nil, fmt.Errorf("there is neither a pod %s nor a node %s; choose another namespace with -n", key, q.name)
 	}
-	return err == nil
+	return lines, nodeErr
 }

@@ -5,6 +5,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,10 +49,20 @@ func ManagerCacheOptions(namespace string) cache.Options {
 		Namespaces: map[string]cache.Config{namespace: {}},
 		Field:      fields.OneTermEqualSelector(metav1.ObjectNameField, v1alpha1.DrainLockMutex),
 	}
+	// By object it would have to be served, or there would be no cache.
+	options.DefaultTransform = stripUnnamed
 	options.ByObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{
 		Transform: transform(StripEndpointSlice), Label: labels.SelectorFromSet(OwnSlices),
 	}
 	return options
+}
+
+// stripUnnamed strips kinds that have no entry of their own.
+func stripUnnamed(object any) (any, error) {
+	if eviction, ok := object.(*lifecyclev1alpha1.Eviction); ok {
+		return StripEviction(eviction), nil
+	}
+	return cache.TransformStripManagedFields()(object)
 }
 
 // WorkloadKinds are the kinds that the deletion of Machines reads of the cluster

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +27,9 @@ type Hold struct {
 	// HandedOverBy is the value of v1alpha1.HandedOverByAnnotation; empty is none, and no
 	// v1alpha1.HandedOverLabel.
 	HandedOverBy string
+	// Protection are annotations by which autoscalers leave the node alone: their values by
+	// key, nil is none. Those that it does not have stay as they are.
+	Protection map[string]*string
 }
 
 // Cordon sets or lifts the hold on a node in one write under the resource version
@@ -37,6 +41,12 @@ func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) 
 	annotate(changed, v1alpha1.CordonAnnotation, hold.Ledger)
 	annotate(changed, v1alpha1.DrainTargetsAnnotation, hold.DrainTargets)
 	annotate(changed, v1alpha1.HandedOverByAnnotation, hold.HandedOverBy)
+	for key, value := range hold.Protection {
+		delete(changed.Annotations, key)
+		if value != nil {
+			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, *value)
+		}
+	}
 	label(changed, hold.HandedOverBy != "")
 	suppress(changed, hold.Suppress)
 	return c.Patch(ctx, changed, Change(node))
@@ -88,17 +98,30 @@ func suppress(node *corev1.Node, wanted bool) {
 	}
 }
 
+// Conditions are what is published of a node.
+type Conditions struct {
+	Set     []corev1.NodeCondition
+	Removed []corev1.NodeConditionType
+	// Pinned is true if they are only right for the node as it was read.
+	Pinned bool
+}
+
 // PublishConditions writes and removes node conditions with one strategic merge
-// patch, so that those of others, the kubelet's above all, stay untouched.
-func PublishConditions(ctx context.Context, c client.Client, node *corev1.Node, published []corev1.NodeCondition, removed []corev1.NodeConditionType) error {
-	changes := make([]any, 0, len(published)+len(removed))
-	for i := range published {
-		changes = append(changes, published[i])
+// patch, so that those of others, the kubelet's above all, stay untouched. If they are
+// pinned, that is refused if the node has changed since it was read.
+func PublishConditions(ctx context.Context, c client.Client, node *corev1.Node, published Conditions) error {
+	changes := make([]any, 0, len(published.Set)+len(published.Removed))
+	for i := range published.Set {
+		changes = append(changes, published.Set[i])
 	}
-	for _, conditionType := range removed {
+	for _, conditionType := range published.Removed {
 		changes = append(changes, map[string]any{"$patch": "delete", "type": conditionType})
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": changes}})
+	content := map[string]any{"status": map[string]any{"conditions": changes}}
+	if published.Pinned {
+		content["metadata"] = map[string]any{"resourceVersion": node.ResourceVersion}
+	}
+	patch, err := json.Marshal(content)
 	if err != nil {
 		return fmt.Errorf("encode the conditions of node %s: %w", node.Name, err)
 	}

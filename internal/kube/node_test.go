@@ -118,7 +118,7 @@ func TestConditionsArePublishedAndRemoved(t *testing.T) {
 		{[]corev1.NodeCondition{drained}, []corev1.NodeConditionType{planned.Type}, []corev1.NodeCondition{kubelets, drained}},
 		{nil, []corev1.NodeConditionType{drained.Type, planned.Type}, []corev1.NodeCondition{kubelets}},
 	} {
-		if err := kube.PublishConditions(t.Context(), c, node, step.published, step.removed); err != nil {
+		if err := kube.PublishConditions(t.Context(), c, node, kube.Conditions{Set: step.published, Removed: step.removed}); err != nil {
 			t.Fatal(err)
 		}
 		got := node.DeepCopy()
@@ -127,5 +127,26 @@ func TestConditionsArePublishedAndRemoved(t *testing.T) {
 		if diff := cmp.Diff(step.want, got.Status.Conditions, byType); diff != "" {
 			t.Errorf("conditions (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// Who takes over what somebody else has said must not take what they say anew.
+func TestPinnedConditionsAreForTheNodeAsItWasRead(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	c := fake.NewClientBuilder().WithObjects(node).WithStatusSubresource(node).Build()
+	get(t, c, node)
+	begun := corev1.NodeCondition{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue, Reason: "KubectlDrainStarted"}
+	if err := kube.PublishConditions(t.Context(), c, node, kube.Conditions{Set: []corev1.NodeCondition{begun}}); err != nil {
+		t.Fatal(err)
+	}
+	ours := begun
+	ours.Reason = v1alpha1.ReasonNodeMaintenance
+	if err := kube.PublishConditions(t.Context(), c, node, kube.Conditions{Set: []corev1.NodeCondition{ours}, Pinned: true}); !apierrors.IsConflict(err) {
+		t.Errorf("%v, want that it is too late", err)
+	}
+	get(t, c, node)
+	if diff := cmp.Diff([]corev1.NodeCondition{begun}, node.Status.Conditions); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

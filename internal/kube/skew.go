@@ -134,6 +134,21 @@ func (s *Skew) Now() (now time.Time, doubt string) {
 	return s.verdict.Correct(at.wall), s.verdict.Doubt(s.server)
 }
 
+// Server is what time it is by the API server, for what it compares with its own clock: a
+// second too early at the most, and never too late, so that nobody has to report before its
+// turn has begun. Without any answer it is our time.
+func (s *Skew) Server() time.Time {
+	if s == nil {
+		return time.Now()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.clock()
+	s.think(at)
+	ahead, _ := skew.AtMost(s.bounds(at))
+	return at.wall.Add(-ahead)
+}
+
 // OnChange calls tell, in a goroutine of its own, whenever there are doubts, others, or
 // none any more, until it is told to stop.
 func (s *Skew) OnChange(tell func()) (stop func()) {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -239,5 +240,40 @@ ebbtide_clock_doubted `
 		if err := testutil.CollectAndCompare(h.skew, strings.NewReader(step.want)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// tellsTheTime fails unless the API server's time is told.
+func (h *hall) tellsTheTime(when string) {
+	h.t.Helper()
+	if late := h.skew.Server().Sub(h.trueTime()); late > 0 || late < -1100*time.Millisecond {
+		h.t.Errorf("%s it is late by %s, want at most 1.1s early", when, late)
+	}
+}
+
+// Whatever our clock shows, the API server's time is told: a second too early at the most.
+func TestTheTimeOfTheServer(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{0, time.Minute, -time.Minute, time.Hour, -24 * time.Hour} {
+		h := newHall(t)
+		h.set(off)
+		if off != 0 {
+			if wrong := h.skew.Server().Sub(h.trueTime()); wrong != off {
+				t.Errorf("who knows nothing is wrong by %s, want our own %s", wrong, off)
+			}
+		}
+		for range 20 {
+			h.ask(1)
+			h.pass(137 * time.Millisecond)
+			h.tellsTheTime(fmt.Sprintf("with a clock that is off by %s", off))
+		}
+		// Our clock is set while nobody answers.
+		h.set(-off)
+		h.pass(time.Minute)
+		h.tellsTheTime("when it is set right")
+	}
+	var none *Skew
+	if time.Since(none.Server()) > time.Minute {
+		t.Error("without answers it is not our time")
 	}
 }

@@ -17,6 +17,12 @@ var keptAnnotations = []string{
 	"ebbtide.dev/",
 	corev1.MirrorPodAnnotationKey,
 	corev1.PodDeletionCost,
+	// By these a node says of which Machine of another controller it is.
+	"cluster.x-k8s.io/machine",
+	"cluster.x-k8s.io/cluster-name",
+	"machine.openshift.io/machine",
+	v1alpha1.KarpenterDoNotDisruptAnnotation,
+	v1alpha1.ScaleDownDisabledAnnotation,
 }
 
 // keptNodeConditions are the node conditions that decisions read.
@@ -31,8 +37,8 @@ var keptNodeConditions = []corev1.NodeConditionType{
 // StripPod returns what decisions read of a pod: who it is, whose it is, where
 // it runs, how important it is, what it tolerates, what holds it back from its
 // node, which volumes may be attached for it, and whether it is ready, done or on
-// its way out; of one that asks to stay also when its containers were started. The
-// result shares maps and slices with the argument.
+// its way out, and who responds to its eviction; of one that asks to stay also when its
+// containers were started. The result shares maps and slices with the argument.
 func StripPod(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: stripMeta(&pod.ObjectMeta),
@@ -44,6 +50,8 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 			Tolerations:                   tolerations(pod.Spec.Tolerations),
 			SchedulingGates:               pod.Spec.SchedulingGates,
 			Affinity:                      affinityOfGated(pod),
+			EvictionResponders:            pod.Spec.EvictionResponders,
+			SchedulingGroup:               pod.Spec.SchedulingGroup,
 		},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,

@@ -34,6 +34,8 @@ const documents = "/usr/share/doc/ebbtide/"
 type release struct {
 	root, out string
 	version   string
+	// home is where the source is, and the versions of it that were published.
+	home string
 	// imageName is the name of the image without tag.
 	imageName string
 	// programs are what is built, each for its platforms.
@@ -47,6 +49,7 @@ type release struct {
 func newRelease(out string, progress io.Writer) (*release, error) {
 	var chart struct {
 		AppVersion string `json:"appVersion"`
+		Home       string `json:"home"`
 	}
 	var values struct {
 		Image struct {
@@ -68,7 +71,7 @@ func newRelease(out string, progress io.Writer) (*release, error) {
 		desktops = append(desktops, image.Platform{OS: system, Architecture: "amd64"}, image.Platform{OS: system, Architecture: "arm64"})
 	}
 	return &release{
-		root: ".", out: out, version: chart.AppVersion, imageName: values.Image.Repository,
+		root: ".", out: out, version: chart.AppVersion, home: chart.Home, imageName: values.Image.Repository,
 		programs: map[string][]image.Platform{manager: nodes, plugin: slices.Concat(nodes, desktops)},
 		built:    map[string]bool{}, progress: progress,
 	}, nil
@@ -159,7 +162,7 @@ func (r *release) all(ctx context.Context) error {
 			}
 		}
 	}
-	if err := r.packageChart(); err != nil {
+	if err := errors.Join(r.packageChart(), r.krew()); err != nil {
 		return err
 	}
 	return errors.Join(os.RemoveAll(r.path(".build")), r.sums())
@@ -176,7 +179,7 @@ func (r *release) clear() error {
 	if err != nil {
 		return err
 	}
-	ours := []string{".build", "image", "image.digest", sumsFile}
+	ours := []string{".build", "image", "image.digest", krewFile, sumsFile}
 	for _, entry := range entries {
 		name := entry.Name()
 		if !slices.Contains(ours, name) && !strings.HasPrefix(name, manager+"-") && !strings.HasPrefix(name, manager+"_") && !strings.HasPrefix(name, plugin+"_") {
@@ -213,18 +216,36 @@ func (r *release) publish(ctx context.Context, program string, p image.Platform,
 		{name: "LICENSE", data: own},
 		{name: "THIRD-PARTY-LICENSES", data: found.text()},
 	}
-	if p.OS == "windows" {
-		return r.write(name+".zip", files, writeZip)
+	more, err := r.completion(program, p)
+	if err != nil {
+		return err
 	}
-	return r.write(name+".tar.gz", files, writeTar)
+	pack := writeTar
+	if p.OS == "windows" {
+		pack = writeZip
+	}
+	return r.write(r.archive(program, p), append(files, more...), pack)
+}
+
+// archive is what the archive of a program is called.
+func (r *release) archive(program string, p image.Platform) string {
+	if p.OS == "windows" {
+		return r.name(program, p) + ".zip"
+	}
+	return r.name(program, p) + ".tar.gz"
+}
+
+// executable is what a program is called where it runs.
+func executable(program string, p image.Platform) string {
+	if p.OS == "windows" {
+		return program + ".exe"
+	}
+	return program
 }
 
 // build builds a program for a platform, once.
 func (r *release) build(ctx context.Context, program string, p image.Platform) (string, error) {
-	file := r.path(filepath.Join(".build", r.name(program, p), program))
-	if p.OS == "windows" {
-		file += ".exe"
-	}
+	file := r.path(filepath.Join(".build", r.name(program, p), executable(program, p)))
 	if r.built[file] {
 		return file, nil
 	}

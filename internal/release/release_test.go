@@ -48,7 +48,8 @@ func tiny(t *testing.T) string {
 		"internal/version/version.go": "package version\n\nvar number string\n\nfunc Number() string { return number }\n",
 		"cmd/ebbtide/main.go":         program,
 		"cmd/kubectl-ebbtide/main.go": program,
-		"cmd/ebbtide-agent/main.go":   program,
+		"cmd/kubectl-ebbtide/kubectl_complete-ebbtide": "#!/bin/sh\n",
+		"cmd/ebbtide-agent/main.go":                    program,
 	} {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
@@ -80,6 +81,7 @@ var published010 = []string{
 	"SHA256SUMS",
 	"ebbtide-0.1.0.tgz",
 	"ebbtide-image_0.1.0_linux_amd64.tar",
+	"ebbtide.yaml",
 	"ebbtide_0.1.0_linux_amd64.cdx.json",
 	"ebbtide_0.1.0_linux_amd64.tar.gz",
 	"image",
@@ -118,8 +120,8 @@ func TestWhatIsPublished(t *testing.T) {
 			t.Errorf("%s is %.300q and %.300q, want %q in it", file, unix[file], windows[file], want)
 		}
 	}
-	if len(unix) != 3 || len(windows) != 3 || !strings.HasPrefix(windows["kubectl-ebbtide.exe"], "MZ") {
-		t.Errorf("%d and %d files, want the program and two texts", len(unix), len(windows))
+	if len(unix) != 4 || len(windows) != 3 || unix[completer] != "#!/bin/sh\n" || !strings.HasPrefix(windows["kubectl-ebbtide.exe"], "MZ") {
+		t.Errorf("%d and %d files, want the program and two texts, and what completes where there is a shell", len(unix), len(windows))
 	}
 	saysItsVersion(t, unix[plugin])
 	chart, err := loader.LoadFile(filepath.Join(out, "ebbtide-0.1.0.tgz"))

@@ -48,6 +48,10 @@ type Spec struct {
 	Chart []*unstructured.Unstructured
 	// NoMachines has managers leave Machines alone. Then they need no rights for them.
 	NoMachines bool
+	// EvictionRequests has the API server serve lifecycle.k8s.io/v1alpha1, and managers act
+	// on it, which Kubernetes before 1.37 cannot: see CheckEvictionRequests. They need rights
+	// for it.
+	EvictionRequests bool
 }
 
 // Cluster is a running control plane.
@@ -114,6 +118,11 @@ func Start(ctx context.Context, binaries Binaries, spec Spec) (*Cluster, error) 
 }
 
 func (c *Cluster) start(ctx context.Context) error {
+	if c.spec.EvictionRequests {
+		if err := CheckEvictionRequests(c.binaries.Version); err != nil {
+			return err
+		}
+	}
 	if err := c.readChart(); err != nil {
 		return err
 	}

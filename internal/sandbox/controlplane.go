@@ -83,6 +83,9 @@ func (c *Cluster) apiserver(etcdPort int) component {
 				// Nobody creates the service accounts that this would wait for.
 				args = append(args, "--disable-admission-plugins=ServiceAccount")
 			}
+			if c.spec.EvictionRequests {
+				args = append(args, "--feature-gates=EvictionRequestAPI=true", "--runtime-config=lifecycle.k8s.io/v1alpha1=true")
+			}
 			if c.AuditLog != "" {
 				args = append(args, "--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.AuditLog)
 			}

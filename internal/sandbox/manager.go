@@ -47,6 +47,7 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 				"--kubeconfig=" + c.ManagerKubeconfig,
 				"--namespace=" + c.account.Namespace,
 				fmt.Sprintf("--machines=%t", !c.spec.NoMachines),
+				"--eviction-requests=" + c.evictionRequests(),
 				"--webhook-client-ca=" + c.CallerCA(),
 				"--webhook-client-names=" + CallerName,
 				fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", port),
@@ -64,6 +65,14 @@ func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, e
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
 	return &Manager{p}, nil
+}
+
+// evictionRequests is the mode of managers, as the chart has it.
+func (c *Cluster) evictionRequests() string {
+	if c.spec.EvictionRequests {
+		return "auto"
+	}
+	return "off"
 }
 
 // leadWebhooks leads the webhooks of the API server to a free port, and returns

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -36,6 +37,17 @@ func CheckVersion(version string) error {
 		return nil
 	}
 	return fmt.Errorf("there is no sandbox of Kubernetes %q; choose one of %s", version, strings.Join(versions, ", "))
+}
+
+// CheckEvictionRequests returns an error that says so when this Kubernetes version is from
+// before 1.37, which was the first with EvictionRequests.
+func CheckEvictionRequests(version string) error {
+	// There are no sandboxes of other major versions.
+	minor, err := strconv.Atoi(strings.Split(version+".", ".")[1])
+	if err != nil || minor < 37 {
+		return fmt.Errorf("kubernetes %s has no EvictionRequests, which came with 1.37", version)
+	}
+	return nil
 }
 
 // stagingVersion is the version of the k8s.io/* modules that a Kubernetes

@@ -38,6 +38,11 @@ func (o ongoing) String() string {
 // Errors: there is, and how to end it.
 func (h Hook) permit(ctx context.Context, s *surveyor) error {
 	found, err := h.machines(ctx, s)
+	if err == nil {
+		var waits ongoing
+		waits, err = h.bridged(ctx)
+		found = append(found, waits)
+	}
 	if err == nil && h.Mode == Refuse {
 		var more []ongoing
 		more, err = h.going(ctx, s)

@@ -138,7 +138,7 @@ func (s *surveyor) write(ctx context.Context, f *trace.Finding) error {
 		}
 	}
 	if node, ok := before.(*corev1.Node); ok && len(f.Announced) > 0 {
-		if err := kube.PublishConditions(ctx, s.client, node, nil, f.Announced); err != nil {
+		if err := kube.PublishConditions(ctx, s.client, node, kube.Conditions{Removed: f.Announced}); err != nil {
 			return fmt.Errorf("remove its conditions: %w", err)
 		}
 	}

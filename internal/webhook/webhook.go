@@ -95,6 +95,7 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/validate/clusters":          clusterValidator{reviews},
 		"/validate/machines":          machineValidator{reviews},
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
+		"/validate/evictionrequests":  evictionRequestValidator{reviews},
 		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client, options),
 	}
 }

@@ -117,7 +117,7 @@ func TestWhyIsUnknown(t *testing.T) {
 		}
 	}
 	if _, told, code := why(t, a.Cluster, "pod/nobody", "-n", a.namespace, "--as", user); code != 1 ||
-		!strings.Contains(told, "there is no pod "+a.namespace+"/nobody, and whether an agent keeps a static pod of this name away is unknown: list nodeagents: ") {
+		!strings.Contains(told, "there is no pod "+a.namespace+"/nobody, and whether an agent keeps a static pod of this name away is unknown: you may not list nodeagents.ebbtide.dev in the whole cluster ") {
 		t.Errorf("%d %s", code, told)
 	}
 }
@@ -127,14 +127,18 @@ func TestWhyIsUnknown(t *testing.T) {
 func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 	a := newAsking(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node}}
-	ledger := `{"wasUnschedulable":false,"holders":["m` + strings.Repeat(`","m`, 999) + `"]}`
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", fmt.Sprintf("m-%d", i))
+	}
+	ledger := `{"wasUnschedulable":false,"holders":[` + strings.Join(names, ",") + `]}`
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.CordonAnnotation, ledger)
 	if err := a.Client.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 	user, _ := a.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get"}})
 	_, told, code := why(t, a.Cluster, "pod/db-0", "-n", a.namespace, "--as", user)
-	if asked := strings.Count(told, "Not all is known: get nodemaintenance m: "); asked != 8 || code != 0 {
+	if asked := strings.Count(told, "Not all is known: get nodemaintenance m-"); asked != 8 || code != 0 {
 		t.Errorf("%d maintenances are asked for, want 8; exit code %d\n%s", asked, code, told)
 	}
 }
@@ -142,14 +146,23 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 func TestWhyIsAskedInAWayThatNobodyUnderstands(t *testing.T) {
 	a := newAsking(t)
 	for args, want := range map[string]string{
-		"":            "name a pod: pod/NAME",
-		"pod":         "name a pod: pod/NAME",
-		"pod/":        "name a pod: pod/NAME",
-		"db-0":        `say of what kind "db-0" is: pod/db-0`,
-		"node/node-7": `"node" is no pod, and of nothing else is known why: pod/NAME`,
-		"pod a b":     "one pod at a time, not also b",
-		"pod/A_b":     `"A_b" is no name of a pod: `,
-		"pod/nobody":  "there is no pod default/nobody, and no agent of a node knows a static pod of this name; choose another namespace with -n",
+		"":                       "name what you ask about: a pod, a node, pdb/NAME, machine/NAME or nodemaintenance/NAME",
+		"pod":                    "name a pod: pod/NAME",
+		"pod/":                   "name a pod: pod/NAME",
+		"node":                   "name a node: node/NAME",
+		"nobody":                 "there is neither a pod default/nobody nor a node nobody; choose another namespace with -n",
+		"deployment/web":         `"deployment" is no kind that can be asked about: say pod/NAME, node/NAME, pdb/NAME, machine/NAME or nodemaintenance/NAME`,
+		"pod a b":                "one at a time, not also b",
+		"a b":                    "one at a time, not also b",
+		"node/a/b":               "one at a time, not also b",
+		"pod/A_b":                `"A_b" is no name of a pod: `,
+		"A_b":                    `"A_b" is no name of a pod or node: `,
+		"pod/nobody":             "there is no pod default/nobody, and no agent of a node knows a static pod of this name; choose another namespace with -n",
+		"pod/shop/nobody":        "there is no pod shop/nobody, ",
+		"node/" + a.node + "l":   "there is no node " + a.node + "l (do you mean " + a.node + "?)",
+		"pdb/nobody":             "there is no PodDisruptionBudget default/nobody; choose another namespace with -n",
+		"machine/nobody":         "there is no Machine default/nobody; choose another namespace with -n",
+		"nodemaintenance/nobody": "there is no NodeMaintenance nobody. See which there are with ",
 	} {
 		if out, told, code := why(t, a.Cluster, strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {
 			t.Errorf("why %s: %d %q %q, want %q", args, code, out, told, want)

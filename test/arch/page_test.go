@@ -16,7 +16,7 @@ const longestPage = 200
 var (
 	fence = regexp.MustCompile("^```")
 	// shown is the line before a block that says which test holds it to what is true.
-	shown = regexp.MustCompile(`^<!-- (demo|(example|run|printed|install|make): .*) -->$`)
+	shown = regexp.MustCompile(`^<!-- (demo|(example|run|printed|install|make|terminal): .*) -->$`)
 	link  = regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
 )
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +31,15 @@ func Chart(t testing.TB) []*unstructured.Unstructured {
 
 // chart is what Helm would install, but for the pods of the manager.
 func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error) {
-	return render(ctx, map[string]any{"machines": map[string]any{"enabled": !spec.NoMachines}})
+	var bridges []any
+	for _, one := range strings.FieldsFunc(spec.Bridges, func(r rune) bool { return r == ',' }) {
+		bridges = append(bridges, one)
+	}
+	return render(ctx, map[string]any{
+		"machines":         map[string]any{"enabled": !spec.NoMachines},
+		"evictionRequests": map[string]any{"enabled": spec.EvictionRequests},
+		"bridges":          bridges,
+	})
 }
 
 func render(ctx context.Context, values map[string]any) ([]*unstructured.Unstructured, error) {

@@ -60,9 +60,15 @@ type Spec struct {
 	Replicas bool
 	// NoMachines has the manager run without the rights and the flag for Machines.
 	NoMachines bool
+	// Bridges are names for the manager's flag --bridge, separated by commas. It has the
+	// rights for these.
+	Bridges string
 	// Tapped has a Witness see every write of the manager, and end it behind any.
 	// Whoever uses it has a manager that others may kill at any time.
 	Tapped bool
+	// EvictionRequests has the API server serve lifecycle.k8s.io/v1alpha1, which Kubernetes
+	// has since 1.37, and the manager act on it, with the rights for it.
+	EvictionRequests bool
 }
 
 // check refuses what does not go together.
@@ -175,9 +181,10 @@ var shared = struct {
 
 // key is what tells control planes apart.
 type key struct {
-	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped bool
+	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests bool
 
 	realNodes int
+	bridges   string
 }
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
@@ -215,7 +222,10 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, err
 	}
 	shared.users++
-	k := key{spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.RealNodes}
+	k := key{
+		spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests,
+		spec.RealNodes, spec.Bridges,
+	}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
@@ -232,12 +242,13 @@ func start(spec Spec) (*plane, int, error) {
 	}
 	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{
 		RealNodes: spec.RealNodes, OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy(), Chart: objects, NoMachines: spec.NoMachines,
+		EvictionRequests: spec.EvictionRequests,
 	})
 	if err != nil {
 		return nil, 0, err
 	}
 	p := &plane{Cluster: c}
-	p.manager.plane = p
+	p.manager.plane, p.manager.bridges = p, spec.Bridges
 	shared.planes[k] = p
 	if spec.Workload {
 		return p, shared.users, nil

@@ -11,7 +11,8 @@ import (
 // Manager is the controller manager of a control plane, a process under its
 // own identity. Tests share it, as they share the control plane.
 type Manager struct {
-	plane *plane
+	plane   *plane
+	bridges string
 
 	mu      sync.Mutex
 	running *sandbox.Manager
@@ -48,7 +49,7 @@ func (m *Manager) start(ctx context.Context) error {
 	if m.alive() {
 		return nil
 	}
-	var args []string
+	args := []string{"--bridge=" + m.bridges}
 	if m.plane.tap != nil {
 		args = append(args, "--kubeconfig="+m.plane.tap.kubeconfig)
 	}
@@ -102,4 +103,18 @@ func (m *Manager) alive() bool {
 	default:
 		return true
 	}
+}
+
+// StartManagerWith starts a manager of the test's own, whose arguments override those that
+// others have, on a control plane that no other test starts one on. It ends with the test.
+func (c *Cluster) StartManagerWith(t testing.TB, args ...string) *sandbox.Manager {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
+	defer cancel()
+	m, err := c.plane.StartManager(ctx, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Kill)
+	return m
 }

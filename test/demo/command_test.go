@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 func TestMain(m *testing.M) {
@@ -42,6 +43,7 @@ func TestCommandsOfThePages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	plugin := cluster.Build(t, "./cmd/kubectl-ebbtide")
 	cluster, kubectl := start(t)
 	ran := 0
 	for _, page := range append(pages, "../../README.md") {
@@ -51,7 +53,7 @@ func TestCommandsOfThePages(t *testing.T) {
 		}
 		for _, block := range regexp.MustCompile("(?s)<!-- run: in test/demo -->\n```\n(.*?)```(?:\n\n<!-- printed: by these commands -->\n```\n(.*?)```)?").FindAllSubmatch(text, -1) {
 			ran++
-			output := run(t, cluster, kubectl, string(block[1]))
+			output := run(t, cluster, kubectl, "export PATH="+plugin+":$PATH\n"+string(block[1]))
 			for line := range strings.Lines(string(block[2])) {
 				if want := shape(line); !strings.Contains(shape(output), want) {
 					t.Errorf("the commands of %s do not print %q:\n%s", filepath.Base(page), want, output)
@@ -72,11 +74,16 @@ func shape(text string) string {
 // start starts what `sandbox up` does.
 func start(t *testing.T) (cluster *sandbox.Cluster, kubectl string) {
 	t.Helper()
+	return startWith(t, sandbox.Spec{Nodes: 3})
+}
+
+func startWith(t *testing.T, spec sandbox.Spec) (cluster *sandbox.Cluster, kubectl string) {
+	t.Helper()
 	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err = sandbox.Start(t.Context(), binaries, sandbox.Spec{Nodes: 3})
+	cluster, err = sandbox.Start(t.Context(), binaries, spec)
 	if err != nil {
 		t.Fatal(err)
 	}

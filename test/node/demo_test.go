@@ -30,10 +30,7 @@ var demoLines = []string{
 func TestTheDemoOfANode(t *testing.T) {
 	dir := t.TempDir()
 	before := trace(t, dir)
-	plugin := filepath.Join(dir, "kubectl-ebbtide")
-	if out, err := exec.Command("go", "build", "-C", "../..", "-o", plugin, "./cmd/kubectl-ebbtide").CombinedOutput(); err != nil {
-		t.Fatalf("build the plugin: %v\n%s", err, out)
-	}
+	plugin := filepath.Join(cluster.Build(t, "./cmd/kubectl-ebbtide"), "kubectl-ebbtide")
 	out, err := exec.Command("setpriv", "--bounding-set=-sys_admin", plugin, "sandbox", "demo", "node").CombinedOutput()
 	if want := "what is missing:\n- CAP_SYS_ADMIN: "; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("where a node cannot be, the demo ends with %v, want %q\n%s", err, want, out)

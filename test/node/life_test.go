@@ -137,10 +137,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 func TestTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	before := trace(t, dir)
-	plugin := filepath.Join(t.TempDir(), "kubectl-ebbtide")
-	if out, err := exec.Command("go", "build", "-C", "../..", "-o", plugin, "./cmd/kubectl-ebbtide").CombinedOutput(); err != nil {
-		t.Fatalf("build the plugin: %v\n%s", err, out)
-	}
+	plugin := filepath.Join(cluster.Build(t, "./cmd/kubectl-ebbtide"), "kubectl-ebbtide")
 	run := func(args ...string) string {
 		t.Helper()
 		out, _ := exec.Command(plugin, append([]string{"sandbox"}, append(args, "--dir", dir)...)...).CombinedOutput()

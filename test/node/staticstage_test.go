@@ -224,10 +224,11 @@ func kubelet(t testing.TB, c *cluster.Cluster, node string) int {
 // Lease.
 func restartKubelet(t testing.TB, c *cluster.Cluster, node string) {
 	t.Helper()
-	before := kubelet(t, c, node)
-	if before == 0 {
-		t.Fatalf("node %s has no kubelet", node)
-	}
+	before := 0
+	cluster.Eventually(t, "a kubelet on node "+node, 20*time.Second, func(context.Context) (string, bool) {
+		before = kubelet(t, c, node)
+		return "none", before != 0
+	})
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

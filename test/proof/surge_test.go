@@ -15,7 +15,7 @@ import (
 
 var (
 	drains = flag.Int("drains", 8, "how many drains to prove")
-	seed   = flag.Uint64("seed", 0, "what the drains are drawn from; 0 for a new one")
+	seed   = flag.Uint64("seed", 1, "what the drains are drawn from; 0 for a new one")
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }

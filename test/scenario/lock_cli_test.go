@@ -38,11 +38,7 @@ func newTerminal(t *testing.T, spec cluster.Spec) terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", dir, "ebbtide.dev/ebbtide/cmd/kubectl-ebbtide")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the plugin: %v\n%s", err, text)
-	}
+	dir := cluster.Build(t, "./cmd/kubectl-ebbtide")
 	ns := c.Namespace(t)
 	if err := c.Client.Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},

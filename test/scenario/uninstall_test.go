@@ -53,11 +53,7 @@ type leaving struct {
 
 func newLeaving(t *testing.T) *leaving {
 	t.Helper()
-	l := &leaving{fleet: newFleetIn(t, cluster.Spec{Replicas: true, NoMachines: true}), bin: t.TempDir()}
-	build := exec.CommandContext(l.ctx, "go", "build", "-buildvcs=false", "-o", l.bin, "ebbtide.dev/ebbtide/cmd/ebbtide", "ebbtide.dev/ebbtide/cmd/kubectl-ebbtide")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the binaries: %v\n%s", err, text)
-	}
+	l := &leaving{fleet: newFleetIn(t, cluster.Spec{Replicas: true, NoMachines: true}), bin: cluster.Build(t, "./cmd/ebbtide", "./cmd/kubectl-ebbtide")}
 	more := l.nodes("cordoned", "planned")
 	l.cordoned, l.announced = more[0], more[1]
 	l.all = append(more, l.held, l.old, l.name("new"), l.reboots[0].node, l.reboots[1].node, l.name("three"))

@@ -110,13 +110,13 @@ func (a *action) cordon(ctx context.Context, node *actionNode) {
 // announce publishes the node conditions, best effort: a refusal is shown and
 // tried again after a while, and stops nothing.
 func (a *action) announce(ctx context.Context, node *actionNode) {
-	if node.closed || len(node.Conditions)+len(node.Retract) == 0 {
-		// The next pass has time for that.
+	if node.closed || len(node.Conditions)+len(node.Retract) == 0 || node.Pinned && node.Cordon != nil {
+		// The next pass has time for that, and sees the node as it is by now.
 		return
 	}
 	write := maintenance.Write{Kind: maintenance.WriteConditions, Node: node.Node.Name}
 	a.write(group.Node(node.Node.Name), write, func() error {
-		err := kube.PublishConditions(ctx, a.client, node.Node, node.Conditions, node.Retract)
+		err := kube.PublishConditions(ctx, a.client, node.Node, kube.Conditions{Set: node.Conditions, Removed: node.Retract, Pinned: node.Pinned})
 		switch {
 		case err == nil:
 			a.metrics.conditionsChanged(node.Node.Status.Conditions, node.Conditions)

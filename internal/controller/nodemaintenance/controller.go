@@ -16,9 +16,12 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -52,6 +55,8 @@ type Options struct {
 	LongestLock time.Duration
 	// Skew knows whether our clock may be believed.
 	Skew *kube.Skew
+	// Bridges are the autoscalers that are kept from nodes under maintenance.
+	Bridges bridge.Names
 }
 
 const defaultWorkers = 64
@@ -71,6 +76,8 @@ type reconciler struct {
 	// namespace is that of the MachineDrainRules.
 	namespace string
 	surge     surge.Mode
+	// protect are the annotations by which autoscalers leave nodes alone.
+	protect []string
 	// longestLock is Options.LongestLock.
 	longestLock time.Duration
 	metrics     *metrics
@@ -87,6 +94,9 @@ type reconciler struct {
 	failures   workqueue.TypedRateLimiter[group.Member]
 	// silences are those of node agents.
 	silences *silences
+	// plans are those of maintenances in Idle, and foresee is preflight.Plan.
+	plans   *plans
+	foresee func(preflight.Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus
 }
 
 func newReconciler(c client.Client, emit func(...event.Event), clk clock.PassiveClock, m *metrics) *reconciler {
@@ -94,6 +104,7 @@ func newReconciler(c client.Client, emit func(...event.Event), clk clock.Passive
 		client: c, live: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
 		doubt:    func() string { return "" },
 		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(), silences: newSilences(),
+		plans: newPlans(), foresee: preflight.Plan,
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[group.Member](firstRetry, lastRetry),
 	}
 }
@@ -110,6 +121,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	r.live = mgr.GetAPIReader()
 	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
+	r.protect = protect(options.Bridges)
 	r.doubt = func() string {
 		_, doubt := options.Skew.Now()
 		return doubt
@@ -119,6 +131,18 @@ func Add(mgr manager.Manager, options Options) error {
 		MaxConcurrentReconciles: passes,
 		ReconciliationTimeout:   passTimeout,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+}
+
+// protect are the annotations by which these autoscalers leave nodes alone.
+func protect(bridges bridge.Names) []string {
+	var keys []string
+	if bridges.Has(bridge.Karpenter) {
+		keys = append(keys, v1alpha1.KarpenterDoNotDisruptAnnotation)
+	}
+	if bridges.Has(bridge.ClusterAutoscaler) {
+		keys = append(keys, v1alpha1.ScaleDownDisabledAnnotation)
+	}
+	return keys
 }
 
 // Reconcile runs the pass over the group of a member, if it is due.
@@ -156,12 +180,13 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	if err := r.observePods(ctx, g, &snapshot); err != nil {
 		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
 	}
+	w := &writer{reconciler: r, group: g}
+	r.plan(ctx, w, &snapshot)
 	decision, err := r.decideSafely(snapshot)
 	if err != nil {
 		return r.next(ctx, g, 0, err), 0
 	}
 	thought = r.clock.Since(begun)
-	w := &writer{reconciler: r, group: g}
 	records := w.record(ctx, decision.Maintenances)
 	w.act(ctx, decision.Nodes, records)
 	w.report(ctx, records)
@@ -214,6 +239,7 @@ func stale(err error) bool {
 // forget drops what is remembered of a maintenance that is gone.
 func (r *reconciler) forget(name string) {
 	r.statusPace.forget(name)
+	r.plans.forget(name)
 	r.refusals.forgetAll(group.Maintenance(name))
 	r.metrics.gone(group.Maintenance(name))
 	r.failures.Forget(group.Maintenance(name))

@@ -37,6 +37,7 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 		DrainRecords: map[string]*v1alpha1.DrainRecord{},
 		LongestLock:  r.longestLock,
 		Namespace:    r.namespace,
+		Protect:      r.protect,
 		// The DaemonSet evacuator runs in the same manager.
 		Runners: maintenance.Runners{DaemonSets: true},
 		Refused: map[maintenance.Write]maintenance.Refusal{},

@@ -105,10 +105,15 @@ func (w *writer) recordOne(ctx context.Context, one *record) error {
 			return fmt.Errorf("set stage Complete: %w", err)
 		}
 	}
-	if one.Record {
-		return w.writeStatus(ctx, one)
+	if !one.Record {
+		return nil
 	}
-	return nil
+	if maintenance.Stage(one.stored) == v1alpha1.StageComplete {
+		// It is let go of when its end is in the API. No event tells of that if there is
+		// nothing else to write: the echo of a status is dropped.
+		w.wait(coalesce)
+	}
+	return w.writeStatus(ctx, one)
 }
 
 // handOver writes down what the node is while it is handed over.

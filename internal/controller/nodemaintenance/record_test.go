@@ -235,3 +235,25 @@ func failed(all records) map[string]bool {
 	}
 	return failures
 }
+
+// A maintenance without nodes has nothing to give back, so that no event comes of its end.
+func TestAMaintenanceWhoseNodesAreGoneIsLetGoWithoutAnEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, aNode("one"), aMaintenance("upgrade", "old"))
+	r := w.manager()
+	w.reconcile(r)
+	w.must(w.api.Delete(t.Context(), w.node("one")))
+	w.reconcile(r)
+	upgrade := w.maintenance("upgrade")
+	upgrade.Spec.Stage = v1alpha1.StageComplete
+	w.must(w.api.Update(t.Context(), upgrade))
+
+	// It is told of once, as to a manager that begins behind the write of somebody else.
+	next := w.manager()
+	w.reconcile(next)
+	w.clock.Step(time.Second)
+	w.must(runDue(t.Context(), next, w.clock))
+	if m := w.maintenance("upgrade"); len(m.Finalizers) > 0 || m.Status.Summary != "cancelled, not all nodes were drained" {
+		t.Errorf("finalizers %v, %q; want none, and that it is over", m.Finalizers, m.Status.Summary)
+	}
+}

@@ -31,8 +31,9 @@ func TestMain(m *testing.M) {
 
 // server is a real API server and a manager on it that is stepped by hand.
 type server struct {
-	t   *testing.T
-	api client.Client
+	t       *testing.T
+	cluster *cluster.Cluster
+	api     client.Client
 	// prefix makes names this test's own.
 	prefix  string
 	manager *reconciler
@@ -44,7 +45,7 @@ func newServer(t *testing.T) *server {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	s := &server{
-		t: t, api: c.Client, prefix: c.Pool(),
+		t: t, cluster: c, api: c.Client, prefix: c.Pool(),
 		clock: testingclock.NewFakeClock(time.Now()), told: told{},
 	}
 	options := kube.CacheOptions()

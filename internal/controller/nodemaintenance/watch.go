@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
@@ -75,6 +76,7 @@ func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (tim
 	if old == nil || old.Generation != now.Generation ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		old.Annotations[v1alpha1.HandedOverAnnotation] != now.Annotations[v1alpha1.HandedOverAnnotation] ||
+		old.Annotations[v1alpha1.AllowScaleDownAnnotation] != now.Annotations[v1alpha1.AllowScaleDownAnnotation] ||
 		!slices.Equal(old.Finalizers, now.Finalizers) {
 		return coalesce, append(parted, group.Maintenance(now.Name))
 	}
@@ -104,6 +106,8 @@ func nodeChanged(old, now *corev1.Node) bool {
 		old.Annotations[v1alpha1.HandedOverByAnnotation] != now.Annotations[v1alpha1.HandedOverByAnnotation] ||
 		old.Status.NodeInfo != now.Status.NodeInfo ||
 		maintenance.SuppressesAll(old) != maintenance.SuppressesAll(now) ||
+		!maps.Equal(maintenance.Protection(old), maintenance.Protection(now)) ||
+		!slices.Equal(foreigndrain.Of(old), foreigndrain.Of(now)) ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!maps.Equal(old.Labels, now.Labels) ||
 		!maps.Equal(conditionStates(old), conditionStates(now))
@@ -127,7 +131,8 @@ func conditionStates(node *corev1.Node) map[corev1.NodeConditionType]corev1.Node
 // does not keep.
 func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, []group.Member) {
 	pod := cmp.Or(now, old)
-	if !r.watched.has(pod.Spec.NodeName) {
+	watched, planned := r.watched.has(pod.Spec.NodeName), r.plans.has(pod.Spec.NodeName)
+	if !watched && !planned {
 		return 0, nil
 	}
 	if old != nil && now != nil {
@@ -136,6 +141,12 @@ func (r *reconciler) podMatters(old, now *corev1.Pod) (time.Duration, []group.Me
 		if equality.Semantic.DeepEqual(&was, now) {
 			return 0, nil
 		}
+	}
+	if planned {
+		r.replan(onNode(pod.Spec.NodeName))
+	}
+	if !watched {
+		return 0, nil
 	}
 	return coalesce, []group.Member{group.Node(pod.Spec.NodeName)}
 }
@@ -170,6 +181,7 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 // lock controller watches it as well, and what it concludes comes with its DrainRecord.
 func (r *reconciler) budgetMatters(old, now *policyv1.PodDisruptionBudget) (time.Duration, []group.Member) {
 	namespace := cmp.Or(now, old).Namespace
+	r.replan(inNamespace(namespace))
 	if old == nil || now == nil || old.Generation != now.Generation {
 		if urgent := r.watched.withPodsIn(namespace, func(node *watchedNode) bool { return node.inPlace }); len(urgent) > 0 {
 			return coalesce, urgent
@@ -194,6 +206,7 @@ func (r *reconciler) ruleMatters(old, now *v1alpha1.MachineDrainRule) (time.Dura
 	if cmp.Or(now, old).Namespace != r.namespace || old != nil && now != nil && old.Generation == now.Generation {
 		return 0, nil
 	}
+	r.replan(every)
 	return coalesce, r.watched.all()
 }
 
@@ -202,6 +215,7 @@ func (r *reconciler) namespaceMatters(old, now *corev1.Namespace) (time.Duration
 	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) {
 		return 0, nil
 	}
+	r.replan(inNamespace(cmp.Or(now, old).Name))
 	return coalesce, r.watched.withPodsIn(cmp.Or(now, old).Name, everyNode)
 }
 

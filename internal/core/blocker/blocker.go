@@ -57,3 +57,8 @@ func one(kind v1alpha1.BlockerType, object v1alpha1.BlockerObject, since time.Ti
 	}
 	return b
 }
+
+// AtWork returns true of a blocker that is nothing but somebody at work.
+func AtWork(kind v1alpha1.BlockerType) bool {
+	return kind == v1alpha1.BlockerEvacuatorRunning || kind == v1alpha1.BlockerForeignDrain
+}

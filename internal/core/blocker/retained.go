@@ -35,3 +35,49 @@ func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerOb
 	}
 	return b
 }
+
+// RetainedOf returns why this very pod stays on its node, if it is known to: as its own
+// label asks, or as the status of its node says of the pods of its owner. What is said of
+// others of them, because of labels or a depth that are not this pod's, does not count.
+// Depth is the drainDepth of the maintenance.
+func RetainedOf(said []v1alpha1.Blocker, pod *corev1.Pod, depth v1alpha1.PodType) (v1alpha1.Blocker, bool) {
+	if behavior, _ := podclass.DrainLabel(pod); behavior == v1alpha1.DrainBehaviorSkip {
+		return Retained(v1alpha1.RetainedDrainLabel, pod, v1alpha1.BlockerObject{}), true
+	}
+	if deeper(podclass.Type(pod), depth) {
+		return Retained(v1alpha1.RetainedDrainDepth, pod, v1alpha1.BlockerObject{}), true
+	}
+	for _, b := range said {
+		if CompareObjects(b.Object, ofOwner(pod)) != 0 || !fits(b.Type, pod) {
+			continue
+		}
+		b.PodCount = 1
+		if b.Type == v1alpha1.RetainedInPlace {
+			// It names another pod in the command that helps.
+			return Retained(b.Type, pod, v1alpha1.BlockerObject{}), true
+		}
+		return b, true
+	}
+	return v1alpha1.Blocker{}, false
+}
+
+// fits is true if a pod can stay for this reason.
+func fits(why v1alpha1.BlockerType, pod *corev1.Pod) bool {
+	switch why {
+	case v1alpha1.RetainedInPlace:
+		stays, _ := podclass.OnUpgrade(pod)
+		return stays
+	case v1alpha1.RetainedNoEvacuator:
+		return podclass.Type(pod) != v1alpha1.PodTypeDefault
+	}
+	return why == v1alpha1.RetainedDrainRule
+}
+
+// deeper returns true if pods of a type are below the depth to which a maintenance drains.
+func deeper(podType, depth v1alpha1.PodType) bool {
+	order := map[v1alpha1.PodType]int{v1alpha1.PodTypeDefault: 0, v1alpha1.PodTypeDaemonSet: 1, v1alpha1.PodTypeStatic: 2}
+	if depth == "" {
+		return false
+	}
+	return order[podType] > order[depth]
+}

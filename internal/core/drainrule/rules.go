@@ -17,6 +17,9 @@ type Set struct{ rules []rule }
 // Rules are the rules that are meant, or may be meant, for one Machine or node.
 type Rules struct{ candidates []candidate }
 
+// None is true if no rule is meant, or may be.
+func (r Rules) None() bool { return len(r.candidates) == 0 }
+
 // candidate is a rule; the answer is whether it is meant for the Machine or node.
 type candidate struct {
 	*rule

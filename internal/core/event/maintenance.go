@@ -90,6 +90,14 @@ func NodeLeftCordoned(node *corev1.Node) Event {
 		fmt.Sprintf("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
 }
 
+// ScaleDownAllowed tells that somebody has changed what keeps an autoscaler from a node, which
+// is their wish from then on.
+func ScaleDownAllowed(node *corev1.Node, key string) Event {
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventScaleDownAllowed, "Protect",
+		fmt.Sprintf("Somebody has changed or removed annotation %s, so that the node may be removed when it is empty. It is left as it is now, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
+			key, node.Name, key))
+}
+
 // ForeignUncordon warns, on the node, that somebody made a node schedulable that
 // is under maintenance.
 func ForeignUncordon(node *corev1.Node, maintenances []string) Event {

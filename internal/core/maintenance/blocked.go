@@ -121,7 +121,7 @@ type obstacleKind struct {
 }
 
 // concern is which obstacles of a node a maintenance is concerned with.
-type concern struct{ pods, locks, cordon, writes bool }
+type concern struct{ pods, locks, cordon, writes, foreign bool }
 
 // obstaclesFor are those of a maintenance that selects the node.
 func (o *outcome) obstaclesFor(one *selection) obstacles {
@@ -129,8 +129,9 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 	of := concern{
 		pods: m.stage == v1alpha1.StageDrain, locks: m.inPlace != nil,
 		cordon: o.cordon.fought && m.holds(), writes: m.stage != v1alpha1.StageIdle,
+		foreign: m.holds() || m.stage == v1alpha1.StageComplete && o.cordon.awaited,
 	}
-	if len(o.blocked)+len(o.refusals)+len(o.lock.blockers) == 0 && !of.cordon {
+	if len(o.blocked)+len(o.refusals)+len(o.lock.blockers)+len(o.foreign) == 0 && !of.cordon {
 		return obstacles{}
 	}
 	pods := o.blocked
@@ -167,6 +168,9 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 	if of.writes {
 		blockers = append(blockers, o.refusals...)
 	}
+	if of.foreign {
+		blockers = append(blockers, o.foreign...)
+	}
 	if len(blockers) == 0 {
 		return obstacles{}
 	}
@@ -177,7 +181,7 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 func kindsOf(blockers []v1alpha1.Blocker) []obstacleKind {
 	var kinds []obstacleKind
 	for i := range blockers {
-		if b := &blockers[i]; b.Type != v1alpha1.BlockerEvacuatorRunning {
+		if b := &blockers[i]; !blocker.AtWork(b.Type) {
 			kinds = addKind(kinds, obstacleKind{kind: b.Type, pods: b.PodCount, nodes: 1, example: *b})
 		}
 	}

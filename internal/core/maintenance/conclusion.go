@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 )
 
 // conclusion is what is done to every node, and what follows for what is said.
@@ -18,6 +19,8 @@ type conclusion struct {
 	// asked for, and waiting what is said of them.
 	answers map[int][]*selection
 	waiting map[[2]int]string
+	// plans are the targets of maintenances in Idle, by what they are written as.
+	plans map[string]*target
 	// told is how many deletions have an event of their own.
 	told int
 }
@@ -38,6 +41,8 @@ type outcome struct {
 	refusals []v1alpha1.Blocker
 	// missed tells of an agent that is silent.
 	missed []event.Event
+	// foreign says who else drains the node; empty if nobody does.
+	foreign []v1alpha1.Blocker
 	// withdraw are the Evacuations that nobody asks for any more, forbidden those of
 	// them whose evacuator does not let us.
 	withdraw  []*v1alpha1.Evacuation
@@ -49,15 +54,22 @@ type outcome struct {
 }
 
 // decide says what is done and what is said.
-func decide(t *targeted) Decision {
+func decide(t *targeted) Decision { return conclude(t).decision() }
+
+func conclude(t *targeted) *conclusion {
 	c := &conclusion{
 		targeted: t, nodes: make([]outcome, len(t.nodes)),
-		answers: map[int][]*selection{}, waiting: map[[2]int]string{},
+		answers: map[int][]*selection{}, waiting: map[[2]int]string{}, plans: map[string]*target{},
 	}
 	for i := range t.nodes {
 		c.nodes[i] = t.outcome(&t.nodes[i])
 	}
 	t.withdraw(c.nodes)
+	return c
+}
+
+func (c *conclusion) decision() Decision {
+	t := c.targeted
 	d := Decision{Maintenances: make([]MaintenanceDecision, 0, len(t.maintenances)), Blocked: c.blockedPods(), RequeueAfter: c.requeueAfter()}
 	for _, m := range t.maintenances {
 		d.Maintenances = append(d.Maintenances, c.maintenanceDecision(m))
@@ -80,6 +92,9 @@ func (t *targeted) outcome(n *targetedNode) outcome {
 	o.lock = t.lockOf(&o)
 	o.handings = t.handingsOf(&o)
 	o.cordon = t.cordonOf(&o)
+	if b, found := foreigndrain.Blocker(o.object, o.cordon.awaited); found {
+		o.foreign = []v1alpha1.Blocker{b}
+	}
 	o.wake(t.Now, o.cordon.calm)
 	for i := range o.handings {
 		o.wake(t.Now, o.handings[i].verdict.wakeTime)

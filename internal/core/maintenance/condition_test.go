@@ -220,13 +220,13 @@ func TestNodeConditions(t *testing.T) {
 
 func TestNodeConditionsOfOthersStay(t *testing.T) {
 	w := newWorld(t, "one")
-	theirs := []corev1.NodeCondition{{Type: v1alpha1.NodeDrained, Status: corev1.ConditionFalse, Reason: "Somebody"}}
+	theirs := []corev1.NodeCondition{{Type: v1alpha1.NodeMaintenanceInProgress, Status: corev1.ConditionFalse, Reason: "Somebody"}}
 	w.find("one").Status.Conditions = theirs
 	w.maintenance("m", drain, nil, "one")
 	for range 3 {
 		w.pass()
 	}
-	if c := nodeCondition(w.find("one"), v1alpha1.NodeDrained); c != theirs[0] {
+	if c := nodeCondition(w.find("one"), v1alpha1.NodeMaintenanceInProgress); c != theirs[0] {
 		t.Errorf("condition is %+v, want theirs", c)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 )
 
 // cordon is what becomes of the cordon of a node.
@@ -21,6 +22,8 @@ type cordon struct {
 	uncordons []metav1.Time
 	fought    bool
 	calm      time.Time
+	// awaited is true if the node would be schedulable again if nobody else removed it.
+	awaited bool
 }
 
 // cordonOf decides about the cordon of a node and what goes with it: which DaemonSet
@@ -29,7 +32,7 @@ type cordon struct {
 func (t *targeted) cordonOf(o *outcome) cordon {
 	var c cordon
 	if !o.gone {
-		c = t.heldCordon(o.node)
+		c = t.heldCordon(o.node, t.shieldOf(o.node))
 	}
 	wanted, by := o.suppression(), o.handedOverBy()
 	if c.change == nil && (wanted != suppressionOn(o.object) || !o.gone && !showsHandOver(o.object, by)) {
@@ -44,24 +47,34 @@ func (t *targeted) cordonOf(o *outcome) cordon {
 	return c
 }
 
-func (t *targeted) heldCordon(n *node) cordon {
-	switch {
-	case n.ledger == nil:
-		return firstCordon(n)
-	case len(n.holders) == 0:
-		return restored(n)
-	default:
-		return n.keptCordon(t.Now)
+// heldCordon is about the cordon itself. A node that somebody else removes is not made
+// schedulable meanwhile; if it is kept in the end, that is done then.
+func (t *targeted) heldCordon(n *node, s shield) cordon {
+	if len(n.holders) > 0 && n.ledger != nil {
+		return n.keptCordon(t.Now, s)
 	}
+	c := freeCordon(n, s)
+	if c.change != nil && n.object.Spec.Unschedulable && !c.change.Unschedulable && foreigndrain.Removing(n.object) {
+		return cordon{awaited: true}
+	}
+	return c
+}
+
+// freeCordon is about a node that nobody has held until now, or that nobody holds any more.
+func freeCordon(n *node, s shield) cordon {
+	if n.ledger == nil {
+		return firstCordon(n, s)
+	}
+	return restored(n, s)
 }
 
 // firstCordon is about a node without a ledger.
-func firstCordon(n *node) cordon {
+func firstCordon(n *node, s shield) cordon {
 	if len(n.holders) == 0 {
 		return askedUncordon(n)
 	}
-	first := ledger{WasUnschedulable: n.object.Spec.Unschedulable, Holders: n.holders}
-	c := cordon{change: &CordonChange{Unschedulable: true, Ledger: first.text()}}
+	first := ledger{WasUnschedulable: n.object.Spec.Unschedulable, Holders: n.holders, Protected: s.recorded}
+	c := cordon{change: &CordonChange{Unschedulable: true, Ledger: first.text(), Protection: s.changes}}
 	if !n.object.Spec.Unschedulable {
 		c.events = []event.Event{event.NodeCordoned(n.object, n.holders)}
 	}
@@ -99,23 +112,23 @@ func (m *maintenance) asksUncordon() bool {
 
 // restored gives a node back that nobody holds any more. One that somebody has made
 // schedulable in the meantime stays so, whatever it was before.
-func restored(n *node) cordon {
+func restored(n *node, s shield) cordon {
 	if n.ledger.Unknown {
 		return cordon{
-			change: &CordonChange{Unschedulable: n.ledger.back(n.object)},
+			change: &CordonChange{Unschedulable: n.ledger.back(n.object), Protection: s.changes},
 			events: []event.Event{event.NodeLeftCordoned(n.object)},
 		}
 	}
 	unschedulable := n.ledger.back(n.object)
 	return cordon{
-		change: &CordonChange{Unschedulable: unschedulable},
+		change: &CordonChange{Unschedulable: unschedulable, Protection: s.changes},
 		events: []event.Event{event.NodeRestored(n.object, unschedulable)},
 	}
 }
 
 // keptCordon keeps a node cordoned for its holders.
-func (n *node) keptCordon(now time.Time) cordon {
-	c := cordon{uncordons: n.ledger.recent(now)}
+func (n *node) keptCordon(now time.Time, s shield) cordon {
+	c := cordon{uncordons: n.ledger.recent(now), events: s.events(n)}
 	foreign := !n.object.Spec.Unschedulable
 	if foreign {
 		c.uncordons = append(c.uncordons, metav1.NewTime(now).Rfc3339Copy())
@@ -132,16 +145,16 @@ func (n *node) keptCordon(now time.Time) cordon {
 	}
 	if unreadable := n.ledger.unreadable; unreadable != nil {
 		c.events = append(c.events, event.LedgerUnreadable(n.object, unreadable))
-	} else if !foreign && slices.Equal(n.ledger.Holders, n.holders) {
+	} else if !foreign && slices.Equal(n.ledger.Holders, n.holders) && !s.differs {
 		return c
 	}
 	next := ledger{
 		// Who uncordons a node that was cordoned before wants it back schedulable. Where
 		// nobody knows what it was, that is no answer.
 		WasUnschedulable: n.ledger.WasUnschedulable && (n.ledger.Unknown || !foreign), Unknown: n.ledger.Unknown,
-		Holders: n.holders, ForeignUncordons: c.uncordons,
+		Holders: n.holders, ForeignUncordons: c.uncordons, Protected: s.recorded,
 	}
-	c.change = &CordonChange{Unschedulable: true, Ledger: next.text()}
+	c.change = &CordonChange{Unschedulable: true, Ledger: next.text(), Protection: s.changes}
 	return c
 }
 

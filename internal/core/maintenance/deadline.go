@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 )
 
 const (
@@ -108,8 +109,8 @@ func (m *maintenance) deletesNow(s *seen) bool {
 // late returns true if the drain of the node began after a deadline, because it got the
 // label or was made later: its pods have had no time to leave. That is not known while the
 // node does not announce its drain, unless it never will, because that is refused, the
-// node is somebody else's concern too whom nobody understands, or the condition is
-// somebody else's.
+// node is somebody else's concern too whom nobody understands, or somebody else announces
+// a drain there.
 func (s *seen) late(n *node, d *deadline) (late, known bool) {
 	if since := n.drainAnnounced(); !since.IsZero() {
 		return since.After(d.time), true
@@ -117,8 +118,7 @@ func (s *seen) late(n *node, d *deadline) (late, known bool) {
 	if _, refused := s.Refused[Write{Kind: WriteConditions, Node: n.name()}]; refused || n.unclear {
 		return false, true
 	}
-	shown := findNodeCondition(n.object, v1alpha1.NodeDrainInProgress)
-	return false, shown != nil && shown.Reason != v1alpha1.ReasonNodeMaintenance
+	return false, foreigndrain.Announced(n.object) != nil
 }
 
 // latest is when a pod has to be deleted at the latest for its own grace period to end

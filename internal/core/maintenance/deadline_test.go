@@ -190,8 +190,11 @@ func lateNodes() map[string]lateCase {
 			w.refused = map[maintenance.Write]maintenance.Refusal{{Kind: maintenance.WriteConditions, Node: "one"}: {Again: due.Add(time.Hour)}}
 		}, at: halfAfter, want: "1s"},
 		"the announcement is somebody else's": {change: func(w *world, _ *v1alpha1.NodeMaintenance) {
-			w.find("one").Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Reason: "Theirs"}}
+			w.find("one").Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue, Reason: "Theirs"}}
 		}, at: halfAfter, want: "1s"},
+		"the announcement is what is left of somebody else's drain": {change: func(w *world, _ *v1alpha1.NodeMaintenance) {
+			w.find("one").Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionFalse, Reason: "Theirs"}}
+		}, at: halfAfter},
 		"another one drains the node without a deadline": {change: func(w *world, _ *v1alpha1.NodeMaintenance) { w.maintenance("n", drain, nil, "one") }, at: halfAfter, want: "1s"},
 		"another one is earlier": {change: func(w *world, _ *v1alpha1.NodeMaintenance) {
 			toBeGone(w.maintenance("n", drain, nil, "one")).Time = metav1.NewTime(due.Add(-10 * time.Second))

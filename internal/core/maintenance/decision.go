@@ -77,6 +77,9 @@ type NodeDecision struct {
 	// to remove with them, because no maintenance has the node any more.
 	Conditions []corev1.NodeCondition
 	Retract    []corev1.NodeConditionType
+	// Pinned is true if Conditions may only be written to the node as it was observed: they
+	// take the place of what somebody else has written, who may have begun anew.
+	Pinned bool
 	// Events become true with Cordon.
 	Events []event.Event
 	// MissesAgent is true if Events tell that the node's agent is silent.
@@ -119,4 +122,7 @@ type CordonChange struct {
 	// HandedOverBy is the wanted value of v1alpha1.HandedOverByAnnotation; empty removes it.
 	// v1alpha1.HandedOverLabel goes with it.
 	HandedOverBy string
+	// Protection are the wanted values of annotations by which autoscalers leave the node
+	// alone, by key; nil removes one. Those that it does not have stay as they are.
+	Protection map[string]*string
 }

@@ -3,6 +3,8 @@ package maintenance
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +33,9 @@ type ledger struct {
 	Holders []string `json:"holders"`
 	// ForeignUncordons are when somebody else made the node schedulable.
 	ForeignUncordons []metav1.Time `json:"foreignUncordons,omitempty"`
+	// Protected are by their keys the annotations by which autoscalers leave the node alone,
+	// and what they were.
+	Protected map[string]protection `json:"protected,omitempty"`
 
 	// unreadable is why the annotation cannot be parsed; nil if it can.
 	unreadable error
@@ -53,6 +58,9 @@ func readLedger(text string) (ledger, error) {
 		return ledger{}, errors.New("wasUnschedulable is missing")
 	}
 	parsed.ledger.WasUnschedulable = *parsed.WasUnschedulable
+	maps.DeleteFunc(parsed.Protected, func(key string, p protection) bool {
+		return !slices.Contains(protections, key) || p.Was != nil && len(*p.Was) > maxWas
+	})
 	return parsed.ledger, nil
 }
 

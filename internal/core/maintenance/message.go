@@ -3,9 +3,12 @@ package maintenance
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // namedNodes is how many nodes a message names.
@@ -13,6 +16,15 @@ const namedNodes = 3
 
 // drained is what is said of a node from which every pod has left that has to.
 const drained = "Drained."
+
+// backSince begins what is said of a node that is back before its maintenance is complete.
+const backSince = "Back since "
+
+// SaysDrained returns true if the drainMessage of a node says that it is drained, or was
+// and is back.
+func SaysDrained(message string) bool {
+	return message == drained || strings.HasPrefix(message, backSince)
+}
 
 // explain says what a maintenance in Drain does on a node or what it waits for
 // (KEP-4212).
@@ -22,7 +34,7 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 	case !o.read:
 		return "Waiting for the pods of the node to be read."
 	case o.back(one):
-		return fmt.Sprintf("Back since %s: its pods are ready, and its locks are free for others.", o.lock.returned.UTC().Format(time.RFC3339))
+		return fmt.Sprintf(backSince+"%s: its pods are ready, and its locks are free for others.", o.lock.returned.UTC().Format(time.RFC3339))
 	case o.emptied(one) && o.awaitsHandOver(one):
 		return o.handings[one.place].awaitsText()
 	case o.emptied(one):
@@ -108,9 +120,9 @@ func waitingText(answer []*selection, seenBy *maintenance) string {
 		}
 		words = append(words, word)
 	}
-	text := "Waiting for node " + strings.Join(words, ", ")
+	text := awaitsNode + strings.Join(words, ", ")
 	if len(answer) > 1 {
-		text = "Waiting for nodes " + strings.Join(words, ", ")
+		text = awaitsNodes + strings.Join(words, ", ")
 	}
 	if more := len(answer) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -119,4 +131,31 @@ func waitingText(answer []*selection, seenBy *maintenance) string {
 		text += of(answer[0])
 	}
 	return text + "."
+}
+
+// awaitsNode and awaitsNodes begin what is said of a node whose turn is to come.
+const awaitsNode, awaitsNodes = "Waiting for node ", "Waiting for nodes "
+
+// moreNodes are nodes that are not named, and a maintenance in brackets.
+var moreNodes = regexp.MustCompile(` and [0-9]+ more$| \([^()]*\)$`)
+
+// Awaited are the nodes that the drainMessage of a node names, whose pods have to leave
+// before its own; at most three.
+func Awaited(message string) []string {
+	names, one := strings.CutPrefix(message, awaitsNode)
+	if !one {
+		var several bool
+		if names, several = strings.CutPrefix(message, awaitsNodes); !several {
+			return nil
+		}
+	}
+	names = moreNodes.ReplaceAllString(strings.TrimSuffix(names, "."), "")
+	var nodes []string
+	for _, name := range strings.SplitN(names, ", ", namedNodes+1) {
+		name = moreNodes.ReplaceAllString(moreNodes.ReplaceAllString(name, ""), "")
+		if len(nodes) < namedNodes && len(validation.IsDNS1123Subdomain(name)) == 0 {
+			nodes = append(nodes, name)
+		}
+	}
+	return nodes
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 )
 
 // announced are the node conditions that announce a maintenance (KEP-5683).
@@ -87,21 +88,62 @@ func announcers(selections []*selection) string {
 	return text
 }
 
+// pair are the two conditions that tell of a drain. They are of the drain that goes on, or
+// of the last one, and change in one write: whoever begins a drain takes both.
+type pair struct {
+	// theirs is true while somebody else's drain is announced, begins if ours is to be.
+	theirs, begins bool
+}
+
+func (o *outcome) pairOf(changes [len(announced)]conditionChange) pair {
+	if foreigndrain.Announced(o.object) != nil {
+		return pair{theirs: true}
+	}
+	at := slices.Index(announced[:], v1alpha1.NodeDrainInProgress)
+	return pair{begins: changes[at] == isTrue && o.announcedSince(announced[at]).IsZero()}
+}
+
+// concerns returns true if a change has something to say about a condition that was as it
+// is, nil if the node does not have it. Beside a drain of somebody else, the node is not
+// said to be drained.
+func (p pair) concerns(conditionType corev1.NodeConditionType, change conditionChange, was *corev1.NodeCondition) bool {
+	switch {
+	case conditionType != v1alpha1.NodeDrainInProgress && conditionType != v1alpha1.NodeDrained:
+		return change.concerns(was)
+	case p.begins:
+		return true
+	case p.theirs && (was == nil || change == isTrue):
+		return false
+	}
+	return change.concerns(was)
+}
+
+// announcing is what is written of the conditions of a node.
+type announcing struct {
+	changed []corev1.NodeCondition
+	removed []corev1.NodeConditionType
+	// pinned is true if that is only right for the node as it was seen.
+	pinned bool
+}
+
 // nodeConditions are the conditions of a node that have to change and those that
-// have to go. Those that bear somebody else's reason are left alone.
-func (c *conclusion) nodeConditions(o *outcome) (changed []corev1.NodeCondition, removed []corev1.NodeConditionType) {
+// have to go. Those that bear somebody else's reason are left alone, but for what is left
+// of a drain that is over when ours begins.
+func (c *conclusion) nodeConditions(o *outcome) announcing {
 	if o.unclear {
-		return nil, nil
+		return announcing{}
 	}
 	changes, message := o.announcement()
 	now := metav1.NewTime(c.Now).Rfc3339Copy()
+	ofDrain := o.pairOf(changes)
+	a := announcing{pinned: ofDrain.begins}
 	for i, conditionType := range announced {
 		was := findNodeCondition(o.object, conditionType)
 		switch {
-		case !changes[i].concerns(was):
+		case !ofDrain.concerns(conditionType, changes[i], was):
 			continue
 		case changes[i] == gone:
-			removed = append(removed, conditionType)
+			a.removed = append(a.removed, conditionType)
 			continue
 		}
 		next := corev1.NodeCondition{
@@ -113,13 +155,13 @@ func (c *conclusion) nodeConditions(o *outcome) (changed []corev1.NodeCondition,
 		}
 		if was != nil && was.Status == next.Status {
 			next.LastTransitionTime = was.LastTransitionTime
-			if was.Message == next.Message {
+			if was.Message == next.Message && was.Reason == next.Reason {
 				continue
 			}
 		}
-		changed = append(changed, next)
+		a.changed = append(a.changed, next)
 	}
-	return changed, removed
+	return a
 }
 
 // concerns returns true if the change has something to say about a condition that

@@ -18,7 +18,8 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		Node: o.object, Cordon: o.cordon.change, DrainRecord: o.lock.change, Withdraw: o.withdraw, Events: o.cordon.events,
 		Evacuate: o.requests(), Delete: c.deletions(o),
 	}
-	d.Conditions, d.Retract = c.nodeConditions(o)
+	a := c.nodeConditions(o)
+	d.Conditions, d.Retract, d.Pinned = a.changed, a.removed, a.pinned && len(a.changed) > 0
 	if len(o.missed) > 0 {
 		d.Events, d.MissesAgent = append(slices.Clip(d.Events), o.missed...), true
 	}

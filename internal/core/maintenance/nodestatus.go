@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
 const (
@@ -57,10 +58,29 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 				s.DrainMessage += o.turns()
 			}
 		}
+		if m.stage == v1alpha1.StageIdle {
+			s.plan(c.Planned[m.name()], c.plans)
+		}
 		sum.add(o, s)
 	}
 	c.addLeft(&sum, m)
 	return statuses, sum
+}
+
+// plan has the status of a node say what would be done there. Nothing of it is in the way of
+// anything yet.
+func (s *nodeStatus) plan(planned map[string]v1alpha1.NodeMaintenanceNodeStatus, targets map[string]*target) {
+	would, known := planned[s.NodeRef.Name]
+	if !known {
+		return
+	}
+	s.NodeMaintenanceNodeStatus = would
+	key := string(keyOf(would.DrainTargets))
+	if targets[key] == nil {
+		lines := renderingOf(would.DrainTargets)
+		targets[key] = &target{set: drainplan.NewSet(drainplan.Parse(would.DrainTargets)...), full: lines, brief: lines}
+	}
+	s.target = targets[key]
 }
 
 // addLeft adds what cannot be given back of nodes that have left the maintenance. They
@@ -68,9 +88,10 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 func (c *conclusion) addLeft(sum *totals, m *maintenance) {
 	for _, n := range m.listed {
 		o := &c.nodes[n.index]
-		if len(o.refusals) == 0 || slices.ContainsFunc(n.selections, func(one *selection) bool { return one.maintenance == m }) {
+		if slices.ContainsFunc(n.selections, func(one *selection) bool { return one.maintenance == m }) {
 			continue
 		}
+		sum.awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.awaited)
 		for _, kind := range kindsOf(o.refusals) {
 			sum.obstacles = addKind(sum.obstacles, kind)
 		}

@@ -19,12 +19,15 @@ type pastTarget struct {
 	entries []drainplan.Entry
 }
 
-// previous reads what the status of a maintenance says of a node.
+// previous reads what the status of a maintenance says of a node. Before its drain was
+// recorded that is no more than what it was going to do.
 func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, *pastTarget) {
 	m := one.maintenance
 	observed := m.observed[one.node.name()]
 	var lines []v1alpha1.DrainPlanEntry
 	switch {
+	case hasStarted(m.object, v1alpha1.StageIdle) && !hasStarted(m.object, v1alpha1.StageDrain):
+		return nil, r.pastTarget(nil)
 	case observed != nil:
 		lines = observed.DrainTargets
 	case one.node.ledger.lists(m.name()):

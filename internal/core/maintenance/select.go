@@ -39,6 +39,10 @@ func Selector(m *v1alpha1.NodeMaintenance) *nodeaffinity.NodeSelector {
 // Finished returns true if nothing is done for the maintenance any more.
 func Finished(m *v1alpha1.NodeMaintenance) bool { return isFinished(m, effectiveStage(m)) }
 
+// Stage is the stage that a maintenance is in: a deletion completes it, unless it has not
+// begun.
+func Stage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage { return effectiveStage(m) }
+
 // Holders are the names of the maintenances that hold a node, as its ledger has
 // them; none if it cannot be read.
 func Holders(node *corev1.Node) []string {
@@ -77,4 +81,10 @@ func Marked(node *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// Plans returns true if the maintenance is in Idle and may still do something: its status
+// says what that would be.
+func Plans(m *v1alpha1.NodeMaintenance) bool {
+	return effectiveStage(m) == v1alpha1.StageIdle && m.DeletionTimestamp == nil
 }

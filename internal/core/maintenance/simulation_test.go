@@ -143,7 +143,7 @@ func (s *simulation) happen() {
 	case 3:
 		s.kill(pick(s, s.nodes).Name)
 	case 4:
-		if node := pick(s, s.nodes); node.Annotations != nil {
+		if node := pick(s, s.nodes); len(node.Annotations) > 0 {
 			s.meddle(node)
 		}
 	case 5:
@@ -363,7 +363,7 @@ func (s *simulation) completeAll() {
 }
 
 func (s *simulation) checkRestored(node *corev1.Node) {
-	if node.Labels[v1alpha1.HandedOverLabel] != "" || node.Annotations != nil || node.Spec.Taints != nil {
+	if node.Labels[v1alpha1.HandedOverLabel] != "" || len(node.Annotations)+len(node.Spec.Taints) > 0 {
 		s.t.Errorf("node %s is still held: %s, %v", node.Name, node.Annotations, node.Spec.Taints)
 	}
 	if node.Spec.Unschedulable && !s.before[node.Name] {

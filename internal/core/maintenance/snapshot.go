@@ -42,6 +42,13 @@ type Snapshot struct {
 	Runners Runners
 	// Namespace is Ebbtide's own, for messages.
 	Namespace string
+	// Planned says, by the name of a maintenance in Idle and by node, what it would do there;
+	// its status shows that. One that is not there says nothing of its nodes.
+	Planned map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus
+	// Protect are the keys of the annotations by which autoscalers are to leave nodes under
+	// maintenance alone: v1alpha1.KarpenterDoNotDisruptAnnotation,
+	// v1alpha1.ScaleDownDisabledAnnotation.
+	Protect []string
 	// Refused are writes that the API server has refused lately.
 	Refused map[Write]Refusal
 }

@@ -14,6 +14,11 @@ var stageOrder = map[v1alpha1.NodeMaintenanceStage]int{
 	v1alpha1.StageIdle: 0, v1alpha1.StageCordon: 1, v1alpha1.StageDrain: 2, v1alpha1.StageComplete: 3,
 }
 
+// Past returns true if a maintenance is in a later stage than this one.
+func Past(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage) bool {
+	return stageOrder[effectiveStage(m)] > stageOrder[stage]
+}
+
 // effectiveStage is the stage that a maintenance is in: a deletion completes it,
 // unless it has not begun.
 func effectiveStage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage {
@@ -98,7 +103,7 @@ func (c *conclusion) nothingLeft(m *maintenance) bool {
 	drained := hasStarted(m.object, v1alpha1.StageDrain)
 	left := func(n *node) bool {
 		o := &c.nodes[n.index]
-		return o.cordon.change != nil || o.lock.change != nil || len(o.withdraw) > 0 || drained && !n.read
+		return o.cordon.change != nil || o.cordon.awaited || o.lock.change != nil || len(o.withdraw) > 0 || drained && !n.read
 	}
 	return !slices.ContainsFunc(m.listed, left) &&
 		!slices.ContainsFunc(m.selections, func(one *selection) bool { return left(one.node) })

@@ -58,11 +58,15 @@ type totals struct {
 	nodes, drained, unread int
 	// returned are those of the drained nodes that are back.
 	returned int
+	// awaited are those that are not given back as long as somebody else removes them.
+	awaited int
 	// cordoned are the nodes that hold their cordon.
 	cordoned                      int
 	pending, evacuating, retained int32
 	// budgets are to be locked for the pods that stay, locked are.
 	budgets, locked int
+	// doomed are pods that would be blocked if the nodes were drained.
+	doomed int32
 	// late is true if pods are left at the deadline.
 	late bool
 	// obstacles are those of all nodes, by type.
@@ -82,6 +86,11 @@ func (t totals) blocked() int32 {
 
 func (t *totals) add(o *outcome, status *nodeStatus) {
 	m := status.selection.maintenance
+	if m.stage == v1alpha1.StageIdle {
+		for i := range status.Blockers {
+			t.doomed += status.Blockers[i].PodCount
+		}
+	}
 	t.nodes++
 	t.pending += status.PodsPendingEvacuation
 	t.evacuating += status.PodsEvacuating
@@ -89,6 +98,7 @@ func (t *totals) add(o *outcome, status *nodeStatus) {
 	t.cordoned += ones(o.cordon.change == nil && o.object.Spec.Unschedulable)
 	t.drained += ones(status.drained)
 	t.returned += ones(o.back(status.selection))
+	t.awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.awaited)
 	t.unread += ones(m.stage == v1alpha1.StageDrain && !o.read)
 	if m.inPlace != nil {
 		t.budgets += o.lock.needed
@@ -127,15 +137,21 @@ func (m *maintenance) summary(t totals, omitted int) string {
 	default:
 		words = append(words, fmt.Sprintf("%d/%d nodes drained", t.drained, t.nodes))
 	}
+	left := "left"
+	if m.stage == v1alpha1.StageIdle {
+		left = "to leave"
+	}
 	for _, part := range []struct {
 		number int
 		text   string
 	}{
 		{t.returned, fmt.Sprintf("%d back", t.returned)},
-		{int(t.left()), plural(t.left(), "pod") + " left"},
+		{int(t.left()), plural(t.left(), "pod") + " " + left},
 		{int(t.blocked()), fmt.Sprintf("%d blocked", t.blocked())},
+		{int(t.doomed), fmt.Sprintf("%d would be blocked", t.doomed)},
 		{t.budgets - t.locked, plural(t.budgets-t.locked, "budget") + " not locked"},
 		{t.unread, plural(t.unread, "node") + " not read"},
+		{t.awaited, plural(t.awaited, "node") + " cordoned until others are through with draining"},
 		{omitted, plural(omitted, "node") + " not listed"},
 		{ones(t.late), "past the deadline"},
 	} {

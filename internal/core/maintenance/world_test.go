@@ -37,6 +37,8 @@ type world struct {
 	clockDoubt   string
 	budgets      []*policyv1.PodDisruptionBudget
 	born         int
+	// protect are the annotations of autoscalers that are bridged.
+	protect []string
 	// refused is what the API server has refused.
 	refused map[maintenance.Write]maintenance.Refusal
 }
@@ -182,7 +184,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 	}
 	return maintenance.Snapshot{
 		Now: w.now, Doubt: w.clockDoubt, Refused: w.refused, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
-		Runners:      w.runners,
+		Runners: w.runners, Protect: w.protect,
 		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}
@@ -292,7 +294,8 @@ func requested(requests []maintenance.Request) []*corev1.Pod {
 
 // hold makes a node show what a change asks for.
 func hold(node *corev1.Node, change *maintenance.CordonChange) {
-	node.Spec.Unschedulable, node.Annotations, node.Spec.Taints = change.Unschedulable, nil, nil
+	node.Spec.Unschedulable = change.Unschedulable
+	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.DaemonSetTaint })
 	delete(node.Labels, v1alpha1.HandedOverLabel)
 	if change.HandedOverBy != "" {
 		node.Labels[v1alpha1.HandedOverLabel] = "true"
@@ -301,12 +304,19 @@ func hold(node *corev1.Node, change *maintenance.CordonChange) {
 		v1alpha1.CordonAnnotation: change.Ledger, v1alpha1.DrainTargetsAnnotation: change.DrainTargets,
 		v1alpha1.HandedOverByAnnotation: change.HandedOverBy,
 	} {
+		delete(node.Annotations, key)
 		if value != "" {
 			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, value)
 		}
 	}
+	for key, value := range change.Protection {
+		delete(node.Annotations, key)
+		if value != nil {
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, *value)
+		}
+	}
 	if change.Suppress {
-		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule}}
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule})
 	}
 }
 

@@ -64,3 +64,15 @@ func Ready(pod *corev1.Pod) bool {
 func Owner(pod *corev1.Pod) *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(pod)
 }
+
+// Temporary is the kind of a volume whose data goes with its pod, "emptyDir" or
+// "ephemeral"; empty for all others, and for one in memory, which nobody expects to last.
+func Temporary(v *corev1.Volume) string {
+	switch {
+	case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory:
+		return "emptyDir"
+	case v.Ephemeral != nil:
+		return "ephemeral"
+	}
+	return ""
+}

@@ -217,3 +217,22 @@ func TestStaticPodsHaveTheKubeletForAnEvacuator(t *testing.T) {
 		t.Errorf("evacuators of a static pod are %+v (%v), want %+v", got, problems, want)
 	}
 }
+
+func TestTemporary(t *testing.T) {
+	t.Parallel()
+	for want, sources := range map[string][]corev1.VolumeSource{
+		"emptyDir":  {{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		"ephemeral": {{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+		"": {
+			{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+			{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+			{HostPath: &corev1.HostPathVolumeSource{}},
+		},
+	} {
+		for _, source := range sources {
+			if got := podclass.Temporary(&corev1.Volume{VolumeSource: source}); got != want {
+				t.Errorf("%+v is %q, want %q", source, got, want)
+			}
+		}
+	}
+}

@@ -84,6 +84,21 @@ func Median(answers []Bounds) (ahead time.Duration, known bool) {
 	return slices.MaxFunc([]time.Duration{low, high}, func(a, b time.Duration) int { return cmp.Compare(a.Abs(), b.Abs()) }), true
 }
 
+// AtMost is how far our clock may be ahead, by the median of the answers: a second more than
+// it is, or less, if they come fast. Who takes so much off is never ahead of the other
+// clock. Known is false if there are no answers.
+func AtMost(answers []Bounds) (ahead time.Duration, known bool) {
+	if len(answers) == 0 {
+		return 0, false
+	}
+	sorted := make([]time.Duration, len(answers))
+	for i, b := range answers {
+		sorted[i] = b.Most
+	}
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2], true
+}
+
 // Verdict is what is thought of our clock. The zero Verdict is that of who knows
 // nothing.
 type Verdict struct {

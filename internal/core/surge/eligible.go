@@ -20,8 +20,25 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
+
+// ByReplicaSet finds the Deployments of ReplicaSets, by the UID of these. One that is not
+// among them has none.
+func ByReplicaSet(deployments []*appsv1.Deployment, sets []*appsv1.ReplicaSet) map[types.UID]*appsv1.Deployment {
+	byUID := make(map[types.UID]*appsv1.Deployment, len(deployments))
+	for _, d := range deployments {
+		byUID[d.UID] = d
+	}
+	found := make(map[types.UID]*appsv1.Deployment, len(sets))
+	for _, set := range sets {
+		if owner := metav1.GetControllerOfNoCopy(set); owner != nil && byUID[owner.UID] != nil {
+			found[set.UID] = byUID[owner.UID]
+		}
+	}
+	return found
+}
 
 // Ineligible returns why a Deployment cannot surge, by what it says itself;
 // empty if it can.
@@ -88,8 +105,8 @@ func hostPort(spec *corev1.PodSpec) int32 {
 	return 0
 }
 
-// exclusive says which volume only one node can mount; empty if there is none.
-func exclusive(claims []*corev1.PersistentVolumeClaim) string {
+// Exclusive says which volume only one node can mount; empty if there is none.
+func Exclusive(claims []*corev1.PersistentVolumeClaim) string {
 	for _, claim := range claims {
 		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {
 			continue

@@ -93,7 +93,7 @@ func (p *pass) ineligible(pod *corev1.Pod) string {
 	if why := Ineligible(p.Deployment); why != "" {
 		return why
 	}
-	return exclusive(p.Claims)
+	return Exclusive(p.Claims)
 }
 
 func (p *pass) detach(pod *corev1.Pod) {

@@ -38,6 +38,8 @@ var bearers = map[string]trace.Object{
 	"DaemonSetTaint": &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{
 		{Key: v1alpha1.DaemonSetTaint, Effect: corev1.TaintEffectNoSchedule},
 	}}},
+	"KarpenterDoNotDisruptAnnotation": protected(v1alpha1.KarpenterDoNotDisruptAnnotation),
+	"ScaleDownDisabledAnnotation":     protected(v1alpha1.ScaleDownDisabledAnnotation),
 	"HandedOverAnnotation": &v1alpha1.NodeMaintenance{
 		ObjectMeta: annotated(v1alpha1.HandedOverAnnotation, "{}"), Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain},
 	},
@@ -52,8 +54,20 @@ var bearers = map[string]trace.Object{
 	"BackAnnotation":             &v1alpha1.DrainRecord{ObjectMeta: annotated(v1alpha1.BackAnnotation, "true")},
 }
 
+// protected is a node that an autoscaler is kept from.
+func protected(key string) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: annotated(v1alpha1.CordonAnnotation, `{"wasUnschedulable":false,"holders":["m"],"protected":{"`+key+`":{}}}`)}
+	node.Annotations[key] = "true"
+	return node
+}
+
 // spared are keys that are no traces, and why.
 var spared = map[string]string{
+	"KarpenterDisruptedTaint":                  "Karpenter writes it",
+	"KarpenterTerminationFinalizer":            "Karpenter writes it",
+	"ToBeDeletedTaint":                         "the cluster-autoscaler writes it",
+	"DeletionCandidateTaint":                   "the cluster-autoscaler writes it",
+	"AllowScaleDownAnnotation":                 "people ask by it",
 	"EvacuatorAnnotationPrefix":                "people register evacuators on pods",
 	"DeploymentEvacuatorClass":                 "the end of such a key",
 	"DaemonSetEvacuatorClass":                  "the end of such a key",
@@ -66,12 +80,19 @@ var spared = map[string]string{
 	"ExcludeWaitForNodeVolumeDetachAnnotation": "people annotate Machines",
 	"ControlPlaneLabel":                        "people label Machines",
 	"MachineDrainAnnotation":                   "on an Eviction, which is never stored",
+	"EvictionRequestAnnotation":                "on an Eviction of the eviction API, which is never stored",
 	"OnUpgradeLabel":                           "people label pods",
 	"OnUpgradeStay":                            "the value of such a label",
 	"DrainLockMutex":                           "the name of a Lease, which goes as a whole",
 	"CreatedByLabel":                           "on NodeMaintenances, which go as a whole",
 	"CreatedByNodeAgent":                       "the value of such a label",
 	"BypassBudgetsVerb":                        "a verb of RBAC",
+	"DrainOptLabel":                            "people label Clusters and Machines of other controllers",
+	"BridgeHookName":                           "the name of a hook on Machines of OpenShift",
+	"BridgeHookAnnotation":                     "on Machines of Cluster API, from which internal/uninstall takes it",
+	"BridgeOwner":                              "the value of such a hook",
+	"BridgeLabel":                              "on NodeMaintenances, which go as a whole",
+	"BridgeMachineAnnotation":                  "on NodeMaintenances, which go as a whole",
 }
 
 func finalizers(names ...string) metav1.ObjectMeta { return metav1.ObjectMeta{Finalizers: names} }

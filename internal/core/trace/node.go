@@ -1,13 +1,17 @@
 package trace
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -33,6 +37,12 @@ func ofNode(node *corev1.Node) Finding {
 			delete(without.Annotations, key)
 		}
 	}
+	f.Does = append(f.Does, unprotect(without, maintenance.Unprotected(node))...)
+	for _, drain := range foreigndrain.Of(node) {
+		if drain.Removes && node.Spec.Unschedulable && !unschedulable {
+			f.Notes = append(f.Notes, drain.Sentence(node))
+		}
+	}
 	if _, labelled := node.Labels[v1alpha1.HandedOverLabel]; labelled {
 		f.Does = append(f.Does, "remove label "+v1alpha1.HandedOverLabel)
 		delete(without.Labels, v1alpha1.HandedOverLabel)
@@ -50,6 +60,20 @@ func ofNode(node *corev1.Node) Finding {
 		f.Does = append(f.Does, "remove "+conditions(f.Announced))
 	}
 	return f
+}
+
+// unprotect lets autoscalers at a node again, as they were before its maintenance.
+func unprotect(node *corev1.Node, back map[string]*string) (does []string) {
+	for _, key := range slices.Sorted(maps.Keys(back)) {
+		delete(node.Annotations, key)
+		if was := back[key]; was != nil {
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, key, *was)
+			does = append(does, fmt.Sprintf("make annotation %s %q again", key, excerpt.Line(*was, maxNote)))
+			continue
+		}
+		does = append(does, "remove annotation "+key)
+	}
+	return does
 }
 
 // conditions names conditions, whose types somebody else may have written.

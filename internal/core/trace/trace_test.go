@@ -59,6 +59,35 @@ func TestANodeIsGivenBack(t *testing.T) {
 	}
 }
 
+// What autoscalers read is given back, too, unless somebody has said otherwise meanwhile.
+func TestAutoscalersAreLetAtANodeAgain(t *testing.T) {
+	const (
+		karpenter = v1alpha1.KarpenterDoNotDisruptAnnotation
+		scaleDown = v1alpha1.ScaleDownDisabledAnnotation
+		ledger    = `{"wasUnschedulable":false,"holders":["m"],"protected":{"karpenter.sh/do-not-disrupt":{"was":"false"},"cluster-autoscaler.kubernetes.io/scale-down-disabled":{}}}`
+	)
+	node := &corev1.Node{ObjectMeta: annotated(v1alpha1.CordonAnnotation, ledger), Spec: corev1.NodeSpec{Unschedulable: true}}
+	node.Annotations[karpenter], node.Annotations[scaleDown] = "true", "true"
+	want := verdict{Does: []string{
+		"make it schedulable", "remove annotation ebbtide.dev/cordon",
+		"remove annotation cluster-autoscaler.kubernetes.io/scale-down-disabled", `make annotation karpenter.sh/do-not-disrupt "false" again`,
+	}}
+	if diff := cmp.Diff(want, judge(node, trace.Facts{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	assertBecomes(t, node, &corev1.Node{ObjectMeta: annotated(karpenter, "false")})
+
+	node.Annotations[scaleDown] = "no"
+	node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.KarpenterDisruptedTaint, Effect: corev1.TaintEffectNoSchedule}}
+	want = verdict{
+		[]string{"make it schedulable", "remove annotation ebbtide.dev/cordon", `make annotation karpenter.sh/do-not-disrupt "false" again`},
+		[]string{"Karpenter drains node  to remove it (taint karpenter.sh/disrupted)."},
+	}
+	if diff := cmp.Diff(want, judge(node, trace.Facts{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // assertBecomes wants what is left of an object with traces to be this, without any.
 func assertBecomes(t *testing.T, object, want trace.Object) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -32,7 +33,7 @@ func (c MaintenanceChange) Warnings() []string {
 	matching, err := maintenance.Matching(c.New.Spec.NodeSelector, c.Nodes)
 	var warnings []string
 	if err == nil && c.movesNodes() {
-		warnings = c.ofNodes(matching)
+		warnings = append(c.ofNodes(matching), ofForeignDrains(matching)...)
 	}
 	warnings = append(warnings, c.ofDeadline()...)
 	if !c.movesNodes() && !c.changesInPlace() {
@@ -67,6 +68,24 @@ func (c MaintenanceChange) ofNodes(matching []*corev1.Node) []string {
 		return []string{fmt.Sprintf("spec.nodeSelector matches every control-plane node (%d); drain them one after the other to keep the control plane available", all)}
 	}
 	return nil
+}
+
+// ofForeignDrains warns of nodes that somebody else drains at the moment.
+func ofForeignDrains(matching []*corev1.Node) []string {
+	var drained []*corev1.Node
+	for _, node := range matching {
+		if len(foreigndrain.Of(node)) > 0 {
+			drained = append(drained, node)
+		}
+	}
+	if len(drained) == 0 {
+		return nil
+	}
+	says, _ := foreigndrain.Blocker(drained[0], false)
+	if len(drained) == 1 {
+		return []string{"somebody else drains the node as well, and both drains go on: " + says.Message}
+	}
+	return []string{fmt.Sprintf("somebody else drains %s as well, and both drains go on: %s", nodesNamed(drained), says.Message)}
 }
 
 func controlPlanes(nodes []*corev1.Node) (count int) {

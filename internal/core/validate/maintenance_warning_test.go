@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,6 +52,32 @@ func TestWarnings(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Somebody else drains some of the nodes, and nobody is kept from draining them, too.
+func TestWarningsOfOtherDrains(t *testing.T) {
+	for count, want := range map[int]string{
+		0: "",
+		1: "somebody else drains the node as well, and both drains go on: Kubectl drain drains node w-1 (condition DrainInProgress with reason KubectlDrainStarted).",
+		5: "somebody else drains nodes w-1, w-2, w-3 and 2 more as well, and both drains go on: Kubectl drain drains node w-1 (condition DrainInProgress with reason KubectlDrainStarted).",
+	} {
+		var nodes []*corev1.Node
+		for i := range 7 {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("w-%d", i+1), Labels: map[string]string{"rack": fmt.Sprint(i / 6)}}}
+			if i < count {
+				node.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue, Reason: "KubectlDrainStarted"}}
+			}
+			nodes = append(nodes, node)
+		}
+		got := validate.MaintenanceChange{New: of("Cordon", "rack", "0"), Nodes: nodes}.Warnings()
+		if strings.Join(got, "\n") != want {
+			t.Errorf("with %d such nodes: %q, want %q", count, got, want)
+		}
+		done := validate.MaintenanceChange{Old: of("Cordon", "rack", "0"), New: of("Complete", "rack", "0"), Nodes: nodes}.Warnings()
+		if len(done) > 0 {
+			t.Errorf("completed, with %d such nodes: %q", count, done)
+		}
 	}
 }
 

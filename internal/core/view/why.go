@@ -8,7 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -32,6 +35,8 @@ type PodFacts struct {
 	Static *v1alpha1.StaticPod
 	// Maintenances are those that hold the node.
 	Maintenances []*v1alpha1.NodeMaintenance
+	// Around is what else there is of the pod; nil if it was not read.
+	Around *Surroundings
 	// Unknown is true if something of all this could not be read.
 	Unknown bool
 }
@@ -72,22 +77,91 @@ func (f PodFacts) whereIsIt() string {
 
 // whatIsNext is what keeps the pod, or has it come back, and the line that helps.
 func (f PodFacts) whatIsNext() []string {
-	switch {
-	case f.isAway():
+	if f.isAway() {
 		return f.comesBack()
+	}
+	retained, stays := f.retained()
+	switch {
 	case f.Evacuation != nil:
-		return f.leaving()
+		return append(f.leaving(), f.stuck()...)
+	case stays:
+		return []string{
+			fmt.Sprintf("It stays on purpose (%s): %s", excerpt.Line(string(retained.Type), maxWords), excerpt.Line(retained.Message, maxWords)),
+			excerpt.Line(retained.Suggestion, maxCommand),
+		}
 	case f.Unknown:
-		return []string{"Whether anybody has asked it to leave is unknown."}
+		return append([]string{"Whether anybody has asked it to leave is unknown."}, f.stuck()...)
 	case f.Node == "":
 		return nil
 	case len(f.Maintenances) == 0:
-		return []string{"Nobody asks it to leave: no NodeMaintenance holds its node."}
+		return append([]string{"Nobody asks it to leave: no NodeMaintenance holds its node."}, f.foreseen()...)
+	case len(f.drains()) == 0:
+		return append([]string{"Nobody asks it to leave: no NodeMaintenance of its node is in stage Drain."}, f.foreseen()...)
 	case f.Static != nil && f.Static.State == v1alpha1.StaticPodUnmanageable:
 		return []string{"It stays, and nobody waits for it."}
 	}
-	return []string{"Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: kubectl get nodemaintenance " +
-		f.Maintenances[0].Name + " -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name==\"" + f.Node + "\")].retained}'"}
+	return append([]string{"Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: kubectl get nodemaintenance " +
+		f.Maintenances[0].Name + " -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name==\"" + f.Node + "\")].retained}'"}, f.stuck()...)
+}
+
+// drains are the maintenances that have pods leave the node.
+func (f PodFacts) drains() []*v1alpha1.NodeMaintenance {
+	var drains []*v1alpha1.NodeMaintenance
+	for _, m := range f.Maintenances {
+		if maintenance.Stage(m) == v1alpha1.StageDrain {
+			drains = append(drains, m)
+		}
+	}
+	return drains
+}
+
+// retained is why the pod stays on its node for every maintenance that drains it.
+func (f PodFacts) retained() (why v1alpha1.Blocker, stays bool) {
+	for _, m := range f.drains() {
+		if f.Pod == nil {
+			return v1alpha1.Blocker{}, false
+		}
+		var said []v1alpha1.Blocker
+		if on := statusOn(m, f.Node); on != nil {
+			said = on.Retained
+		}
+		if why, stays = blocker.RetainedOf(said, f.Pod, m.Spec.DrainDepth); !stays {
+			return v1alpha1.Blocker{}, false
+		}
+	}
+	return why, stays
+}
+
+// stuck is what keeps a pod that terminates, as far as it shows without anything of ours.
+func (f PodFacts) stuck() []string {
+	if f.Around == nil || f.Pod == nil || f.Pod.DeletionTimestamp == nil {
+		return nil
+	}
+	b, found := f.Around.obstacle(f.Pod)
+	if !found {
+		return nil
+	}
+	return told(&b)
+}
+
+// foreseen is what a drain would meet at the pod.
+func (f PodFacts) foreseen() []string {
+	if f.Around == nil || f.Pod == nil {
+		return nil
+	}
+	if f.Pod.DeletionTimestamp != nil {
+		return f.stuck()
+	}
+	if podclass.Type(f.Pod) != v1alpha1.PodTypeDefault {
+		// Nobody evicts such pods: they go in other ways.
+		return nil
+	}
+	var lines []string
+	if b, found := f.Around.obstacle(f.Pod); found {
+		lines = append(lines, "If somebody drained its node now, it would not leave:")
+		lines = append(lines, told(&b)...)
+	}
+	return append(lines, lost(f.Pod)...)
 }
 
 // isAway is true of a static pod that an agent keeps away, or has begun to.
@@ -120,7 +194,13 @@ func (f PodFacts) leaving() []string {
 		return []string{"It has been asked to leave: " + excerpt.Line(status.Message, maxWords)}
 	}
 	lines := []string{fmt.Sprintf("Its eviction is refused (%s): %s", excerpt.Line(refused.Reason, maxWords), excerpt.Line(refused.Message, maxWords))}
-	if help := f.suggestion(v1alpha1.BlockerType(refused.Reason), status.RefusingBudgetName); help != "" {
+	help := f.suggestion(v1alpha1.BlockerType(refused.Reason), status.RefusingBudgetName)
+	if help == "" && f.Around != nil && f.Pod != nil {
+		facts := blocker.Facts{Now: f.Around.Now, Pod: f.Pod, Node: f.Around.Node, Evacuation: f.Evacuation, Budgets: f.Around.Budgets}
+		b, _ := blocker.Of(&facts)
+		help = excerpt.Line(b.Suggestion, maxCommand)
+	}
+	if help != "" {
 		lines = append(lines, "What helps: "+help)
 	}
 	return lines

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+type cordonOptions struct{ maintainOptions }
+
+func newCordon(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &cordonOptions{maintainOptions{IOStreams: streams, stage: v1alpha1.StageCordon, verb: "cordon"}}
+	cmd := &cobra.Command{
+		Use:   "cordon NODE... | -l LABELS | nodemaintenance/NAME",
+		Short: "Have nodes take no new pods, and keep it so",
+		Long: `Have nodes take no new pods, and keep it so.
+
+It asks for one NodeMaintenance in stage Cordon: its nodes are unschedulable until
+it is complete, whoever uncordons them meanwhile, and afterwards they are what they
+were before. No pod leaves; "drain nodemaintenance/NAME" goes on from there.
+
+nodemaintenance/NAME begins one that is planned (stage Idle). You need the verbs
+list and watch on nodes, create and get on nodemaintenances, and delete on the nodes.`,
+		Example: `  # Let no new pods come to a node
+  kubectl ebbtide cordon node-7 --reason "disk is failing"
+
+  # Give it back
+  kubectl ebbtide complete node-7`,
+		RunE: runs(o),
+	}
+	cmd.Flags().BoolVar(&o.Wait, "wait", true, "wait until the nodes are unschedulable")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait; 0 is as long as it takes")
+	o.addFlags(cmd)
+	return cmd
+}
+
+// Run asks for the maintenance, and waits until its nodes take no pods.
+func (o *cordonOptions) Run(ctx context.Context) error {
+	if err := o.open(); err != nil {
+		return err
+	}
+	m, names, err := o.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if o.Wait && o.dryRun.Mode == dryRunNone {
+		if err := o.await(ctx, m.Name, names); err != nil {
+			return err
+		}
+	}
+	return o.show(m, func(to io.Writer) error {
+		words := "keeps %s cordoned%s\n"
+		if !o.Wait || o.dryRun.Mode != dryRunNone {
+			words = "cordons %s%s\n"
+		}
+		_, err := fmt.Fprintf(to, "NodeMaintenance %s "+words, m.Name, meant(m), o.only())
+		return err
+	})
+}
+
+// begin creates the maintenance, or sets the stage of the one that is there. The names are
+// those of its nodes.
+func (o *cordonOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, []string, error) {
+	if !o.existing {
+		m, picked, err := o.planned(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		return m, namesOf(picked), o.ask(ctx, m, picked)
+	}
+	m, err := o.promote(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := nodes(ctx, o.reached)
+	return m, selectedBy(m, cluster), err
+}
+
+// await waits until all of these nodes are unschedulable.
+func (o *cordonOptions) await(ctx context.Context, name string, nodes []string) error {
+	limited, stop := within(ctx, o.Timeout)
+	defer stop()
+	open, err := awaitUnschedulable(limited, o.reached, nodes)
+	switch {
+	case errors.Is(err, errTimeout):
+		return notDone("not cordoned within %s: %s. NodeMaintenance %s goes on in the cluster; see what it waits for with\n  kubectl describe nodemaintenance %s%s",
+			o.Timeout, someOf(open), name, name, o.again(""))
+	case errors.Is(err, context.Canceled):
+		return detached{fmt.Sprintf("detached from NodeMaintenance %s, which goes on in the cluster. End it with\n  %s", name, o.command("complete "+name))}
+	}
+	return err
+}
+
+// awaitUnschedulable waits until all of these nodes take no new pods. It returns those that
+// do when it ends before.
+func awaitUnschedulable(ctx context.Context, reached client.WithWatch, names []string) (open []string, err error) {
+	closed := map[string]bool{}
+	left := func() (open []string) {
+		for _, name := range names {
+			if !closed[name] {
+				open = append(open, name)
+			}
+		}
+		return open
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	one := &metav1.PartialObjectMetadata{}
+	one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	unschedulable := watching(reached, list, fields.OneTermEqualSelector("spec.unschedulable", "true"))
+	_, err = watchtools.UntilWithSync(ctx, unschedulable, one, func(cache.Store) (bool, error) { return len(names) == 0, nil },
+		func(event watch.Event) (bool, error) {
+			if node, ok := event.Object.(*metav1.PartialObjectMetadata); ok {
+				closed[node.Name] = event.Type != watch.Deleted
+			}
+			return len(left()) == 0, nil
+		})
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return left(), err
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+)
+
+// askedOneByOne is of how many nodes the pods are asked for node by node; of more, all
+// pods of the cluster are read.
+const askedOneByOne = 20
+
+// warnOfLoss says what the drain takes for good, before it is asked for. kubectl drain
+// refuses it until somebody agrees by a flag; who has given the flag knows. That pods
+// cannot be read is said, and is no obstacle.
+func (o *drainOptions) warnOfLoss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) {
+	given := func(flag string) bool { return o.flags.Lookup(flag).Value.String() == "true" }
+	if given("delete-emptydir-data") && given("force") {
+		return
+	}
+	pods, err := o.podsOn(ctx, nodes)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		o.say(fmt.Sprintf("whether pods lose data is unknown: %s", excerpt.Line(err.Error(), maxSaid)))
+		return
+	}
+	loss := preflight.LossOf(pods)
+	if len(loss.Data) > 0 && !given("delete-emptydir-data") {
+		o.say("goes with its pod: " + shortly(loss.Data))
+	}
+	if len(loss.Unreplaced) > 0 && !given("force") {
+		o.say("made again by nobody: " + shortly(loss.Unreplaced))
+	}
+}
+
+// shortly joins what may be many, for one line.
+func shortly(words []string) string {
+	const most = 5
+	text := excerpt.Line(strings.Join(words[:min(len(words), most)], ", "), maxSaid)
+	if more := len(words) - most; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
+}
+
+// podsOn are the pods on these nodes, without what nobody needs here.
+func (o *drainOptions) podsOn(ctx context.Context, nodes []*metav1.PartialObjectMetadata) (pods []*corev1.Pod, err error) {
+	meant := map[string]bool{}
+	for _, node := range nodes {
+		meant[node.Name] = true
+	}
+	slim := func(p *corev1.Pod) *corev1.Pod {
+		if !meant[p.Spec.NodeName] {
+			return nil
+		}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences},
+			Spec:       corev1.PodSpec{Volumes: p.Spec.Volumes}, Status: corev1.PodStatus{Phase: p.Status.Phase},
+		}
+	}
+	if len(nodes) > askedOneByOne {
+		return pages(ctx, o.reached, &corev1.PodList{}, slim)
+	}
+	for _, node := range nodes {
+		of, err := pages(ctx, o.reached, &corev1.PodList{}, slim, client.MatchingFields{"spec.nodeName": node.Name})
+		if err != nil {
+			return nil, err
+		}
+		pods = append(pods, of...)
+	}
+	return pods, nil
+}

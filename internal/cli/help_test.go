@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Whoever types nothing but the name is shown what there is to do, by what it is for.
+func TestHelpGroupsTheVerbs(t *testing.T) {
+	t.Parallel()
+	got := run(t.Context())
+	at := 0
+	for _, line := range []string{
+		"\nSee:\n", "\n  status ", "\n  watch ", "\n  why ", "\nAct:\n", "\n  drain ", "\n  cordon ", "\n  complete ", "\nLocks:\n", "\n  lock ", "\n  unlock ", "\nTry it:\n", "\n  sandbox ",
+	} {
+		found := strings.Index(got.Out, line)
+		if found < 0 || strings.HasPrefix(line, "\n") && !strings.HasPrefix(line, "\n ") && found < at {
+			t.Errorf("%q is missing, or not in order, in\n%s", line, got.Out)
+		}
+		at = max(at, found)
+	}
+	if strings.Contains(got.Out, "completion") || got.Code != 0 || got.ErrOut != "" {
+		t.Errorf("exit code %d, it tells %q, and prints\n%s", got.Code, got.ErrOut, got.Out)
+	}
+}
+
+// A terminal may have 80 columns.
+func TestHelpFitsATerminal(t *testing.T) {
+	t.Parallel()
+	var verbs [][]string
+	var walk func(cmd *cobra.Command, path []string)
+	walk = func(cmd *cobra.Command, path []string) {
+		verbs = append(verbs, path)
+		for _, sub := range cmd.Commands() {
+			if !sub.Hidden && sub.Name() != "help" {
+				walk(sub, append(path[:len(path):len(path)], sub.Name()))
+			}
+		}
+	}
+	walk(newRoot(genericiooptions.IOStreams{}), nil)
+	if len(verbs) < 15 {
+		t.Errorf("only %d verbs were found", len(verbs))
+	}
+	for _, path := range verbs {
+		got := run(t.Context(), append(path, "--help")...)
+		for line := range strings.Lines(got.Out) {
+			line = strings.TrimRight(line, "\n")
+			// A command that is to be copied is not broken, and nothing is our own in that about help.
+			ours := !strings.HasPrefix(strings.TrimSpace(line), "kubectl ebbtide ") && !strings.HasPrefix(line, "Use ")
+			if len(line) > columns && ours {
+				t.Errorf("kubectl ebbtide %s --help: %d columns: %s", strings.Join(path, " "), len(line), line)
+			}
+		}
+	}
+}
+
+// The flags of kubectl drain are known by their names and values.
+func TestDrainHasTheFlagsOfKubectl(t *testing.T) {
+	t.Parallel()
+	flags := newDrain(genericiooptions.IOStreams{}).Flags()
+	for name, standard := range map[string]string{
+		"chunk-size": "500", "delete-emptydir-data": "false", "disable-eviction": "false", "dry-run": "none", "force": "false", "grace-period": "-1",
+		"ignore-daemonsets": "false", "pod-selector": "", "selector": "", "skip-wait-for-delete-timeout": "0", "timeout": "0s",
+	} {
+		if flag := flags.Lookup(name); flag == nil || flag.DefValue != standard {
+			t.Errorf("--%s is %+v, want one of which %q is the default", name, flag, standard)
+		}
+	}
+}
+
+// The guide for people who know kubectl drain says of each of its flags what it is here, as
+// the plugin does: refused, or without effect, or something else.
+func TestTheGuideKnowsTheFlagsOfKubectlDrain(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../docs/guide.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range drainFlags {
+		does := "`spec."
+		switch {
+		case f.refused != "":
+			does = "refused"
+		case strings.HasPrefix(f.becomes, "changes nothing"):
+			does = "changes nothing"
+		}
+		if row := "| `--" + f.name + "` | " + does; !strings.Contains(string(guide), row) {
+			t.Errorf("docs/guide.md has no row that begins with %q", row)
+		}
+	}
+}
+
+func TestReflow(t *testing.T) {
+	t.Parallel()
+	long := strings.TrimSpace(strings.Repeat("word ", 20))
+	for text, want := range map[string]string{
+		"":                           "",
+		"One.":                       "One.",
+		"One.\n\nTwo.\n  as it is\n": "One.\n\nTwo.\n  as it is\n",
+		"Broken\nhere, and\n\nthere": "Broken here, and\n\nthere",
+		long:                         long[:79] + "\n" + long[80:],
+		long + "\nand on":            long[:79] + "\n" + long[80:] + " and on",
+		"    " + long:                "    " + long,
+	} {
+		if got := reflow(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}

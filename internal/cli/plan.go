@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/placement"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+)
+
+type planOptions struct {
+	genericiooptions.IOStreams
+	connection
+	choice
+	output
+	drainSpec
+}
+
+func newPlan(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &planOptions{IOStreams: streams}
+	cmd := &cobra.Command{
+		Use:   "plan NODE... | -l LABELS",
+		Short: "Say what would happen if nodes were drained, and change nothing",
+		Long: `Say what would happen if nodes were drained, and change nothing.
+
+For each pod it says in which wave it leaves, what is done to it and where its
+replacement would go; then who would not leave and why, what budgets do, which
+data is lost and which replacements fit nowhere. Of many nodes it tells what is
+amiss; -o wide tells all. Where replacements go is an estimate, and -o wide says
+what it leaves out.
+
+It works without Ebbtide, too. It ends with 0 if everything leaves, and with 2 if
+something would not, may not, or if nobody knows.
+
+You need the verb list on nodes. Of what else you may not list, it says what is
+not known for that reason. If Ebbtide is not in namespace ` + usualNamespace + `,
+--namespace says where.`,
+		Example: `  # What stands in the way of this node?
+  kubectl ebbtide plan node-7
+
+  # What if a whole pool is rebooted, and pods that ask for it stay?
+  kubectl ebbtide plan -l pool=a --in-place 5m -o wide`,
+		RunE: runs(o),
+	}
+	o.choice.addFlags(cmd, false)
+	o.drainSpec.addFlags(cmd)
+	o.output.addFlag(cmd, "Print the model, names of pods, or more of each", formatJSON, formatYAML, formatWide, formatName)
+	o.connection.addFlags(cmd)
+	cmd.ValidArgsFunction = o.suggest(suggestNodes)
+	return cmd
+}
+
+// Complete reads the arguments.
+func (o *planOptions) Complete(args []string) error { return o.choice.complete(args) }
+
+// Validate refuses what no cluster would make right.
+func (o *planOptions) Validate() error {
+	if err := o.drainSpec.validate(); err != nil {
+		return err
+	}
+	return o.output.check()
+}
+
+// Run prints the forecast.
+func (o *planOptions) Run(ctx context.Context) error {
+	reached, clock, _, err := o.reach()
+	if err != nil {
+		return err
+	}
+	s := &survey{reached: reached, ebbtide: usualNamespace}
+	if o.overrides.Context.Namespace != "" {
+		s.ebbtide = o.overrides.Context.Namespace
+	}
+	if s.nodes, err = pages(ctx, reached, &corev1.NodeList{}, slimNode); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	picked, err := pick(&o.choice, s.nodes)
+	if err != nil {
+		return err
+	}
+	if err := s.read(ctx, s.everything()...); err != nil {
+		return err
+	}
+	snapshot := s.snapshot(timeOf(clock))
+	if snapshot.Maintenance, err = o.maintenance(picked, snapshot.World.Now); err != nil {
+		return err
+	}
+	forecast := preflight.Of(snapshot)
+	err = o.print(o.Out, forecast, podNames(&forecast), func(to io.Writer) error {
+		return printForecast(to, &forecast, planStyle{wide: o.wide(), terminal: terminalOf(o.Out)})
+	})
+	if err != nil || forecast.Outcome == preflight.OutcomeLeaves || forecast.Outcome == preflight.OutcomeCompletes {
+		return err
+	}
+	return NotDone{}
+}
+
+// maintenance is the one that a drain would ask for.
+func (o *planOptions) maintenance(picked []*corev1.Node, now time.Time) (m *v1alpha1.NodeMaintenance, err error) {
+	names := make([]string, len(picked))
+	for i, node := range picked {
+		names[i] = node.Name
+	}
+	m = &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain, NodeSelector: nodesNamed(names)}}
+	return m, o.shape(&m.Spec, now)
+}
+
+// snapshot is what a forecast is made of.
+func (s *survey) snapshot(now time.Time) preflight.Snapshot {
+	world := maintenance.Snapshot{
+		Now: now, Maintenances: s.maintenances, Nodes: s.nodes, Namespace: s.ebbtide,
+		Pods: map[string][]maintenance.Pod{}, Budgets: map[string][]*policyv1.PodDisruptionBudget{}, DrainRecords: map[string]*v1alpha1.DrainRecord{},
+		Runners: maintenance.Runners{DaemonSets: true, Agents: s.agentsAt(now)},
+	}
+	var unscheduled []*corev1.Pod
+	if s.whyUnread("Pod") == "" {
+		world.Pods, unscheduled = s.podsByNode()
+	}
+	for _, b := range s.budgets {
+		world.Budgets[b.Namespace] = append(world.Budgets[b.Namespace], b)
+	}
+	for _, r := range s.records {
+		world.DrainRecords[r.Name] = r
+	}
+	world.Rules, world.Facts = s.drainRules()
+	return preflight.Snapshot{
+		World: world, Unscheduled: unscheduled, Ignores: placement.Ignores, Unread: s.unread,
+		Owners: preflight.Owners{
+			Deployments: s.deployments, ReplicaSets: s.replicaSets, StatefulSets: s.statefulSets, Jobs: s.jobs, Claims: s.claims, Volumes: s.volumes,
+		},
+		Place: func() preflight.Placer { return placement.New(s.placement()) },
+	}
+}
+
+func (s *survey) placement() placement.World {
+	return placement.World{
+		Nodes: s.nodes, Pods: s.pods, Claims: s.claims, Volumes: s.volumes, Classes: s.classes, Namespaces: s.namespaces,
+		Unread: placement.Unread{
+			Claims: s.whyUnread("PersistentVolumeClaim"), Volumes: s.whyUnread("PersistentVolume"),
+			Classes: s.whyUnread("StorageClass"), Namespaces: s.whyUnread("Namespace"),
+		},
+	}
+}
+
+func (s *survey) podsByNode() (pods map[string][]maintenance.Pod, unscheduled []*corev1.Pod) {
+	asked := make(map[types.UID]*v1alpha1.Evacuation, len(s.evacuations))
+	for _, e := range s.evacuations {
+		asked[e.Spec.PodRef.UID] = e
+	}
+	pods = make(map[string][]maintenance.Pod, len(s.nodes))
+	for _, node := range s.nodes {
+		pods[node.Name] = []maintenance.Pod{}
+	}
+	for _, pod := range s.pods {
+		if pod.Spec.NodeName == "" {
+			unscheduled = append(unscheduled, pod)
+			continue
+		}
+		pods[pod.Spec.NodeName] = append(pods[pod.Spec.NodeName], maintenance.Pod{Object: pod, Evacuation: asked[pod.UID]})
+	}
+	return pods, unscheduled
+}
+
+// drainRules are the rules, and what they ask about.
+func (s *survey) drainRules() (drainrule.Set, drainrule.Facts) {
+	if why := s.whyUnread("MachineDrainRule"); why != "" {
+		return drainrule.Unread(s.ebbtide, why), drainrule.Facts{}
+	}
+	facts := drainrule.Facts{Namespaces: map[string]map[string]string{}, NamespaceErrors: map[string]string{}}
+	for _, namespace := range s.namespaces {
+		facts.Namespaces[namespace.Name] = namespace.Labels
+	}
+	if why := s.whyUnread("Namespace"); why != "" {
+		for _, pod := range s.pods {
+			facts.NamespaceErrors[pod.Namespace] = why
+		}
+	}
+	return drainrule.Compile(s.rules), facts
+}
+
+// agentsAt are the agents; one that gives no sign of life now is thought to be silent.
+func (s *survey) agentsAt(now time.Time) map[string]maintenance.Agent {
+	running := map[string]bool{}
+	for _, pod := range s.pods {
+		if pod.Namespace == s.ebbtide && podclass.Ready(pod) && pod.DeletionTimestamp == nil {
+			running[pod.Name] = true
+		}
+	}
+	renewed := map[string]bool{}
+	for _, lease := range s.leases {
+		node := strings.TrimPrefix(lease.Name, maintenance.AgentLease(""))
+		renewed[node], _ = maintenance.AgentRuns(lease, node, now)
+	}
+	all := make(map[string]maintenance.Agent, len(s.agents))
+	for _, object := range s.agents {
+		agent := maintenance.AgentOf(object)
+		unit := object.Status.PodName == ""
+		if unit && !renewed[object.Name] || !unit && !running[object.Status.PodName] {
+			agent.SilentSince = now
+		}
+		all[object.Name] = agent
+	}
+	return all
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/view"
+)
+
+func noonLess(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+
+// maintenanceOf is one in Drain for six minutes.
+func maintenanceOf(name, reason string, nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.NodeMaintenance {
+	start := noonLess(6 * time.Minute)
+	return &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: noonLess(time.Hour), Finalizers: []string{v1alpha1.MaintenanceCompletionFinalizer}},
+		Spec:       v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain, Reason: reason},
+		Status: v1alpha1.NodeMaintenanceStatus{
+			NodeCount: int32(len(nodes)), NodeStatuses: nodes, Summary: "2/5 nodes drained, 12 pods left, 3 blocked",
+			StageStatuses: []v1alpha1.StageStatus{{Name: v1alpha1.StageDrain, StartTimestamp: &start}},
+		},
+	}
+}
+
+func blockedBy(kind v1alpha1.BlockerType, name string, pods int32, message, suggestion string) v1alpha1.Blocker {
+	since := noonLess(3 * time.Minute)
+	return v1alpha1.Blocker{
+		Type: kind, PodCount: pods, SinceTime: &since, Message: message, Suggestion: suggestion,
+		Object: v1alpha1.BlockerObject{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Namespace: "shop", Name: name},
+	}
+}
+
+// kernelUpdate is a maintenance of five nodes: one is held up, one waits, one has pods that stay.
+func kernelUpdate() *v1alpha1.NodeMaintenance {
+	node := func(name string, evacuating, pending, retained int32, message string, blockers ...v1alpha1.Blocker) v1alpha1.NodeMaintenanceNodeStatus {
+		return v1alpha1.NodeMaintenanceNodeStatus{
+			NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: evacuating, PodsPendingEvacuation: pending, PodsRetained: retained, DrainMessage: message, Blockers: blockers,
+		}
+	}
+	m := maintenanceOf(
+		"kernel-update", "New kernel",
+		node("node-1", 7, 0, 0, "Evacuating", blockedBy(v1alpha1.BlockerPDBExhausted, "web", 2, "The budget web needs 11 healthy pods and has 11.", "kubectl -n shop get pods -l app=web"),
+			blockedBy(v1alpha1.BlockerPDBLocked, "db", 1, "PodDisruptionBudget shop/db is locked by user/anna.", "Ask anna.")),
+		node("node-2", 0, 4, 0, "Waiting for node node-1."),
+		node("node-3", 0, 0, 0, "Drained."), node("node-4", 0, 0, 0, "Drained."),
+		node("node-5", 1, 0, 1, "Evacuating"),
+	)
+	m.Status.NodeStatuses[4].Retained = []v1alpha1.Blocker{{
+		Type: v1alpha1.RetainedNoEvacuator, PodCount: 1, Message: "The pod is of type Static, and nobody keeps it from coming back.", Object: v1alpha1.BlockerObject{Kind: "Pod", Namespace: "kube-system", Name: "proxy-node-5"},
+	}}
+	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: "PDBExhausted"}}
+	return m
+}
+
+func kernelSnapshot() *view.Snapshot {
+	drained := func(d time.Duration) *corev1.Node {
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
+			Type: v1alpha1.NodeDrained, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonNodeMaintenance, LastTransitionTime: noonLess(d),
+		}}}}
+	}
+	leaving := func(name string, status v1alpha1.EvacuationStatus) view.Leaving {
+		return view.Leaving{
+			Pod:        &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}},
+			Evacuation: &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: noonLess(5 * time.Minute)}, Status: status},
+		}
+	}
+	going := leaving("web-3", v1alpha1.EvacuationStatus{})
+	until := noonLess(-10 * time.Second)
+	going.Pod.DeletionTimestamp, going.Pod.DeletionGracePeriodSeconds = &until, new(int64(30))
+	refused := v1alpha1.EvacuationStatus{Conditions: []metav1.Condition{{
+		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, Reason: "PDBExhausted", Message: "The budget web needs 11 healthy pods and has 11.", LastTransitionTime: noonLess(3 * time.Minute),
+	}}}
+	lock := budget.Lock{Holder: "user/anna", Reason: "compaction", AcquiredAt: noonLess(20 * time.Minute), ExpiresAt: noonLess(-20 * time.Minute)}
+	return &view.Snapshot{
+		Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{kernelUpdate()},
+		Nodes: map[string]*corev1.Node{"node-3": drained(4 * time.Minute), "node-4": drained(time.Minute)},
+		Pods: map[string][]view.Leaving{"node-1": {
+			going, leaving("web-1", refused), leaving("web-2", refused), leaving("api-0", v1alpha1.EvacuationStatus{ActiveEvacuatorClass: "mover.example.com", Message: "copying"}),
+			leaving("api-1", v1alpha1.EvacuationStatus{}),
+		}},
+		Budgets: []*policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Annotations: map[string]string{v1alpha1.LockAnnotation: lock.Write()}}}},
+	}
+}
+
+const inShort = `NodeMaintenance kernel-update, stage Drain since 6m: New kernel
+blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 stays. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
+
+Who blocks:
+  PodDisruptionBudget/shop/web (PDBExhausted): 2 pods, since 3m
+    The budget web needs 11 healthy pods and has 11.
+    What helps: kubectl -n shop get pods -l app=web
+  PodDisruptionBudget/shop/db (PDBLocked): 1 pod, since 3m
+    PodDisruptionBudget shop/db is locked by user/anna.
+    What helps: Ask anna.
+
+Nodes:
+  node-1: blocked, 7 pods left, 3 blocked. Evacuating
+    shop/web-1 refused since 3m, PDBExhausted: The budget web needs 11 healthy pods and has 11.
+    shop/web-2 refused since 3m, PDBExhausted: The budget web needs 11 healthy pods and has 11.
+    shop/api-1 asked since 5m
+    shop/api-0 moved since 5m, by mover.example.com: copying
+    and 3 more pods
+  node-2: waiting, 4 pods left. Waiting for node node-1.
+  node-5: draining, 1 pod left. Evacuating
+    stays: Pod/kube-system/proxy-node-5, 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+Drained: node-3, node-4
+
+Locks:
+  shop/db is locked by user/anna, since 20m, until 2026-03-01T12:20:00Z: compaction
+`
+
+const inFull = `NodeMaintenance kernel-update, stage Drain since 2026-03-01T11:54:00Z: New kernel
+blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 stays. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
+
+Who blocks:
+  PodDisruptionBudget/shop/web (PDBExhausted): 2 pods, since 2026-03-01T11:57:00Z
+    The budget web needs 11 healthy pods and has 11.
+    What helps: kubectl -n shop get pods -l app=web
+  PodDisruptionBudget/shop/db (PDBLocked): 1 pod, since 2026-03-01T11:57:00Z
+    PodDisruptionBudget shop/db is locked by user/anna.
+    What helps: Ask anna.
+
+Nodes:
+  node-1: blocked, 7 pods left, 3 blocked. Evacuating
+    shop/web-1 refused since 2026-03-01T11:57:00Z, PDBExhausted: The budget web needs 11 healthy pods and has 11.
+    shop/web-2 refused since 2026-03-01T11:57:00Z, PDBExhausted: The budget web needs 11 healthy pods and has 11.
+    shop/api-1 asked since 2026-03-01T11:55:00Z
+    shop/api-0 moved since 2026-03-01T11:55:00Z, by mover.example.com: copying
+    shop/web-3 terminating, it has until 12:00:10 UTC
+    and 2 more pods
+  node-2: waiting, 4 pods left. Waiting for node node-1.
+  node-5: draining, 1 pod left. Evacuating
+    stays: Pod/kube-system/proxy-node-5, 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+Drained: node-3, node-4
+
+Locks:
+  shop/db is locked by user/anna, since 2026-03-01T11:40:00Z, until 2026-03-01T12:20:00Z: compaction
+`
+
+func TestAMaintenanceAsPeopleReadIt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		style statusStyle
+		want  string
+	}{
+		"in short": {statusStyle{}, inShort},
+		"in full":  {statusStyle{wide: true}, inFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := view.One(kernelSnapshot())
+			var text strings.Builder
+			if err := printStatus(&text, &status, noon, test.style); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, text.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMaintenancesInATable(t *testing.T) {
+	t.Parallel()
+	s := kernelSnapshot()
+	planned := maintenanceOf("disks", "Change the disks of everything that is older than four years")
+	planned.Spec.Stage = v1alpha1.StageIdle
+	s.Maintenances = append(s.Maintenances, planned, maintenanceOf("firmware", "", v1alpha1.NodeMaintenanceNodeStatus{NodeRef: v1alpha1.NodeReference{Name: "a"}, PodsEvacuating: 2}))
+	list := view.Of(s)
+	var text, wide strings.Builder
+	if err := printStatusTable(&text, &list, statusStyle{leftOut: 3, tree: "kubectl ebbtide status NAME"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `NAME            STAGE   STATE      DRAINED   PODS LEFT   BLOCKED   ETA       REASON                                     AGE
+firmware        Drain   draining   0/1       2           0         unknown   -                                          60m
+kernel-update   Drain   blocked    2/5       12          3         ~9m       New kernel                                 60m
+disks           Idle    planned    0/0       0           0         -         Change the disks of everything that is …   60m
+3 complete: --all shows them
+Who blocks, and what helps: kubectl ebbtide status NAME
+`
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := printStatusTable(&wide, &list, statusStyle{wide: true}); err != nil {
+		t.Fatal(err)
+	}
+	row := "kernel-update   Drain   blocked    2/5       12          3         1          2026-03-01T12:09:00Z   New kernel                                                     2026-03-01T11:00:00Z   2/5 nodes drained, 12 pods left, 3 blocked\n"
+	if !strings.Contains(wide.String(), row) {
+		t.Errorf("want %q in\n%s", row, wide.String())
+	}
+}
+
+// A thousand nodes with as many blockers fill one screen.
+func TestAStatusFillsOneScreen(t *testing.T) {
+	t.Parallel()
+	m := maintenanceOf("all", "")
+	for i := range 1000 {
+		m.Status.NodeStatuses = append(m.Status.NodeStatuses, v1alpha1.NodeMaintenanceNodeStatus{
+			NodeRef: v1alpha1.NodeReference{Name: fmt.Sprintf("node-%d", i)}, PodsEvacuating: 20, PodsRetained: 1,
+			Blockers: []v1alpha1.Blocker{blockedBy(v1alpha1.BlockerPDBExhausted, fmt.Sprintf("web-%d", i), 1, "It is used up.", "Wait.")},
+		})
+	}
+	status := view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{m}})
+	var text strings.Builder
+	if err := printStatus(&text, &status, noon, statusStyle{}); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(text.String(), "\n"); lines > 40 || !strings.Contains(text.String(), "  and 990 more nodes\n") || !strings.Contains(text.String(), "  and 995 more\n") {
+		t.Errorf("%d lines:\n%s", lines, text.String())
+	}
+}

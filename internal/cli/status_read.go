@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/view"
+)
+
+const (
+	// atOnce is how many requests are under way at the same time.
+	atOnce = 16
+	// podNodes is of how many nodes pods are read, and maxAsked of how many pods the
+	// Evacuations.
+	podNodes, maxAsked = 8, 200
+	// maxBudgets is how many budgets are read, maxRecords how many DrainRecords.
+	maxBudgets, maxRecords = 20, 50
+	// singly is up to how many nodes are read one by one.
+	singly = 20
+)
+
+// reading fills a snapshot with what people are shown. What may not be read is noted, and
+// the rest goes on.
+type reading struct {
+	reached client.Client
+	view.Snapshot
+
+	mu sync.Mutex
+}
+
+// all reads every maintenance, and of the rest what belongs to a table of them. Those that
+// are over are left out unless they are wanted, and counted.
+func (r *reading) all(ctx context.Context, over bool) (leftOut int, err error) {
+	r.Maintenances, err = pages(ctx, r.reached, &v1alpha1.NodeMaintenanceList{}, func(m *v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance {
+		if over || !maintenance.Finished(m) {
+			return m
+		}
+		leftOut++
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("list nodemaintenances: %w", err)
+	}
+	together := &errgroup.Group{}
+	together.Go(func() error { r.readDrained(ctx); return nil })
+	together.Go(func() error { r.readBudgets(ctx); return nil })
+	return leftOut, together.Wait()
+}
+
+// one reads a maintenance and what is known of its nodes and pods.
+func (r *reading) one(ctx context.Context, m *v1alpha1.NodeMaintenance) {
+	r.Maintenances = []*v1alpha1.NodeMaintenance{m}
+	if maintenance.Finished(m) {
+		return
+	}
+	together := &errgroup.Group{}
+	together.Go(func() error { r.readDrained(ctx); return nil })
+	together.Go(func() error { r.readLeaving(ctx, m); return nil })
+	together.Go(func() error {
+		r.readRecords(ctx, m)
+		r.readBudgets(ctx)
+		return nil
+	})
+	_ = together.Wait() // None of them fails: it notes what it cannot read.
+}
+
+// unread notes what could not be read; that something is gone is no fault.
+func (r *reading) unread(what string, err error) {
+	if err == nil || apierrors.IsNotFound(err) || lacksEbbtide(err) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	line := notKnown(what, err.Error())
+	if len(r.Unread) < maxNamed && !slices.Contains(r.Unread, line) {
+		r.Unread = append(r.Unread, line)
+	}
+}
+
+// notKnown is the line about something that could not be read.
+func notKnown(what, why string) string {
+	return fmt.Sprintf("Not all is known: %s: %s", what, excerpt.Line(why, maxSaid))
+}
+
+// readDrained reads since when nodes are drained, where that says how long others take.
+func (r *reading) readDrained(ctx context.Context) {
+	var names []string
+	for _, m := range r.Maintenances {
+		var drained []string
+		left := false
+		for i := range m.Status.NodeStatuses {
+			one := &m.Status.NodeStatuses[i]
+			if maintenance.SaysDrained(one.DrainMessage) {
+				drained = append(drained, one.NodeRef.Name)
+			}
+			left = left || one.PodsEvacuating+one.PodsPendingEvacuation > 0
+		}
+		if maintenance.Stage(m) == v1alpha1.StageDrain && left && len(drained) > 1 {
+			names = append(names, drained...)
+		}
+	}
+	r.readNodes(ctx, names)
+}
+
+// readNodes reads nodes by name, all at once if there are many.
+func (r *reading) readNodes(ctx context.Context, names []string) {
+	r.Nodes = map[string]*corev1.Node{}
+	if len(names) <= singly {
+		parallel(names, func(name string) {
+			node := &corev1.Node{}
+			if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+				r.unread("get node "+name, err)
+				return
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.Nodes[name] = node
+		})
+		return
+	}
+	_, err := pages(ctx, r.reached, &corev1.NodeList{}, func(node *corev1.Node) *corev1.Node {
+		// No more is kept of a node than what is read of it.
+		r.Nodes[node.Name] = &corev1.Node{Status: corev1.NodeStatus{Conditions: node.Status.Conditions}}
+		return nil
+	})
+	r.unread("list nodes", err)
+}
+
+// parallel calls do for each, some at the same time.
+func parallel[T any](each []T, do func(T)) {
+	together := &errgroup.Group{}
+	together.SetLimit(atOnce)
+	for _, one := range each {
+		together.Go(func() error { do(one); return nil })
+	}
+	_ = together.Wait() // Nothing fails.
+}
+
+// locking are the budgets that hold pods up by a lock, and those that nodes have locked; a
+// few of many.
+func (r *reading) locking() []client.ObjectKey {
+	known := map[client.ObjectKey]bool{}
+	for _, m := range r.Maintenances {
+		for i := range m.Status.NodeStatuses {
+			for _, b := range m.Status.NodeStatuses[i].Blockers {
+				if b.Type == v1alpha1.BlockerPDBLocked && b.Object.Kind == "PodDisruptionBudget" {
+					known[client.ObjectKey{Namespace: b.Object.Namespace, Name: b.Object.Name}] = true
+				}
+			}
+		}
+	}
+	for _, record := range r.Records {
+		for _, lock := range record.Status.Locks {
+			known[client.ObjectKey{Namespace: lock.Namespace, Name: lock.Name}] = true
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(known), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+	return keys[:min(len(keys), maxBudgets)]
+}
+
+// readBudgets reads the budgets whose locks matter.
+func (r *reading) readBudgets(ctx context.Context) {
+	parallel(r.locking(), func(key client.ObjectKey) {
+		b := &policyv1.PodDisruptionBudget{}
+		if err := r.reached.Get(ctx, key, b); err != nil {
+			r.unread("get poddisruptionbudget "+key.String(), err)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.Budgets = append(r.Budgets, b)
+	})
+	slices.SortFunc(r.Budgets, func(a, b *policyv1.PodDisruptionBudget) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+}
+
+// readRecords reads what nodes have locked, if pods stay on them.
+func (r *reading) readRecords(ctx context.Context, m *v1alpha1.NodeMaintenance) {
+	r.Records = map[string]*v1alpha1.DrainRecord{}
+	if m.Spec.InPlace == nil {
+		return
+	}
+	var names []string
+	for i := range m.Status.NodeStatuses {
+		names = append(names, m.Status.NodeStatuses[i].NodeRef.Name)
+	}
+	parallel(names[:min(len(names), maxRecords)], func(name string) {
+		record := &v1alpha1.DrainRecord{}
+		if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, record); err != nil {
+			r.unread("get drainrecord "+name, err)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.Records[name] = record
+	})
+}
+
+// readLeaving reads the pods that were asked to leave, of the nodes that are shown with
+// their pods.
+func (r *reading) readLeaving(ctx context.Context, m *v1alpha1.NodeMaintenance) {
+	r.Pods = map[string][]view.Leaving{}
+	var names []string
+	for _, node := range view.One(&view.Snapshot{Now: r.Now, Maintenances: []*v1alpha1.NodeMaintenance{m}}).Nodes {
+		if node.PodsEvacuating > 0 && len(names) < podNodes {
+			names = append(names, node.Name)
+		}
+	}
+	parallel(names, func(name string) { r.leavingOf(ctx, name) })
+}
+
+// leavingOf reads the pods of a node that were asked to leave.
+func (r *reading) leavingOf(ctx context.Context, name string) {
+	pods, err := podsOf(ctx, r.reached, name)
+	r.unread("list pods of node "+name, err)
+	parallel(pods[:min(len(pods), maxAsked/podNodes)], func(pod *corev1.Pod) {
+		e := &v1alpha1.Evacuation{}
+		key := client.ObjectKey{Namespace: pod.Namespace, Name: evacuation.Name(pod)}
+		if err := r.reached.Get(ctx, key, e); err != nil {
+			r.unread("get evacuations", err)
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.Pods[name] = append(r.Pods[name], view.Leaving{Pod: pod, Evacuation: e})
+	})
+}
+
+// podsOf are the pods of a node that have not finished: those that terminate first, then
+// by age.
+func podsOf(ctx context.Context, reached client.Client, node string) ([]*corev1.Pod, error) {
+	pods, err := pages(ctx, reached, &corev1.PodList{}, func(pod *corev1.Pod) *corev1.Pod {
+		if podclass.Terminal(pod) {
+			return nil
+		}
+		return pod
+	}, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", node)})
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	return pods, err
+}
+
+// timeOf is the clock of the cluster, or ours if that says nothing.
+func timeOf(clock *clock) time.Time {
+	if now, err := clock.now(); err == nil {
+		return now
+	}
+	return time.Now()
+}

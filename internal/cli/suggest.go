@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// suggestion completes words by the names of objects of a kind. A cluster that does not
+// answer soon suggests nothing, and says nothing: the person is in the middle of a line.
+type suggestion struct {
+	resource schema.GroupVersionResource
+	// prefix is what comes before a name, such as "pdb/".
+	prefix string
+	// namespaced is true if the names are those of one namespace.
+	namespaced bool
+}
+
+var (
+	suggestNodes        = suggestion{resource: corev1.SchemeGroupVersion.WithResource("nodes")}
+	suggestPods         = suggestion{resource: corev1.SchemeGroupVersion.WithResource("pods"), prefix: "pod/", namespaced: true}
+	suggestBudgets      = suggestion{resource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), prefix: "pdb/", namespaced: true}
+	suggestMaintenances = suggestion{resource: v1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")}
+)
+
+// under is the suggestion with another prefix.
+func (s suggestion) under(prefix string) suggestion {
+	s.prefix = prefix
+	return s
+}
+
+// suggest returns what cobra asks to complete an argument: names that begin with what is
+// written and are no argument yet.
+func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, written string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), suggestWithin)
+		defer cancel()
+		config, _, namespace, err := c.config()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		// What is shown in the middle of a line would spoil it.
+		config.WarningHandler = rest.NoWarnings{}
+		// Unlike other clients it asks for nothing but these names.
+		reached, err := metadata.NewForConfig(config)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var words []string
+		for _, s := range of {
+			words = append(words, s.words(ctx, reached, namespace)...)
+		}
+		words = slices.DeleteFunc(words, func(word string) bool {
+			return !strings.HasPrefix(word, written) || slices.Contains(args, word)
+		})
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// words are the names that there are, no more than a page of them.
+func (s suggestion) words(ctx context.Context, reached metadata.Interface, namespace string) (words []string) {
+	objects := metadata.ResourceInterface(reached.Resource(s.resource))
+	if s.namespaced {
+		objects = reached.Resource(s.resource).Namespace(namespace)
+	}
+	list, err := objects.List(ctx, metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil
+	}
+	for i := range list.Items {
+		words = append(words, s.prefix+list.Items[i].Name)
+	}
+	return words
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// maxSaid is how much is shown of what an API server or a proxy says.
+const maxSaid = 1024
+
+// inWords says of an error, whichever verb has it, what is wrong and what shows or helps it,
+// where that does not depend on what the verb does: a cluster that does not answer, one
+// without Ebbtide, a right that is missing. Any other error is returned as it is.
+func (c *connection) inWords(err error) error {
+	var said said
+	switch {
+	case err == nil, errors.As(err, &said), errors.As(err, new(NotDone)), errors.As(err, new(detached)), errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, new(*url.Error)), errors.As(err, new(noAnswer)):
+		return c.unreachable(err)
+	case lacksEbbtide(err):
+		return c.missing()
+	case apierrors.IsUnauthorized(err):
+		return c.unknownUser(err)
+	case apierrors.IsForbidden(err):
+		return c.forbidden(err)
+	case unanswered.MatchString(err.Error()):
+		return c.noManager(err)
+	}
+	return err
+}
+
+// said is an error in a verb's own words that cover all there is to say.
+type said struct{ error }
+
+// Unwrap returns the error within.
+func (s said) Unwrap() error { return s.error }
+
+// unreachable says which cluster does not answer, and what to look at.
+func (c *connection) unreachable(err error) error {
+	address := ""
+	if config, _, _, err := c.config(); err == nil {
+		address = " at " + excerpt.Line(config.Host, 300)
+	}
+	return fmt.Errorf("the cluster%s does not answer: %s. Is it up, and the one that you mean? kubectl config view --minify%s shows which it is",
+		address, excerpt.Line(cause(err).Error(), maxSaid), c.sameConfig())
+}
+
+// cause is what an error comes of, without what has been tried.
+func cause(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		// What TLS and certificates say needs its own context.
+		if strings.HasPrefix(err.Error(), "tls: ") {
+			return err
+		}
+		err = next
+	}
+}
+
+// lacksEbbtide returns true for the error of a kind of ours that nobody serves.
+func lacksEbbtide(err error) bool {
+	var kind *meta.NoKindMatchError
+	if errors.As(err, &kind) {
+		return kind.GroupKind.Group == v1alpha1.SchemeGroupVersion.Group
+	}
+	var resource *meta.NoResourceMatchError
+	return errors.As(err, &resource) && resource.PartialResource.Group == v1alpha1.SchemeGroupVersion.Group
+}
+
+// missing says that Ebbtide is not there, and how to install it.
+func (c *connection) missing() error {
+	return fmt.Errorf("Ebbtide is not installed in this cluster, or is too old: nobody serves its kinds (%s). Install it as README.md says,\n"+
+		"  helm upgrade --install ebbtide charts/ebbtide --namespace %s --create-namespace --set image.repository=REGISTRY/ebbtide --wait\n"+
+		"or choose another cluster with --context", v1alpha1.SchemeGroupVersion.Group, usualNamespace)
+}
+
+// unknownUser says that the cluster does not accept the credentials.
+func (c *connection) unknownUser(err error) error {
+	text := err.Error()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		text = status.Status().Message
+	}
+	return fmt.Errorf("the cluster does not accept your credentials: %s. Log in again, or choose another user; kubectl config view --minify%s shows which it is",
+		excerpt.Line(text, maxSaid), c.sameConfig())
+}
+
+// refusedRight is how an API server says which right is missing.
+var refusedRight = regexp.MustCompile(`User "(.{0,300}?)" cannot ([a-z]+) resource "([a-z0-9./-]+)" in API group "([a-z0-9.-]*)"(?: in the namespace "([a-z0-9-]+)"| at the cluster scope)?`)
+
+// forbidden says which right is missing, and the command that shows it. Who refuses for
+// other reasons, such as a webhook, has words of its own.
+func (c *connection) forbidden(err error) error {
+	found := refusedRight.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	user, verb, resource, group, namespace := found[1], found[2], found[3], found[4], found[5]
+	resource, sub, _ := strings.Cut(resource, "/")
+	where, flags := "in the whole cluster", c.again("")
+	if namespace != "" {
+		where, flags = "in namespace "+namespace, c.again(namespace)
+	}
+	if group != "" {
+		resource += "." + group
+	}
+	if sub != "" {
+		flags = " --subresource=" + sub + flags
+		sub = "/" + sub
+	}
+	return fmt.Errorf("%syou may not %s %s%s %s (you are user %q). Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i %s %s%s",
+		before(err, verb+" "+found[3]), verb, resource, sub, where, user, verb, resource, flags)
+}
+
+// before is what a verb says before what the API server says, without what has been tried:
+// that is said anyway.
+func before(err error, tried string) string {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return ""
+	}
+	words, _, _ := strings.Cut(err.Error(), status.Status().Message)
+	return strings.TrimSuffix(words, tried+": ")
+}
+
+// unanswered is how an API server says that a webhook of ours does not answer.
+var unanswered = regexp.MustCompile(`failed calling webhook "[a-z0-9.-]*ebbtide\.dev"`)
+
+// noManager says that nobody checks what is asked for, so that nothing can be asked.
+func (c *connection) noManager(err error) error {
+	return fmt.Errorf("no manager of Ebbtide answers, and without one nothing can be asked for: %s. Look after it with\n  kubectl get pods -n %s%s",
+		excerpt.Line(err.Error(), maxSaid), usualNamespace, c.again(""))
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/view"
+)
+
+// maxHolders bounds the maintenances that are read: who may write a Node names them.
+const maxHolders = 8
+
+// asker reads what is known of an object. It writes nothing.
+type asker struct {
+	reached client.Client
+	clock   *clock
+	// notes say what could not be read.
+	notes []string
+}
+
+// noPod is the error of a pod that nobody knows.
+type noPod struct{ error }
+
+func (a *asker) pod(ctx context.Context, key client.ObjectKey) ([]string, error) {
+	facts := view.PodFacts{Namespace: key.Namespace, Name: key.Name}
+	pod := &corev1.Pod{}
+	switch err := a.reached.Get(ctx, key, pod); {
+	case apierrors.IsNotFound(err):
+		if err := a.findAway(ctx, key, &facts); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, fmt.Errorf("get pod %s: %w", key, err)
+	default:
+		facts.Pod, facts.Node = pod, pod.Spec.NodeName
+		found := &v1alpha1.Evacuation{}
+		if a.read(ctx, &facts.Unknown, found, client.ObjectKey{Namespace: key.Namespace, Name: evacuation.Name(pod)}) {
+			facts.Evacuation = found
+		}
+		a.static(ctx, &facts, key)
+	}
+	node := &corev1.Node{}
+	if facts.Node == "" || !a.read(ctx, &facts.Unknown, node, client.ObjectKey{Name: facts.Node}) {
+		node = nil
+	}
+	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, node)
+	if facts.Pod != nil {
+		unread := false
+		budgets := listed[*policyv1.PodDisruptionBudget](ctx, a, &unread, &policyv1.PodDisruptionBudgetList{}, client.InNamespace(key.Namespace))
+		facts.Around = &view.Surroundings{Now: timeOf(a.clock), Node: node, Budgets: budget.Compile(budgets)}
+	}
+	return facts.Why(), nil
+}
+
+// findAway looks among all agents for a static pod that has no mirror pod.
+func (a *asker) findAway(ctx context.Context, key client.ObjectKey, facts *view.PodFacts) error {
+	_, err := pages(ctx, a.reached, &v1alpha1.NodeAgentList{}, func(agent *v1alpha1.NodeAgent) *v1alpha1.NodeAgent {
+		if said := saidOf(agent, key); said != nil {
+			facts.Node, facts.Static = agent.Name, said
+		}
+		return nil
+	})
+	switch {
+	case facts.Static != nil:
+		return nil
+	case err != nil && !meta.IsNoMatchError(err):
+		return noPod{fmt.Errorf("there is no pod %s, and whether an agent keeps a static pod of this name away is unknown: list nodeagents: %w", key, err)}
+	}
+	return noPod{fmt.Errorf("there is no pod %s, and no agent of a node knows a static pod of this name; choose another namespace with -n", key)}
+}
+
+// Unwrap returns the error within.
+func (n noPod) Unwrap() error { return n.error }
+
+func saidOf(agent *v1alpha1.NodeAgent, key client.ObjectKey) *v1alpha1.StaticPod {
+	for i := range agent.Status.StaticPods {
+		if one := &agent.Status.StaticPods[i]; one.Name == key.Name && one.Namespace == key.Namespace {
+			return one.DeepCopy()
+		}
+	}
+	return nil
+}
+
+// static asks the agent of the node about a static pod.
+func (a *asker) static(ctx context.Context, facts *view.PodFacts, key client.ObjectKey) {
+	agent := &v1alpha1.NodeAgent{}
+	if _, mirror := facts.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && a.read(ctx, &facts.Unknown, agent, client.ObjectKey{Name: facts.Node}) {
+		facts.Static = saidOf(agent, key)
+	}
+}
+
+// maintenances are those that hold a node, which may be nil.
+func (a *asker) maintenances(ctx context.Context, unknown *bool, node *corev1.Node) []*v1alpha1.NodeMaintenance {
+	if node == nil {
+		return nil
+	}
+	var found []*v1alpha1.NodeMaintenance
+	holders := maintenance.Holders(node)
+	for _, name := range holders[:min(len(holders), maxHolders)] {
+		m := &v1alpha1.NodeMaintenance{}
+		if a.read(ctx, unknown, m, client.ObjectKey{Name: name}) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func (a *asker) node(ctx context.Context, name string) ([]string, error) {
+	facts := &view.NodeFacts{Node: &corev1.Node{}}
+	if err := a.reached.Get(ctx, client.ObjectKey{Name: name}, facts.Node); apierrors.IsNotFound(err) {
+		return nil, a.noNode(ctx, name, err)
+	} else if err != nil {
+		return nil, fmt.Errorf("get node %s: %w", name, err)
+	}
+	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, facts.Node)
+	if len(facts.Maintenances) == 0 {
+		var err error
+		if facts.Pods, err = podsOf(ctx, a.reached, name); err != nil {
+			a.note(&facts.Unknown, "list pods of node "+name, err)
+		}
+		facts.Budgets = listed[*policyv1.PodDisruptionBudget](ctx, a, &facts.Unknown, &policyv1.PodDisruptionBudgetList{})
+	}
+	facts.Now = timeOf(a.clock)
+	return facts.Why(), nil
+}
+
+// noNode says that there is no node of this name, and which are near.
+func (a *asker) noNode(ctx context.Context, name string, missing error) error {
+	known, err := nodes(ctx, a.reached)
+	if err != nil {
+		return missing
+	}
+	var names []string
+	for _, one := range known {
+		names = append(names, one.Name)
+	}
+	return absentNode{unknownNames("node", []string{name}, names), missing}
+}
+
+// absentNode is an error in our words that is still one of an API.
+type absentNode struct {
+	error
+	missing error
+}
+
+// Unwrap returns what the API server said.
+func (n absentNode) Unwrap() error { return n.missing }
+
+func (a *asker) budget(ctx context.Context, key client.ObjectKey) ([]string, error) {
+	facts := &view.BudgetFacts{Budget: &policyv1.PodDisruptionBudget{}}
+	if err := a.reached.Get(ctx, key, facts.Budget); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no PodDisruptionBudget %s; choose another namespace with -n", key)
+	} else if err != nil {
+		return nil, fmt.Errorf("get poddisruptionbudget %s: %w", key, err)
+	}
+	in := client.InNamespace(key.Namespace)
+	facts.Pods = listed[*corev1.Pod](ctx, a, &facts.Unknown, &corev1.PodList{}, in)
+	facts.Budgets = listed[*policyv1.PodDisruptionBudget](ctx, a, &facts.Unknown, &policyv1.PodDisruptionBudgetList{}, in)
+	facts.Evacuations = listed[*v1alpha1.Evacuation](ctx, a, &facts.Unknown, &v1alpha1.EvacuationList{}, in)
+	facts.Now = timeOf(a.clock)
+	return facts.Why(), nil
+}
+
+func (a *asker) machine(ctx context.Context, key client.ObjectKey) ([]string, error) {
+	m := &v1alpha1.Machine{}
+	if err := a.reached.Get(ctx, key, m); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no Machine %s; choose another namespace with -n", key)
+	} else if err != nil {
+		return nil, fmt.Errorf("get machine %s: %w", key, err)
+	}
+	return view.MachineWhy(m), nil
+}
+
+func (a *asker) maintenance(ctx context.Context, name string) ([]string, error) {
+	m := &v1alpha1.NodeMaintenance{}
+	if err := a.reached.Get(ctx, client.ObjectKey{Name: name}, m); apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("there is no NodeMaintenance %s. See which there are with %s status", name, commandName())
+	} else if err != nil {
+		return nil, fmt.Errorf("get nodemaintenance %s: %w", name, err)
+	}
+	r := &reading{reached: a.reached}
+	r.one(ctx, m)
+	r.Now = timeOf(a.clock)
+	a.notes = append(a.notes, r.Unread...)
+	status := view.One(&r.Snapshot)
+	return view.MaintenanceWhy(&status), nil
+}
+
+// read returns true if an object was read. That it cannot be is noted; that it is not there
+// is no fault, nor is a cluster that has no such kind.
+func (a *asker) read(ctx context.Context, unknown *bool, object client.Object, key client.ObjectKey) bool {
+	err := a.reached.Get(ctx, key, object)
+	if err != nil && !apierrors.IsNotFound(err) {
+		kind := strings.ToLower(reflect.TypeOf(object).Elem().Name())
+		a.note(unknown, "get "+kind+" "+strings.TrimPrefix(key.String(), "/"), err)
+	}
+	return err == nil
+}
+
+func (a *asker) note(unknown *bool, what string, err error) {
+	if meta.IsNoMatchError(err) {
+		return
+	}
+	*unknown = true
+	line := notKnown(what, err.Error())
+	if !slices.Contains(a.notes, line) {
+		a.notes = append(a.notes, line)
+	}
+}
+
+// listed are all objects of a list, as far as they may be read.
+func listed[T listable](ctx context.Context, a *asker, unknown *bool, list client.ObjectList, options ...client.ListOption) []T {
+	all, err := pages(ctx, a.reached, list, whole[T], options...)
+	if err != nil {
+		kind := strings.TrimSuffix(strings.ToLower(reflect.TypeOf(list).Elem().Name()), "list") + "s"
+		a.note(unknown, "list "+kind, err)
+	}
+	return all
+}

@@ -1,0 +1,184 @@
+// Package bridge has Ebbtide drain for the machines of other controllers, as core/bridge
+// decides: it puts its hook on their Machines, drains the node of one that is being deleted
+// when the others have had their turn, and takes the hook off.
+//
+// Their kinds are read as they are served, without their types, in a cache of their own
+// that begins when they are there; until then nothing is done. One file has what a kind is,
+// all others are the same for all. Nothing is remembered but what was said: all else is in
+// the API, so that another manager goes on where this one has ended.
+package bridge
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+const (
+	// workers is how many Machines are worked on at the same time: one that hangs on its
+	// cluster holds up no other.
+	workers = 32
+	// passTimeout ends a pass whose requests hang.
+	passTimeout = time.Minute
+	// firstPause is how soon something is tried again that the cache did not show yet.
+	firstPause = time.Second
+)
+
+// Options configures the controller.
+type Options struct {
+	// Bridges are those that are switched on. Only Cluster API and OpenShift have Machines.
+	Bridges core.Names
+	// Skew knows what time it is.
+	Skew *kube.Skew
+	// Registry connects to the clusters of Machines of Cluster API.
+	Registry *workload.Registry
+}
+
+// request is one Machine.
+type request struct {
+	bridge core.Name
+	types.NamespacedName
+}
+
+type queue = workqueue.TypedRateLimitingInterface[request]
+
+type reconciler struct {
+	client client.Client
+	live   client.Reader
+	kinds  *kinds
+	// clusters connects to those of Machines, which sights look at.
+	clusters clusters
+	sights   sights
+	// emit publishes events, each on the object that it is about.
+	emit func(...event.Event)
+	now  kube.Now
+	// said is by request what people were told last.
+	said sync.Map
+	// queue is nil before there is one; all Machines come by their first event.
+	queue atomic.Pointer[queue]
+}
+
+// Add registers the controller with a manager whose client reads from a cache with
+// kube.CacheOptions.
+//
+// Errors: a cache cannot be made, or the controller was added before.
+func Add(mgr manager.Manager, options Options) error {
+	served := kindsOf(options.Bridges)
+	if len(served) == 0 {
+		return nil
+	}
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
+		clusters: options.Registry, sights: sights{all: map[request]sight{}},
+	}
+	r.followElsewhere(options.Registry)
+	var err error
+	if r.kinds, err = newKinds(mgr, served, r.wake); err != nil {
+		return err
+	}
+	return kube.AddController(mgr, "bridge", controller.TypedOptions[request]{
+		Reconciler: r, MaxConcurrentReconciles: workers, ReconciliationTimeout: passTimeout,
+	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+}
+
+// Reconcile takes one Machine one step further.
+func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult, error) {
+	ctx, end := workload.Pass(ctx)
+	defer end()
+	seen, err := r.observe(ctx, q)
+	if err != nil {
+		return controllerResult{}, fmt.Errorf("observe: %w", err)
+	}
+	decision := core.Decide(seen.Snapshot)
+	if decision.Remote {
+		r.observeElsewhere(ctx, q, seen)
+		decision = core.Decide(seen.Snapshot)
+	}
+	if err := r.act(ctx, seen, decision); err != nil {
+		if apierrors.IsAlreadyExists(err) || kube.IsStale(err) {
+			// The cache does not show it yet; its event comes, or it is asked for again.
+			return controllerResult{RequeueAfter: firstPause}, nil
+		}
+		return controllerResult{}, err
+	}
+	r.tell(q, seen, decision)
+	after := decision.RequeueAfter
+	if seen.drain != nil {
+		after = kube.Soonest(after, seen.drain.decision.RequeueAfter)
+	}
+	return controllerResult{RequeueAfter: after}, nil
+}
+
+// act records before it acts: a maintenance that is to be gone is deleted before anything
+// else, one that is to drain is there before anything drains.
+func (r *reconciler) act(ctx context.Context, seen *observed, d core.Decision) error {
+	logger := log.FromContext(ctx)
+	if d.Delete {
+		m := seen.Maintenance
+		if err := r.client.Delete(ctx, m, client.Preconditions{UID: &m.UID}); err != nil {
+			return fmt.Errorf("delete NodeMaintenance %s: %w", m.Name, err)
+		}
+		logger.Info("The node of a Machine is gone", "maintenance", m.Name)
+	}
+	if d.Create != nil {
+		if err := r.client.Create(ctx, d.Create); err != nil {
+			return fmt.Errorf("create NodeMaintenance %s: %w", d.Create.Name, err)
+		}
+		logger.Info("A node is drained for the Machine of another controller", "maintenance", d.Create.Name, "Node", seen.Machine.Node)
+	}
+	if err := r.drainElsewhere(ctx, seen.request, seen, d.Remote); err != nil {
+		return err
+	}
+	return r.change(ctx, seen, d.Hook)
+}
+
+// change does a step with the hook, under the version that was decided on.
+func (r *reconciler) change(ctx context.Context, seen *observed, step core.Step) error {
+	if seen.object == nil || step == core.Keep {
+		return nil
+	}
+	changed, err := core.Change(seen.object, step)
+	if err != nil || changed == nil {
+		return err
+	}
+	if err := r.kinds.writer.Patch(ctx, changed, kube.Change(seen.object)); err != nil {
+		return fmt.Errorf("change the hook of Machine %s: %w", client.ObjectKeyFromObject(seen.object), err)
+	}
+	log.FromContext(ctx).Info("The hook of a Machine is changed", "hooked", step == core.Put, "drained", step == core.Finish)
+	return nil
+}
+
+// tell publishes what has not been said before. How many pods are left is said once.
+func (r *reconciler) tell(q request, seen *observed, d core.Decision) {
+	switch {
+	case seen.Machine == nil || !seen.Machine.Deleting:
+		r.said.Delete(q)
+		return
+	case d.Said == nil:
+		return
+	}
+	now := d.Said.Reason
+	if now != v1alpha1.EventBridgeDraining {
+		now += d.Said.Message
+	}
+	if before, known := r.said.Swap(q, now); !known || before != now {
+		r.emit(*d.Said)
+	}
+}

@@ -1,0 +1,241 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	core "ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+const (
+	// served is how often it is asked whether a kind is there that was not. Nothing tells of
+	// that without the right to read all CustomResourceDefinitions.
+	served = 5 * time.Minute
+	// aroundField finds the Machines of a Cluster or MachineSet.
+	aroundField = "ebbtide.dev/around"
+)
+
+// kind is what one bridge reads.
+type kind struct {
+	bridge          core.Name
+	machine, around schema.GroupVersionKind
+}
+
+// kindsOf are the kinds of bridges that have Machines.
+func kindsOf(bridges core.Names) (all []kind) {
+	for _, one := range []kind{clusterAPI(), openShift()} {
+		if bridges.Has(one.bridge) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// kinds reads and writes the objects of other controllers.
+type kinds struct {
+	all    []kind
+	live   client.Reader
+	writer client.Client
+	store  cache.Cache
+	ask    discovery.ServerResourcesInterface
+	wake   func(...request)
+
+	// ready is closed when there is somebody to wake.
+	ready func()
+	begun <-chan struct{}
+
+	mu sync.Mutex
+	// followed are the informers of what is served.
+	followed map[schema.GroupVersionKind]cache.Informer
+}
+
+// newKinds has the manager run a cache of what is served.
+func newKinds(mgr manager.Manager, all []kind, wake func(...request)) (*kinds, error) {
+	k := &kinds{all: all, live: mgr.GetAPIReader(), wake: wake, followed: map[schema.GroupVersionKind]cache.Informer{}}
+	begun := make(chan struct{})
+	k.begun, k.ready = begun, sync.OnceFunc(func() { close(begun) })
+	var err error
+	if k.writer, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+		return nil, fmt.Errorf("make a client of bridged machines: %w", err)
+	}
+	if k.store, err = cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: kube.StripBridged,
+		DefaultWatchErrorHandler: quiet,
+	}); err != nil {
+		return nil, fmt.Errorf("make a cache of bridged machines: %w", err)
+	}
+	if k.ask, err = discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
+		return nil, fmt.Errorf("make a client of discovery: %w", err)
+	}
+	if err := mgr.Add(k.store); err != nil {
+		return nil, fmt.Errorf("run a cache of bridged machines: %w", err)
+	}
+	return k, mgr.Add(manager.RunnableFunc(k.run))
+}
+
+// quiet says of a watch that fails what only those want to know who look for it: a kind
+// that is not served any more is none of our business.
+func quiet(ctx context.Context, _ *toolscache.Reflector, err error) {
+	log.FromContext(ctx).V(1).Info("Machines of another controller cannot be watched", "because", err.Error())
+}
+
+// run begins to follow each kind when it is served, and ends with the context.
+func (k *kinds) run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-k.begun:
+	}
+	ticks := time.NewTicker(served)
+	defer ticks.Stop()
+	for {
+		missing := false
+		for i := range k.all {
+			if err := k.follow(ctx, &k.all[i]); err != nil {
+				missing = true
+				log.FromContext(ctx).V(1).Info("A bridge sleeps", "bridge", k.all[i].bridge, "because", err.Error())
+			}
+		}
+		if !missing {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks.C:
+		}
+	}
+}
+
+// errNotServed is why a bridge sleeps.
+var errNotServed = errors.New("its kinds are not served")
+
+// follow begins to read the kinds of one bridge.
+func (k *kinds) follow(ctx context.Context, one *kind) error {
+	if k.following(one.machine) && k.following(one.around) {
+		return nil
+	}
+	resources, err := k.ask.ServerResourcesForGroupVersion(one.machine.GroupVersion().String())
+	if err != nil {
+		return err
+	}
+	for _, gvk := range []schema.GroupVersionKind{one.around, one.machine} {
+		is := func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }
+		if !slices.ContainsFunc(resources.APIResources, is) {
+			return fmt.Errorf("%w: %s", errNotServed, gvk)
+		}
+	}
+	if err := k.watch(ctx, one.around, k.aroundHandler(one)); err != nil {
+		return err
+	}
+	if err := k.watch(ctx, one.machine, k.machineHandler(one)); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("A bridge is awake", "bridge", one.bridge)
+	return nil
+}
+
+// watch begins to read a kind, unless it is read already.
+func (k *kinds) watch(ctx context.Context, gvk schema.GroupVersionKind, handler toolscache.ResourceEventHandler) error {
+	if k.following(gvk) {
+		return nil
+	}
+	if err := k.store.IndexField(ctx, blank(gvk), aroundField, around); err != nil {
+		return err
+	}
+	informer, err := k.store.GetInformer(ctx, blank(gvk), cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.followed[gvk] = informer
+	return nil
+}
+
+func (k *kinds) following(gvk schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.followed[gvk] != nil
+}
+
+// synced is true if all objects of a kind are in the cache.
+func (k *kinds) synced(gvk schema.GroupVersionKind) bool {
+	k.mu.Lock()
+	informer := k.followed[gvk]
+	k.mu.Unlock()
+	return informer != nil && informer.HasSynced()
+}
+
+// of is the kind of a bridge; nil if it is not switched on.
+func (k *kinds) of(bridge core.Name) *kind {
+	for i := range k.all {
+		if k.all[i].bridge == bridge {
+			return &k.all[i]
+		}
+	}
+	return nil
+}
+
+// get reads an object; nil if the API server says that there is none. While a kind is not
+// read nothing is known of its objects.
+func (k *kinds) get(ctx context.Context, gvk schema.GroupVersionKind, key types.NamespacedName) (*unstructured.Unstructured, error) {
+	if k.synced(gvk) {
+		object := blank(gvk)
+		err := k.store.Get(ctx, key, object)
+		if err == nil {
+			return object, nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+		}
+	}
+	object := blank(gvk)
+	err := k.live.Get(ctx, key, object)
+	switch {
+	case apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsUnexpectedServerError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
+	}
+	return object, nil
+}
+
+func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	return object
+}
+
+// around extracts aroundField.
+func around(object client.Object) []string {
+	machine, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	if name := core.Read(machine).Around; name != "" {
+		return []string{name}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload"
+)
+
+// foreign begins the names of what we use clusters as: no name of a Cluster or Machine of
+// ours has a slash, so that theirs are never mixed up.
+const foreign = "cluster.x-k8s.io/"
+
+// clusters connects to the clusters of Machines; it is a *workload.Registry.
+type clusters interface {
+	Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*workload.Connection, error)
+	Release(cluster, user types.NamespacedName)
+}
+
+// sight is what a Machine looks at in another cluster.
+type sight struct {
+	cluster    types.NamespacedName
+	node       string
+	connection *workload.Connection
+}
+
+// sights are by Machine. Who looks at what is asked for each pod that changes elsewhere.
+type sights struct {
+	mu  sync.Mutex
+	all map[request]sight
+}
+
+func (s *sights) look(q request, at sight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[q] = at
+}
+
+func (s *sights) away(q request) (before sight, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known = s.all[q]
+	delete(s.all, q)
+	return before, known
+}
+
+// of are those that look at a node of a cluster, or at any of it.
+func (s *sights) of(cluster types.NamespacedName, node string) (found []request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for q, at := range s.all {
+		if at.cluster == cluster && (node == "" || at.node == node) {
+			found = append(found, q)
+		}
+	}
+	return found
+}
+
+// drainOf is how the drain in another cluster goes, and with what it goes on.
+type drainOf struct {
+	connection *workload.Connection
+	node       *corev1.Node
+	decision   nodedrain.Decision
+}
+
+func userOf(q request) types.NamespacedName {
+	return types.NamespacedName{Namespace: q.Namespace, Name: foreign + q.Name}
+}
+
+// clusterOf is how the cluster of a Machine is reached: by the Secret of Cluster API's contract.
+func clusterOf(seen *observed) *v1alpha1.Cluster {
+	m := seen.Machine
+	return &v1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.Ref.Namespace, Name: foreign + m.Around, UID: seen.Around.UID},
+		Spec:       v1alpha1.ClusterSpec{KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: m.Around + "-kubeconfig", Key: "value"}},
+	}
+}
+
+// observeElsewhere reads how the drain goes. What cannot be read is no yes.
+func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *observed) {
+	cluster := clusterOf(seen)
+	at := sight{cluster: client.ObjectKeyFromObject(cluster), node: seen.Machine.Node}
+	// Before anything is asked: what changes from now on wakes the Machine.
+	r.sights.look(q, at)
+	connection, err := r.clusters.Use(cluster, userOf(q))
+	switch {
+	case errors.Is(err, workload.ErrConnecting):
+		return // That passes by itself.
+	case err != nil:
+		seen.Remote = &core.Remote{Problem: strings.ReplaceAll(err.Error(), foreign, "")}
+		return
+	}
+	at.connection = connection
+	r.sights.look(q, at)
+	drain, err := r.drainOf(ctx, seen, connection, connection.Client)
+	if err == nil && drain.decision.Done {
+		// A cache that is behind knows nothing of what came last.
+		drain, err = r.drainOf(ctx, seen, connection, connection.Live)
+	}
+	if err != nil {
+		seen.Remote = &core.Remote{Problem: err.Error()}
+		return
+	}
+	seen.drain = drain
+	seen.Remote = &core.Remote{Done: drain.decision.Done, Left: len(drain.decision.Left())}
+}
+
+func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Connection, from client.Reader) (*drainOf, error) {
+	name := seen.Machine.Node
+	node := &corev1.Node{}
+	switch found, err := surely(ctx, c, types.NamespacedName{Name: name}, node); {
+	case err != nil:
+		return nil, fmt.Errorf("get node %s: %w", name, err)
+	case !found:
+		return &drainOf{connection: c, decision: nodedrain.Decide(nodedrain.Snapshot{})}, nil
+	}
+	var pods corev1.PodList
+	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: name}); err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", name, err)
+	}
+	now, doubt := c.Now()
+	return &drainOf{connection: c, node: node, decision: nodedrain.Decide(nodedrain.Snapshot{
+		Now: now, Doubt: doubt, Node: node, Pods: kube.Pointers(pods.Items),
+		Rules: seen.rules, Facts: factsOf(ctx, c, pods.Items), Answers: c.Evictions.Answers(userOf(seen.request)),
+	})}, nil
+}
+
+// drainElsewhere cordons the node and has its pods evicted, and no others; without the
+// cordon nobody is: what comes in its place could land there again.
+func (r *reconciler) drainElsewhere(ctx context.Context, q request, seen *observed, wanted bool) error {
+	if !wanted {
+		r.leave(q)
+		return nil
+	}
+	drain := seen.drain
+	if drain == nil {
+		return nil
+	}
+	if drain.node != nil && !drain.node.Spec.Unschedulable {
+		if err := kube.MakeUnschedulable(ctx, drain.connection.Client, drain.node); err != nil {
+			drain.connection.Evictions.Want(userOf(q), nil, nil)
+			return fmt.Errorf("cordon node %s: %w", drain.node.Name, err)
+		}
+	}
+	drain.connection.Evictions.Want(userOf(q), drain.decision.Evict, drain.decision.GracePeriodSeconds)
+	return nil
+}
+
+// leave ends what was begun in another cluster.
+func (r *reconciler) leave(q request) {
+	before, known := r.sights.away(q)
+	if !known {
+		return
+	}
+	if before.connection != nil {
+		before.connection.Evictions.Want(userOf(q), nil, nil)
+	}
+	r.clusters.Release(before.cluster, userOf(q))
+}
+
+// factsOf reads the namespaces and the DaemonSets of pods.
+func factsOf(ctx context.Context, c *workload.Connection, pods []corev1.Pod) drainrule.Facts {
+	facts := drainrule.Facts{
+		Namespaces: map[string]map[string]string{}, NamespaceErrors: map[string]string{},
+		DaemonSets: map[types.NamespacedName]types.UID{}, DaemonSetErrors: map[types.NamespacedName]string{},
+	}
+	for i := range pods {
+		namespace, name := &corev1.Namespace{}, pods[i].Namespace
+		switch found, err := surely(ctx, c, types.NamespacedName{Name: name}, namespace); {
+		case err != nil:
+			facts.NamespaceErrors[name] = err.Error()
+		case found:
+			facts.Namespaces[name] = namespace.Labels
+		}
+		owner := metav1.GetControllerOfNoCopy(&pods[i])
+		if owner == nil || owner.Kind != "DaemonSet" {
+			continue
+		}
+		set, key := &appsv1.DaemonSet{}, types.NamespacedName{Namespace: name, Name: owner.Name}
+		switch found, err := surely(ctx, c, key, set); {
+		case err != nil:
+			facts.DaemonSetErrors[key] = err.Error()
+		case found:
+			facts.DaemonSets[key] = set.UID
+		}
+	}
+	return facts
+}
+
+// surely believes only the API server that something is not there.
+func surely(ctx context.Context, c *workload.Connection, key types.NamespacedName, object client.Object) (found bool, err error) {
+	err = c.Client.Get(ctx, key, object)
+	if apierrors.IsNotFound(err) {
+		err = c.Live.Get(ctx, key, object)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// followElsewhere has Machines woken by what happens in their clusters.
+func (r *reconciler) followElsewhere(registry *workload.Registry) {
+	registry.Watch(&corev1.Pod{}, func(cluster types.NamespacedName, old, now client.Object) {
+		pod, ok := cmpOr(now, old).(*corev1.Pod)
+		if ok && strings.HasPrefix(cluster.Name, foreign) && pod.Spec.NodeName != "" {
+			r.wake(r.sights.of(cluster, pod.Spec.NodeName)...)
+		}
+	})
+	registry.Watch(&corev1.Node{}, func(cluster types.NamespacedName, old, now client.Object) {
+		// Its heartbeat is nothing new.
+		if strings.HasPrefix(cluster.Name, foreign) && (now == nil || old == nil || nodedrain.Unreachable(old.(*corev1.Node)) != nodedrain.Unreachable(now.(*corev1.Node))) {
+			r.wake(r.sights.of(cluster, cmpOr(now, old).GetName())...)
+		}
+	})
+	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.sights.of(cluster, "")...) })
+	registry.OnNews(func(owner types.NamespacedName) {
+		if name, ours := strings.CutPrefix(owner.Name, foreign); ours {
+			r.wake(requestOf(core.ClusterAPI, owner.Namespace, name)...)
+		}
+	})
+}
+
+func cmpOr(now, old client.Object) client.Object {
+	if now == nil {
+		return old
+	}
+	return now
+}

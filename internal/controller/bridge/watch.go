@@ -1,0 +1,171 @@
+package bridge
+
+import (
+	"context"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/bridge"
+)
+
+type controllerResult = reconcile.Result
+
+// wake has Machines reconciled.
+func (r *reconciler) wake(machines ...request) {
+	if q := r.queue.Load(); q != nil {
+		for _, machine := range machines {
+			(*q).Add(machine)
+		}
+	}
+}
+
+// sources are the watches of our own kinds and of nodes. Those of bridged kinds begin when
+// there is a queue, so that none of their events is lost.
+func (r *reconciler) sources(c cache.Cache) []source.TypedSource[request] {
+	return []source.TypedSource[request]{
+		source.TypedFunc[request](func(_ context.Context, q queue) error {
+			r.queue.Store(&q)
+			r.kinds.ready()
+			return nil
+		}),
+		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(ofMaintenance)),
+		source.TypedKind(c, &corev1.Node{}, handlerOf(ofNode)),
+	}
+}
+
+// handlerOf wakes the Machine that a change is about; old is nil, both are given, or now is.
+func handlerOf[T client.Object](of func(old, now T) []request) handler.TypedFuncs[T, request] {
+	var none T
+	add := func(q queue, all []request) {
+		for _, one := range all {
+			q.Add(one)
+		}
+	}
+	return handler.TypedFuncs[T, request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[T], q queue) { add(q, of(none, e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[T], q queue) { add(q, of(e.ObjectOld, e.ObjectNew)) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[T], q queue) { add(q, of(e.Object, none)) },
+	}
+}
+
+func requestOf(bridge core.Name, namespace, name string) []request {
+	if bridge == "" {
+		return nil
+	}
+	return []request{{bridge, types.NamespacedName{Namespace: namespace, Name: name}}}
+}
+
+// ofMaintenance names the Machine that a maintenance was made for.
+func ofMaintenance(old, now *v1alpha1.NodeMaintenance) []request {
+	if now == nil {
+		now = old
+	}
+	return requestOf(core.MachineOf(now))
+}
+
+// ofNode names the Machine of a node that is new, of another one now, or gone.
+func ofNode(old, now *corev1.Node) []request {
+	switch {
+	case now == nil:
+		return requestOf(core.NodeOf(old))
+	case old != nil && reflect.DeepEqual(requestOf(core.NodeOf(old)), requestOf(core.NodeOf(now))) && old.Spec.ProviderID == now.Spec.ProviderID:
+		return nil
+	}
+	return requestOf(core.NodeOf(now))
+}
+
+// machineHandler wakes a Machine when something has changed of it that is read.
+func (k *kinds) machineHandler(one *kind) toolscache.ResourceEventHandler {
+	tell := func(object any) {
+		if machine := objectIn(object); machine != nil {
+			k.wake(requestOf(one.bridge, machine.GetNamespace(), machine.GetName())...)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: tell, DeleteFunc: tell,
+		UpdateFunc: func(old, now any) {
+			before, after := objectIn(old), objectIn(now)
+			if before == nil || after == nil || !reflect.DeepEqual(core.Read(before), core.Read(after)) {
+				tell(now)
+			}
+		},
+	}
+}
+
+// aroundHandler wakes all Machines of a Cluster or MachineSet when something has changed
+// that they go by, and not when its status has.
+func (k *kinds) aroundHandler(one *kind) toolscache.ResourceEventHandler {
+	tell := func(object any) {
+		if cluster := objectIn(object); cluster != nil {
+			k.wakeWithin(one, cluster.GetNamespace(), cluster.GetName())
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: tell, DeleteFunc: tell,
+		UpdateFunc: func(old, now any) {
+			before, after := objectIn(old), objectIn(now)
+			if before == nil || after == nil || !reflect.DeepEqual(core.ReadAround(before), core.ReadAround(after)) {
+				tell(now)
+			}
+		},
+	}
+}
+
+func (k *kinds) wakeWithin(one *kind, namespace, name string) {
+	if !k.synced(one.machine) {
+		return // Each is told of when it is read.
+	}
+	ctx := context.Background()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(one.machine.GroupVersion().WithKind(one.machine.Kind + "List"))
+	if err := k.store.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{aroundField: name}, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).V(1).Info("The Machines of a Cluster cannot be listed yet", "because", err.Error())
+		return
+	}
+	for i := range list.Items {
+		k.wake(requestOf(one.bridge, namespace, list.Items[i].GetName())...)
+	}
+}
+
+// objectIn is the object that an event is about.
+func objectIn(told any) *unstructured.Unstructured {
+	if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
+		told = missed.Obj
+	}
+	object, _ := told.(*unstructured.Unstructured)
+	return object
+}
+
+// held are the Machines of which something may wait for our clock to be believed: those
+// whose drain has an end.
+func (r *reconciler) held(ctx context.Context) (all []request) {
+	for i := range r.kinds.all {
+		one := &r.kinds.all[i]
+		if !r.kinds.following(one.machine) {
+			continue
+		}
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(one.machine.GroupVersion().WithKind(one.machine.Kind + "List"))
+		if err := r.kinds.store.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			log.FromContext(ctx).Error(err, "The machines of another controller cannot be listed")
+		}
+		for n := range list.Items {
+			if m := core.Read(&list.Items[n]); m.Deleting && m.DrainTimeout > 0 {
+				all = append(all, requestOf(one.bridge, m.Ref.Namespace, m.Ref.Name)...)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,148 @@
+package evictionrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+)
+
+// errAside is what ends a decision in the middle when somebody else is the controller.
+var errAside = errors.New("somebody else is the controller of EvictionRequests by now")
+
+// The right to delete Evictions is what clusters such as OpenShift ask for of whoever gives
+// them owners. Nothing is ever deleted with it.
+// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=create;patch;delete
+// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests/status;evictions/status,verbs=patch
+
+// act writes what was decided, each under the version that it was decided on.
+func (r *reconciler) act(ctx context.Context, d core.Decision) error {
+	var all []func() error
+	for _, e := range d.Creations {
+		all = append(all, func() error { return r.create(ctx, e) })
+	}
+	// A status that is written behind metadata has another version.
+	versions := map[string]string{}
+	for _, e := range d.Metadata {
+		all = append(all, func() (err error) {
+			versions[e.Name], err = r.mend(ctx, e)
+			return err
+		})
+	}
+	for _, change := range d.Evictions {
+		all = append(all, func() error { return r.writeEviction(ctx, change, versions[change.Eviction.Name]) })
+	}
+	for _, change := range d.Requests {
+		all = append(all, func() error { return r.writeRequest(ctx, change) })
+	}
+	for _, write := range all {
+		if !r.acts() {
+			log.FromContext(ctx).V(1).Info("Left the rest to somebody else", "because", errAside.Error())
+			return nil
+		}
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) create(ctx context.Context, e *lifecyclev1alpha1.Eviction) error {
+	err := r.client.Create(ctx, e, client.FieldOwner(core.FieldManager))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		// The cache will show it.
+		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
+		return nil
+	case err != nil:
+		return fmt.Errorf("create Eviction %s: %w", e.Name, err)
+	}
+	log.FromContext(ctx).Info("Began an eviction that was asked for", "eviction", e.Name)
+	return nil
+}
+
+// mend gives an Eviction the labels and owners that it lacks, and returns its new version.
+func (r *reconciler) mend(ctx context.Context, e *lifecyclev1alpha1.Eviction) (version string, err error) {
+	target, _ := core.EvictionTarget(e)
+	applied := lifecycleac.Eviction(e.Name, e.Namespace).WithUID(e.UID).WithResourceVersion(e.ResourceVersion).
+		WithLabels(e.Labels).
+		WithSpec(lifecycleac.EvictionSpec().WithTarget(lifecycleac.EvictionTarget().WithPod(
+			lifecycleac.EvictionPodReference().WithName(target.Name).WithUID(target.UID))))
+	for _, owner := range e.OwnerReferences {
+		applied.WithOwnerReferences(metav1ac.OwnerReference().
+			WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
+	}
+	if err := r.client.Apply(ctx, applied, client.FieldOwner(core.FieldManager), client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("label Eviction %s: %w", e.Name, err)
+	}
+	if applied.ResourceVersion == nil {
+		return "", nil
+	}
+	return *applied.ResourceVersion, nil
+}
+
+// writeEviction writes the controller's part of the status. What responders report is theirs.
+func (r *reconciler) writeEviction(ctx context.Context, change core.EvictionChange, version string) error {
+	if version == "" {
+		version = change.Eviction.ResourceVersion
+	}
+	status := lifecycleac.EvictionStatus().WithObservedGeneration(*change.Status.ObservedGeneration).
+		WithConditions(conditions(change.Status.Conditions)...)
+	for _, one := range change.Status.Requesters {
+		status.WithRequesters(lifecycleac.Requester().WithName(one.Name).WithIntent(one.Intent))
+	}
+	for _, one := range change.Status.TargetResponders {
+		turn := lifecycleac.TargetResponder().WithName(one.Name).WithState(one.State)
+		turn.Priority = one.Priority
+		status.WithTargetResponders(turn)
+	}
+	for i := range change.Status.Responders {
+		one := lifecycleac.ResponderStatus().WithName(change.Status.Responders[i].Name)
+		one.StartTime = change.Status.Responders[i].StartTime
+		status.WithResponders(one)
+	}
+	applied := lifecycleac.Eviction(change.Eviction.Name, change.Eviction.Namespace).
+		WithUID(change.Eviction.UID).WithResourceVersion(version).WithStatus(status)
+	if err := r.client.Status().Apply(ctx, applied, client.FieldOwner(core.FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("write the status of Eviction %s: %w", change.Eviction.Name, err)
+	}
+	logger := log.FromContext(ctx).WithValues("eviction", change.Eviction.Name)
+	if active := core.Active(&change.Status); active != nil {
+		logger.V(1).Info("It is a responder's turn", "responder", active.Name)
+	} else {
+		logger.Info("An eviction is over", "conditions", change.Status.Conditions)
+	}
+	return nil
+}
+
+func (r *reconciler) writeRequest(ctx context.Context, change core.RequestChange) error {
+	applied := lifecycleac.EvictionRequest(change.Request.Name, change.Request.Namespace).
+		WithUID(change.Request.UID).WithResourceVersion(change.Request.ResourceVersion).
+		WithStatus(lifecycleac.EvictionRequestStatus().WithObservedGeneration(*change.Status.ObservedGeneration).
+			WithConditions(conditions(change.Status.Conditions)...))
+	if err := r.client.Status().Apply(ctx, applied, client.FieldOwner(core.FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("write the status of EvictionRequest %s: %w", change.Request.Name, err)
+	}
+	return nil
+}
+
+// conditions are those of the controller, as they are applied.
+func conditions(all []metav1.Condition) []*metav1ac.ConditionApplyConfiguration {
+	var applied []*metav1ac.ConditionApplyConfiguration
+	for _, c := range all {
+		if c.Type == string(lifecyclev1alpha1.EvictionConditionFailed) || c.Type == string(lifecyclev1alpha1.EvictionConditionTargetEvicted) {
+			applied = append(applied, metav1ac.Condition().WithType(c.Type).WithStatus(c.Status).
+				WithReason(c.Reason).WithMessage(c.Message).WithLastTransitionTime(c.LastTransitionTime))
+		}
+	}
+	return applied
+}

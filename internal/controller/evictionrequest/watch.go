@@ -1,0 +1,110 @@
+package evictionrequest
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// stemField finds the EvictionRequests and the Evictions of pods, by their stem.
+const stemField = "ebbtide.dev/target-stem"
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// stems extracts stemField.
+func stems(object client.Object) []string {
+	var target core.Target
+	var named bool
+	switch object := object.(type) {
+	case *lifecyclev1alpha1.EvictionRequest:
+		target, named = core.TargetOf(object)
+	case *lifecyclev1alpha1.Eviction:
+		target, named = core.EvictionTarget(object)
+	}
+	if !named {
+		return nil
+	}
+	return []string{core.Stem(target.Name)}
+}
+
+func (r *reconciler) sources(c cache.Cache, role *Role) []source.Source {
+	return []source.Source{
+		source.Func(func(ctx context.Context, q queue) error {
+			r.wakeAll = func(ctx context.Context) { r.all(ctx, q) }
+			role.onActive(ctx, r.wakeAll)
+			return nil
+		}),
+		source.Kind(c, &lifecyclev1alpha1.EvictionRequest{}, handler.TypedEnqueueRequestsFromMapFunc(ofObject[*lifecyclev1alpha1.EvictionRequest])),
+		source.Kind(c, &lifecyclev1alpha1.Eviction{}, handler.TypedEnqueueRequestsFromMapFunc(ofObject[*lifecyclev1alpha1.Eviction])),
+		source.Kind(c, &corev1.Pod{}, r.podHandler()),
+	}
+}
+
+func ofObject[T client.Object](_ context.Context, object T) []reconcile.Request {
+	var all []reconcile.Request
+	for _, stem := range stems(object) {
+		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: stem}})
+	}
+	return all
+}
+
+// podHandler asks for what concerns a pod that is gone or has ended. Most pods concern nobody.
+func (r *reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
+	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
+			if podclass.Terminal(e.ObjectNew) && !podclass.Terminal(e.ObjectOld) || e.ObjectNew.UID != e.ObjectOld.UID {
+				r.concerned(ctx, e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
+			r.concerned(ctx, e.Object, q)
+		},
+	}
+}
+
+func (r *reconciler) concerned(ctx context.Context, pod *corev1.Pod, q queue) {
+	list := &lifecyclev1alpha1.EvictionList{}
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: core.Stem(pod.Name)}
+	err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{stemField: key.Name},
+		client.Limit(1), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		// The cache itself never fails; it does when the manager stops.
+		log.FromContext(ctx).Error(err, "The Evictions of a pod cannot be listed")
+	}
+	if err != nil || len(list.Items) > 0 {
+		q.Add(reconcile.Request{NamespacedName: key})
+	}
+}
+
+// all has everything reconciled that there is.
+func (r *reconciler) all(ctx context.Context, q queue) {
+	requests, evictions := &lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}
+	for _, list := range []client.ObjectList{requests, evictions} {
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
+			log.FromContext(ctx).Error(err, "What is asked for cannot be listed")
+		}
+	}
+	for i := range requests.Items {
+		for _, request := range ofObject(ctx, &requests.Items[i]) {
+			q.Add(request)
+		}
+	}
+	for i := range evictions.Items {
+		for _, request := range ofObject(ctx, &evictions.Items[i]) {
+			q.Add(request)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package evictor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+)
+
+// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
+// observe reads an Eviction and its pod; nil if it is not our turn.
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*core.EvictorSnapshot, error) {
+	e := &lifecyclev1alpha1.Eviction{}
+	err := r.client.Get(ctx, key, e, client.DisableReadYourWritesConsistency)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the Eviction: %w", err)
+	}
+	target, named := core.EvictionTarget(e)
+	if !named || !ours(e) {
+		return nil, nil
+	}
+	if before, known := r.pods.Swap(key, target.UID); known && before != target.UID {
+		// Another pod has come under this key.
+		r.dispatcher.Forget(key)
+	}
+	seen := &core.EvictorSnapshot{Now: r.now(), Eviction: e}
+	// The cache may be behind, and nobody is told that a pod is gone which is not.
+	for _, reader := range []client.Reader{r.client, r.live} {
+		if seen.Pod, err = podOf(ctx, reader, key.Namespace, target); err != nil || seen.Pod != nil {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
+// podOf returns the target; nil if it is gone.
+func podOf(ctx context.Context, reader client.Reader, namespace string, target core.Target) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: target.Name}, pod, client.DisableReadYourWritesConsistency)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get pod %s: %w", target.Name, err)
+	case pod.UID != target.UID:
+		return nil, nil
+	}
+	return pod, nil
+}
+
+// act asks the API server once to evict the pod, if its budgets have a turn for it, and
+// returns when to come again.
+func (r *reconciler) act(ctx context.Context, key types.NamespacedName, seen *core.EvictorSnapshot, d core.EvictorDecision) (time.Duration, error) {
+	if !d.Evict {
+		r.dispatcher.Forget(key)
+		return 0, nil
+	}
+	answer, err := r.dispatcher.Evict(ctx, key, seen.Pod, nil)
+	if err != nil || answer.Outcome == nil {
+		return answer.Again, err
+	}
+	logger := log.FromContext(ctx).WithValues("pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName)
+	if answer.Outcome.Result == evacuation.Evicted {
+		logger.Info("Evicted a pod that an EvictionRequest is for")
+	} else {
+		logger.V(1).Info("The eviction of a pod was refused", "result", answer.Outcome.Result, "message", answer.Outcome.Message)
+	}
+	return answer.Again, nil
+}
+
+// unreported adds to what was seen a refusal that has lasted, and returns when one will have.
+func (r *reconciler) unreported(key types.NamespacedName, seen *core.EvictorSnapshot) time.Duration {
+	refusal, due := r.dispatcher.Lasting(key)
+	if refusal == nil || due > 0 {
+		return due
+	}
+	seen.Refusal = refusal
+	return 0
+}
+
+// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions/status,verbs=patch
+
+// report writes what the evictor says of itself, and nothing else.
+func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.EvictorSnapshot, d core.EvictorDecision) error {
+	own := lifecycleac.ResponderStatus().WithName(d.Report.Name).WithMessage(*d.Report.Message).WithHeartbeatTime(*d.Report.HeartbeatTime)
+	own.CompletionTime = d.Report.CompletionTime
+	applied := lifecycleac.Eviction(key.Name, key.Namespace).WithUID(seen.Eviction.UID).WithResourceVersion(seen.Eviction.ResourceVersion).
+		WithStatus(lifecycleac.EvictionStatus().WithResponders(own))
+	if err := r.reports.Status().Apply(ctx, applied, client.FieldOwner(core.EvictorFieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if seen.Refusal != nil {
+		r.dispatcher.Reported(key, *seen.Refusal)
+	}
+	return nil
+}

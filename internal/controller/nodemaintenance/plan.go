@@ -1,0 +1,198 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"runtime/debug"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// maxPlans is how many maintenances in Idle of one group are planned. Each costs as much
+// as a drain of its nodes.
+const maxPlans = 20
+
+// plan puts into the snapshot what its maintenances in Idle would do: what was planned
+// before where that is still good, and else a new plan. No plan holds up anything else, so
+// what fails here is tried again with the next one.
+func (r *reconciler) plan(ctx context.Context, w *writer, snapshot *maintenance.Snapshot) {
+	snapshot.Planned = map[string]map[string]v1alpha1.NodeMaintenanceNodeStatus{}
+	among := versionOf(snapshot.Maintenances)
+	for _, m := range snapshot.Maintenances {
+		if !maintenance.Plans(m) {
+			r.plans.forget(m.Name)
+			continue
+		}
+		if len(snapshot.Planned) == maxPlans {
+			continue
+		}
+		nodes := r.schedule.nodesOf(m.Name)
+		known, due, again := r.plans.good(r.clock.Now(), m, nodes, among)
+		if due {
+			var err error
+			if known, err = r.planOne(ctx, m, nodes, *snapshot); err != nil {
+				log.FromContext(ctx).Error(err, "A maintenance in Idle could not be planned and will be later", "maintenance", m.Name)
+				again = planInterval
+				r.plans.fail(m.Name)
+			}
+			r.plans.among(m.Name, among)
+		}
+		w.wait(again)
+		snapshot.Planned[m.Name] = known
+	}
+}
+
+// versionOf changes with the specs of the maintenances of a group: they meet each other.
+func versionOf(maintenances []*v1alpha1.NodeMaintenance) uint64 {
+	hash := fnv.New64a()
+	for _, m := range maintenances {
+		fmt.Fprintf(hash, "%s %d\n", m.Name, m.Generation)
+	}
+	return hash.Sum64()
+}
+
+// planOne plans anew.
+func (r *reconciler) planOne(ctx context.Context, m *v1alpha1.NodeMaintenance, nodes []string, world maintenance.Snapshot) (map[string]v1alpha1.NodeMaintenanceNodeStatus, error) {
+	// Before anything is read: what changes meanwhile makes this plan old.
+	r.plans.begin(r.clock.Now(), m, nodes)
+	pods, err := r.plannedPods(ctx, nodes, &world)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := sets.New[string]()
+	for _, onNode := range pods {
+		for i := range onNode {
+			namespaces.Insert(onNode[i].Object.Namespace)
+		}
+	}
+	if err := r.plannedBudgets(ctx, namespaces, &world); err != nil {
+		return nil, err
+	}
+	world.Rules, world.Facts = r.rules(ctx, namespaces)
+	snapshot := preflight.Snapshot{World: world, Maintenance: m, Surge: r.surge}
+	if snapshot.Owners, err = r.owners(ctx, pods); err != nil {
+		return nil, err
+	}
+	planned, err := r.planSafely(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	r.plans.end(m.Name, planned, namespaces, countOf(pods))
+	return planned, nil
+}
+
+func countOf(pods map[string][]maintenance.Pod) int {
+	count := 0
+	for _, onNode := range pods {
+		count += len(onNode)
+	}
+	return count
+}
+
+// plannedPods adds the pods of nodes to the world, and returns them.
+func (r *reconciler) plannedPods(ctx context.Context, nodes []string, world *maintenance.Snapshot) (map[string][]maintenance.Pod, error) {
+	all := maps.Clone(world.Pods)
+	if all == nil {
+		all = map[string][]maintenance.Pod{}
+	}
+	added := map[string][]maintenance.Pod{}
+	for _, node := range nodes {
+		if _, known := all[node]; known {
+			continue
+		}
+		var pods corev1.PodList
+		if err := r.list(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}); err != nil {
+			return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+		}
+		onNode := make([]maintenance.Pod, len(pods.Items))
+		for i := range pods.Items {
+			onNode[i].Object = &pods.Items[i]
+		}
+		added[node] = onNode
+	}
+	if err := r.evacuations(ctx, added); err != nil {
+		return nil, err
+	}
+	maps.Copy(all, added)
+	world.Pods = all
+	return all, nil
+}
+
+// plannedBudgets adds the budgets of namespaces to the world.
+func (r *reconciler) plannedBudgets(ctx context.Context, namespaces sets.Set[string], world *maintenance.Snapshot) error {
+	all := maps.Clone(world.Budgets)
+	if all == nil {
+		all = map[string][]*policyv1.PodDisruptionBudget{}
+	}
+	for namespace := range namespaces {
+		if _, known := all[namespace]; known {
+			continue
+		}
+		var budgets policyv1.PodDisruptionBudgetList
+		if err := r.list(ctx, &budgets, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list the budgets of namespace %s: %w", namespace, err)
+		}
+		all[namespace] = kube.Pointers(budgets.Items)
+	}
+	world.Budgets = all
+	return nil
+}
+
+// owners are the Deployments of pods, which may surge, and how these belong to them.
+func (r *reconciler) owners(ctx context.Context, pods map[string][]maintenance.Pod) (preflight.Owners, error) {
+	var found preflight.Owners
+	asked := sets.New[types.UID]()
+	for _, onNode := range pods {
+		for i := range onNode {
+			owner := podclass.Owner(onNode[i].Object)
+			if owner == nil || owner.Kind != "ReplicaSet" || asked.Has(owner.UID) {
+				continue
+			}
+			asked.Insert(owner.UID)
+			deployment, err := kube.DeploymentOf(ctx, r.client, onNode[i].Object)
+			if err != nil {
+				return found, fmt.Errorf("find the Deployment of a pod: %w", err)
+			}
+			addOwner(&found, owner, deployment)
+		}
+	}
+	return found, nil
+}
+
+// addOwner adds a ReplicaSet and its Deployment, if it has one.
+func addOwner(found *preflight.Owners, set *metav1.OwnerReference, deployment *appsv1.Deployment) {
+	if deployment == nil {
+		return
+	}
+	of := metav1.NewControllerRef(deployment, appsv1.SchemeGroupVersion.WithKind("Deployment"))
+	found.ReplicaSets = append(found.ReplicaSets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: deployment.Namespace, Name: set.Name, UID: set.UID, OwnerReferences: []metav1.OwnerReference{*of},
+	}})
+	found.Deployments = append(found.Deployments, deployment)
+}
+
+// planSafely has a plan that panics be no plan, and stop nothing else.
+func (r *reconciler) planSafely(snapshot preflight.Snapshot) (planned map[string]v1alpha1.NodeMaintenanceNodeStatus, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.metrics.panics.Inc()
+			err = fmt.Errorf("a defect of Ebbtide: plan: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return r.foresee(snapshot), nil
+}

@@ -1,0 +1,64 @@
+package nodemaintenance
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
+)
+
+// What autoscalers read of a node is ours for the time of a maintenance and comes back, beside
+// what the cache does not keep; what somebody answers meanwhile stays.
+func TestAutoscalersAreKeptFromANodeOnARealAPIServer(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.manager.protect = protect(bridge.Names{bridge.Karpenter, bridge.ClusterAutoscaler})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: s.prefix + "-node", Labels: map[string]string{"pool": s.prefix},
+		Annotations: map[string]string{v1alpha1.KarpenterDoNotDisruptAnnotation: "false", "example.com/rack": "7"},
+	}}
+	s.must("create the node", s.api.Create(s.ctx(), node))
+	upgrade := aMaintenance("upgrade", s.prefix)
+	upgrade.ObjectMeta = metav1.ObjectMeta{Name: s.prefix}
+	upgrade.Spec.Stage = v1alpha1.StageCordon
+	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
+	shows := func(what, disrupt, scaleDown string) {
+		s.stepUntil(what, func() (string, bool) {
+			s.read(node)
+			a := node.Annotations
+			return fmt.Sprint(a), a[v1alpha1.KarpenterDoNotDisruptAnnotation] == disrupt && a[v1alpha1.ScaleDownDisabledAnnotation] == scaleDown && a["example.com/rack"] == "7"
+		})
+	}
+	shows("autoscalers to be kept away", "true", "true")
+
+	_, person := s.cluster.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}})
+	answer := `{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":null}}}`
+	s.must("let the autoscaler at the node", person.Patch(s.ctx(), node.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(answer))))
+	shows("the answer to stay", "true", "")
+	s.read(upgrade)
+	upgrade.Annotations = map[string]string{v1alpha1.AllowScaleDownAnnotation: "true"}
+	s.must("say that the node is to go", s.api.Update(s.ctx(), upgrade))
+	shows("the node to be let go", "false", "")
+	s.read(upgrade)
+	upgrade.Annotations = nil
+	s.must("say that it is to stay", s.api.Update(s.ctx(), upgrade))
+	shows("the node to be kept again, but for the answer", "true", "")
+	s.read(upgrade)
+	upgrade.Spec.Stage = v1alpha1.StageComplete
+	s.must("complete the maintenance", s.api.Update(s.ctx(), upgrade))
+	s.stepUntil("the maintenance to end", func() (string, bool) {
+		s.read(upgrade)
+		return upgrade.Status.Summary, len(upgrade.Finalizers) == 0
+	})
+	s.read(node)
+	if diff := fmt.Sprint(node.Annotations); diff != "map[example.com/rack:7 karpenter.sh/do-not-disrupt:false]" || node.Spec.Unschedulable {
+		t.Errorf("the node bears %s, cordoned %t", diff, node.Spec.Unschedulable)
+	}
+}

@@ -1,0 +1,64 @@
+package bridge
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// excludedBecause is the value of the annotation by which Cluster API leaves out its own
+// drain; only its key counts.
+const excludedBecause = "drained by Ebbtide"
+
+// Change is a Machine with a step done; nil if there is nothing to change.
+//
+// Errors: the Machine is none, such as one whose hooks are no list.
+func Change(object *unstructured.Unstructured, step Step) (*unstructured.Unstructured, error) {
+	m := Read(object)
+	if step == Keep || m.Hooked == (step == Put) {
+		return nil, nil
+	}
+	changed := object.DeepCopy()
+	if m.Bridge == OpenShift {
+		return changed, changeList(changed, step)
+	}
+	annotations := changed.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	switch step {
+	case Put:
+		annotations[v1alpha1.BridgeHookAnnotation] = v1alpha1.BridgeOwner
+	case Finish:
+		annotations[v1alpha1.ExcludeNodeDrainingAnnotation] = excludedBecause
+		fallthrough
+	default:
+		delete(annotations, v1alpha1.BridgeHookAnnotation)
+	}
+	changed.SetAnnotations(annotations)
+	return changed, nil
+}
+
+// changeList changes the hooks of a Machine of OpenShift. Its own drain finds nothing then;
+// with its annotation to leave that out, hooks would not be asked.
+func changeList(object *unstructured.Unstructured, step Step) error {
+	path := []string{"spec", "lifecycleHooks", "preDrain"}
+	hooks, _, err := unstructured.NestedSlice(object.Object, path...)
+	if err != nil {
+		return err
+	}
+	hooks = slices.DeleteFunc(hooks, func(hook any) bool {
+		one, _ := hook.(map[string]any)
+		return one["name"] == v1alpha1.BridgeHookName && one["owner"] == v1alpha1.BridgeOwner
+	})
+	if step == Put {
+		hooks = append(hooks, map[string]any{"name": v1alpha1.BridgeHookName, "owner": v1alpha1.BridgeOwner})
+	}
+	if len(hooks) == 0 {
+		unstructured.RemoveNestedField(object.Object, path...)
+		return nil
+	}
+	return unstructured.SetNestedSlice(object.Object, hooks, path...)
+}

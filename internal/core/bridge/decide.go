@@ -1,0 +1,292 @@
+package bridge
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// Snapshot is all that a decision reads. It is never changed by Decide.
+type Snapshot struct {
+	// Now is the time of the decision, Doubt why it is not believed.
+	Now   time.Time
+	Doubt string
+	// Machine is the Machine; nil if it is gone.
+	Machine *Machine
+	// Around is what it is in; nil if there is none. AroundUnread is why that is not known.
+	Around       *Around
+	AroundUnread string
+	// Node is the node of this cluster with the name of the Machine's; nil if there is none.
+	Node *corev1.Node
+	// Maintenance is the NodeMaintenance with the Machine's name; nil if there is none.
+	Maintenance *v1alpha1.NodeMaintenance
+	// Held is the node of this cluster that Maintenance is for; nil if that is gone.
+	Held *corev1.Node
+	// Ruled is true if MachineDrainRules are meant for the Machine. They say how pods leave
+	// Machines, not maintenances.
+	Ruled bool
+	// Remote is how the drain goes that is no maintenance; nil if it has not begun.
+	Remote *Remote
+}
+
+// Remote is how a drain in another cluster goes.
+type Remote struct {
+	// Problem is why nothing is known of it; empty if it is.
+	Problem string
+	// Done is true if no pod is waited for, or the node is gone; Left are those that are.
+	Done bool
+	Left int
+}
+
+// Step is what is done to a Machine's hook.
+type Step int
+
+// What is done to a hook.
+const (
+	// Keep leaves the Machine as it is.
+	Keep Step = iota
+	// Put has the Machine wait for us before it is drained.
+	Put
+	// Take lets its controller go on.
+	Take
+	// Finish does so and says that nothing is left to be drained.
+	Finish
+)
+
+// Decision is what is done.
+type Decision struct {
+	// Create is to be created; nil if nothing is.
+	Create *v1alpha1.NodeMaintenance
+	// Delete is true if Maintenance is to be deleted.
+	Delete bool
+	// Hook is done to the Machine, under the version that was read.
+	Hook Step
+	// Remote is true if the node is in another cluster, or MachineDrainRules say how it is to
+	// be drained, so that it is drained by the Cluster's kubeconfig; without it whoever is
+	// drained so for this Machine is left alone.
+	Remote bool
+	// Said is what people are told, once, when it is done; nil is nothing.
+	Said *event.Event
+	// RequeueAfter is when to decide again at the latest; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// Decide says what becomes of one Machine.
+func Decide(s Snapshot) Decision {
+	if d, over := s.ended(); over {
+		return d
+	}
+	m := s.Machine
+	switch {
+	case m == nil:
+		return Decision{}
+	case !m.Deleting:
+		return s.beforeDeletion()
+	case !m.Hooked:
+		// What somebody has let go is not ours, and a hook comes too late now.
+		return Decision{}
+	case s.AroundUnread != "":
+		return s.say(Decision{}, event.BridgeWaiting, "waits: "+excerpt.Line(s.AroundUnread, maxWords))
+	}
+	if !s.asked() {
+		return s.skip("nobody asks for it any more by label " + v1alpha1.DrainOptLabel)
+	}
+	if why := s.needless(); why != "" {
+		return s.skip(why)
+	}
+	if m.Paused || s.Around != nil && s.Around.Paused {
+		return s.say(Decision{}, event.BridgeWaiting, "waits: the Machine or its Cluster is paused")
+	}
+	if !m.Waits {
+		return Decision{} // Its controller has not come so far.
+	}
+	return s.waiting()
+}
+
+// ended is what becomes of a maintenance whose node is gone: it is over. A Machine that
+// still waits for it is told first.
+func (s Snapshot) ended() (Decision, bool) {
+	maintenance := s.Maintenance
+	if maintenance == nil || s.Held != nil || !s.ours() || maintenance.DeletionTimestamp != nil {
+		return Decision{}, false
+	}
+	node := NodeUnder(maintenance)
+	if m := s.Machine; m != nil && m.Deleting && m.Hooked && m.Node == node {
+		return s.say(Decision{Hook: Finish}, event.BridgeDone, node+" is gone; the hook is removed"), true
+	}
+	return Decision{Delete: true}, true
+}
+
+// ours is true of a maintenance that was made for this Machine and is as it was made.
+func (s Snapshot) ours() bool {
+	bridge, namespace, name := MachineOf(s.Maintenance)
+	if bridge == "" || NodeUnder(s.Maintenance) == "" || s.Maintenance.Name != MaintenanceName(namespace, name) {
+		return false
+	}
+	m := s.Machine
+	return m == nil || m.Bridge == bridge && m.Ref.Namespace == namespace && m.Ref.Name == name
+}
+
+// asked is true if somebody wants Ebbtide to drain the node.
+func (s Snapshot) asked() bool {
+	if s.Machine.Opt != "" {
+		return s.Machine.Opt == "true"
+	}
+	return s.Around != nil && s.Around.Opt == "true"
+}
+
+// beforeDeletion puts the hook on, or takes it off where nobody wants it any more.
+func (s Snapshot) beforeDeletion() Decision {
+	switch {
+	case s.AroundUnread != "" || s.Machine.Paused || s.Around != nil && s.Around.Paused:
+		return Decision{}
+	case s.asked() && !s.Machine.Hooked:
+		return Decision{Hook: Put}
+	case !s.asked() && s.Machine.Hooked:
+		return Decision{Hook: Take}
+	}
+	return Decision{}
+}
+
+// needless is why the controller of the Machine does not ask hooks, or nobody is to drain.
+func (s Snapshot) needless() string {
+	m := s.Machine
+	switch {
+	case m.Excluded != "":
+		return "annotation " + m.Excluded + " is set"
+	case m.Bridge == ClusterAPI && s.Around == nil:
+		return "the Cluster is gone"
+	case m.Bridge == ClusterAPI && s.Around.Deleting:
+		return "the Cluster is being deleted"
+	case m.Beyond != "":
+		return fmt.Sprintf("Cluster API has not waited for hooks of the Machine (Deleting: %s)", excerpt.Line(m.Beyond, maxWords))
+	case m.Node == "":
+		return "the Machine has no node"
+	}
+	return ""
+}
+
+// waiting is what happens while the Machine's controller waits for our hook.
+func (s Snapshot) waiting() Decision {
+	over, after := s.timeout()
+	if over {
+		return s.giveUp()
+	}
+	d := s.drain()
+	if d.Hook == Keep {
+		d.RequeueAfter = after
+	}
+	return d
+}
+
+// timeout is whether the time for the drain is over, and when it will be.
+func (s Snapshot) timeout() (over bool, after time.Duration) {
+	m := s.Machine
+	if m.DrainTimeout == 0 || m.WaitsSince.IsZero() || s.Doubt != "" {
+		return false, 0
+	}
+	ahead := m.WaitsSince.Add(m.DrainTimeout).Sub(s.Now)
+	return ahead <= 0, max(ahead, 0)
+}
+
+// drain drains the node when nobody else has to be waited for.
+func (s Snapshot) drain() Decision {
+	m := s.Machine
+	switch {
+	case len(m.Others) > 0:
+		return s.say(Decision{}, event.BridgeWaiting, "waits for other pre-drain hooks: "+hooks(m.Others))
+	case s.Maintenance != nil:
+		return s.maintained()
+	case m.IsNode(s.Node) && !s.Ruled:
+		return Decision{Create: maintenanceFor(m)}
+	case m.Bridge == OpenShift && s.Node == nil:
+		return s.say(Decision{Hook: Finish}, event.BridgeDone, m.Node+" is gone; the hook is removed")
+	case m.Bridge == OpenShift:
+		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: node %s does not say that it is of this Machine (annotation %s and the providerID)", m.Node, nodeOpenShiftAnnotation))
+	}
+	return s.elsewhere()
+}
+
+// maintained is what happens while there is a NodeMaintenance of this name.
+func (s Snapshot) maintained() Decision {
+	maintenance, node := s.Maintenance, s.Machine.Node
+	switch {
+	case !s.ours() || NodeUnder(maintenance) != node:
+		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is not for %s; delete it", maintenance.Name, node))
+	case maintenance.DeletionTimestamp != nil || maintenance.Spec.Stage == v1alpha1.StageComplete:
+		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: somebody has ended NodeMaintenance %s; another one is made when it is gone, so delete it", maintenance.Name))
+	case drained(maintenance):
+		return s.say(Decision{Hook: Finish}, event.BridgeDone, node+" is drained; the hook is removed")
+	}
+	pods, said := left(maintenance)
+	if !said {
+		return Decision{}
+	}
+	return s.say(Decision{}, event.BridgeDraining, fmt.Sprintf("%s is drained for Machine %s/%s by NodeMaintenance %s: %d pods left",
+		node, s.Machine.Ref.Namespace, s.Machine.Ref.Name, maintenance.Name, pods))
+}
+
+// elsewhere is what happens for a node of another cluster.
+func (s Snapshot) elsewhere() Decision {
+	m := s.Machine
+	d := Decision{Remote: true}
+	switch {
+	case s.Remote == nil:
+		return d
+	case s.Remote.Problem != "":
+		return s.say(d, event.BridgeWaiting, "waits: "+excerpt.Line(s.Remote.Problem, maxProblem))
+	case s.Remote.Done:
+		return s.say(Decision{Hook: Finish}, event.BridgeDone, m.Node+" is drained; the hook is removed")
+	}
+	return s.say(d, event.BridgeDraining, fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %d pods left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, s.Remote.Left))
+}
+
+func (s Snapshot) skip(why string) Decision {
+	return s.say(Decision{Hook: Take}, event.BridgeSkipped, "not drained: "+why)
+}
+
+// giveUp leaves what is left to the Machine's controller. What was begun here is not taken
+// back: the node stays cordoned until it is gone.
+func (s Snapshot) giveUp() Decision {
+	what := "an unknown number of pods"
+	if s.Maintenance != nil {
+		if pods, said := left(s.Maintenance); said {
+			what = fmt.Sprintf("%d pods", pods)
+		}
+	} else if s.Remote != nil && s.Remote.Problem == "" {
+		what = fmt.Sprintf("%d pods", s.Remote.Left)
+	}
+	return s.say(Decision{Hook: Take}, event.BridgeGivenUp, fmt.Sprintf("nodeDrainTimeoutSeconds (%d) is over with %s left; the hook is removed and Cluster API goes on",
+		int64(s.Machine.DrainTimeout.Seconds()), what))
+}
+
+func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.Event, message string) Decision {
+	said := as(s.Machine.Ref, message)
+	d.Said = &said
+	return d
+}
+
+const (
+	// maxHooks is how many hooks of others are named, maxWords how many bytes of each.
+	maxHooks, maxWords = 5, 100
+	// maxProblem is how many bytes of a problem are shown.
+	maxProblem = 600
+)
+
+// hooks names those of others.
+func hooks(others []Hook) string {
+	var all []string
+	for _, hook := range others[:min(len(others), maxHooks)] {
+		all = append(all, fmt.Sprintf("%s (owner: %s)", excerpt.Line(hook.Name, maxWords), excerpt.Line(hook.Owner, maxWords)))
+	}
+	if more := len(others) - maxHooks; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, ", ")
+}

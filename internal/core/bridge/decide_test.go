@@ -1,0 +1,252 @@
+package bridge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
+)
+
+// becomes is what happens to a Machine from its creation to its end, one sentence of the
+// design each.
+var becomes = map[string]struct {
+	change func(*testing.T, *bridge.Snapshot)
+	want   string
+}{
+	"a new Machine of a Cluster that has opted in gets the hook": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Deleting, s.Machine.Hooked = false, false }, "put",
+	},
+	"and keeps it": {func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Deleting = false }, "keep"},
+	"none without being asked": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.Deleting, s.Machine.Hooked, s.Around.Opt = false, false, ""
+		}, "keep",
+	},
+	"a Machine may ask for itself": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.Deleting, s.Machine.Hooked, s.Around.Opt, s.Machine.Opt = false, false, "", "true"
+		}, "put",
+	},
+	"and refuse for itself": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Deleting, s.Machine.Opt = false, "false" }, "take",
+	},
+	"opting out takes it off": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Deleting, s.Around.Opt = false, "" }, "take",
+	},
+	"a Cluster that cannot be read says neither": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.Deleting, s.Around, s.AroundUnread = false, nil, "timeout"
+		}, "keep",
+	},
+	"a paused one is left alone": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.Deleting, s.Machine.Hooked, s.Around.Paused = false, false, true
+		}, "keep",
+	},
+	"a hook comes too late when the deletion has begun": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Hooked = false }, "keep",
+	},
+	"the node is drained when the controller waits for us": {nil, "create machine-infra-worker-1, keep"},
+	"not before": {func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Waits = false }, "keep"},
+	"other hooks go first": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}}
+		},
+		"keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
+	},
+	"what is left is told": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 12) },
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 12 pods left",
+	},
+	"a drained node lets the Machine go": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0) },
+		"finish; BridgeDone: node-7 is drained; the hook is removed",
+	},
+	"what was drained before the maintenance was changed is not drained": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Maintenance.Generation = 2 },
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 0 pods left",
+	},
+	"the maintenance goes with the node": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Held, s.Node, s.Machine.Hooked = nil, nil, false
+		}, "delete, keep",
+	},
+	"also when the Machine is gone": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Held, s.Node, s.Machine = nil, nil, nil
+		}, "delete, keep",
+	},
+	"and not before the node, so that nothing lands there again": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Machine = nil }, "keep",
+	},
+	"a node that goes under the drain lets the Machine go": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Held, s.Node = nil, nil },
+		"finish; BridgeDone: node-7 is gone; the hook is removed",
+	},
+	"a hook that somebody removes is removed": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Machine.Hooked = false }, "keep",
+	},
+	"a Cluster that is deleted is not waited for": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Around.Deleting = true }, "take; BridgeSkipped: not drained: the Cluster is being deleted",
+	},
+	"nor one that is gone": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Around, s.Machine.Opt = nil, "true" }, "take; BridgeSkipped: not drained: the Cluster is gone",
+	},
+	"one that cannot be read is": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Around, s.AroundUnread = nil, "Cluster infra/prod could not be read: timeout"
+		},
+		"keep; BridgeWaiting: waits: Cluster infra/prod could not be read: timeout",
+	},
+	"a Machine without node": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Node = "" }, "take; BridgeSkipped: not drained: the Machine has no node",
+	},
+	"one that is not to be drained": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation },
+		"take; BridgeSkipped: not drained: annotation machine.cluster.x-k8s.io/exclude-node-draining is set",
+	},
+	"the last of a control plane, for whose hooks nobody waits": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.Waits, s.Machine.Beyond = false, "WaitingForInfrastructureDeletion"
+		},
+		"take; BridgeSkipped: not drained: Cluster API has not waited for hooks of the Machine (Deleting: WaitingForInfrastructureDeletion)",
+	},
+	"opting out in the middle": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Around.Opt = "" },
+		"take; BridgeSkipped: not drained: nobody asks for it any more by label ebbtide.dev/drain",
+	},
+	"time that is left": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 2)
+			s.Machine.DrainTimeout = 11 * time.Minute
+		},
+		"keep, again in 1m0s; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 2 pods left",
+	},
+	"time that is over": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 2)
+			s.Machine.DrainTimeout = 10 * time.Minute
+		},
+		"take; BridgeGivenUp: nodeDrainTimeoutSeconds (600) is over with 2 pods left; the hook is removed and Cluster API goes on",
+	},
+	"also for a cluster that nobody reaches": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Node, s.Remote, s.Machine.DrainTimeout = nil, &bridge.Remote{Problem: "unreachable"}, time.Minute
+		},
+		"take; BridgeGivenUp: nodeDrainTimeoutSeconds (60) is over with an unknown number of pods left; the hook is removed and Cluster API goes on",
+	},
+	"a clock that is not believed ends nothing": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 2)
+			s.Machine.DrainTimeout, s.Doubt = time.Minute, "skew"
+		},
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 2 pods left",
+	},
+	"a paused Machine begins nothing": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Paused = true }, "keep; BridgeWaiting: waits: the Machine or its Cluster is paused",
+	},
+	"a node of another cluster": {func(_ *testing.T, s *bridge.Snapshot) { s.Node = nil }, "elsewhere, keep"},
+	"and what is left there": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Node, s.Remote = nil, &bridge.Remote{Left: 3} },
+		"elsewhere, keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 in Cluster prod: 3 pods left",
+	},
+	"until it is drained": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Node, s.Remote = nil, &bridge.Remote{Done: true} },
+		"finish; BridgeDone: node-7 is drained; the hook is removed",
+	},
+	"one that nobody reaches keeps the hook": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Node, s.Remote = nil, &bridge.Remote{Problem: "cluster infra/prod is unreachable", Done: true}
+		},
+		"elsewhere, keep; BridgeWaiting: waits: cluster infra/prod is unreachable",
+	},
+	"a maintenance of somebody else by this name": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Maintenance.Labels = nil },
+		"keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is not for node-7; delete it",
+	},
+	"or of another node": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Maintenance.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-8"}
+		}, "keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is not for node-7; delete it",
+	},
+	"one that somebody has ended": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Maintenance.Spec.Stage = v1alpha1.StageComplete
+		},
+		"keep; BridgeWaiting: waits: somebody has ended NodeMaintenance machine-infra-worker-1; another one is made when it is gone, so delete it",
+	},
+}
+
+func TestWhatBecomesOfAMachine(t *testing.T) {
+	t.Parallel()
+	for name, test := range becomes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := world(t)
+			if test.change != nil {
+				test.change(t, &s)
+			}
+			if got := told(bridge.Decide(s)); got != test.want {
+				t.Errorf("\n got %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// Whoever may write Machines must not choose which node of this cluster is drained: the node
+// itself has to say whose it is, in all respects.
+func TestAMachineDrainsNoNodeThatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, lie := range []func(*bridge.Snapshot){
+		func(s *bridge.Snapshot) { s.Node.Spec.ProviderID = "aws:///i-8" },
+		func(s *bridge.Snapshot) { s.Machine.ProviderID, s.Node.Spec.ProviderID = "", "" },
+		func(s *bridge.Snapshot) { s.Node.Annotations = nil },
+		func(s *bridge.Snapshot) { s.Node.Annotations["cluster.x-k8s.io/machine"] = "worker-2" },
+		func(s *bridge.Snapshot) { s.Node.Annotations["cluster.x-k8s.io/cluster-name"] = "test" },
+		func(s *bridge.Snapshot) { s.Node.Annotations["cluster.x-k8s.io/cluster-namespace"] = "team" },
+	} {
+		s := world(t)
+		lie(&s)
+		if d := bridge.Decide(s); d.Create != nil || d.Hook != bridge.Keep {
+			t.Errorf("with node %+v: %s", s.Node, told(d))
+		}
+	}
+}
+
+// Hooks are written by people, and there may be any number of any length.
+func TestHooksOfOthersAreBounded(t *testing.T) {
+	t.Parallel()
+	s := world(t)
+	for i := range 5000 {
+		s.Machine.Others = append(s.Machine.Others, bridge.Hook{Name: fmt.Sprintf("hook-%d", i), Owner: strings.Repeat("x\n", 5000)})
+	}
+	message := bridge.Decide(s).Said.Message
+	if len(message) > 1024 || !strings.HasSuffix(message, "and 4995 more") || strings.Contains(message, "\n") {
+		t.Errorf("%d bytes: %s", len(message), message)
+	}
+}
+
+// Two Machines never share a maintenance, and no name is too long.
+func TestNamesOfMaintenances(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, m := range [][2]string{{"a", "b-c"}, {"a-b", "c"}, {"a-b-c", "d"}, {"a", "b-c-d"}, {"a", strings.Repeat("x", 253)}, {"a", strings.Repeat("x", 252) + "y"}} {
+		name := bridge.MaintenanceName(m[0], m[1])
+		if other, taken := seen[name]; taken || len(name) > 253 {
+			t.Errorf("%v and %s are both %q (%d)", m, other, name, len(name))
+		}
+		seen[name] = fmt.Sprint(m)
+	}
+	if _, _, name := bridge.MachineOf(&metav1.ObjectMeta{Labels: map[string]string{v1alpha1.BridgeLabel: "cluster-api"}}); name != "" {
+		t.Errorf("a maintenance without annotation is of Machine %q", name)
+	}
+}

@@ -1,0 +1,214 @@
+package bridge
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// Kinds that are bridged.
+var (
+	ClusterAPIMachine = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Machine"}
+	ClusterAPICluster = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"}
+	ClusterAPIRule    = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "MachineDrainRule"}
+	OpenShiftMachine  = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "Machine"}
+	OpenShiftSet      = schema.GroupVersionKind{Group: "machine.openshift.io", Version: "v1beta1", Kind: "MachineSet"}
+)
+
+// Keys of Cluster API and OpenShift.
+const (
+	pausedAnnotation = "cluster.x-k8s.io/paused"
+	// These Cluster API writes on Nodes; OpenShift has one.
+	nodeMachineAnnotation   = "cluster.x-k8s.io/machine"
+	nodeClusterAnnotation   = "cluster.x-k8s.io/cluster-name"
+	nodeNamespaceAnnotation = "cluster.x-k8s.io/cluster-namespace"
+	nodeOpenShiftAnnotation = "machine.openshift.io/machine"
+	openShiftExclude        = "machine.openshift.io/exclude-node-draining"
+	openShiftOwnerKind      = "MachineSet"
+)
+
+// Hook is one of somebody else.
+type Hook struct{ Name, Owner string }
+
+// Machine is what is read of a Machine of another controller.
+type Machine struct {
+	// Ref is for events.
+	Ref corev1.ObjectReference
+	// Bridge is whose it is.
+	Bridge Name
+	// Around is the name of its Cluster, or of its MachineSet; empty if it has none.
+	Around string
+	// Opt is its own DrainOptLabel, Labels are all of its labels.
+	Opt    string
+	Labels map[string]string
+	// Deleting is true from its deletionTimestamp on.
+	Deleting bool
+	// Node is the name of its node, ProviderID what its infrastructure calls it.
+	Node, ProviderID string
+	// Hooked is true while our hook is on it, Others are the pre-drain hooks of others.
+	Hooked bool
+	Others []Hook
+	// Excluded is the annotation by which somebody wants it not to be drained; else empty.
+	Excluded string
+	// Waits is true if its controller says that it waits for pre-drain hooks, Beyond what it
+	// says that it does, if that comes after them.
+	Waits  bool
+	Beyond string
+	// WaitsSince is since when it waits; zero if it does not say.
+	WaitsSince time.Time
+	// DrainTimeout is for how long it may; 0 is for ever.
+	DrainTimeout time.Duration
+	// Paused is true if it is to be left alone.
+	Paused bool
+}
+
+// Around is the Cluster of a Machine of Cluster API, or the MachineSet of one of OpenShift.
+type Around struct {
+	// Opt is its DrainOptLabel, Labels are all of its labels.
+	Opt    string
+	Labels map[string]string
+	// UID tells it from others of its name.
+	UID types.UID
+	// Deleting, Paused are as of a Machine.
+	Deleting, Paused bool
+}
+
+// ReadAround reads what Machines are in.
+func ReadAround(object *unstructured.Unstructured) Around {
+	paused, _, _ := unstructured.NestedBool(object.Object, "spec", "paused")
+	_, annotated := object.GetAnnotations()[pausedAnnotation]
+	return Around{
+		Opt: object.GetLabels()[v1alpha1.DrainOptLabel], Labels: object.GetLabels(), UID: object.GetUID(),
+		Deleting: object.GetDeletionTimestamp() != nil, Paused: paused || annotated,
+	}
+}
+
+// Read reads a Machine of either controller. What is missing, or is of another type than it
+// has to be, is not there.
+func Read(object *unstructured.Unstructured) Machine {
+	m := Machine{
+		Ref: corev1.ObjectReference{
+			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
+		},
+		Opt: object.GetLabels()[v1alpha1.DrainOptLabel], Labels: object.GetLabels(), Deleting: object.GetDeletionTimestamp() != nil,
+		Node: text(object, "status", "nodeRef", "name"), ProviderID: text(object, "spec", "providerID"),
+	}
+	if object.GroupVersionKind().Group == OpenShiftMachine.Group {
+		m.readOpenShift(object)
+	} else {
+		m.readClusterAPI(object)
+	}
+	slices.SortFunc(m.Others, func(a, b Hook) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner)) })
+	return m
+}
+
+func text(object *unstructured.Unstructured, path ...string) string {
+	value, _, _ := unstructured.NestedString(object.Object, path...)
+	return value
+}
+
+// waitsReason is why a Machine of Cluster API is still there while it waits for hooks.
+const waitsReason = "WaitingForPreDrainHook"
+
+// beforeHooks are reasons of condition Deleting that say nothing of hooks.
+var beforeHooks = []string{"", waitsReason, "Deleting", "NotDeleting", "InternalError"}
+
+func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
+	m.Bridge, m.Around = ClusterAPI, text(object, "spec", "clusterName")
+	for key, owner := range object.GetAnnotations() {
+		name, isHook := strings.CutPrefix(key, v1alpha1.PreDrainHookAnnotationPrefix)
+		switch {
+		case key == v1alpha1.BridgeHookAnnotation:
+			m.Hooked = true
+		case isHook:
+			m.Others = append(m.Others, Hook{strings.TrimPrefix(name, "/"), owner})
+		case key == v1alpha1.ExcludeNodeDrainingAnnotation:
+			m.Excluded = key
+		case key == pausedAnnotation:
+			m.Paused = true
+		}
+	}
+	seconds, _, _ := unstructured.NestedInt64(object.Object, "spec", "deletion", "nodeDrainTimeoutSeconds")
+	m.DrainTimeout = time.Duration(max(seconds, 0)) * time.Second
+	reason := deletingReason(object)
+	m.Waits = reason == waitsReason
+	if !slices.Contains(beforeHooks, reason) {
+		m.Beyond = reason
+	}
+	if since, err := time.Parse(time.RFC3339, text(object, "status", "deletion", "waitForPreDrainHookStartTime")); err == nil {
+		m.WaitsSince = since
+	}
+}
+
+// deletingReason is what Cluster API does with a Machine that is being deleted.
+func deletingReason(object *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if one, ok := condition.(map[string]any); ok && one["type"] == "Deleting" && one["status"] == "True" {
+			reason, _ := one["reason"].(string)
+			return reason
+		}
+	}
+	return ""
+}
+
+func (m *Machine) readOpenShift(object *unstructured.Unstructured) {
+	m.Bridge = OpenShift
+	for _, owner := range object.GetOwnerReferences() {
+		if owner.Kind == openShiftOwnerKind && owner.Controller != nil && *owner.Controller {
+			m.Around = owner.Name
+		}
+	}
+	hooks, _, _ := unstructured.NestedSlice(object.Object, "spec", "lifecycleHooks", "preDrain")
+	for _, hook := range hooks {
+		one, _ := hook.(map[string]any)
+		name, _ := one["name"].(string)
+		owner, _ := one["owner"].(string)
+		if name == v1alpha1.BridgeHookName && owner == v1alpha1.BridgeOwner {
+			m.Hooked = true
+		} else {
+			m.Others = append(m.Others, Hook{name, owner})
+		}
+	}
+	if _, excluded := object.GetAnnotations()[openShiftExclude]; excluded {
+		m.Excluded = openShiftExclude
+	}
+	// It asks hooks in this phase and in no other.
+	m.Waits = text(object, "status", "phase") == "Deleting"
+	if since := object.GetDeletionTimestamp(); since != nil {
+		m.WaitsSince = since.Time
+	}
+}
+
+// IsNode says whether a node of this cluster is that of a Machine. The name is not enough:
+// Machines can be of another cluster, and their authors may choose names. So the node itself
+// has to say so, as it does when its Machine's controller reaches it.
+func (m *Machine) IsNode(node *corev1.Node) bool {
+	if node == nil || m.Node == "" || node.Name != m.Node || m.ProviderID == "" || node.Spec.ProviderID != m.ProviderID {
+		return false
+	}
+	if m.Bridge == OpenShift {
+		return node.Annotations[nodeOpenShiftAnnotation] == m.Ref.Namespace+"/"+m.Ref.Name
+	}
+	return node.Annotations[nodeMachineAnnotation] == m.Ref.Name && node.Annotations[nodeClusterAnnotation] == m.Around &&
+		node.Annotations[nodeNamespaceAnnotation] == m.Ref.Namespace
+}
+
+// NodeOf is the Machine that a node of this cluster says it is of.
+func NodeOf(node *corev1.Node) (bridge Name, namespace, name string) {
+	if name = node.Annotations[nodeMachineAnnotation]; name != "" {
+		return ClusterAPI, node.Annotations[nodeNamespaceAnnotation], name
+	}
+	if namespace, name, ok := strings.Cut(node.Annotations[nodeOpenShiftAnnotation], "/"); ok {
+		return OpenShift, namespace, name
+	}
+	return "", "", ""
+}

@@ -1,0 +1,106 @@
+package bridge
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainplan"
+)
+
+// longestName is how long the name of an object may be.
+const longestName = 253
+
+// MaintenanceName is that of the NodeMaintenance for a Machine. Where it would be too long,
+// or could be that of the Machine of another namespace, it ends in a hash.
+func MaintenanceName(namespace, name string) string {
+	plain := "machine-" + namespace + "-" + name
+	if len(plain) <= longestName && !strings.Contains(namespace, "-") {
+		return plain
+	}
+	sum := fmt.Sprintf("-%x", sha256.Sum256([]byte(namespace+"/"+name)))[:11]
+	return strings.TrimRight(plain[:min(len(plain), longestName-len(sum))], "-.") + sum
+}
+
+// MachineOf is the namespace and name of the Machine for which a NodeMaintenance or a copy
+// of a rule was made.
+func MachineOf(object metav1.Object) (bridge Name, namespace, name string) {
+	bridge = Name(object.GetLabels()[v1alpha1.BridgeLabel])
+	if bridge == "" {
+		return "", "", ""
+	}
+	namespace, name, ok := strings.Cut(object.GetAnnotations()[v1alpha1.BridgeMachineAnnotation], "/")
+	if !ok {
+		return "", "", ""
+	}
+	return bridge, namespace, name
+}
+
+// marks are what says for which Machine an object was made.
+func marks(m *Machine, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:        name,
+		Labels:      map[string]string{v1alpha1.BridgeLabel: string(m.Bridge)},
+		Annotations: map[string]string{v1alpha1.BridgeMachineAnnotation: m.Ref.Namespace + "/" + m.Ref.Name},
+	}
+}
+
+// maintenanceFor drains the node of a Machine. The webhooks leave the manager alone, so
+// that it is complete.
+func maintenanceFor(m *Machine) *v1alpha1.NodeMaintenance {
+	meta := marks(m, MaintenanceName(m.Ref.Namespace, m.Ref.Name))
+	meta.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+	return &v1alpha1.NodeMaintenance{
+		ObjectMeta: meta,
+		Spec: v1alpha1.NodeMaintenanceSpec{
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Node}},
+			}}}},
+			Stage: v1alpha1.StageDrain, DrainPlan: drainplan.Inject(nil), DrainDepth: v1alpha1.PodTypeDefault,
+			Reason: fmt.Sprintf("Machine %s/%s is being deleted", m.Ref.Namespace, m.Ref.Name),
+		},
+	}
+}
+
+// NodeUnder is the one node that a NodeMaintenance of ours is for; empty if somebody has
+// made it, or made it one for more.
+func NodeUnder(maintenance *v1alpha1.NodeMaintenance) string {
+	selector := maintenance.Spec.NodeSelector
+	if selector == nil || len(selector.NodeSelectorTerms) != 1 {
+		return ""
+	}
+	term := selector.NodeSelectorTerms[0]
+	if len(term.MatchExpressions) > 0 || len(term.MatchFields) != 1 {
+		return ""
+	}
+	field := term.MatchFields[0]
+	if field.Key != metav1.ObjectNameField || field.Operator != corev1.NodeSelectorOpIn || len(field.Values) != 1 {
+		return ""
+	}
+	return field.Values[0]
+}
+
+// left is how many pods are to leave, as far as the maintenance has said.
+func left(maintenance *v1alpha1.NodeMaintenance) (pods int32, said bool) {
+	for i := range maintenance.Status.NodeStatuses {
+		status := &maintenance.Status.NodeStatuses[i]
+		pods += status.PodsPendingEvacuation + status.PodsEvacuating
+		said = true
+	}
+	return pods, said
+}
+
+// drained is true when the maintenance says so of what is asked for now.
+func drained(maintenance *v1alpha1.NodeMaintenance) bool {
+	for i := range maintenance.Status.Conditions {
+		c := &maintenance.Status.Conditions[i]
+		if c.Type == v1alpha1.ConditionDrained {
+			return c.Status == metav1.ConditionTrue && c.Reason == v1alpha1.ReasonDrained && c.ObservedGeneration == maintenance.Generation
+		}
+	}
+	return false
+}

@@ -1,0 +1,65 @@
+package evictionrequest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	maxName = 253
+	// maxStem leaves room for "pod-", a number and "-".
+	maxStem = maxName - len("pod-") - len("1000000-")
+	// lastNumber is the highest that is taken for one of ours. Somebody else may have
+	// written any.
+	lastNumber = 999_999
+)
+
+// Stem is what pods have in common whose Evictions may have the same name: they are
+// decided about together. For all but very long names it is the name.
+func Stem(pod string) string { return pod[:min(len(pod), maxStem)] }
+
+// nextName is the name of the next Eviction of a pod, "pod-<n>-<pod>", where n is one
+// more than the highest that any Eviction of its stem has.
+func nextName(pod string, evictions []*lifecyclev1alpha1.Eviction) string {
+	highest, taken := 0, map[string]bool{}
+	for _, e := range evictions {
+		highest = max(highest, number(e.Name))
+		taken[e.Name] = true
+	}
+	for n := highest + 1; ; n++ {
+		name := "pod-" + strconv.Itoa(n) + "-" + pod
+		name = strings.TrimRight(name[:min(len(name), maxName)], "-.")
+		if !taken[name] {
+			return name
+		}
+	}
+}
+
+// number is the n of a name; 0 if it has none.
+func number(name string) int {
+	rest, ours := strings.CutPrefix(name, "pod-")
+	digits, _, found := strings.Cut(rest, "-")
+	n, err := strconv.Atoi(digits)
+	if !ours || !found || err != nil || n < 0 || n > lastNumber {
+		return 0
+	}
+	return n
+}
+
+// RequestName is the name of the EvictionRequest of a requester's object, such as a
+// NodeMaintenance, for a pod: "<owner>-<uid of the pod>". One that would be too long ends in a hash.
+func RequestName(owner string, pod types.UID) string {
+	name := fmt.Sprintf("%s-%s", owner, pod)
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	hash := hex.EncodeToString(sum[:8])
+	return strings.TrimRight(name[:maxName-len(hash)-1], "-.") + "-" + hash
+}

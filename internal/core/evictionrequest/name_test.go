@@ -1,0 +1,57 @@
+package evictionrequest_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+)
+
+// Names are ones that the API server takes, however long those of pods are.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{1, 239, 240, 241, 246, 247, 253} {
+		s := newStage(t)
+		name := strings.Repeat("a.", 126) + "a"
+		pod := s.pod(strings.TrimRight(name[:length], "."))
+		s.ask("example.com/a", pod)
+		s.settle()
+		if faults := validation.IsDNS1123Subdomain(s.evictions[0].Name); len(faults) > 0 {
+			t.Errorf("a pod with a name of %d characters has the Eviction %q: %v", length, s.evictions[0].Name, faults)
+		}
+	}
+	s := newStage(t)
+	twins := []*corev1.Pod{s.pod(strings.Repeat("a", 252) + "b"), s.pod(strings.Repeat("a", 252) + "c")}
+	for _, pod := range twins {
+		s.ask("example.com/"+pod.Name[252:], pod)
+	}
+	s.settle()
+	if len(s.evictions) != 2 || s.evictions[0].Name == s.evictions[1].Name || evictionrequest.Stem(twins[0].Name) != evictionrequest.Stem(twins[1].Name) {
+		t.Errorf("pods with names that begin alike have the Evictions %v", s.evictions)
+	}
+	for want, owner := range map[string]string{"upgrade-5d2f": "upgrade", strings.Repeat("x", 236) + "-50f67bca5bda4684": strings.Repeat("x", 253)} {
+		if got := evictionrequest.RequestName(owner, "5d2f"); got != want {
+			t.Errorf("the request is named %s, want %s", got, want)
+		}
+	}
+}
+
+// A name with a number that nobody can count is left alone.
+func TestNumbersOfOthersDoNotCount(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	s.ask("example.com/a", s.pod("web-0"))
+	other := s.pod("web-0-x")
+	for _, name := range []string{"pod-99999999999999999999-web-0", "pod-1000000-web-0", "pod--5-web-0", "pod-web-0", "pod-1-web-0"} {
+		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: s.uid(), Generation: 1}}
+		e.Spec.Target.Pod = &lifecyclev1alpha1.EvictionPodReference{Name: other.Name, UID: other.UID}
+		s.evictions = append(s.evictions, e)
+	}
+	s.settle()
+	s.expect("turns", turns(s.eviction("pod-2-web-0")), evictor+" Active")
+}

@@ -1,0 +1,125 @@
+package evictionrequest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// requesters are those that the status of an Eviction names: who is there before who is
+// gone, who wants the eviction before who does not, the oldest first, and no more than
+// the API takes. Who was named once stays as long as there is room.
+func requesters(before []lifecyclev1alpha1.Requester, requests []*lifecyclev1alpha1.EvictionRequest) []lifecyclev1alpha1.Requester {
+	ordered := slices.Clone(requests)
+	slices.SortStableFunc(ordered, func(a, b *lifecyclev1alpha1.EvictionRequest) int {
+		return cmp.Or(cmp.Compare(relevance(a), relevance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	var all []lifecyclev1alpha1.Requester
+	named := map[string]bool{}
+	add := func(name string, intent lifecyclev1alpha1.RequesterIntent) {
+		if !named[name] && len(all) < maxRequesters {
+			named[name] = true
+			all = append(all, lifecyclev1alpha1.Requester{Name: name, Intent: intent})
+		}
+	}
+	for _, request := range ordered {
+		intent := lifecyclev1alpha1.RequesterIntentWithdrawn
+		if asks(request) {
+			intent = lifecyclev1alpha1.RequesterIntentEviction
+		}
+		add(request.Spec.Requester, intent)
+	}
+	for _, one := range before {
+		add(one.Name, lifecyclev1alpha1.RequesterIntentWithdrawn)
+	}
+	return all
+}
+
+// relevance is lower for what counts more.
+func relevance(request *lifecyclev1alpha1.EvictionRequest) int {
+	switch {
+	case asks(request):
+		return 0
+	case request.DeletionTimestamp == nil:
+		return 1
+	}
+	return 2
+}
+
+// creation is the next Eviction of the target. Others are created at the same time.
+func (s subject) creation(others []*lifecyclev1alpha1.Eviction) *lifecyclev1alpha1.Eviction {
+	e := &lifecyclev1alpha1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.requests[0].Namespace, Name: nextName(s.target.Name, slices.Concat(s.Evictions, others))},
+		Spec: lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{
+			Pod: &lifecyclev1alpha1.EvictionPodReference{Name: s.target.Name, UID: s.target.UID},
+		}},
+	}
+	status := lifecyclev1alpha1.EvictionStatus{Requesters: requesters(nil, s.requests), TargetResponders: responders(s.pod)}
+	e.Labels = participants(status)
+	e.OwnerReferences = s.owners(nil)
+	return e
+}
+
+// whole is the Eviction with the labels and owners that it lacks; nil if it lacks none.
+// None is ever taken away: that is for the garbage collector.
+func (s subject) whole(e *lifecyclev1alpha1.Eviction, status lifecyclev1alpha1.EvictionStatus) *lifecyclev1alpha1.Eviction {
+	labels := participants(status)
+	owners := s.owners(e.OwnerReferences)
+	lacking := len(owners) > len(e.OwnerReferences)
+	for key, role := range labels {
+		lacking = lacking || e.Labels[key] != role
+	}
+	if !lacking || e.DeletionTimestamp != nil {
+		return nil
+	}
+	whole := e.DeepCopy()
+	if whole.Labels == nil {
+		whole.Labels = map[string]string{}
+	}
+	maps.Copy(whole.Labels, labels)
+	whole.OwnerReferences = owners
+	return whole
+}
+
+// participants are the labels by which requesters and responders find an Eviction.
+func participants(status lifecyclev1alpha1.EvictionStatus) map[string]string {
+	labels := map[string]string{}
+	for _, one := range status.Requesters {
+		labels[one.Name] = string(lifecyclev1alpha1.EvictionParticipantRoleRequester)
+	}
+	for _, one := range status.TargetResponders {
+		role := lifecyclev1alpha1.EvictionParticipantRoleResponder
+		if labels[one.Name] != "" {
+			role = lifecyclev1alpha1.EvictionParticipantRoleRequesterResponder
+		}
+		labels[one.Name] = string(role)
+	}
+	return labels
+}
+
+// owners are those of before, and the live requests that are missing, as far as there is
+// room. The Eviction goes with the last of them.
+func (s subject) owners(before []metav1.OwnerReference) []metav1.OwnerReference {
+	owners := slices.Clone(before)
+	ordered := slices.Clone(s.requests)
+	slices.SortFunc(ordered, func(a, b *lifecyclev1alpha1.EvictionRequest) int {
+		return cmp.Or(cmp.Compare(relevance(a), relevance(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, request := range ordered {
+		named := slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool { return owner.UID == request.UID })
+		if request.DeletionTimestamp != nil || named || len(owners) >= maxRequesters {
+			continue
+		}
+		owners = append(owners, metav1.OwnerReference{
+			APIVersion: lifecyclev1alpha1.SchemeGroupVersion.String(), Kind: "EvictionRequest", Name: request.Name, UID: request.UID,
+		})
+	}
+	return owners
+}
+
+// generation is the one that a status has observed of a request.
+func generation(request *lifecyclev1alpha1.EvictionRequest) *int64 { return ptr.To(request.Generation) }

@@ -1,0 +1,151 @@
+package evictionrequest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Sort puts responders into the order in which they have their turns: the highest
+// priority first, then by the labels of the domain from the top one on, then by the rest
+// of the name. It is the order by which the API server judges.
+func Sort(responders []lifecyclev1alpha1.TargetResponder) {
+	slices.SortStableFunc(responders, func(a, b lifecyclev1alpha1.TargetResponder) int {
+		if (a.Priority == nil) != (b.Priority == nil) {
+			if a.Priority == nil {
+				return 1
+			}
+			return -1
+		}
+		domainA, keyA, _ := strings.Cut(a.Name, "/")
+		domainB, keyB, _ := strings.Cut(b.Name, "/")
+		return cmp.Or(cmp.Compare(ptr.Deref(b.Priority, 0), ptr.Deref(a.Priority, 0)),
+			slices.Compare(fromTheTop(domainA), fromTheTop(domainB)), cmp.Compare(keyA, keyB))
+	})
+}
+
+func fromTheTop(domain string) []string {
+	labels := strings.Split(domain, ".")
+	slices.Reverse(labels)
+	return labels
+}
+
+// responders are those of a pod in their order, with the default one, and nobody active.
+func responders(pod *corev1.Pod) []lifecyclev1alpha1.TargetResponder {
+	all := []lifecyclev1alpha1.TargetResponder{{
+		Name: DefaultEvictor, Priority: new(int32(defaultPriority)), State: lifecyclev1alpha1.ResponderStateInactive,
+	}}
+	if pod != nil {
+		for _, own := range pod.Spec.EvictionResponders[:min(len(pod.Spec.EvictionResponders), maxResponders)] {
+			if own.Name != DefaultEvictor {
+				all = append(all, lifecyclev1alpha1.TargetResponder{
+					Name: own.Name, Priority: own.Priority, State: lifecyclev1alpha1.ResponderStateInactive,
+				})
+			}
+		}
+	}
+	Sort(all)
+	return all
+}
+
+// Active returns the responder whose turn it is, and what it has reported; nil if
+// nobody's is.
+func Active(status *lifecyclev1alpha1.EvictionStatus) *lifecyclev1alpha1.ResponderStatus {
+	for _, one := range status.TargetResponders {
+		if one.State == lifecyclev1alpha1.ResponderStateActive {
+			return ResponderOf(status, one.Name)
+		}
+	}
+	return nil
+}
+
+// ResponderOf returns what a responder has reported; nil if it is none of the Eviction's.
+func ResponderOf(status *lifecyclev1alpha1.EvictionStatus, name string) *lifecyclev1alpha1.ResponderStatus {
+	for i := range status.Responders {
+		if status.Responders[i].Name == name {
+			return &status.Responders[i]
+		}
+	}
+	return nil
+}
+
+// StateOf returns whether it is a responder's turn, was or will be; empty if it is none of
+// the Eviction's.
+func StateOf(status *lifecyclev1alpha1.EvictionStatus, name string) lifecyclev1alpha1.ResponderStateType {
+	for _, one := range status.TargetResponders {
+		if one.Name == name {
+			return one.State
+		}
+	}
+	return ""
+}
+
+// begin gives a status its responders, of which none has a turn yet.
+func begin(status *lifecyclev1alpha1.EvictionStatus, pod *corev1.Pod) {
+	status.TargetResponders = responders(pod)
+	status.Responders = nil
+	for _, one := range status.TargetResponders {
+		status.Responders = append(status.Responders, lifecyclev1alpha1.ResponderStatus{Name: one.Name})
+	}
+}
+
+// end ends the turn of the active responder, if anybody's it is.
+func end(status *lifecyclev1alpha1.EvictionStatus, as lifecyclev1alpha1.ResponderStateType) {
+	for i := range status.TargetResponders {
+		one := &status.TargetResponders[i]
+		if one.State != lifecyclev1alpha1.ResponderStateActive {
+			continue
+		}
+		one.State = as
+		if reported := ResponderOf(status, one.Name); reported != nil && reported.CompletionTime != nil {
+			one.State = lifecyclev1alpha1.ResponderStateCompleted
+		}
+	}
+}
+
+// advance gives the turn to the next responder; false if there is none.
+func advance(status *lifecyclev1alpha1.EvictionStatus, now time.Time) bool {
+	ordered := slices.Clone(status.TargetResponders)
+	Sort(ordered)
+	for _, next := range ordered {
+		if next.State != lifecyclev1alpha1.ResponderStateInactive {
+			continue
+		}
+		for i := range status.TargetResponders {
+			if status.TargetResponders[i].Name == next.Name {
+				status.TargetResponders[i].State = lifecyclev1alpha1.ResponderStateActive
+			}
+		}
+		if own := ResponderOf(status, next.Name); own != nil && own.StartTime == nil {
+			own.StartTime = moment(now)
+		}
+		return true
+	}
+	return false
+}
+
+// silence is when the active responder will have been silent for too long.
+func silence(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
+	return lastSign(reported).Add(HeartbeatDeadline)
+}
+
+func lastSign(reported *lifecyclev1alpha1.ResponderStatus) time.Time {
+	switch {
+	case reported.HeartbeatTime != nil:
+		return reported.HeartbeatTime.Time
+	case reported.StartTime != nil:
+		return reported.StartTime.Time
+	}
+	return time.Time{}
+}
+
+// moment is a time as the API server keeps it.
+func moment(at time.Time) *metav1.Time {
+	return &metav1.Time{Time: at.UTC().Truncate(time.Second)}
+}

@@ -1,0 +1,167 @@
+package foreigndrain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// Drain is somebody else who empties a node.
+type Drain struct {
+	// By is who does, for people, such as Karpenter.
+	By string
+	// Sign is what shows it.
+	Sign string
+	// Since is since when; zero if nobody says so.
+	Since time.Time
+	// Removes is true if the node is removed when it is empty.
+	Removes bool
+	// help is what is to be done where it is not true any more.
+	help string
+}
+
+const (
+	autoscaler = "the cluster-autoscaler"
+	karpenter  = "Karpenter"
+	// kubectlReasons begins the reasons that kubectl drain reports (KEP-5683).
+	kubectlReasons = "KubectlDrain"
+	// maxReason and maxWords are how many bytes of what others have written are shown.
+	maxReason, maxWords = 100, 300
+	// latest is the last second that a time in an object can have.
+	latest = 253402300799
+)
+
+// Of are those who empty a node besides NodeMaintenances, at most one of each kind.
+func Of(node *corev1.Node) []Drain {
+	var all []Drain
+	for _, find := range []func(*corev1.Node) (Drain, bool){ofAutoscaler, ofKarpenter, ofCondition} {
+		if drain, found := find(node); found {
+			all = append(all, drain)
+		}
+	}
+	return all
+}
+
+// Removing returns true if somebody removes the node when it is empty.
+func Removing(node *corev1.Node) bool {
+	return slices.ContainsFunc(Of(node), func(d Drain) bool { return d.Removes })
+}
+
+// Candidate returns true if the cluster-autoscaler thinks of removing the node. Nothing
+// follows from that yet.
+func Candidate(node *corev1.Node) bool {
+	_, tainted := taint(node, v1alpha1.DeletionCandidateTaint)
+	return tainted
+}
+
+func ofAutoscaler(node *corev1.Node) (Drain, bool) {
+	found, tainted := taint(node, v1alpha1.ToBeDeletedTaint)
+	if !tainted {
+		return Drain{}, false
+	}
+	d := Drain{By: autoscaler, Sign: "taint " + v1alpha1.ToBeDeletedTaint, Removes: true, help: untaint(autoscaler, node, found)}
+	// Its value is when that began. Others may have written anything.
+	if seconds, err := strconv.ParseInt(found.Value, 10, 64); err == nil && seconds > 0 && seconds <= latest {
+		d.Since = time.Unix(seconds, 0)
+	}
+	return d, true
+}
+
+func ofKarpenter(node *corev1.Node) (Drain, bool) {
+	d := Drain{By: karpenter, Sign: "taint " + v1alpha1.KarpenterDisruptedTaint, Removes: true}
+	if node.DeletionTimestamp != nil {
+		d.Since = node.DeletionTimestamp.Time
+	}
+	if found, tainted := taint(node, v1alpha1.KarpenterDisruptedTaint); tainted {
+		d.help = untaint(karpenter, node, found)
+		return d, true
+	}
+	d.Sign, d.help = "finalizer "+v1alpha1.KarpenterTerminationFinalizer, "The node is being deleted and goes when Karpenter is through with it."
+	return d, node.DeletionTimestamp != nil && slices.Contains(node.Finalizers, v1alpha1.KarpenterTerminationFinalizer)
+}
+
+// ofCondition is whoever says so in the condition that is for everybody's drains.
+func ofCondition(node *corev1.Node) (Drain, bool) {
+	c := Announced(node)
+	if c == nil {
+		return Drain{}, false
+	}
+	d := Drain{By: "somebody else", Sign: fmt.Sprintf("condition %s with reason %s", c.Type, excerpt.Line(c.Reason, maxReason)), Since: c.LastTransitionTime.Time}
+	if strings.HasPrefix(c.Reason, kubectlReasons) {
+		d.By = "kubectl drain"
+	}
+	if said := excerpt.Line(c.Message, maxWords); said != "" {
+		d.Sign += ": " + said
+	}
+	d.help = fmt.Sprintf("The budgets hold for both. If nobody else drains the node any more: "+
+		`kubectl patch node %s --subresource=status -p '{"status":{"conditions":[{"$patch":"delete","type":"%s"}]}}'`, node.Name, c.Type)
+	return d, true
+}
+
+// Announced is the condition by which somebody else than Ebbtide says that the node is being
+// drained; nil if nobody does.
+func Announced(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		c := &node.Status.Conditions[i]
+		if c.Type == v1alpha1.NodeDrainInProgress && c.Status == corev1.ConditionTrue && c.Reason != v1alpha1.ReasonNodeMaintenance {
+			return c
+		}
+	}
+	return nil
+}
+
+func taint(node *corev1.Node, key string) (corev1.Taint, bool) {
+	at := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
+	if at < 0 {
+		return corev1.Taint{}, false
+	}
+	return node.Spec.Taints[at], true
+}
+
+func untaint(by string, node *corev1.Node, found corev1.Taint) string {
+	return fmt.Sprintf("It takes the taint away if it gives up. If %s does not run any more: kubectl taint node %s %s:%s-",
+		by, node.Name, found.Key, found.Effect)
+}
+
+// Sentence says who drains the node and since when.
+func (d Drain) Sentence(node *corev1.Node) string {
+	text := fmt.Sprintf("%s drains node %s", strings.ToUpper(d.By[:1])+d.By[1:], node.Name)
+	if d.Removes {
+		text += " to remove it"
+	}
+	if !d.Since.IsZero() {
+		text += " since " + d.Since.UTC().Format(time.RFC3339)
+	}
+	return text + " (" + d.Sign + ")."
+}
+
+// Blocker says, as one blocker, who else empties a node; false if nobody does. Kept is true
+// if the node stays cordoned for that, although no maintenance holds it any more.
+func Blocker(node *corev1.Node, kept bool) (v1alpha1.Blocker, bool) {
+	drains := Of(node)
+	if len(drains) == 0 {
+		return v1alpha1.Blocker{}, false
+	}
+	b := v1alpha1.Blocker{Type: v1alpha1.BlockerForeignDrain, Object: blocker.OfNode(node)}
+	var says, helps []string
+	for _, d := range drains {
+		says, helps = append(says, d.Sentence(node)), append(helps, d.help)
+		if since := d.Since; !since.IsZero() && (b.SinceTime == nil || since.Before(b.SinceTime.Time)) {
+			b.SinceTime = &metav1.Time{Time: since}
+		}
+	}
+	if kept {
+		says = append(says, "It stays cordoned until that is over or the node is gone.")
+	}
+	b.Message, b.Suggestion = strings.Join(says, " "), strings.Join(helps, " ")
+	return b, true
+}

@@ -1,0 +1,132 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+// maxWords is how many bytes of one name of others are shown.
+const maxWords = 63
+
+// ofApps is an object of the group apps.
+func ofApps(kind string, object metav1.Object) v1alpha1.BlockerObject {
+	return v1alpha1.BlockerObject{APIVersion: "apps/v1", Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+// deployment looks whether a Deployment goes down with its only pod.
+func (l *linter) deployment(d *appsv1.Deployment) {
+	if d.Spec.Replicas != nil && *d.Spec.Replicas != 1 {
+		return
+	}
+	evacuators, _ := surge.Evacuators(podOf(&d.Spec.Template), d, surge.Annotated)
+	why := surge.Ineligible(d)
+	f := Finding{Check: SingleReplica, Object: ofApps("Deployment", d)}
+	switch {
+	case why != "":
+		f.Message = fmt.Sprintf("Its only pod goes down while it moves, and cannot be replaced first: %s.", why)
+		f.Suggestion = fmt.Sprintf("Run at least 2 replicas: kubectl -n %s scale deployment %s --replicas 2. What a Deployment needs to be replaced first: docs/applications.md", d.Namespace, d.Name)
+	case len(evacuators) == 0:
+		f.Message = "Its only pod goes down while it moves: nobody is asked to replace it first."
+		f.Suggestion = fmt.Sprintf("Have it replaced before it goes: kubectl -n %s annotate deployment %s %s%s=%d/%s", d.Namespace, d.Name,
+			v1alpha1.EvacuatorAnnotationPrefix, v1alpha1.DeploymentEvacuatorClass, v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
+	default:
+		return
+	}
+	l.add(f, 1)
+}
+
+// podOf is a pod as a template has it.
+func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+}
+
+// statefulSet looks whether a StatefulSet goes down with its only pod, which is replaced
+// only when it is gone. Evacuators of third parties know what to do.
+func (l *linter) statefulSet(set *appsv1.StatefulSet) {
+	evacuators, _ := podclass.Evacuators(podOf(&set.Spec.Template))
+	if set.Spec.Replicas != nil && *set.Spec.Replicas != 1 || len(evacuators) > 0 {
+		return
+	}
+	l.add(Finding{
+		Check: SingleReplica, Object: ofApps("StatefulSet", set),
+		Message:    "Its only pod goes down while it moves: a StatefulSet makes the next one when it is gone.",
+		Suggestion: "Run more replicas if the application can, or keep the pod where it is while its node reboots: docs/in-place.md",
+	}, 1)
+}
+
+// daemonSet looks whether the pods of a DaemonSet tolerate what keeps them away.
+func (l *linter) daemonSet(set *appsv1.DaemonSet) {
+	if !podclass.Tolerates(podOf(&set.Spec.Template), v1alpha1.DaemonSetTaint) {
+		return
+	}
+	l.add(Finding{
+		Check: ToleratesEverything, Object: ofApps("DaemonSet", set),
+		Message:    "Its pods tolerate every taint: on a node under maintenance one waits until that is over, and a rollout of the DaemonSet waits with it.",
+		Suggestion: fmt.Sprintf("Tolerate only what it needs, or complete maintenances before rollouts: kubectl -n %s edit daemonset %s", set.Namespace, set.Name),
+	}, int(set.Status.CurrentNumberScheduled))
+}
+
+// ownerOf looks whether anybody makes the pod again.
+func (l *linter) ownerOf(pod *corev1.Pod) {
+	if podclass.Owner(pod) != nil {
+		return
+	}
+	f := l.add(Finding{
+		Check: BarePod, Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: pod.Namespace},
+		Message:    "Pods that no controller owns; nobody makes them again when they leave their node: %s.",
+		Suggestion: "Have a Deployment or a Job make them, or keep them on their node by label " + v1alpha1.DrainLabel + "=skip.",
+	}, 1)
+	f.names[pod.Name] = true
+}
+
+// dataOf looks whether the pod leaves data behind.
+func (l *linter) dataOf(pod *corev1.Pod) {
+	names := l.localVolumes(pod)
+	if len(names) == 0 {
+		return
+	}
+	f := l.add(Finding{
+		Check: LocalData, Object: l.application(pod),
+		Message:    "What its pods have in these volumes stays behind or is lost when they leave their node: %s.",
+		Suggestion: "Nothing to do if it can be lost. Otherwise use a volume that moves, or stay on the node while it reboots: docs/in-place.md",
+	}, 1)
+	for _, name := range names {
+		f.names[excerpt.Line(name, maxWords)] = true
+	}
+}
+
+// localVolumes are the names of the volumes of a pod that are on its node.
+func (l *linter) localVolumes(pod *corev1.Pod) (names []string) {
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		claim := v.PersistentVolumeClaim
+		switch {
+		case podclass.Temporary(v) != "",
+			claim != nil && l.local[types.NamespacedName{Namespace: pod.Namespace, Name: claim.ClaimName}]:
+			names = append(names, v.Name)
+		}
+	}
+	return slices.Clip(names)
+}
+
+// application is what people know as the owner of a pod.
+func (l *linter) application(pod *corev1.Pod) v1alpha1.BlockerObject {
+	owner := podclass.Owner(pod)
+	if owner == nil {
+		return v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name}
+	}
+	if d := l.deployments[owner.UID]; d != nil {
+		return ofApps("Deployment", d)
+	}
+	return v1alpha1.BlockerObject{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name}
+}

@@ -1,0 +1,169 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/surge"
+)
+
+// Snapshot is everything that is looked at. It is never changed by Of.
+type Snapshot struct {
+	Now          time.Time
+	Pods         []*corev1.Pod
+	Budgets      []*policyv1.PodDisruptionBudget
+	Deployments  []*appsv1.Deployment
+	ReplicaSets  []*appsv1.ReplicaSet
+	StatefulSets []*appsv1.StatefulSet
+	DaemonSets   []*appsv1.DaemonSet
+	// Claims and Volumes tell which data is on a node.
+	Claims  []*corev1.PersistentVolumeClaim
+	Volumes []*corev1.PersistentVolume
+	// Unread is what could not be read, a line each.
+	Unread []string
+}
+
+// Of looks at all of a snapshot, in time that grows with its size and no faster.
+func Of(s Snapshot) Report {
+	l := newLinter(&s)
+	for _, pod := range s.Pods {
+		if !podclass.Terminal(pod) && podclass.Type(pod) == v1alpha1.PodTypeDefault {
+			l.budgetsOf(pod)
+			l.ownerOf(pod)
+			l.dataOf(pod)
+		}
+	}
+	for _, d := range s.Deployments {
+		l.deployment(d)
+	}
+	for _, set := range s.StatefulSets {
+		l.statefulSet(set)
+	}
+	for _, set := range s.DaemonSets {
+		l.daemonSet(set)
+	}
+	return l.report()
+}
+
+// linter collects findings.
+type linter struct {
+	*Snapshot
+	budgets map[string]budget.Compiled
+	// deployments are by the UID of their ReplicaSets.
+	deployments map[types.UID]*appsv1.Deployment
+	// local are the claims whose data is on a node.
+	local map[types.NamespacedName]bool
+	found map[key]*open
+}
+
+// key is what a finding is about; another one of the same adds to it.
+type key struct {
+	check  Check
+	object v1alpha1.BlockerObject
+}
+
+// open is a finding that more may be added to.
+type open struct {
+	Finding
+	// names are what the message tells a few of.
+	names map[string]bool
+}
+
+func newLinter(s *Snapshot) *linter {
+	l := &linter{
+		Snapshot: s, budgets: map[string]budget.Compiled{}, deployments: surge.ByReplicaSet(s.Deployments, s.ReplicaSets),
+		local: map[types.NamespacedName]bool{}, found: map[key]*open{},
+	}
+	byNamespace := map[string][]*policyv1.PodDisruptionBudget{}
+	for _, b := range s.Budgets {
+		byNamespace[b.Namespace] = append(byNamespace[b.Namespace], b)
+	}
+	for namespace, all := range byNamespace {
+		l.budgets[namespace] = budget.Compile(all)
+	}
+	l.findLocal()
+	return l
+}
+
+func (l *linter) findLocal() {
+	local := make(map[string]bool, len(l.Volumes))
+	for _, v := range l.Volumes {
+		local[v.Name] = v.Spec.Local != nil || v.Spec.HostPath != nil
+	}
+	for _, claim := range l.Claims {
+		if local[claim.Spec.VolumeName] {
+			l.local[types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}] = true
+		}
+	}
+}
+
+// add adds a finding, or so many pods to one that is there.
+func (l *linter) add(f Finding, pods int) *open {
+	f.Severity, f.Object.UID = severities[f.Check], ""
+	k := key{f.Check, f.Object}
+	there := l.found[k]
+	if there == nil {
+		there = &open{Finding: f, names: map[string]bool{}}
+		l.found[k] = there
+	}
+	there.PodCount += pods
+	return there
+}
+
+// maxNames is how many names one message tells.
+const maxNames = 3
+
+// some are the first few names in words.
+func (o *open) some() string {
+	names := slices.Sorted(maps.Keys(o.names))
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// report puts the findings in order.
+func (l *linter) report() Report {
+	r := Report{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}, Time: metav1.NewTime(l.Now), Findings: make([]Finding, 0, len(l.found)), Unread: l.Unread,
+	}
+	for _, f := range l.found {
+		if len(f.names) > 0 {
+			f.Message = fmt.Sprintf(f.Message, f.some())
+		}
+		r.Findings = append(r.Findings, f.Finding)
+		r.Count.add(f.Severity)
+	}
+	slices.SortFunc(r.Findings, func(a, b Finding) int { return compare(&a, &b) })
+	return r
+}
+
+// forEver are the blockers that stay until somebody does something about them.
+var forEver = map[v1alpha1.BlockerType]Check{v1alpha1.BlockerPDBUnsatisfiable: BudgetNeverAllows, v1alpha1.BlockerMultiplePDBs: SeveralBudgets}
+
+// budgetsOf looks at what holds a pod up for ever.
+func (l *linter) budgetsOf(pod *corev1.Pod) {
+	b, found := blocker.Foreseen(&blocker.Facts{Now: l.Now, Pod: pod, Budgets: l.budgets[pod.Namespace]})
+	if !found || forEver[b.Type] == "" {
+		return
+	}
+	if b.Type == v1alpha1.BlockerMultiplePDBs {
+		b.Object = l.application(pod)
+	}
+	f := l.add(Finding{Check: forEver[b.Type], Object: b.Object, Message: b.Message, Suggestion: b.Suggestion}, 1)
+	// Which of several pods is met first is up to chance, and what helps may name it.
+	f.Suggestion = min(f.Suggestion, b.Suggestion)
+}

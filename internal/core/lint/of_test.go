@@ -1,0 +1,283 @@
+package lint_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lint"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// controlled makes an object that another one controls.
+func controlled(name, kind, owner string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID(name), Labels: map[string]string{"app": owner},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: kind, Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}},
+	}
+}
+
+// podOf is a pod that is ready and has these volumes.
+func podOf(name, kind, owner string, volumes ...corev1.Volume) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: controlled(name, kind, owner), Spec: corev1.PodSpec{Volumes: volumes}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if kind == "" {
+		pod.OwnerReferences = nil
+	}
+	return pod
+}
+
+func emptyDir(name string, medium corev1.StorageMedium) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+}
+
+func claimed(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}
+}
+
+// budgetOf selects the pods of an application.
+func budgetOf(name, app string, maxUnavailable int, allowed int32) *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(intstr.FromInt(maxUnavailable)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+		Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: allowed, ExpectedPods: 2, CurrentHealthy: 2, DesiredHealthy: 2},
+	}
+}
+
+// deploymentOf has so many replicas.
+func deploymentOf(name string, replicas int32, change ...func(*appsv1.Deployment)) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}}
+	for _, one := range change {
+		one(d)
+	}
+	return d
+}
+
+func surging(d *appsv1.Deployment) {
+	d.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}
+}
+
+func recreated(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }
+
+const annotate = "Have it replaced before it goes: kubectl -n shop annotate deployment web evacuation.coordination.k8s.io/priority_deployment.apps.k8s.io=10000/controller"
+
+// finding is what is looked at, and what is told of it.
+type finding struct {
+	given lint.Snapshot
+	want  []string
+}
+
+func finds(t *testing.T, findings map[string]finding) {
+	t.Helper()
+	for name, test := range findings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, told(test.given)); diff != "" {
+				t.Errorf("found (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func forPods(pods ...*corev1.Pod) lint.Snapshot { return lint.Snapshot{Pods: pods} }
+
+func under(s lint.Snapshot, budgets ...*policyv1.PodDisruptionBudget) lint.Snapshot {
+	s.Budgets = budgets
+	return s
+}
+
+func TestBudgetsThatHoldADrainUp(t *testing.T) {
+	t.Parallel()
+	finds(t, map[string]finding{
+		"nothing": {lint.Snapshot{}, nil},
+		"a budget that allows one": {
+			under(forPods(podOf("web-a", "ReplicaSet", "web")), budgetOf("web", "web", 1, 1)), nil,
+		},
+		"a budget that allows none for the moment": {
+			under(forPods(podOf("web-a", "ReplicaSet", "web")), budgetOf("web", "web", 1, 0)), nil,
+		},
+		"a budget that never allows any": {
+			under(forPods(podOf("web-a", "ReplicaSet", "web"), podOf("web-b", "ReplicaSet", "web")), budgetOf("web", "web", 0, 0)),
+			[]string{"Error BudgetNeverAllows PodDisruptionBudget shop/web, 2 pods: PodDisruptionBudget web can never allow a disruption: maxUnavailable is 0: no pod may ever be disrupted. " +
+				`Let one pod be unavailable: kubectl -n shop patch poddisruptionbudget web --type=merge -p '{"spec":{"maxUnavailable":1}}'`},
+		},
+		"a budget that never allows any, of nobody": {under(forPods(), budgetOf("web", "web", 0, 0)), nil},
+		"two budgets on a pod": {
+			under(forPods(podOf("web-a", "ReplicaSet", "web-1")), budgetOf("one", "web-1", 1, 1), budgetOf("two", "web-1", 1, 1)),
+			[]string{"Error SeveralBudgets ReplicaSet shop/web-1, 1 pods: The eviction API refuses to evict a pod that is under several disruption budgets. " +
+				"They are one, two. Keep one and narrow or delete the rest, such as: kubectl -n shop delete poddisruptionbudget two"},
+		},
+	})
+}
+
+func TestApplicationsThatGoDown(t *testing.T) {
+	t.Parallel()
+	finds(t, map[string]finding{
+		"a single replica": {
+			lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 1)}},
+			[]string{"Warning SingleReplica Deployment shop/web, 1 pods: Its only pod goes down while it moves: nobody is asked to replace it first. " + annotate},
+		},
+		"a single replica by default": {
+			lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 0, func(d *appsv1.Deployment) { d.Spec.Replicas = nil })}},
+			[]string{"Warning SingleReplica Deployment shop/web, 1 pods: Its only pod goes down while it moves: nobody is asked to replace it first. " + annotate},
+		},
+		"a single replica that surges": {lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 1, surging)}}, nil},
+		"no replica, and two":          {lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 0), deploymentOf("api", 2)}}, nil},
+		"a single replica that would and cannot": {
+			lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 1, surging, recreated)}},
+			[]string{"Warning SingleReplica Deployment shop/web, 1 pods: Its only pod goes down while it moves, and cannot be replaced first: its strategy is Recreate. " +
+				"Run at least 2 replicas: kubectl -n shop scale deployment web --replicas 2. What a Deployment needs to be replaced first: docs/applications.md"},
+		},
+		"a single replica of a StatefulSet": {
+			lint.Snapshot{StatefulSets: []*appsv1.StatefulSet{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "queue"}, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)}},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "led"}, Spec: appsv1.StatefulSetSpec{Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.EvacuatorAnnotationPrefix + "leader.example.com": "20000/leader"}},
+				}}},
+			}},
+			[]string{"Warning SingleReplica StatefulSet shop/db, 1 pods: Its only pod goes down while it moves: a StatefulSet makes the next one when it is gone. " +
+				"Run more replicas if the application can, or keep the pod where it is while its node reboots: docs/in-place.md"},
+		},
+	})
+}
+
+func TestPodsThatAreNotMadeAgainOrComeBack(t *testing.T) {
+	t.Parallel()
+	everything := []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	finished := podOf("tool", "", "tool")
+	finished.Status.Phase = corev1.PodSucceeded
+	finds(t, map[string]finding{
+		"pods that nobody owns": {
+			forPods(podOf("tool-4", "", "x"), podOf("tool-1", "", "x"), podOf("tool-3", "", "x"), podOf("tool-2", "", "x"), finished, mirror()),
+			[]string{"Warning BarePod Namespace shop, 4 pods: Pods that no controller owns; nobody makes them again when they leave their node: tool-1, tool-2, tool-3 and 1 more. " +
+				"Have a Deployment or a Job make them, or keep them on their node by label cluster.x-k8s.io/drain=skip."},
+		},
+		"a DaemonSet that tolerates everything": {
+			lint.Snapshot{DaemonSets: []*appsv1.DaemonSet{
+				{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "proxy"}, Status: appsv1.DaemonSetStatus{CurrentNumberScheduled: 5},
+					Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Tolerations: everything}}},
+				},
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"}},
+			}},
+			[]string{"Warning ToleratesEverything DaemonSet shop/proxy, 5 pods: Its pods tolerate every taint: on a node under maintenance one waits until that is over, " +
+				"and a rollout of the DaemonSet waits with it. Tolerate only what it needs, or complete maintenances before rollouts: kubectl -n shop edit daemonset proxy"},
+		},
+	})
+}
+
+// mirror is a static pod.
+func mirror() *corev1.Pod {
+	pod := podOf("proxy-node-1", "", "proxy", emptyDir("run", ""))
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	return pod
+}
+
+func TestDataThatIsOnANode(t *testing.T) {
+	t.Parallel()
+	set := &appsv1.ReplicaSet{ObjectMeta: controlled("web-1", "Deployment", "web")}
+	finds(t, map[string]finding{
+		"data on the node": {
+			lint.Snapshot{
+				Pods: []*corev1.Pod{
+					podOf("web-a", "ReplicaSet", "web-1", emptyDir("cache", ""), emptyDir("lock", corev1.StorageMediumMemory), claimed("away"), claimed("here")),
+					podOf("web-b", "ReplicaSet", "web-1", emptyDir("cache", "")),
+					podOf("job-a", "Job", "job"), mirror(),
+				},
+				Deployments: []*appsv1.Deployment{deploymentOf("web", 2)}, ReplicaSets: []*appsv1.ReplicaSet{set},
+				Claims: []*corev1.PersistentVolumeClaim{
+					{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "here"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk"}},
+					{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "away"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "nfs"}},
+				},
+				Volumes: []*corev1.PersistentVolume{
+					{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{}}}},
+					{ObjectMeta: metav1.ObjectMeta{Name: "nfs"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{}}}},
+				},
+			},
+			[]string{"Note LocalData Deployment shop/web, 2 pods: What its pods have in these volumes stays behind or is lost when they leave their node: cache, here. " +
+				"Nothing to do if it can be lost. Otherwise use a volume that moves, or stay on the node while it reboots: docs/in-place.md"},
+		},
+	})
+}
+
+// told are the findings, a line each.
+func told(s lint.Snapshot) (lines []string) {
+	s.Now = noon
+	for _, f := range lint.Of(s).Findings {
+		object := strings.TrimPrefix(f.Object.Namespace+"/"+f.Object.Name, "/")
+		lines = append(lines, fmt.Sprintf("%s %s %s %s, %d pods: %s %s", f.Severity, f.Check, f.Object.Kind, object, f.PodCount, f.Message, f.Suggestion))
+	}
+	return lines
+}
+
+// The worst is first, and the order in which objects are read makes no difference.
+func TestTheOrderOfFindings(t *testing.T) {
+	t.Parallel()
+	s := lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("b", 1), deploymentOf("a", 1)}}
+	for i := range 20 {
+		s.Pods = append(s.Pods, podOf(fmt.Sprintf("tool-%d", i), "", "x", emptyDir("cache", "")), podOf(fmt.Sprintf("web-%d", i), "ReplicaSet", "web"))
+	}
+	s.Budgets = []*policyv1.PodDisruptionBudget{budgetOf("web", "web", 0, 0), budgetOf("y", "x", 1, 1), budgetOf("x", "x", 1, 1)}
+	want := told(s)
+	report := lint.Of(s)
+	if report.Count != (lint.Count{Errors: 21, Warnings: 3, Notes: 20}) {
+		t.Errorf("it counts %+v", report.Count)
+	}
+	for i, check := range []lint.Check{lint.BudgetNeverAllows, lint.SeveralBudgets} {
+		if report.Findings[i].Check != check {
+			t.Errorf("finding %d is %s, want %s", i, report.Findings[i].Check, check)
+		}
+	}
+	for seed := range uint64(10) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		random.Shuffle(len(s.Pods), func(i, j int) { s.Pods[i], s.Pods[j] = s.Pods[j], s.Pods[i] })
+		random.Shuffle(len(s.Deployments), func(i, j int) { s.Deployments[i], s.Deployments[j] = s.Deployments[j], s.Deployments[i] })
+		if diff := cmp.Diff(want, told(s)); diff != "" {
+			t.Fatalf("order %d (-first +this):\n%s", seed, diff)
+		}
+	}
+}
+
+// Names are no commands of a terminal.
+func TestNamesOfOthersAreShownInALine(t *testing.T) {
+	t.Parallel()
+	for _, line := range told(lint.Snapshot{Pods: []*corev1.Pod{podOf("a", "ReplicaSet", "web", emptyDir("\x1b[2Jcache\nx", ""))}}) {
+		if strings.ContainsAny(line, "\x1b\n") {
+			t.Errorf("shown: %q", line)
+		}
+	}
+}
+
+// BenchmarkOf looks at 20,000 pods with 5,000 budgets that never allow anything.
+func BenchmarkOf(b *testing.B) {
+	s := lint.Snapshot{Now: noon}
+	for i := range 5000 {
+		app := fmt.Sprintf("app-%d", i)
+		s.Budgets = append(s.Budgets, budgetOf(app, app, 0, 0))
+		for n := range 4 {
+			s.Pods = append(s.Pods, podOf(fmt.Sprintf("%s-%d", app, n), "ReplicaSet", app, emptyDir("cache", "")))
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := lint.Of(s).Count.Errors; got != 5000 {
+			b.Fatalf("%d errors", got)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package maintenance
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+)
+
+// NodeVerdict is what a decision means for a node to one of its maintenances.
+type NodeVerdict struct {
+	Name string
+	// Read is true if the pods of the node are known.
+	Read bool
+	// Pods are those that have not finished, in no order.
+	Pods []PodVerdict
+	// Targets, Blockers and Retained are what the status says of the node.
+	Targets            []v1alpha1.DrainPlanEntry
+	Blockers, Retained []v1alpha1.Blocker
+	// Message is the drainMessage, without whose turn it is; Turns says that, if any wait.
+	Message, Turns string
+	Standing
+	// Others are the other maintenances that select the node and are not over, oldest first.
+	Others []Neighbour
+	// Emptied is true if nothing is left that the maintenance waits for.
+	Emptied bool
+}
+
+// Standing is how a maintenance in Drain stands to the others of a node.
+type Standing struct {
+	// Limiter and ForwardedBy name the maintenances that hold the target of the node back,
+	// or have brought it ahead; empty if none does.
+	Limiter, ForwardedBy string
+}
+
+// Neighbour is another maintenance of a node.
+type Neighbour struct {
+	Name  string
+	Stage v1alpha1.NodeMaintenanceStage
+	// Standing is its own; it means nothing before Drain.
+	Standing
+}
+
+// PodVerdict is what a decision means for a pod to one of the maintenances of its node.
+type PodVerdict struct {
+	// Pod is the pod as it was observed; one that stands in for a static pod that only its
+	// agent knows of has no UID.
+	Pod *corev1.Pod
+	// Counted is true if the maintenance waits for the pod, Covered if the drain has come
+	// to it.
+	Counted, Covered bool
+	// Treatment is how the drain treats it.
+	Treatment drainrule.Treatment
+	// Retained says why the maintenance does not wait for it; nil if it does.
+	Retained *v1alpha1.Blocker
+	// Blocker is what holds it up; nil if nothing does.
+	Blocker *v1alpha1.Blocker
+}
+
+// Inspect decides as Decide does, and says what that means for each node of one of the
+// maintenances, which is in Drain and understood; there are none for any other.
+func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
+	c := conclude(aim(see(snapshot)))
+	var verdicts []NodeVerdict
+	for _, m := range c.maintenances {
+		if m.name() != name || m.stage != v1alpha1.StageDrain {
+			continue
+		}
+		for _, one := range m.selections {
+			verdicts = append(verdicts, c.verdict(one))
+		}
+	}
+	return c.decision(), verdicts
+}
+
+func (c *conclusion) verdict(one *selection) NodeVerdict {
+	o := &c.nodes[one.node.index]
+	v := NodeVerdict{
+		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Message: c.explain(o, one), Turns: o.turns(),
+		Targets: o.target.full.lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one.maintenance),
+		Standing: o.standing(one), Others: o.others(one), Emptied: o.emptied(one),
+	}
+	places := make(map[*pod]int, len(o.pods))
+	for i := range o.pods {
+		p := &o.pods[i]
+		places[p] = i
+		v.Pods[i] = PodVerdict{Pod: p.object, Counted: one.maintenance.counts(p), Covered: o.covered[i], Treatment: *p.treatment}
+		if !v.Pods[i].Counted {
+			retained := o.retain(retention{why: one.maintenance.whyRetained(p), example: p})
+			v.Pods[i].Retained = &retained
+		}
+	}
+	for i := range o.blocked {
+		v.Pods[places[o.blocked[i].pod]].Blocker = &o.blocked[i].blocker
+	}
+	return v
+}
+
+func (o *outcome) standing(one *selection) Standing {
+	if one.maintenance.stage != v1alpha1.StageDrain {
+		return Standing{}
+	}
+	progress := &o.progress[one.place]
+	s := Standing{ForwardedBy: progress.forwardedBy}
+	if progress.limiter != nil && progress.limiter.maintenance != one.maintenance {
+		s.Limiter = progress.limiter.name()
+	}
+	return s
+}
+
+func (o *outcome) others(but *selection) []Neighbour {
+	var others []Neighbour
+	for _, one := range o.selections {
+		if one != but && one.maintenance.stage != v1alpha1.StageComplete {
+			others = append(others, Neighbour{one.maintenance.name(), one.maintenance.stage, o.standing(one)})
+		}
+	}
+	return others
+}

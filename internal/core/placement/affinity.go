@@ -1,0 +1,93 @@
+package placement
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// antiTerms are the terms by which a pod keeps others away, and which keep it away
+// from them. Where it is not known which namespaces they mean, they mean all.
+func (e *Estimate) antiTerms(pod *corev1.Pod) (all []*term) {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
+		return nil
+	}
+	required := pod.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	for i := range required {
+		m, _ := e.namespaced(pod, &required[i])
+		key := required[i].TopologyKey
+		all = append(all, e.termOf("anti|"+key+"|"+m.name(), func() *term {
+			domains := e.topologyOf(key).of
+			return &term{key: key, matchers: []matcher{m}, matched: newTally(domains), holders: newTally(domains)}
+		}))
+	}
+	return all
+}
+
+// affinityTerms are those that a pod has about where others are. A pod that counts for
+// one of them is selected by all. Unknown is why nobody knows what they select.
+func (e *Estimate) affinityTerms(pod *corev1.Pod) (all []*term, unknown string) {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAffinity == nil {
+		return nil, ""
+	}
+	required := pod.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	matchers := make([]matcher, len(required))
+	name := ""
+	for i := range required {
+		m, known := e.namespaced(pod, &required[i])
+		if !known {
+			return nil, unknownPrefix + "its affinity selects namespaces, which could not be read: " + e.unread.Namespaces
+		}
+		matchers[i] = m
+		name += "|" + m.name()
+	}
+	for i := range required {
+		key := required[i].TopologyKey
+		all = append(all, e.termOf("affinity|"+key+name, func() *term {
+			return &term{key: key, matchers: matchers, matched: newTally(e.topologyOf(key).of)}
+		}))
+	}
+	return all, ""
+}
+
+// agrees is what other pods have to say.
+func (e *Estimate) agrees(c *class, n *node) obstacle {
+	for i := range c.spread {
+		if o := c.spread[i].allows(n); o != fit {
+			o.detail = e.reason(c.spread[i].term.key)
+			return o
+		}
+	}
+	if t := c.lacks(n); t != nil {
+		return obstacle{kind: alone, detail: e.reason(t.key)}
+	}
+	for _, t := range c.anti {
+		if t.matched.at(n.at) > 0 {
+			return obstacle{kind: avoided, detail: e.reason(t.key)}
+		}
+	}
+	for _, t := range c.kin.refusedBy {
+		if t.holders.at(n.at) > 0 {
+			return obstacle{kind: refused, detail: e.reason(t.key)}
+		}
+	}
+	return fit
+}
+
+// lacks returns a term of the affinity that finds no pod near a node. The first of a
+// series of pods that ask for each other may go wherever there are such domains.
+func (c *class) lacks(n *node) *term {
+	var missing *term
+	found := false
+	for _, t := range c.affinity {
+		if t.matched.domains[n.at] == nowhere {
+			return t
+		}
+		found = found || t.matched.total > 0
+		if missing == nil && t.matched.at(n.at) == 0 {
+			missing = t
+		}
+	}
+	if missing != nil && !found && missing.matches(c.kin) {
+		return nil
+	}
+	return missing
+}

@@ -1,0 +1,103 @@
+package placement
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// site is what pods say about nodes, and of each node, once somebody has asked, whether
+// it is one of those.
+type site struct {
+	affinity        nodeaffinity.RequiredNodeAffinity
+	tolerations     []corev1.Toleration
+	toleratesCordon bool
+	seen            []bool
+	verdicts        []obstacle
+}
+
+func (e *Estimate) siteOf(pod *corev1.Pod, key string) *site {
+	s := e.sites[key]
+	if s == nil {
+		s = &site{
+			affinity: nodeaffinity.GetRequiredNodeAffinity(pod), tolerations: pod.Spec.Tolerations,
+			toleratesCordon: podclass.Tolerates(pod, corev1.TaintNodeUnschedulable),
+			seen:            make([]bool, len(e.nodes)), verdicts: make([]obstacle, len(e.nodes)),
+		}
+		e.sites[key] = s
+	}
+	return s
+}
+
+// allows is what keeps pods away from a node as long as it is as it is.
+func (e *Estimate) allows(s *site, n *node) obstacle {
+	if !s.seen[n.at] {
+		s.seen[n.at], s.verdicts[n.at] = true, e.judge(s, n)
+	}
+	return s.verdicts[n.at]
+}
+
+func (e *Estimate) judge(s *site, n *node) obstacle {
+	if taint := s.untolerated(n); taint != nil {
+		text := taint.Key
+		if taint.Value != "" {
+			text += "=" + taint.Value
+		}
+		return obstacle{kind: tainted, detail: e.reason(excerpt.Line(text, maxDetail))}
+	}
+	if !s.matches(n) {
+		return obstacle{kind: notSelected}
+	}
+	return fit
+}
+
+func (s *site) matches(n *node) bool {
+	matches, err := s.affinity.Match(n.Node)
+	return err == nil && matches
+}
+
+// untolerated returns a taint that keeps pods away. That of a cordon is one besides.
+func (s *site) untolerated(n *node) *corev1.Taint {
+	for i := range n.Spec.Taints {
+		taint := &n.Spec.Taints[i]
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !s.tolerates(taint) {
+			return taint
+		}
+	}
+	return nil
+}
+
+func (s *site) tolerates(taint *corev1.Taint) bool {
+	return slices.ContainsFunc(s.tolerations, func(t corev1.Toleration) bool {
+		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+			return false
+		}
+		switch t.Operator {
+		case "", corev1.TolerationOpEqual:
+			return t.Value == taint.Value
+		case corev1.TolerationOpExists:
+			return true
+		case corev1.TolerationOpLt, corev1.TolerationOpGt:
+			return compares(t, taint)
+		}
+		return false
+	})
+}
+
+// compares is whether the value of a taint is on the side of the number that is tolerated.
+func compares(t corev1.Toleration, taint *corev1.Taint) bool {
+	bound, err := strconv.ParseInt(t.Value, 10, 64)
+	if err != nil {
+		return false
+	}
+	value, err := strconv.ParseInt(taint.Value, 10, 64)
+	if err != nil {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpLt && value < bound || t.Operator == corev1.TolerationOpGt && value > bound
+}

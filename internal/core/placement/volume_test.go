@@ -1,0 +1,159 @@
+package placement_test
+
+import (
+	"testing"
+
+	"ebbtide.dev/ebbtide/internal/core/placement"
+)
+
+const (
+	bound   = "{metadata: {name: data, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: pv-1}, status: {phase: Bound}}"
+	waiting = "{metadata: {name: data}, spec: {storageClassName: local, resources: {requests: {storage: 5Gi}}, accessModes: [ReadWriteOnce]}}"
+	onB     = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [b]}]}]}}"
+	local   = "{metadata: {name: local}, provisioner: kubernetes.io/no-provisioner, volumeBindingMode: WaitForFirstConsumer}"
+	uses    = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
+	spare   = "{metadata: {name: pv-1}, spec: {storageClassName: local, capacity: {storage: 10Gi}, accessModes: [ReadWriteOnce], " + onB + "}, status: {phase: Available}}"
+)
+
+func TestVolumesAreReachedFromSomeNodes(t *testing.T) {
+	t.Parallel()
+	two, user := both, newPod("new", "", "", uses)
+	run(t, map[string]filter{
+		"where its volume is": {
+			world: placement.World{Nodes: two, Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1}, spec: {" + onB + "}}")},
+			pod:   user, node: "b1", thenCordon: "b1",
+			thenWhy: "0/2 nodes fit: 1 is cordoned, 1 does not reach its volume pv-1",
+		},
+		"in the zone of its volume": {
+			world: placement.World{
+				Nodes:  nodes(newNode("a1", "topology.kubernetes.io/zone=a"), newNode("b1", "topology.kubernetes.io/zone=b")),
+				Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1, labels: {topology.kubernetes.io/zone: b}}}"),
+			},
+			pod: user, node: "b1",
+		},
+		"in one of the zones of its volume": {
+			world: placement.World{
+				Nodes:  nodes(newNode("a1", "topology.kubernetes.io/zone=a"), newNode("b1", "topology.kubernetes.io/zone=b")),
+				Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1, labels: {failure-domain.beta.kubernetes.io/zone: c__b}}}"),
+			},
+			pod: user, node: "b1",
+		},
+		"nodes without zones": {
+			world: placement.World{Nodes: two, Claims: claims(bound), Volumes: volumes("{metadata: {name: pv-1, labels: {topology.kubernetes.io/zone: b}}}")},
+			pod:   user, node: "a1",
+		},
+		"no claim": {world: placement.World{Nodes: two}, pod: user, why: "its PersistentVolumeClaim shop/data does not exist"},
+		"no volume": {
+			world: placement.World{Nodes: two, Claims: claims(bound)}, pod: user,
+			why: "its PersistentVolumeClaim shop/data is bound to pv-1, which does not exist",
+		},
+		"volumes that could not be read": {
+			world: placement.World{Nodes: two, Claims: claims(bound), Unread: placement.Unread{Volumes: "forbidden"}}, pod: user,
+			why: "unknown: its volumes could not be read: forbidden",
+		},
+		"a claim that is lost": {
+			world: placement.World{Nodes: two, Claims: claims("{metadata: {name: data}, spec: {volumeName: pv-1}, status: {phase: Lost}}")}, pod: user,
+			why: "its PersistentVolumeClaim shop/data has lost its volume pv-1",
+		},
+		"a claim that is being deleted": {
+			world: placement.World{Nodes: two, Claims: claims("metadata: {name: data, deletionTimestamp: '2026-01-01T00:00:00Z'}")}, pod: user,
+			why: "its PersistentVolumeClaim shop/data is being deleted",
+		},
+		"a claim that is not bound yet": {
+			world: placement.World{Nodes: two, Claims: claims("{metadata: {name: data}, spec: {volumeName: pv-1}}")}, pod: user,
+			why: "its PersistentVolumeClaim shop/data is not bound yet",
+		},
+		"a claim that only one pod may use": {
+			world: placement.World{
+				Nodes: two, Claims: claims("{metadata: {name: data, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}, spec: {volumeName: pv-1, accessModes: [ReadWriteOncePod]}}"),
+				Volumes: volumes("metadata: {name: pv-1}"), Pods: pods(newPod("old", "a1", "", uses)),
+			},
+			pod: user, why: "0/2 nodes fit: 2 are no choice while another pod uses claim shop/data",
+		},
+	})
+}
+
+func TestClaimsWaitForTheirFirstPod(t *testing.T) {
+	t.Parallel()
+	two, user := both, newPod("new", "", "", uses)
+	run(t, map[string]filter{
+		"a volume that is there": {
+			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes(local), Volumes: volumes(spare)},
+			pod:   user, node: "b1", thenCordon: "b1",
+			thenWhy: "0/2 nodes fit: 1 is cordoned, 1 does not reach its volume pv-1",
+		},
+		"a volume by its node affinity alone": {
+			world: placement.World{
+				Nodes: nodes(newNode("a1", "topology.kubernetes.io/zone=a")), Claims: claims(waiting), Classes: classes(local),
+				Volumes: volumes("{metadata: {name: pv-1, labels: {topology.kubernetes.io/zone: b}}, spec: {storageClassName: local, capacity: {storage: 9Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}"),
+			},
+			pod: user, node: "a1",
+		},
+		"none is there": {
+			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes(local)},
+			pod:   user, why: "0/2 nodes fit: 2 have no volume for its claim shop/data",
+		},
+		"none is large enough": {
+			world: placement.World{
+				Nodes: two, Claims: claims(waiting), Classes: classes(local),
+				Volumes: volumes("{metadata: {name: pv-1}, spec: {storageClassName: local, capacity: {storage: 4Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}"),
+			},
+			pod: user, why: "0/2 nodes fit: 2 have no volume for its claim shop/data",
+		},
+		"one is kept for another claim": {
+			world: placement.World{
+				Nodes: two, Claims: claims(waiting), Classes: classes(local),
+				Volumes: volumes("{metadata: {name: pv-1}, spec: {storageClassName: local, claimRef: {namespace: shop, name: other}, capacity: {storage: 9Gi}, accessModes: [ReadWriteOnce]}, status: {phase: Available}}"),
+			},
+			pod: user, why: "0/2 nodes fit: 2 have no volume for its claim shop/data",
+		},
+	})
+}
+
+func TestVolumesAreMadeForTheirFirstPod(t *testing.T) {
+	t.Parallel()
+	two, user := both, newPod("new", "", "", uses)
+	made := "{metadata: {name: local}, provisioner: example.com/disk, volumeBindingMode: WaitForFirstConsumer, "
+	run(t, map[string]filter{
+		"one is made": {
+			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes(made + "}")}, pod: user, node: "a1",
+		},
+		"one is made in some zones": {
+			world: placement.World{
+				Nodes: two, Claims: claims(waiting),
+				Classes: classes(made + "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b]}]}]}"),
+			},
+			pod: user, node: "b1",
+		},
+		"one is being made for a node": {
+			world: placement.World{
+				Nodes:   two,
+				Claims:  claims("{metadata: {name: data, annotations: {volume.kubernetes.io/selected-node: b1}}, spec: {storageClassName: local}}"),
+				Classes: classes(made + "}"),
+			},
+			pod: user, node: "b1",
+		},
+		"one would have been made at once": {
+			world: placement.World{Nodes: two, Claims: claims(waiting), Classes: classes("{metadata: {name: local}, provisioner: example.com/disk, volumeBindingMode: Immediate}")},
+			pod:   user, why: "its PersistentVolumeClaim shop/data is not bound yet",
+		},
+		"its class does not exist": {
+			world: placement.World{Nodes: two, Claims: claims(waiting)}, pod: user,
+			why: "its PersistentVolumeClaim shop/data has no volume, and the StorageClass local for one does not exist",
+		},
+		"it has no class": {
+			world: placement.World{Nodes: two, Claims: claims("metadata: {name: data}")}, pod: user,
+			why: "its PersistentVolumeClaim shop/data has no volume and no StorageClass that makes one",
+		},
+		"a claim of each pod": {
+			world: placement.World{Nodes: two, Classes: classes(made + "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [b]}]}]}")},
+			pod:   newPod("new", "", "", "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {storageClassName: local}}}}]"),
+			node:  "b1",
+		},
+		"a claim of each pod, of the default class": {
+			world: placement.World{Nodes: two, Classes: classes("{metadata: {name: any, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}, provisioner: example.com/disk, volumeBindingMode: Immediate}")},
+			pod:   newPod("new", "", "", "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: {}}}}]"),
+			node:  "a1",
+		},
+	})
+}

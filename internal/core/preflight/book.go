@@ -1,0 +1,176 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// The codes of the API server's answers.
+const (
+	tooManyRequests     = 429
+	internalServerError = 500
+)
+
+// book keeps the numbers of a budget up to date, as the disruption controller does.
+type book struct {
+	// budget is a copy whose status changes, given the one that was read.
+	budget, given *policyv1.PodDisruptionBudget
+	// ready and unready are pods that wait for it, the first to go first. It has one answer
+	// for those that are ready and one for the others.
+	ready, unready []*pod
+	// asked counts those that have been asked to leave, let those that a disruption was
+	// allowed for.
+	asked, let int
+	// doubted is true if nobody knows whether a replacement of one of its pods fits anywhere.
+	doubted bool
+}
+
+// library are the books of all budgets.
+type library struct {
+	given    map[string][]*policyv1.PodDisruptionBudget
+	copies   map[string][]*policyv1.PodDisruptionBudget
+	compiled map[string]budget.Compiled
+	books    map[*policyv1.PodDisruptionBudget]*book
+}
+
+func newLibrary(given map[string][]*policyv1.PodDisruptionBudget) library {
+	l := library{
+		given: given, copies: make(map[string][]*policyv1.PodDisruptionBudget, len(given)),
+		compiled: map[string]budget.Compiled{}, books: map[*policyv1.PodDisruptionBudget]*book{},
+	}
+	for namespace, budgets := range given {
+		for _, b := range budgets {
+			copied := *b
+			l.copies[namespace] = append(l.copies[namespace], &copied)
+			l.books[&copied] = &book{budget: &copied, given: b}
+		}
+	}
+	return l
+}
+
+func (l *library) all() map[string][]*policyv1.PodDisruptionBudget { return l.copies }
+
+// of are the books of the budgets that protect a pod, by name.
+func (l *library) of(object *corev1.Pod) []*book {
+	compiled, known := l.compiled[object.Namespace]
+	if !known {
+		compiled = budget.Compile(l.copies[object.Namespace])
+		l.compiled[object.Namespace] = compiled
+	}
+	applying := compiled.Applying(object)
+	if len(applying) == 0 {
+		return nil
+	}
+	books := make([]*book, len(applying))
+	for i, b := range applying {
+		books[i] = l.books[b]
+	}
+	return books
+}
+
+// count counts pods that are healthy, and pods at all, more or fewer than before. How
+// many are expected is known only of budgets that count pods; others count the replicas
+// that their controllers want, and these do not change.
+func (b *book) count(healthy, pods int32) {
+	status := &b.budget.Status
+	status.CurrentHealthy += healthy
+	if floor := b.budget.Spec.MinAvailable; floor != nil && floor.Type == intstr.Int {
+		status.ExpectedPods += pods
+	}
+	status.DisruptionsAllowed = max(0, status.CurrentHealthy-status.DesiredHealthy)
+	if status.ExpectedPods <= 0 || budget.Uncountable(b.budget) {
+		status.DisruptionsAllowed = 0
+	}
+}
+
+// verdict is what the eviction API says of a pod.
+type verdict int
+
+const (
+	refused verdict = iota
+	// free is a pod that goes whatever the budget allows, lucky one that goes because of
+	// what it allows at this moment, and let one that a disruption is allowed for.
+	free
+	lucky
+	let
+)
+
+// admit is what the eviction API says of a pod under this one budget.
+func (b *book) admit(object *corev1.Pod) verdict {
+	allowed, known := budget.Allowed(b.budget)
+	status := &b.budget.Status
+	switch ready := podclass.Ready(object); {
+	case !ready && budget.LetsUnreadyGo(b.budget):
+		return free
+	case !ready && status.CurrentHealthy >= status.DesiredHealthy && status.DesiredHealthy > 0:
+		return lucky
+	case known && allowed > 0:
+		return let
+	default:
+		return refused
+	}
+}
+
+// refusal is the answer of the API server to the eviction of a pod.
+func (b *book) refusal() evacuation.Outcome {
+	status := &b.budget.Status
+	message := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.budget.Name, status.DesiredHealthy, status.CurrentHealthy)
+	if _, known := budget.Allowed(b.budget); !known {
+		message = fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.budget.Name)
+	}
+	return evacuation.Classify(metav1.Status{
+		Status: metav1.StatusFailure, Code: tooManyRequests,
+		Message: "Cannot evict pod as it would violate the pod's disruption budget.",
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: message}}},
+	})
+}
+
+// severalBudgets is the answer to the eviction of a pod under more than one.
+func severalBudgets() evacuation.Outcome {
+	return evacuation.Classify(metav1.Status{
+		Status: metav1.StatusFailure, Code: internalServerError,
+		Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+	})
+}
+
+// wait puts a pod in line.
+func (b *book) wait(p *pod) {
+	if podclass.Ready(p.object) {
+		b.ready = append(b.ready, p)
+	} else {
+		b.unready = append(b.unready, p)
+	}
+}
+
+// next takes the next pod from the line that may go now; nil if none may.
+func (b *book) next() (*pod, verdict) {
+	for _, line := range []*[]*pod{&b.unready, &b.ready} {
+		if len(*line) == 0 {
+			continue
+		}
+		first := (*line)[0]
+		if says := b.admit(first.object); says != refused {
+			*line = (*line)[1:]
+			return first, says
+		}
+	}
+	return nil, refused
+}
+
+// waiting is how many pods it holds up.
+func (b *book) waiting() int { return len(b.ready) + len(b.unready) }
+
+// forget takes a pod from the line.
+func (b *book) forget(p *pod) {
+	same := func(other *pod) bool { return other == p }
+	b.ready, b.unready = slices.DeleteFunc(b.ready, same), slices.DeleteFunc(b.unready, same)
+}

@@ -1,0 +1,226 @@
+package preflight
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// APIVersion and Kind are those of a Forecast that is printed as JSON or YAML.
+const (
+	APIVersion = "cli.ebbtide.dev/v1alpha1"
+	Kind       = "DrainForecast"
+)
+
+// Forecast is what would happen if nodes were drained.
+type Forecast struct {
+	metav1.TypeMeta `json:",inline"`
+	// Maintenance is the name of the NodeMaintenance that was asked about; empty if it
+	// has none yet.
+	Maintenance string `json:"maintenance,omitempty"`
+	// Time is when the forecast was made.
+	Time metav1.Time `json:"time"`
+	// Verdict is the forecast in one line.
+	Verdict string `json:"verdict"`
+	// Outcome is what becomes of the nodes: Leaves if all of them are drained, Blocked if
+	// one certainly is not, Unknown if nobody knows, MayBeBlocked if that depends, and
+	// Completes if only pods hold it up that are left to complete.
+	Outcome Outcome `json:"outcome"`
+	// WaveCount is in how many waves pods are asked to leave.
+	WaveCount int `json:"waveCount"`
+	// Total counts the pods of all nodes.
+	Total Count `json:"total"`
+	// Nodes are those that are drained, by name.
+	Nodes []NodeForecast `json:"nodes"`
+	// Budgets are the PodDisruptionBudgets that slow the drain or hold it up, those that
+	// hold it up first.
+	Budgets []BudgetForecast `json:"budgets,omitempty"`
+	// Meetings are other NodeMaintenances of the nodes, by name.
+	Meetings []Meeting `json:"meetings,omitempty"`
+	// Unread is what could not be read, and what is not known for that reason.
+	Unread []Unread `json:"unread,omitempty"`
+	// Ignores are what the estimate leaves out, a line each.
+	Ignores []string `json:"ignores,omitempty"`
+}
+
+// Outcome is what becomes of a pod, or of all pods of a node.
+type Outcome string
+
+const (
+	// OutcomeLeaves means that it leaves, for all that is known.
+	OutcomeLeaves Outcome = "Leaves"
+	// OutcomeBlocked means that it does not leave as long as nobody does anything about it.
+	OutcomeBlocked Outcome = "Blocked"
+	// OutcomeMayBeBlocked means that it is one of several pods of which some do not leave,
+	// and that it depends on chance which.
+	OutcomeMayBeBlocked Outcome = "MayBeBlocked"
+	// OutcomeCompletes means that it is left to complete by itself and that the drain waits
+	// for it, however long that takes.
+	OutcomeCompletes Outcome = "Completes"
+	// OutcomeWaits means that its turn does not come as long as others do not leave.
+	OutcomeWaits Outcome = "Waits"
+	// OutcomeUnknown means that it depends on what could not be read.
+	OutcomeUnknown Outcome = "Unknown"
+	// OutcomeStays means that it stays on purpose and nobody waits for it.
+	OutcomeStays Outcome = "Stays"
+)
+
+// Action is what is done to a pod.
+type Action string
+
+const (
+	// ActionEvict evicts it.
+	ActionEvict Action = "Evict"
+	// ActionSurge evicts it after its Deployment has a replacement for it.
+	ActionSurge Action = "Surge"
+	// ActionEvacuator has an evacuator of somebody else move it.
+	ActionEvacuator Action = "Evacuator"
+	// ActionDaemonSet deletes it and keeps its DaemonSet from making another one.
+	ActionDaemonSet Action = "DaemonSet"
+	// ActionStatic has the agent of the node take its manifest away for the time.
+	ActionStatic Action = "Static"
+	// ActionDelete deletes it past its budgets, because the deadline comes.
+	ActionDelete Action = "Delete"
+	// ActionWait waits until it completes by itself.
+	ActionWait Action = "WaitForCompletion"
+	// ActionNone does nothing yet: nobody knows how to treat it.
+	ActionNone Action = "None"
+	// ActionAlreadyLeaving does nothing: it terminates already.
+	ActionAlreadyLeaving Action = "AlreadyLeaving"
+	// ActionKeep leaves it on the node on purpose.
+	ActionKeep Action = "Keep"
+	// ActionWithNode leaves it to end with the node, as nobody can keep it away.
+	ActionWithNode Action = "GoesWithNode"
+)
+
+// Count counts pods.
+type Count struct {
+	// Pods are all that are on the nodes and have not finished.
+	Pods int `json:"pods"`
+	// Leave, Blocked, MayBeBlocked, Complete, Wait, Unknown and Stay are by their Outcome.
+	Leave        int `json:"leave"`
+	Blocked      int `json:"blocked"`
+	MayBeBlocked int `json:"mayBeBlocked"`
+	Complete     int `json:"complete"`
+	Wait         int `json:"wait"`
+	Unknown      int `json:"unknown"`
+	Stay         int `json:"stay"`
+	// Held is how many pods are expected not to leave: those that are Blocked or Wait, and
+	// as many of those that MayBeBlocked as do not leave in the end.
+	Held int `json:"held"`
+	// Unplaceable are those whose replacement fits nowhere, DataLost those that lose data,
+	// Unreplaced those that leave and that nobody makes again.
+	Unplaceable int `json:"unplaceable"`
+	DataLost    int `json:"dataLost"`
+	Unreplaced  int `json:"unreplaced"`
+}
+
+// NodeForecast is what happens on one node.
+type NodeForecast struct {
+	Name string `json:"name"`
+	// Outcome is the worst of its pods that are waited for; Leaves if none is left.
+	Outcome Outcome `json:"outcome"`
+	// Message is the drainMessage that the status of the NodeMaintenance has in the end.
+	Message string `json:"message,omitempty"`
+	// Unschedulable is true if the node is cordoned already.
+	Unschedulable bool `json:"unschedulable,omitempty"`
+	// LimitedBy and FastForwardedBy name other NodeMaintenances that hold pods of the node
+	// back, or have them leave earlier, at the beginning; empty if none does.
+	LimitedBy       string `json:"limitedBy,omitempty"`
+	FastForwardedBy string `json:"fastForwardedBy,omitempty"`
+	// Notes say who else drains the node, or thinks of it, a line each.
+	Notes []string `json:"notes,omitempty"`
+	Count Count    `json:"count"`
+	// Pods are in the order in which they leave, those that stay last.
+	Pods []PodForecast `json:"pods"`
+}
+
+// PodForecast is what happens to one pod.
+type PodForecast struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Owner is the controller of the pod; nil if it has none.
+	Owner    *Owner           `json:"owner,omitempty"`
+	Type     v1alpha1.PodType `json:"type"`
+	Priority int32            `json:"priority"`
+	// Wave is when it is asked to leave, from 1; 0 is never.
+	Wave int `json:"wave"`
+	// Action is what is done to it, and Why says why in one line.
+	Action Action `json:"action"`
+	Why    string `json:"why,omitempty"`
+	// Outcome is what becomes of it, and Blocker what holds it up; nil if nothing does, or
+	// only that its turn does not come.
+	Outcome Outcome           `json:"outcome"`
+	Blocker *v1alpha1.Blocker `json:"blocker,omitempty"`
+	// Budgets are the names of the PodDisruptionBudgets that protect it. The eviction API
+	// evicts no pod under two.
+	Budgets []string `json:"budgets,omitempty"`
+	// DataLost is what is lost with it, such as the name of an emptyDir volume, a line each.
+	DataLost []string `json:"dataLost,omitempty"`
+	// Objection is how it asks others to leave it alone, which is no protection here.
+	Objection string `json:"objection,omitempty"`
+	// Replacement is what comes in its place; nil if nobody makes another one, or if it does
+	// not leave.
+	Replacement *Replacement `json:"replacement,omitempty"`
+}
+
+// Owner is the controller of a pod, for people: of a pod of a ReplicaSet that belongs to
+// a Deployment, the Deployment.
+type Owner struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// Replacement is the pod that is made in place of another one.
+type Replacement struct {
+	// Node is where it is expected; empty if it fits nowhere or is not made yet.
+	Node string `json:"node,omitempty"`
+	// Unplaceable is true if it is made and fits nowhere.
+	Unplaceable bool `json:"unplaceable,omitempty"`
+	// Why says why it has no node.
+	Why string `json:"why,omitempty"`
+}
+
+// BudgetForecast is what a PodDisruptionBudget does to the drain.
+type BudgetForecast struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Allowed is how many disruptions it allows now.
+	Allowed int32 `json:"allowed"`
+	// PodCount is how many pods of the nodes are under it and leave by eviction, HeldCount
+	// how many of them are expected not to.
+	PodCount  int `json:"podCount"`
+	HeldCount int `json:"heldCount"`
+	// Effect is whether it slows the drain or holds it up.
+	Effect BudgetEffect `json:"effect"`
+	// Why says why, and Suggestion what helps; both as in a blocker.
+	Why        string `json:"why"`
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+// BudgetEffect is what a PodDisruptionBudget does to the drain.
+type BudgetEffect string
+
+const (
+	// BudgetSlows means that its pods leave one after the other.
+	BudgetSlows BudgetEffect = "Slows"
+	// BudgetHolds means that it does not let all of its pods go.
+	BudgetHolds BudgetEffect = "Holds"
+	// BudgetNever means that it can never allow a disruption.
+	BudgetNever BudgetEffect = "Never"
+	// BudgetSeveral means that its pods are under another one, too.
+	BudgetSeveral BudgetEffect = "Several"
+	// BudgetLocked means that a lock keeps its pods for the time.
+	BudgetLocked BudgetEffect = "Locked"
+)
+
+// Meeting is another NodeMaintenance that has nodes of this one.
+type Meeting struct {
+	Maintenance string                        `json:"maintenance"`
+	Stage       v1alpha1.NodeMaintenanceStage `json:"stage"`
+	// Nodes are those that both select, by name, at most 10; NodeCount counts all.
+	Nodes     []string `json:"nodes"`
+	NodeCount int      `json:"nodeCount"`
+	// Message says what that means, in one line.
+	Message string `json:"message"`
+}

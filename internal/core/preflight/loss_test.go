@@ -1,0 +1,50 @@
+package preflight_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+)
+
+func TestWhatADrainTakesForGood(t *testing.T) {
+	pod := func(name, owner string, changes ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		if owner != "" {
+			yes := true
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "owner", Controller: &yes}}
+		}
+		for _, change := range changes {
+			change(p)
+		}
+		return p
+	}
+	scratch := func(names ...string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			for _, name := range names {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			}
+		}
+	}
+	got := preflight.LossOf([]*corev1.Pod{
+		pod("web", "ReplicaSet"),
+		pod("search", "StatefulSet", scratch("index", "tmp")),
+		pod("debug", "", scratch("dump")),
+		pod("bare", ""),
+		pod("logs", "DaemonSet", scratch("buffer")),
+		pod("etcd", "", scratch("data"), func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+		pod("done", "", scratch("data"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+		pod("kept", "", scratch("data"), func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.DrainLabel: "Skip"} }),
+	})
+	want := preflight.Loss{
+		Data:       []string{"shop/debug (emptyDir volume dump)", "shop/search (emptyDir volume index, emptyDir volume tmp)"},
+		Unreplaced: []string{"shop/bare", "shop/debug"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,322 @@
+package preflight_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+)
+
+// roomy is enough room on two other nodes.
+func roomy() map[string]int { return map[string]int{"two": 10, "three": 9} }
+
+func finalizer(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/backup"} }
+
+func terminating(pod *corev1.Pod) {
+	soon := metav1.NewTime(morning.Add(10e9))
+	pod.DeletionTimestamp = &soon
+}
+
+func tracked(pod *corev1.Pod) { pod.Finalizers = []string{"batch.kubernetes.io/job-tracking"} }
+
+func static(pod *corev1.Pod) {
+	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+}
+
+func pending(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending; unready(pod) }
+
+// fate is a cluster, and what becomes of the pods of node one.
+type fate struct {
+	world func(*world)
+	want  []string
+}
+
+// What becomes of pods that are protected.
+var fatesByBudget = map[string]fate{
+	"a budget lets them go one after the other": {
+		func(w *world) {
+			w.replicas("web", "one", "one", "two", "three")
+			w.budget("web", "web", atMost(1), 4, 3)
+		},
+		[]string{"one would be drained: 2 pods leave in 1 wave.", "1 web-0 Evict Leaves -> two", "1 web-1 Evict Leaves -> three"},
+	},
+	"a budget never lets them go": {
+		func(w *world) {
+			w.replicas("web", "one", "two")
+			w.budget("web", "web", atMost(0), 2, 2)
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBUnsatisfiable"},
+	},
+	"two budgets let nobody go": {
+		func(w *world) {
+			w.replicas("web", "one", "two")
+			w.budget("web", "web", atMost(1), 2, 1)
+			w.budget("web-too", "web", atMost(1), 2, 1)
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked MultiplePDBs"},
+	},
+	"a pod that does not run yet goes, whatever protects it": {
+		func(w *world) {
+			w.pod("one", "web-0", of("ReplicaSet", "web"), pending)
+			w.budget("web", "web", atMost(0), 1, 1)
+			w.budget("web-too", "web", atMost(0), 1, 1)
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 web-0 Evict Leaves -> two"},
+	},
+	"a Deployment surges past a budget that allows nothing": {
+		func(w *world) {
+			w.replicas("web", "one", "two")
+			w.deployment("web")
+			w.budget("web", "web", atMost(0), 2, 2)
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 web-0 Surge Leaves -> two"},
+	},
+	"there is room for one of two, so one of them stays": {
+		func(w *world) {
+			w.free = map[string]int{"two": 0}
+			w.replicas("web", "one", "one", "two")
+			w.budget("web", "web", atMost(1), 3, 2)
+		},
+		[]string{
+			"one would not be drained: 1 of 2 pods would not leave. 1 replacement fits nowhere.",
+			"1 web-0 Evict MayBeBlocked PDBExhausted -> 0 nodes fit: all are full.",
+			"1 web-1 Evict MayBeBlocked PDBExhausted",
+		},
+	},
+	"pods that are not ready go if the others suffice": {
+		func(w *world) {
+			w.pod("one", "web-0", of("ReplicaSet", "web"), unready)
+			w.budget("web", "web", atLeast(2), 3, 2).Status.CurrentHealthy = 2
+			w.World.Budgets["shop"][0].Status.DisruptionsAllowed = 0
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 web-0 Evict Leaves -> two"},
+	},
+	"pods that are not ready stay if the others do not suffice": {
+		func(w *world) {
+			w.pod("one", "web-0", of("ReplicaSet", "web"), unready)
+			w.budget("web", "web", atLeast(2), 3, 2).Status.CurrentHealthy = 1
+			w.World.Budgets["shop"][0].Status.DisruptionsAllowed = 0
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBExhausted"},
+	},
+	"a lock holds": {
+		func(w *world) {
+			w.replicas("web", "one", "two")
+			w.budget("web", "web", atMost(1), 2, 1).Annotations = map[string]string{
+				v1alpha1.LockAnnotation: `{"holder":"dba","acquiredAt":"2026-03-01T07:59:00Z","expiresAt":"2026-03-01T09:00:00Z"}`,
+			}
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBLocked"},
+	},
+	"budgets that could not be read are unknown, not absent": {
+		func(w *world) {
+			w.Unread = []preflight.Unread{{Kind: "PodDisruptionBudget", Namespace: "shop", Why: "forbidden"}}
+			w.replicas("web", "one")
+		},
+		[]string{"one may not be drained: nobody knows whether 1 of 1 pod would leave.", "1 web-0 Evict Unknown -> two"},
+	},
+	"a budget that is not counted yet allows nothing": {
+		func(w *world) {
+			w.replicas("web", "one")
+			w.budget("web", "web", atMost(1), 2, 1).Generation = 2
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBExhausted"},
+	},
+	"what a deadline deletes leaves": {
+		func(w *world) {
+			w.drain.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(morning.Add(3600e9)), OnDeadline: v1alpha1.DeadlineDelete}
+			w.replicas("web", "one", "two")
+			w.budget("web", "web", atMost(0), 2, 2)
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 web-0 Delete Leaves -> two"},
+	},
+}
+
+// What becomes of pods that somebody makes again.
+var fatesByOwner = map[string]fate{
+	"none is there": {
+		func(*world) {},
+		[]string{"one would be drained: no pod has to leave."},
+	},
+	"a Deployment that cannot surge does not": {
+		func(w *world) {
+			w.replicas("web", "one", "two")
+			w.deployment("web").Spec.Paused = true
+			w.budget("web", "web", atMost(0), 2, 2)
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBUnsatisfiable"},
+	},
+	"one pod more fits nowhere": {
+		func(w *world) {
+			w.free = map[string]int{}
+			w.replicas("web", "one", "two")
+			w.deployment("web")
+			w.budget("web", "web", atMost(0), 2, 2)
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBUnsatisfiable"},
+	},
+	"a StatefulSet makes the same pods again, one after the other": {
+		func(w *world) {
+			w.pod("one", "db-0", of("StatefulSet", "db"))
+			w.pod("one", "db-1", of("StatefulSet", "db"))
+			w.budget("db", "db", atLeast(1), 2, 1)
+		},
+		[]string{"one would be drained: 2 pods leave in 1 wave.", "1 db-0 Evict Leaves -> two", "1 db-1 Evict Leaves -> three"},
+	},
+	"a StatefulSet waits for the pods before": {
+		func(w *world) {
+			w.free = map[string]int{}
+			w.pod("one", "db-0", of("StatefulSet", "db"))
+			w.pod("one", "db-1", of("StatefulSet", "db"))
+		},
+		[]string{
+			"one would be drained: 2 pods leave in 1 wave. 1 replacement fits nowhere.",
+			"1 db-0 Evict Leaves -> 0 nodes fit: all are full.",
+			"1 db-1 Evict Leaves -> its StatefulSet makes it when db-0 is ready",
+		},
+	},
+	"nobody knows whether a pod fits": {
+		func(w *world) {
+			for _, name := range []string{"web-0", "web-1"} {
+				w.pod("one", name, of("ReplicaSet", "web"), func(pod *corev1.Pod) { pod.Spec.SchedulerName = "other" })
+			}
+			w.budget("web", "web", atMost(1), 2, 1)
+		},
+		[]string{
+			"one may not be drained: nobody knows whether 2 of 2 pods would leave.",
+			"1 web-0 Evict Unknown PDBExhausted -> unknown: its scheduler is another one",
+			"1 web-1 Evict Unknown PDBExhausted",
+		},
+	},
+	"a bare pod is made again by nobody": {
+		func(w *world) {
+			w.pod("one", "tool", func(pod *corev1.Pod) {
+				pod.Spec.Volumes = []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			})
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave. 1 pod loses data, 1 pod is made again by nobody.", "1 tool Evict Leaves"},
+	},
+	"an evacuator of somebody else has a turn": {
+		func(w *world) {
+			w.pod("one", "vm-1", of("ReplicaSet", "vm"), func(pod *corev1.Pod) {
+				pod.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + "mover.example.com": "5000/mover"}
+			})
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 vm-1 Evacuator Leaves -> two"},
+	},
+	"whether a controller of another kind makes pods is not known": {
+		func(w *world) {
+			w.pod("one", "web-0", of("CloneSet", "web"))
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 web-0 Evict Leaves -> whether CloneSet web makes another one is not known"},
+	},
+}
+
+// What becomes of pods that a drain treats in other ways.
+var fatesByDrain = map[string]fate{
+	"a pod that asks to be skipped stays": {
+		func(w *world) {
+			w.pod("one", "tool", labelled(v1alpha1.DrainLabel, "skip"))
+			w.replicas("web", "one")
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave. 1 pod stays.", "1 web-0 Evict Leaves -> two", "0 tool Keep Stays"},
+	},
+	"a pod that is to complete is waited for": {
+		func(w *world) {
+			w.pod("one", "batch-1", of("Job", "batch"), labelled(v1alpha1.DrainLabel, "wait-completed"), tracked)
+		},
+		[]string{"one would be drained when 1 pod has completed by itself.", "0 batch-1 WaitForCompletion Completes WaitingForCompletion"},
+	},
+	"a pod that rules are unclear about": {
+		func(w *world) {
+			w.World.Rules = drainrule.Unread("ebbtide-system", "the server is busy")
+			w.replicas("web", "one")
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "0 web-0 None Blocked DrainRuleUnclear"},
+	},
+	"a finalizer keeps a pod that terminates": {
+		func(w *world) {
+			w.pod("one", "web-0", of("ReplicaSet", "web"), finalizer)
+			w.pod("one", "web-1", of("ReplicaSet", "web"), finalizer, terminating)
+			w.pod("one", "web-2", of("ReplicaSet", "web"), terminating)
+			w.pod("one", "batch-1", of("Job", "batch"), tracked)
+		},
+		[]string{
+			"one would not be drained: 2 of 4 pods would not leave.",
+			"0 web-1 AlreadyLeaving Blocked TerminatingFinalizer",
+			"0 web-2 AlreadyLeaving Leaves",
+			"1 batch-1 Evict Leaves -> two",
+			"1 web-0 Evict Blocked TerminatingFinalizer -> three",
+		},
+	},
+	"a node that does not answer confirms nothing": {
+		func(w *world) {
+			w.World.Nodes[0].Status.Conditions[0].Status = corev1.ConditionUnknown
+			w.pod("one", "web-0", of("ReplicaSet", "web"), unready)
+			w.pod("one", "db-0", of("StatefulSet", "db"), unready)
+		},
+		[]string{
+			"one would not be drained: 2 of 2 pods would not leave.",
+			"1 db-0 Evict Blocked NodeUnreachable -> its StatefulSet makes it when the pod is gone",
+			"1 web-0 Evict Blocked NodeUnreachable -> two",
+		},
+	},
+	"pods of a DaemonSet leave, static ones stay without an agent": {
+		func(w *world) {
+			w.pod("one", "proxy-1", of("DaemonSet", "proxy"))
+			w.pod("one", "etcd-one", static)
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave. 1 pod stays.", "1 proxy-1 DaemonSet Leaves", "0 etcd-one GoesWithNode Stays"},
+	},
+	"static pods leave where there is an agent": {
+		func(w *world) {
+			w.pod("one", "etcd-one", static)
+			w.World.Runners.Agents = map[string]maintenance.Agent{"one": {}}
+		},
+		[]string{"one would be drained: 1 pod leaves in 1 wave.", "1 etcd-one Static Leaves"},
+	},
+	"static pods stay where the agent is silent": {
+		func(w *world) {
+			w.pod("one", "etcd-one", static)
+			w.World.Runners.Agents = map[string]maintenance.Agent{"one": {SilentSince: morning.Add(-1e9)}}
+		},
+		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 etcd-one Static Blocked NodeAgentDown"},
+	},
+	"later waves wait for pods that do not leave": {
+		func(w *world) {
+			w.drain.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodPriority: 10}, {PodPriority: 20}}
+			w.pod("one", "web-0", of("ReplicaSet", "web"), priority(5))
+			w.pod("one", "web-1", of("ReplicaSet", "web"), priority(15))
+			w.pod("one", "web-2", of("ReplicaSet", "web"), priority(25))
+			w.pod("one", "db-0", of("ReplicaSet", "db"), priority(15))
+			w.budget("db", "db", atMost(0), 1, 1)
+		},
+		[]string{
+			"one would not be drained: 2 of 4 pods would not leave.",
+			"1 web-0 Evict Leaves -> two",
+			"2 db-0 Evict Blocked PDBUnsatisfiable",
+			"2 web-1 Evict Leaves -> three",
+			"0 web-2 Evict Waits",
+		},
+	},
+}
+
+func TestWhatBecomesOfPods(t *testing.T) {
+	for _, fates := range []map[string]fate{fatesByBudget, fatesByOwner, fatesByDrain, fatesInDetail} {
+		for name, tc := range fates {
+			t.Run(name, func(t *testing.T) {
+				w := newWorld("one", "two", "three")
+				w.free = roomy()
+				tc.world(w)
+				assertTold(t, w.forecast(), tc.want...)
+			})
+		}
+	}
+}
+
+func priority(n int32) change { return func(pod *corev1.Pod) { pod.Spec.Priority = &n } }

@@ -1,0 +1,62 @@
+package preflight_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+)
+
+// What a maintenance in Idle says of its node.
+func TestWhatIsPlanned(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world             func(*world)
+		message           string
+		pending, retained int32
+		blockers          []v1alpha1.BlockerType
+	}{
+		"no pods":     {world: func(*world) {}, message: "No pod would have to leave."},
+		"a few pods":  {world: func(w *world) { w.replicas("web", "one", "one", "two") }, message: "2 pods would leave.", pending: 2},
+		"one of them": {world: func(w *world) { w.replicas("web", "one") }, message: "1 pod would leave.", pending: 1},
+		"pods of all sorts": {
+			world: func(w *world) {
+				w.replicas("web", "one", "one", "two")
+				w.pod("one", "tool", labelled(v1alpha1.DrainLabel, "skip"))
+				w.pod("one", "batch-1", of("Job", "batch"), labelled(v1alpha1.DrainLabel, "wait-completed"))
+				w.replicas("db", "one")
+				w.budget("db", "db", atMost(0), 1, 1)
+			},
+			message: "2 pods would leave, 1 pod would be left to complete, 1 pod would not leave.", pending: 4, retained: 1,
+			blockers: []v1alpha1.BlockerType{v1alpha1.BlockerPDBUnsatisfiable, v1alpha1.BlockerWaitingForCompletion},
+		},
+		"nobody has read the pods": {
+			world:   func(w *world) { delete(w.World.Pods, "one") },
+			message: "Which pods would leave is unknown: those of the node were not read.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld("one", "two")
+			tc.world(w)
+			w.drain.Name, w.drain.Spec.Stage = "kernel", v1alpha1.StageIdle
+			w.World.Maintenances = []*v1alpha1.NodeMaintenance{w.drain}
+			w.Maintenance = w.drain
+			got := preflight.Plan(w.Snapshot)["one"]
+			var blockers []v1alpha1.BlockerType
+			for _, b := range got.Blockers {
+				blockers = append(blockers, b.Type)
+				if b.SinceTime != nil {
+					t.Errorf("%s blocks since %s, although nothing has begun", b.Type, b.SinceTime)
+				}
+			}
+			want := []any{tc.message, tc.pending, tc.retained, tc.blockers}
+			if diff := cmp.Diff(want, []any{got.DrainMessage, got.PodsPendingEvacuation, got.PodsRetained, blockers}); diff != "" {
+				t.Errorf("what is planned (-want +got):\n%s", diff)
+			}
+			if tc.pending > 0 && len(got.DrainTargets) == 0 {
+				t.Error("nothing says which pods would go first")
+			}
+		})
+	}
+}

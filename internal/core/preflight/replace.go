@@ -1,0 +1,188 @@
+package preflight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/internal/core/placement"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// somewhere is the node of a replacement for which nobody has looked.
+const somewhere = "?"
+
+// roomy stands in where there is no Placer: every pod is thought to find a node.
+type roomy struct{}
+
+func (roomy) Place(*corev1.Pod) (node, why string) { return somewhere, "" }
+func (roomy) Remove(*corev1.Pod)                   {}
+func (roomy) Cordon(string)                        {}
+
+// replacement is the pod that comes in place of one that leaves.
+type replacement struct {
+	of *pod
+	// template is the pod that is made; nil until it is placed.
+	template *corev1.Pod
+	// made is true if its owner has made it, node is where it is; empty if it fits nowhere,
+	// and why says why, or why it is not made.
+	made      bool
+	node, why string
+	// unknown is true if nobody knows whether it fits anywhere.
+	unknown bool
+	// ready is true if it will be ready where it runs: one that is not now need not be.
+	ready bool
+	set   *statefulSet
+}
+
+// replace is what the owner of a pod makes in its place; nil if that is nothing, and
+// then nobody knows of anything that it would make.
+func (r *run) replace(p *pod) *replacement {
+	owner := podclass.Owner(p.object)
+	if owner == nil {
+		return nil
+	}
+	next := &replacement{of: p, ready: podclass.Ready(p.object) || !r.serves(p.object.Spec.NodeName)}
+	switch owner.Kind {
+	case "ReplicaSet", "ReplicationController", "StatefulSet":
+		return next
+	case "Job":
+		next.why = r.owners.jobEnds(owner.UID)
+	case "DaemonSet", "Node":
+		return nil
+	default:
+		next.why = fmt.Sprintf("whether %s %s makes another one is not known", owner.Kind, owner.Name)
+	}
+	return next
+}
+
+// serves returns true if a node is Ready, so that pods that are not ready have reasons
+// of their own.
+func (r *run) serves(name string) bool {
+	node := r.node(name)
+	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// templateOf is a pod like another one that is on no node yet.
+func templateOf(object *corev1.Pod) *corev1.Pod {
+	made := &corev1.Pod{ObjectMeta: object.ObjectMeta, Spec: object.Spec, Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	made.UID = types.UID("after-" + string(object.UID))
+	made.DeletionTimestamp, made.DeletionGracePeriodSeconds, made.ResourceVersion = nil, nil, ""
+	made.CreationTimestamp = metav1.Time{}
+	made.Spec.NodeName = ""
+	return made
+}
+
+// succeed has the owner of a pod that leaves make another one. A StatefulSet does that
+// when the pod is gone, as both have one name.
+func (r *run) succeed(p *pod) {
+	next := r.replace(p)
+	if next == nil {
+		return
+	}
+	p.replacement = next
+	switch {
+	case ofStatefulSet(p.object):
+		r.miss(p, next)
+	case next.why == "":
+		r.make(next)
+		r.place(next)
+	}
+}
+
+// make counts a pod that its owner has made.
+func (r *run) make(next *replacement) {
+	next.made = true
+	for _, b := range next.of.books {
+		b.count(0, 1)
+	}
+}
+
+// place has a pod that was made run where it fits.
+func (r *run) place(next *replacement) {
+	if r.fits(next) {
+		return
+	}
+	r.unplaced = append(r.unplaced, next)
+	for _, b := range next.of.books {
+		b.doubted = b.doubted || next.unknown
+	}
+}
+
+// fits tries to have a pod run, and counts it where it does.
+func (r *run) fits(next *replacement) bool {
+	if next.template == nil && r.Place != nil {
+		next.template = templateOf(next.of.object)
+	}
+	if next.node, next.why = r.placer.Place(next.template); next.node == "" {
+		next.unknown = placement.IsUnknown(next.why)
+		return false
+	}
+	r.moved = true
+	if next.ready {
+		for _, b := range next.of.books {
+			b.count(1, 0)
+			r.opened = append(r.opened, b)
+		}
+	}
+	if next.set != nil {
+		next.set.arrived(next)
+	}
+	return true
+}
+
+// placeAgain tries those again that have fitted nowhere: something may have gone that
+// they cannot be next to. Of those that are alike for all that owners say one is asked for all.
+func (r *run) placeAgain() {
+	if !r.moved {
+		return
+	}
+	waiting := r.unplaced
+	r.unplaced = nil
+	refused := map[ownerKey]string{}
+	for _, next := range waiting {
+		owner := ownerOf(next.of.object)
+		if why, known := refused[owner]; known && owner.uid != "" {
+			next.why = why
+			r.unplaced = append(r.unplaced, next)
+			continue
+		}
+		if !r.fits(next) {
+			refused[owner] = next.why
+			r.unplaced = append(r.unplaced, next)
+			continue
+		}
+		if next.set != nil {
+			r.fill(next.set)
+		}
+	}
+	r.open()
+}
+
+// placeUnscheduled has those pods be placed first that wait for the scheduler. Those that
+// it has called unschedulable wait on.
+func (r *run) placeUnscheduled() {
+	waiting := slices.SortedFunc(slices.Values(r.Unscheduled), byName)
+	for _, object := range waiting {
+		if object.DeletionTimestamp == nil && !podclass.Terminal(object) && !unschedulable(object) {
+			r.placer.Place(object)
+		}
+	}
+}
+
+func unschedulable(object *corev1.Pod) bool {
+	return slices.ContainsFunc(object.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	})
+}
+
+// byName orders pods by what does not depend on the order in which they were read.
+func byName(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}

@@ -1,0 +1,242 @@
+package preflight
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	// hypothetical is the name of a maintenance that has none yet. It is no name of an
+	// object, so nobody has it.
+	hypothetical = "(this one)"
+	// maxWaves is in how many waves pods are thought to leave. A plan has at most 64
+	// entries, and rules may give each of them a few orders.
+	maxWaves = 1000
+	// maxWakes is how often the time is advanced to when a deadline would act.
+	maxWakes = 8
+)
+
+// run is one way in which a drain may go. Several pods that could leave do so in its
+// order.
+type run struct {
+	*Snapshot
+	// world is what would be there now. Its objects are copies where they have changed.
+	world maintenance.Snapshot
+	name  string
+	order order
+	// nodes and maintenances are places in the world, by name.
+	nodes, maintenances map[string]int
+	placer              Placer
+	owners              *owners
+	books               library
+	sets                map[ownerKey]*statefulSet
+	// pods are those that are more than there, by the object that was read, and by the one
+	// that stands in for it.
+	pods map[*corev1.Pod]*pod
+	// touched are the nodes whose pods have changed since the world was last put in order.
+	touched map[string]bool
+	// silent are, by name, nodes that confirm the end of no pod.
+	silent map[string]bool
+	// opened are budgets that may let go of a pod that waits.
+	opened []*book
+	// unplaced are the replacements that have fitted nowhere yet.
+	unplaced []*replacement
+	wave     int
+	// moved is true if anything has changed since the last decision.
+	moved bool
+	// before and after are the verdicts on the nodes at the beginning and at the end.
+	before, after []maintenance.NodeVerdict
+	// invalid is why the maintenance is not understood; empty if it is.
+	invalid string
+}
+
+// order is in which order pods that are asked together leave.
+type order func(a, b *corev1.Pod) int
+
+// state is how far a pod has come.
+type state int
+
+const (
+	// held is a pod that has been asked and does not leave. A pod that nobody has asked yet
+	// is in no state.
+	held state = iota + 1
+	// ending is one that terminates and never ends.
+	ending
+	// gone is one that has left.
+	gone
+)
+
+// pod is a pod that was asked to leave, or that terminates.
+type pod struct {
+	object, shown *corev1.Pod
+	evacuation    *v1alpha1.Evacuation
+	state         state
+	wave          int
+	action        Action
+	why           string
+	books         []*book
+	// refusal is why it is not evicted.
+	refusal evacuation.Outcome
+	// chance is true if a budget has let it go that others of its pods would have needed.
+	chance bool
+	// replaced is true if its replacement is made already; replacement is nil if there is none.
+	replaced    bool
+	replacement *replacement
+}
+
+// newRun begins with the cluster as it is, and the maintenance in stage Drain.
+func newRun(s *Snapshot, o *owners, by order) *run {
+	r := &run{
+		Snapshot: s, world: s.World, order: by, owners: o, name: cmp.Or(s.Maintenance.Name, hypothetical), placer: roomy{},
+		pods: map[*corev1.Pod]*pod{}, touched: map[string]bool{}, silent: map[string]bool{},
+	}
+	if s.Place != nil {
+		r.placer = s.Place()
+	}
+	// What autoscalers are told makes no difference to pods.
+	r.world.Protect = nil
+	r.world.Maintenances = slices.DeleteFunc(slices.Clone(s.World.Maintenances), func(m *v1alpha1.NodeMaintenance) bool { return m.Name == r.name })
+	asked := *s.Maintenance
+	asked.Name, asked.Spec.Stage = r.name, v1alpha1.StageDrain
+	if asked.CreationTimestamp.IsZero() {
+		asked.CreationTimestamp.Time = s.World.Now
+	}
+	r.world.Maintenances = append(r.world.Maintenances, &asked)
+	r.maintenances = make(map[string]int, len(r.world.Maintenances))
+	for i, m := range r.world.Maintenances {
+		r.maintenances[m.Name] = i
+	}
+	r.world.Nodes = slices.Clone(s.World.Nodes)
+	r.nodes = make(map[string]int, len(s.World.Nodes))
+	for i, node := range s.World.Nodes {
+		r.nodes[node.Name] = i
+	}
+	r.books = newLibrary(s.World.Budgets)
+	r.world.Budgets = r.books.all()
+	r.copyPods()
+	r.loseAgents()
+	return r
+}
+
+// copyPods has the pods of each node be a list of its own. The pods of no node are
+// nobody's, and would make a node that is gone.
+func (r *run) copyPods() {
+	r.world.Pods = make(map[string][]maintenance.Pod, len(r.Snapshot.World.Pods))
+	for node, pods := range r.Snapshot.World.Pods {
+		if node != "" {
+			r.world.Pods[node] = slices.SortedFunc(slices.Values(pods), func(a, b maintenance.Pod) int { return byName(a.Object, b.Object) })
+		}
+	}
+}
+
+// loseAgents has silent agents be silent for long: they will not take anything down.
+func (r *run) loseAgents() {
+	agents := make(map[string]maintenance.Agent, len(r.world.Runners.Agents))
+	for node, agent := range r.world.Runners.Agents {
+		if !agent.SilentSince.IsZero() {
+			agent.SilentSince = earlier(agent.SilentSince, r.world.Now.Add(-maintenance.AgentPatience))
+		}
+		agents[node] = agent
+	}
+	r.world.Runners.Agents = agents
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// simulate lets happen what would happen until nothing moves any more.
+func simulate(s *Snapshot, o *owners, by order) *run {
+	r := newRun(s, o, by)
+	_, r.before = maintenance.Inspect(r.world, r.name)
+	r.placeUnscheduled()
+	r.endTerminating()
+	wakes := 0
+	for r.wave < maxWaves {
+		wake := r.step()
+		if r.moved {
+			continue
+		}
+		if wake == 0 || wakes == maxWakes || !r.deletes() {
+			break
+		}
+		wakes++
+		r.world.Now = r.world.Now.Add(wake)
+	}
+	r.conclude()
+	return r
+}
+
+// step decides once, does what was decided, and lets all leave who can. It returns when
+// time alone would change the decision.
+func (r *run) step() time.Duration {
+	r.moved = false
+	decision := maintenance.Decide(r.world)
+	asked := r.carryOut(&decision)
+	if r.wave == 0 {
+		asked = append(asked, r.evacuating()...)
+	}
+	if len(asked) > 0 {
+		r.wave++
+		r.moved = true
+	}
+	slices.SortStableFunc(asked, func(a, b *pod) int { return r.order(a.object, b.object) })
+	for _, p := range asked {
+		if p.action != ActionAlreadyLeaving {
+			p.wave = r.wave
+		}
+		r.evacuate(p)
+		r.open()
+	}
+	r.placeAgain()
+	r.tidy()
+	return decision.RequeueAfter
+}
+
+// deletes returns true if the deadline of some maintenance has pods deleted.
+func (r *run) deletes() bool {
+	return slices.ContainsFunc(r.world.Maintenances, func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Spec.Deadline != nil && m.Spec.Deadline.OnDeadline == v1alpha1.DeadlineDelete
+	})
+}
+
+// conclude has the Evacuations of those that are left say who refuses them, as the
+// evacuation controller would, and reads what the status would say of them.
+func (r *run) conclude() {
+	for _, p := range r.pods {
+		if p.state == held && p.refusal.Type != "" {
+			told := *p.evacuation
+			told.Status = evacuation.Refuse(told.Status, evacuation.Refusal{Outcome: p.refusal, Times: 1}, r.world.Now)
+			p.evacuation = &told
+			r.touch(p)
+		}
+	}
+	r.tidy()
+	var decision maintenance.Decision
+	decision, r.after = maintenance.Inspect(r.world, r.name)
+	for i := range decision.Maintenances {
+		if d := &decision.Maintenances[i]; d.Maintenance.Name == r.name && len(r.after) == 0 {
+			r.invalid = invalidity(d.Status)
+		}
+	}
+}
+
+// invalidity is why a spec is not understood; empty if it is.
+func invalidity(status v1alpha1.NodeMaintenanceStatus) string {
+	for _, condition := range status.Conditions {
+		if condition.Reason == v1alpha1.ReasonInvalidSpec {
+			return condition.Message
+		}
+	}
+	return ""
+}

@@ -1,0 +1,128 @@
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// statefulSet is what is known of the pods of a StatefulSet.
+type statefulSet struct {
+	// parallel is true if it makes each pod whatever the others do.
+	parallel bool
+	// missing are those to be made, the lowest ordinal first, unready the ordinals of those
+	// that are there and do not serve, with their names.
+	missing []missingPod
+	unready map[int]string
+}
+
+type missingPod struct {
+	ordinal int
+	next    *replacement
+}
+
+func ofStatefulSet(object *corev1.Pod) bool {
+	owner := podclass.Owner(object)
+	return owner != nil && owner.Kind == "StatefulSet"
+}
+
+// ordinal is the number at the end of the name of a pod.
+func ordinal(object *corev1.Pod) int {
+	// A name without one sorts first and so holds up all others, as an unknown should.
+	number, _ := strconv.Atoi(object.Name[strings.LastIndexByte(object.Name, '-')+1:])
+	return number
+}
+
+// miss notes that a StatefulSet has a pod less, or one that terminates for ever, and has
+// it make those that it can.
+func (r *run) miss(p *pod, next *replacement) {
+	set := r.setOf(p.object)
+	if p.state != gone {
+		set.unready[ordinal(p.object)] = p.object.Name
+		next.why = "its StatefulSet makes it when the pod is gone"
+		return
+	}
+	next.set = set
+	delete(set.unready, ordinal(p.object))
+	set.missing = append(set.missing, missingPod{ordinal(p.object), next})
+	slices.SortFunc(set.missing, func(a, b missingPod) int { return a.ordinal - b.ordinal })
+	r.fill(set)
+}
+
+// fill has a StatefulSet make the pods that it misses: each when all before it serve,
+// unless it makes them in parallel.
+func (r *run) fill(set *statefulSet) {
+	for len(set.missing) > 0 {
+		first := set.missing[0]
+		if before := set.unreadyBefore(first.ordinal); before != "" && !set.parallel {
+			for _, one := range set.missing {
+				one.next.why = fmt.Sprintf("its StatefulSet makes it when %s is ready", before)
+			}
+			return
+		}
+		set.missing = set.missing[1:]
+		set.unready[first.ordinal] = first.next.of.object.Name
+		r.make(first.next)
+		r.place(first.next)
+	}
+}
+
+// arrived notes that a pod of the set runs.
+func (s *statefulSet) arrived(next *replacement) {
+	if next.ready {
+		delete(s.unready, ordinal(next.of.object))
+	}
+}
+
+// unreadyBefore is the name of the first pod before an ordinal that does not serve;
+// empty if all do.
+func (s *statefulSet) unreadyBefore(limit int) string {
+	first, name := limit, ""
+	for at, one := range s.unready {
+		if at < first {
+			first, name = at, one
+		}
+	}
+	return name
+}
+
+// setOf is the StatefulSet of a pod.
+func (r *run) setOf(object *corev1.Pod) *statefulSet {
+	if r.sets == nil {
+		r.sets = map[ownerKey]*statefulSet{}
+		for _, pods := range r.world.Pods {
+			for _, one := range pods {
+				r.seeReadiness(one)
+			}
+		}
+		for _, waiting := range r.Unscheduled {
+			r.seeReadiness(maintenance.Pod{Object: waiting})
+		}
+	}
+	return r.setNamed(ownerOf(object))
+}
+
+// setNamed is the StatefulSet of a key. One that could not be read makes its pods one
+// after the other, as they do unless they say something else.
+func (r *run) setNamed(key ownerKey) *statefulSet {
+	set := r.sets[key]
+	if set == nil {
+		given := r.owners.statefulSets[key]
+		set = &statefulSet{unready: map[int]string{}, parallel: given != nil && given.Spec.PodManagementPolicy == appsv1.ParallelPodManagement}
+		r.sets[key] = set
+	}
+	return set
+}
+
+func (r *run) seeReadiness(one maintenance.Pod) {
+	if ofStatefulSet(one.Object) && (!podclass.Ready(one.Object) || one.Object.DeletionTimestamp != nil) {
+		r.setNamed(ownerOf(one.Object)).unready[ordinal(one.Object)] = one.Object.Name
+	}
+}

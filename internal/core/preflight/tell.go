@@ -1,0 +1,302 @@
+package preflight
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// teller says what the runs have shown. The first is the one that is expected; the others
+// tell what else may come.
+type teller struct {
+	*Snapshot
+	owners *owners
+	runs   []*run
+	// left are by run the verdicts on those pods that are left.
+	left []map[podKey]*maintenance.PodVerdict
+}
+
+// podKey identifies a pod, and also one that stands in for a static pod.
+type podKey struct {
+	namespace, name string
+	uid             types.UID
+}
+
+func keyOf(v *maintenance.PodVerdict) podKey { return podKey{v.Pod.Namespace, v.Pod.Name, v.Pod.UID} }
+
+// leftIn are the verdicts on the pods that are left at the end of a run.
+func (t *teller) leftIn(n int) map[podKey]*maintenance.PodVerdict {
+	for len(t.left) <= n {
+		left := map[podKey]*maintenance.PodVerdict{}
+		for i := range t.runs[len(t.left)].after {
+			pods := t.runs[len(t.left)].after[i].Pods
+			for j := range pods {
+				left[keyOf(&pods[j])] = &pods[j]
+			}
+		}
+		t.left = append(t.left, left)
+	}
+	return t.left[n]
+}
+
+// fate is what becomes of a pod.
+type fate struct {
+	outcome Outcome
+	blocker *v1alpha1.Blocker
+}
+
+// fateIn is what becomes of a pod in a run.
+func (t *teller) fateIn(n int, v *maintenance.PodVerdict) fate {
+	r := t.runs[n]
+	p := r.pods[v.Pod]
+	left := t.leftIn(n)[keyOf(v)]
+	switch {
+	case p != nil && p.state == gone && p.contended() && p.books[0].doubted:
+		return fate{OutcomeUnknown, t.blockerOf(n, p.books[0])}
+	case p != nil && p.state == gone && p.contended():
+		return fate{OutcomeMayBeBlocked, t.blockerOf(n, p.books[0])}
+	case p != nil && p.state == gone:
+		return fate{outcome: OutcomeLeaves}
+	case !v.Counted:
+		return fate{outcome: OutcomeStays}
+	case left == nil || left.Blocker == nil:
+		return fate{outcome: OutcomeWaits}
+	case left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion:
+		return fate{OutcomeCompletes, left.Blocker}
+	case p != nil && p.refusal.Result == evacuation.Budgeted && p.books[0].doubted:
+		return fate{OutcomeUnknown, left.Blocker}
+	case p != nil && p.refusal.Result == evacuation.Budgeted && p.books[0].let > 0:
+		return fate{OutcomeMayBeBlocked, left.Blocker}
+	default:
+		return fate{OutcomeBlocked, left.Blocker}
+	}
+}
+
+// contended returns true of a pod that has left because of what its budget allowed,
+// while others of the budget have not.
+func (p *pod) contended() bool { return p.chance && len(p.books) == 1 && p.books[0].waiting() > 0 }
+
+// blockerOf is what the status would say of a pod that a budget holds up; nil if it holds
+// none of these nodes.
+func (t *teller) blockerOf(n int, b *book) *v1alpha1.Blocker {
+	for _, line := range [][]*pod{b.ready, b.unready} {
+		for _, p := range line {
+			if left := t.leftIn(n)[podKey{p.object.Namespace, p.object.Name, p.object.UID}]; left != nil && left.Blocker != nil {
+				return left.Blocker
+			}
+		}
+	}
+	return nil
+}
+
+// fateOf is what becomes of a pod in all runs.
+func (t *teller) fateOf(v *maintenance.PodVerdict) fate {
+	all := t.fateIn(0, v)
+	for n := range t.runs[1:] {
+		all = all.or(t.fateIn(n+1, v))
+	}
+	return all
+}
+
+// or is what becomes of a pod of which two things may become.
+func (f fate) or(other fate) fate {
+	if f.outcome == other.outcome {
+		return f
+	}
+	worse, better := f, other
+	if severity(worse.outcome) < severity(better.outcome) {
+		worse, better = better, worse
+	}
+	if better.outcome == OutcomeLeaves || better.outcome == OutcomeMayBeBlocked {
+		worse.outcome = OutcomeMayBeBlocked
+	}
+	return worse
+}
+
+// severity orders outcomes by how much they are in the way.
+func severity(o Outcome) int {
+	return slices.Index([]Outcome{
+		OutcomeStays, OutcomeLeaves, OutcomeWaits, OutcomeCompletes, OutcomeMayBeBlocked, OutcomeUnknown, OutcomeBlocked,
+	}, o)
+}
+
+// node is the forecast of the node at this place of the verdicts.
+func (t *teller) node(place int) NodeForecast {
+	r := t.runs[0]
+	v := &r.before[place]
+	f := NodeForecast{
+		Name: v.Name, Outcome: OutcomeLeaves, LimitedBy: v.Limiter, FastForwardedBy: v.ForwardedBy, Pods: make([]PodForecast, 0, len(v.Pods)),
+	}
+	if at, exists := r.nodes[v.Name]; exists {
+		f.Unschedulable, f.Notes = t.World.Nodes[at].Spec.Unschedulable, foreigndrain.Notes(t.World.Nodes[at])
+	}
+	if place < len(r.after) {
+		f.Message = r.after[place].Message + r.after[place].Turns
+	}
+	if !v.Read {
+		f.Outcome = OutcomeUnknown
+		return f
+	}
+	for i := range v.Pods {
+		one := t.pod(&v.Pods[i])
+		f.Count.tell(&one, t.heldIn(0, &v.Pods[i]))
+		if one.Outcome != OutcomeStays && severity(one.Outcome) > severity(f.Outcome) {
+			f.Outcome = one.Outcome
+		}
+		f.Pods = append(f.Pods, one)
+	}
+	slices.SortFunc(f.Pods, comparePods)
+	return f
+}
+
+// comparePods orders pods as they leave, those that never do after them, and those that
+// stay last.
+func comparePods(a, b PodForecast) int {
+	return cmp.Or(
+		cmp.Compare(ones(a.Outcome == OutcomeStays), ones(b.Outcome == OutcomeStays)),
+		cmp.Compare(place(a), place(b)),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// place is when a pod leaves; one that nobody asks comes after the others.
+func place(p PodForecast) int {
+	if p.Wave == 0 && p.Action != ActionAlreadyLeaving {
+		return math.MaxInt
+	}
+	return p.Wave
+}
+
+// heldIn returns true if a pod that is waited for does not leave in a run, and is not one
+// that completes by itself.
+func (t *teller) heldIn(n int, v *maintenance.PodVerdict) bool {
+	left := t.leftIn(n)[keyOf(v)]
+	return v.Counted && left != nil && !(left.Blocker != nil && left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion)
+}
+
+// tell counts a pod.
+func (c *Count) tell(p *PodForecast, isHeld bool) {
+	c.Pods++
+	switch p.Outcome {
+	case OutcomeLeaves:
+		c.Leave++
+	case OutcomeBlocked:
+		c.Blocked++
+	case OutcomeMayBeBlocked:
+		c.MayBeBlocked++
+	case OutcomeCompletes:
+		c.Complete++
+	case OutcomeWaits:
+		c.Wait++
+	case OutcomeUnknown:
+		c.Unknown++
+	default:
+		c.Stay++
+	}
+	c.Held += ones(isHeld)
+	c.Unplaceable += ones(p.Replacement != nil && p.Replacement.Unplaceable)
+	c.DataLost += ones(len(p.DataLost) > 0)
+	comesBack := p.Action == ActionDaemonSet || p.Action == ActionStatic || p.Action == ActionAlreadyLeaving
+	c.Unreplaced += ones(p.Outcome != OutcomeStays && p.Owner == nil && !comesBack)
+}
+
+// add adds the pods of another node.
+func (c *Count) add(other Count) {
+	for _, pair := range []struct {
+		to   *int
+		from int
+	}{
+		{&c.Pods, other.Pods},
+		{&c.Leave, other.Leave},
+		{&c.Blocked, other.Blocked},
+		{&c.MayBeBlocked, other.MayBeBlocked},
+		{&c.Complete, other.Complete},
+		{&c.Wait, other.Wait},
+		{&c.Unknown, other.Unknown},
+		{&c.Stay, other.Stay},
+		{&c.Held, other.Held},
+		{&c.Unplaceable, other.Unplaceable},
+		{&c.DataLost, other.DataLost},
+		{&c.Unreplaced, other.Unreplaced},
+	} {
+		*pair.to += pair.from
+	}
+}
+
+func ones(counts bool) int {
+	if counts {
+		return 1
+	}
+	return 0
+}
+
+// pod is the forecast of a pod.
+func (t *teller) pod(v *maintenance.PodVerdict) PodForecast {
+	object := v.Pod
+	p := t.runs[0].pods[object]
+	f := PodForecast{
+		Namespace: object.Namespace, Name: object.Name, Owner: t.ownerOf(object), Type: podclass.Type(object), Priority: podclass.Priority(object),
+	}
+	become := t.fateOf(v)
+	f.Outcome, f.Blocker = become.outcome, become.blocker
+	f.Action, f.Why = actionOf(v)
+	if p != nil {
+		f.Wave = p.wave
+		f.Action, f.Why = cmp.Or(p.action, f.Action), cmp.Or(p.why, f.Why)
+		f.Replacement = p.shownReplacement()
+		for _, b := range p.books {
+			f.Budgets = append(f.Budgets, b.given.Name)
+		}
+		if t.budgetsUnread(p) {
+			f.Outcome, f.Blocker = OutcomeUnknown, nil
+			f.Why = "which budgets protect it could not be read"
+		}
+	}
+	if f.Outcome != OutcomeStays {
+		f.DataLost, f.Objection = t.owners.dataLost(object), foreigndrain.OfPod(object, t.World.Now)
+	}
+	return f
+}
+
+// actionOf is what is done to a pod that nobody has asked to leave yet, and why.
+func actionOf(v *maintenance.PodVerdict) (Action, string) {
+	switch {
+	case v.Retained != nil && v.Retained.Type == v1alpha1.RetainedNoEvacuator:
+		return ActionWithNode, v.Retained.Message
+	case v.Retained != nil:
+		return ActionKeep, v.Retained.Message
+	case v.Treatment.Cause != "":
+		return ActionNone, v.Treatment.Cause
+	case v.Treatment.Behavior == v1alpha1.DrainBehaviorWaitCompleted:
+		return ActionWait, "as " + v.Treatment.Reason + " asks"
+	}
+	switch podclass.Type(v.Pod) {
+	case v1alpha1.PodTypeDaemonSet:
+		return ActionDaemonSet, ""
+	case v1alpha1.PodTypeStatic:
+		return ActionStatic, ""
+	default:
+		return ActionEvict, ""
+	}
+}
+
+// shownReplacement is what people are told of what comes in place of a pod.
+func (p *pod) shownReplacement() *Replacement {
+	next := p.replacement
+	switch {
+	case next == nil || p.state != gone && p.state != ending:
+		return nil
+	case next.node == somewhere:
+		return &Replacement{Why: "nobody has looked for room"}
+	default:
+		return &Replacement{Node: next.node, Unplaceable: next.made && next.node == "" && !next.unknown, Why: next.why}
+	}
+}

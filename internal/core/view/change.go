@@ -1,0 +1,174 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// maxChanges is how many nodes are told of at once, and maxTold how many blockers of one.
+const maxChanges, maxTold = 20, 3
+
+// Changes is what has become of a maintenance since before, which is nil at first, a line
+// for each change.
+func Changes(before *Status, after *Status) []string {
+	var lines []string
+	if before == nil && after.NodeCount == 0 && after.State == StateDraining {
+		return nil // Its controller has said nothing yet.
+	}
+	if before == nil || before.Stage != after.Stage || before.State != after.State || before.DrainedCount != after.DrainedCount || before.NodeCount != after.NodeCount {
+		lines = append(lines, after.Name+": "+after.Brief())
+	}
+	known := map[string]*Node{}
+	if before != nil {
+		for i := range before.Nodes {
+			known[before.Nodes[i].Name] = &before.Nodes[i]
+		}
+	}
+	told := 0
+	for i := range after.Nodes {
+		changes := after.Nodes[i].changes(known[after.Nodes[i].Name])
+		if len(changes) > 0 {
+			told++
+		}
+		if told <= maxChanges {
+			lines = append(lines, changes...)
+		}
+	}
+	if told > maxChanges {
+		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, plural(told-maxChanges, "more node has changed", "more nodes have changed")))
+	}
+	return append(lines, newOf(before, after)...)
+}
+
+// newOf are the circles that were not there before.
+func newOf(before, after *Status) []string {
+	var lines []string
+	for _, circle := range after.Circles {
+		if before == nil || !strings.Contains(strings.Join(before.Circles, "\n"), circle) {
+			lines = append(lines, circle)
+		}
+	}
+	return lines
+}
+
+// Brief is how far a maintenance is, in one line.
+func (s *Status) Brief() string {
+	words := []string{fmt.Sprintf("stage %s, %s", s.Stage, s.State)}
+	if s.Stage == v1alpha1.StageDrain {
+		words = append(words, fmt.Sprintf("%d of %s drained", s.DrainedCount, plural(s.NodeCount, "node", "nodes")))
+	} else if s.State != StateComplete {
+		words = append(words, plural(s.NodeCount, "node", "nodes"))
+	}
+	if s.PodsLeft > 0 {
+		words = append(words, s.PodsText())
+	}
+	if s.PodsBlocked > 0 {
+		words = append(words, fmt.Sprintf("%d blocked", s.PodsBlocked))
+	}
+	if s.Estimate.Known {
+		words = append(words, s.Estimate.Text)
+	}
+	return strings.Join(words, ", ")
+}
+
+// PodsText is how many pods are left, as far as the status tells.
+func (s *Status) PodsText() string {
+	text := plural(s.PodsLeft, "pod left", "pods left")
+	if s.UnlistedCount > 0 {
+		return "at least " + text
+	}
+	return text
+}
+
+// changes is what has become of a node. Of one that is seen for the first time, it is told
+// if something is in its way.
+func (n *Node) changes(before *Node) []string {
+	if before == nil {
+		before = &Node{State: n.State, PodsLeft: n.PodsLeft, Message: n.Message}
+	}
+	var lines []string
+	tell := func(format string, args ...any) { lines = append(lines, n.Name+": "+fmt.Sprintf(format, args...)) }
+	switch {
+	case n.State == StateDrained && before.State != StateDrained:
+		tell("drained")
+	case n.PodsLeft != before.PodsLeft:
+		tell("%s", plural(n.PodsLeft, "pod left", "pods left"))
+	case n.State == StateWaiting && n.Message != "" && n.Message != before.Message:
+		tell("%s", n.Message)
+	}
+	shown := n.inTheWay()
+	for _, b := range shown[:min(len(shown), maxTold)] {
+		if !b.among(before.Blockers) {
+			tell("%s", b.Sentence())
+		}
+	}
+	for _, b := range before.inTheWay() {
+		switch {
+		case b.among(n.Blockers), n.State == StateDrained && !b.Others():
+		case b.Others():
+			tell("no longer drained by others")
+		default:
+			tell("no longer blocked by %s", b.name())
+		}
+	}
+	return lines
+}
+
+// inTheWay are the blockers that are more than somebody at work, and others who drain.
+func (n *Node) inTheWay() []Blocker {
+	var shown []Blocker
+	for _, b := range n.Blockers {
+		if !b.AtWork || b.Others() {
+			shown = append(shown, b)
+		}
+	}
+	return shown
+}
+
+// Others is true of somebody else who drains the node. That holds nobody up.
+func (b *Blocker) Others() bool { return b.Type == v1alpha1.BlockerForeignDrain }
+
+func (b *Blocker) among(others []Blocker) bool {
+	for i := range others {
+		if others[i].Type == b.Type && others[i].Object == b.Object {
+			return true
+		}
+	}
+	return false
+}
+
+// name is what blocks; if nobody knows, its sort.
+func (b *Blocker) name() string {
+	if b.Object == "" {
+		return string(b.Type)
+	}
+	return b.Object
+}
+
+// Sentence says how many pods are held up by what, why, and what helps.
+func (b *Blocker) Sentence() string {
+	if b.Others() {
+		return strings.TrimSpace(fmt.Sprintf("drained by others as well (%s): %s %s", b.Type, b.Message, b.Suggestion))
+	}
+	text := "blocked by "
+	if b.PodCount > 0 {
+		text = plural(b.PodCount, "pod", "pods") + " " + text
+	}
+	text += fmt.Sprintf("%s (%s): %s", b.name(), b.Type, b.Message)
+	if b.Suggestion != "" {
+		text += " What helps: " + b.Suggestion
+	}
+	return text
+}
+
+// Ended is true if nothing more happens to a maintenance before somebody asks for it.
+func (s *Status) Ended() bool {
+	return s.State == StateComplete || s.Stage == v1alpha1.StageDrain && s.State == StateDrained
+}
+
+// Moves is true if something is to happen to it by itself.
+func (s *Status) Moves() bool {
+	return !s.Ended() && (s.Stage == v1alpha1.StageDrain || s.Stage == v1alpha1.StageComplete)
+}

@@ -1,0 +1,113 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/view"
+)
+
+const usedUp = "2 pods blocked by PodDisruptionBudget/shop/web (PDBExhausted): web is used up. What helps: Wait for web."
+
+func TestWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	first := kernel(node("node-1", 3), waiting("node-2", 2, "Waiting for node node-1."), node("node-3", 0))
+	drained := with(kernel(node("node-1", 0), node("node-2", 0), node("node-3", 0)), "Drained", "Drained")
+	for name, test := range map[string]struct {
+		before, after *v1alpha1.NodeMaintenance
+		want          []string
+	}{
+		"the first that is seen": {nil, first, []string{"kernel: stage Drain, draining, 1 of 3 nodes drained, 5 pods left"}},
+		"nothing":                {first, first, nil},
+		"a pod has left": {
+			first, kernel(node("node-1", 2), waiting("node-2", 2, "Waiting for node node-1."), node("node-3", 0)),
+			[]string{"node-1: 2 pods left"},
+		},
+		"the first is held up": {
+			nil, with(kernel(node("node-1", 3, exhausted("web", 2))), "Blocked", "PDBExhausted"),
+			[]string{"kernel: stage Drain, blocked, 0 of 1 node drained, 3 pods left, 2 blocked", "node-1: " + usedUp},
+		},
+		"a node is held up": {
+			first, with(kernel(node("node-1", 3, exhausted("web", 2)), waiting("node-2", 2, "Waiting for node node-1."), node("node-3", 0)), "Blocked", "PDBExhausted"),
+			[]string{"kernel: stage Drain, blocked, 1 of 3 nodes drained, 5 pods left, 2 blocked", "node-1: " + usedUp},
+		},
+		"it is held up as before": {kernel(node("node-1", 3, exhausted("web", 2))), kernel(node("node-1", 3, exhausted("web", 1))), nil},
+		"it is not held up now":   {kernel(node("node-1", 3, exhausted("web", 2))), kernel(node("node-1", 3)), []string{"node-1: no longer blocked by PodDisruptionBudget/shop/web"}},
+		"somebody moves its pods": {kernel(node("node-1", 3)), kernel(node("node-1", 3, held1(v1alpha1.BlockerEvacuatorRunning, "x", 1))), nil},
+		"somebody else drains it, too": {
+			kernel(node("node-1", 3)), kernel(node("node-1", 3, held1(v1alpha1.BlockerForeignDrain, "x", 0))),
+			[]string{"node-1: drained by others as well (ForeignDrain): x is used up. Wait for x."},
+		},
+		"nobody else drains it any more": {
+			kernel(node("node-1", 3, held1(v1alpha1.BlockerForeignDrain, "x", 0))), kernel(node("node-1", 3)), []string{"node-1: no longer drained by others"},
+		},
+		"it waits for another node": {kernel(waiting("node-1", 1, "Waiting for node a.")), kernel(waiting("node-1", 1, "Waiting for node b.")), []string{"node-1: Waiting for node b."}},
+		"a node is drained": {
+			kernel(node("node-1", 3, exhausted("web", 2)), node("node-2", 1)), kernel(node("node-1", 0), node("node-2", 1)),
+			[]string{"kernel: stage Drain, draining, 1 of 2 nodes drained, 1 pod left", "node-1: drained"},
+		},
+		"all are drained": {first, drained, []string{"kernel: stage Drain, drained, 3 of 3 nodes drained", "node-1: drained", "node-2: drained"}},
+		"it is complete":  {drained, over(kernel()), []string{"kernel: stage Complete, complete"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var before *view.Status
+			if test.before != nil {
+				one := status(test.before)
+				before = &one
+			}
+			after := status(test.after)
+			if diff := cmp.Diff(test.want, view.Changes(before, &after)); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFewChangesAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	var before, after []v1alpha1.NodeMaintenanceNodeStatus
+	for i := range 1000 {
+		before = append(before, node(fmt.Sprintf("node-%d", i), 5))
+		after = append(after, node(fmt.Sprintf("node-%d", i), 4))
+	}
+	was, is := status(kernel(before...)), status(kernel(after...))
+	got := view.Changes(&was, &is)
+	if len(got) != 21 || got[20] != "kernel: 980 more nodes have changed" {
+		t.Errorf("%d lines, the last is %q", len(got), got[len(got)-1])
+	}
+}
+
+func TestWhatSomebodyWhoWatchesRemembers(t *testing.T) {
+	t.Parallel()
+	var memory view.Memory
+	see := func(after time.Duration, objects ...*v1alpha1.NodeMaintenance) string {
+		var told []string
+		for name, p := range memory.See(noon.Add(after), objects) {
+			told = append(told, fmt.Sprintf("%s: %d gone since %s, %v", name, p.Gone, p.Since.Sub(noon), p.Nodes))
+		}
+		return strings.Join(told, "; ")
+	}
+	for _, step := range []struct {
+		after  time.Duration
+		object *v1alpha1.NodeMaintenance
+		want   string
+	}{
+		{0, kernel(node("a", 5), node("b", 40)), "kernel: 0 gone since 0s, map[a:0 b:0]"},
+		{time.Second, kernel(node("a", 3), node("b", 40)), "kernel: 2 gone since 0s, map[a:2 b:0]"},
+		{2 * time.Second, kernel(node("a", 4), node("b", 39)), "kernel: 3 gone since 0s, map[a:2 b:1]"},
+		{3 * time.Second, kernel(node("b", 39), node("c", 9)), "kernel: 3 gone since 0s, map[a:2 b:1 c:0]"},
+		{4 * time.Second, kernel(node("b", 9), node("c", 8)), "kernel: 31 gone since 2s, map[a:2 b:31 c:1]"},
+		{5 * time.Second, staged(kernel(node("b", 9)), v1alpha1.StageComplete), ""},
+		{6 * time.Second, kernel(node("b", 9)), "kernel: 0 gone since 6s, map[b:0]"},
+	} {
+		if got := see(step.after, step.object); got != step.want {
+			t.Errorf("after %s it remembers %q, want %q", step.after, got, step.want)
+		}
+	}
+}

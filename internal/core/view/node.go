@@ -1,0 +1,146 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// Node is a node of a maintenance as it is shown.
+type Node struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Message is what it does or waits for.
+	Message string `json:"message,omitempty"`
+	// PodsLeft have to leave: PodsEvacuating of them were asked to, PodsBlocked are held up.
+	PodsLeft       int `json:"podsLeft"`
+	PodsEvacuating int `json:"podsEvacuating"`
+	PodsBlocked    int `json:"podsBlocked"`
+	PodsRetained   int `json:"podsRetained"`
+	// PodsGone have left while somebody watched.
+	PodsGone int `json:"podsGone,omitempty"`
+	// Blockers hold pods up, the most important first; Retained are why pods stay.
+	Blockers []Blocker `json:"blockers,omitempty"`
+	Retained []Blocker `json:"retained,omitempty"`
+	// Pods are those that were asked to leave, if they were read; at most ten, those that
+	// are held up first.
+	Pods             []Pod `json:"pods,omitempty"`
+	OmittedPodsCount int   `json:"omittedPodsCount,omitempty"`
+}
+
+// nodeOrder is the order of nodes without pods.
+var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateDrained: 6}
+
+// Pod is a pod that was asked to leave.
+type Pod struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	State     PodState `json:"state"`
+	Message   string   `json:"message,omitempty"`
+	// SinceTime is since when it is in this state.
+	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
+}
+
+// PodState is how far a pod is.
+type PodState string
+
+// States of pods that were asked to leave.
+const (
+	PodRefused     PodState = "refused"
+	PodAsked       PodState = "asked"
+	PodMoved       PodState = "moved"
+	PodTerminating PodState = "terminating"
+)
+
+var podOrder = map[PodState]int{PodRefused: 0, PodAsked: 1, PodMoved: 2, PodTerminating: 3}
+
+func (s *Snapshot) node(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeStatus) Node {
+	node := Node{
+		Name: said.NodeRef.Name, Message: excerpt.Line(said.DrainMessage, maxWords),
+		PodsLeft: count(said.PodsPendingEvacuation) + count(said.PodsEvacuating), PodsEvacuating: count(said.PodsEvacuating), PodsRetained: count(said.PodsRetained),
+		PodsGone: s.Seen[m.Name].Nodes[said.NodeRef.Name],
+		Blockers: inOrder(said.Blockers), Retained: inOrder(said.Retained),
+	}
+	held := false
+	for _, b := range node.Blockers {
+		held = held || !b.AtWork
+		if !b.AtWork {
+			node.PodsBlocked += b.PodCount
+		}
+	}
+	node.PodsBlocked = min(node.PodsBlocked, node.PodsLeft)
+	node.State = nodeState(m, said, held)
+	node.Pods = PodsOf(s.Pods[node.Name])
+	node.OmittedPodsCount = max(0, len(node.Pods)-maxPods)
+	node.Pods = node.Pods[:len(node.Pods)-node.OmittedPodsCount]
+	return node
+}
+
+// PodsOf are pods that were asked to leave, those that are held up first.
+func PodsOf(leaving []Leaving) []Pod {
+	var pods []Pod
+	for _, one := range leaving {
+		if one.Pod != nil && one.Evacuation != nil {
+			pods = append(pods, podOf(one))
+		}
+	}
+	slices.SortFunc(pods, func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(podOrder[a.State], podOrder[b.State]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return pods
+}
+
+// count is a number of pods that somebody may have written.
+func count(n int32) int { return max(0, int(n)) }
+
+func nodeState(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeStatus, held bool) State {
+	stage := maintenance.Stage(m)
+	switch {
+	case stage == v1alpha1.StageIdle:
+		return StatePlanned
+	case stage == v1alpha1.StageDrain && maintenance.SaysDrained(said.DrainMessage):
+		return StateDrained
+	case held:
+		return StateBlocked
+	case stage == v1alpha1.StageCordon:
+		return StateCordoning
+	case stage == v1alpha1.StageComplete:
+		return StateCompleting
+	case said.PodsEvacuating > 0:
+		return StateDraining
+	}
+	return StateWaiting
+}
+
+// podOf is how far the evacuation of a pod has come.
+func podOf(one Leaving) Pod {
+	pod := Pod{Namespace: one.Pod.Namespace, Name: one.Pod.Name, State: PodAsked, SinceTime: one.Evacuation.CreationTimestamp.DeepCopy()}
+	status := &one.Evacuation.Status
+	pod.Message = excerpt.Line(status.Message, maxWords)
+	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
+	switch {
+	case one.Pod.DeletionTimestamp != nil:
+		pod.State, pod.Message, pod.SinceTime = PodTerminating, "", nil
+		if grace := one.Pod.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
+			pod.Message = fmt.Sprintf("it has until %s", one.Pod.DeletionTimestamp.UTC().Format("15:04:05 MST"))
+		}
+	case refused != nil && refused.Status == metav1.ConditionTrue:
+		pod.State, pod.SinceTime = PodRefused, refused.LastTransitionTime.DeepCopy()
+		pod.Message = excerpt.Line(refused.Reason+": "+refused.Message, maxWords)
+	case status.ActiveEvacuatorClass != "" && !status.ActiveEvacuatorCompleted:
+		pod.State = PodMoved
+		said := pod.Message
+		pod.Message = "by " + excerpt.Line(status.ActiveEvacuatorClass, maxWords)
+		if said != "" {
+			pod.Message = excerpt.Line(pod.Message+": "+said, maxWords)
+		}
+	}
+	return pod
+}

@@ -1,0 +1,248 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// APIVersion is that of what is printed as JSON and YAML.
+const APIVersion = "cli.ebbtide.dev/v1alpha1"
+
+const (
+	// maxListed is how many NodeMaintenances are shown, and maxNodes how many nodes of one.
+	maxListed, maxNodes = 200, 5000
+	// maxPods is how many pods of a node are shown by name.
+	maxPods = 10
+)
+
+// Snapshot is what has been read of a cluster. All but Now and Maintenances may be
+// missing; what hangs on it is then not shown.
+type Snapshot struct {
+	// Now is the time, by the clock of the API server.
+	Now time.Time
+	// Maintenances are those that are shown, in any order.
+	Maintenances []*v1alpha1.NodeMaintenance
+	// Nodes are their nodes, by name.
+	Nodes map[string]*corev1.Node
+	// Pods are those of nodes that are shown pod by pod, with their Evacuations.
+	Pods map[string][]Leaving
+	// Budgets are those that block, Records those of the nodes, by name.
+	Budgets []*policyv1.PodDisruptionBudget
+	Records map[string]*v1alpha1.DrainRecord
+	// Machines are those whose deletion waits for something.
+	Machines []*v1alpha1.Machine
+	// Seen is by maintenance what somebody who watches has seen go.
+	Seen map[string]Progress
+	// Unread says what could not be read, a sentence each.
+	Unread []string
+}
+
+// Leaving is a pod that was asked to leave.
+type Leaving struct {
+	Pod        *corev1.Pod
+	Evacuation *v1alpha1.Evacuation
+}
+
+// StatusList is what is going on in a cluster.
+type StatusList struct {
+	metav1.TypeMeta `json:",inline"`
+	// Time is when it was.
+	Time metav1.Time `json:"time"`
+	// Items are the maintenances: those at work first, then planned ones, then those that
+	// are over, each by name.
+	Items []Status `json:"items"`
+	// OmittedCount is how many more there are.
+	OmittedCount int `json:"omittedCount,omitempty"`
+	// Circles are who wait for each other, a sentence each.
+	Circles []string `json:"circles,omitempty"`
+	// Unread says what could not be read.
+	Unread []string `json:"unread,omitempty"`
+}
+
+// State is how far a maintenance or a node is, in a word.
+type State string
+
+// States of maintenances; those of nodes are some of them, and StateWaiting.
+const (
+	StatePlanned    State = "planned"
+	StateCordoning  State = "cordoning"
+	StateDraining   State = "draining"
+	StateWaiting    State = "waiting"
+	StateBlocked    State = "blocked"
+	StateDrained    State = "drained"
+	StateCompleting State = "completing"
+	StateComplete   State = "complete"
+	StateInvalid    State = "invalid"
+)
+
+// Status is a NodeMaintenance as it is shown.
+type Status struct {
+	metav1.TypeMeta `json:",inline"`
+	Name            string `json:"name"`
+	// Stage is what it asks for; one that is being deleted is in Complete.
+	Stage v1alpha1.NodeMaintenanceStage `json:"stage"`
+	State State                         `json:"state"`
+	// Reason is the administrator's, Summary the controller's.
+	Reason  string `json:"reason,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	// CreationTime is when it was created, StageTime since when it is in its stage.
+	CreationTime metav1.Time  `json:"creationTime"`
+	StageTime    *metav1.Time `json:"stageTime,omitempty"`
+	// NodeCount are its nodes, DrainedCount those of them that are drained, UnlistedCount
+	// those of which its status says nothing, as it would grow too large.
+	NodeCount     int `json:"nodeCount"`
+	DrainedCount  int `json:"drainedCount"`
+	UnlistedCount int `json:"unlistedCount,omitempty"`
+	// PodsLeft have to leave, PodsBlocked of them are held up, PodsRetained stay.
+	PodsLeft     int `json:"podsLeft"`
+	PodsBlocked  int `json:"podsBlocked"`
+	PodsRetained int `json:"podsRetained"`
+	// Estimate is when the pods will have left.
+	Estimate Estimate `json:"estimate"`
+	// Blockers are those of all nodes, the most important first.
+	Blockers             []Blocker `json:"blockers,omitempty"`
+	OmittedBlockersCount int       `json:"omittedBlockersCount,omitempty"`
+	// Nodes are those that are in trouble first, then those with pods, then the rest.
+	Nodes             []Node `json:"nodes,omitempty"`
+	OmittedNodesCount int    `json:"omittedNodesCount,omitempty"`
+	Locks             []Lock `json:"locks,omitempty"`
+	// Waits is who waits for whom, and Circles who wait for each other.
+	Waits   []Wait   `json:"waits,omitempty"`
+	Circles []string `json:"circles,omitempty"`
+	Unread  []string `json:"unread,omitempty"`
+}
+
+// Of is what people are shown of a snapshot. It is the same whatever the order of the
+// objects is.
+func Of(s *Snapshot) StatusList {
+	list := StatusList{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "MaintenanceStatusList"},
+		Time:     metav1.NewTime(s.Now), Unread: s.Unread, Items: []Status{},
+	}
+	sorted := slices.SortedFunc(slices.Values(s.Maintenances), func(a, b *v1alpha1.NodeMaintenance) int {
+		return cmp.Or(cmp.Compare(placeOf(a), placeOf(b)), cmp.Compare(a.Name, b.Name))
+	})
+	list.OmittedCount = max(0, len(sorted)-maxListed)
+	shown := sorted[:len(sorted)-list.OmittedCount]
+	waits := s.waits(shown)
+	list.Circles = circles(waits)
+	for _, m := range shown {
+		one := s.status(m)
+		if all := reachable(waits, "nodemaintenance/"+m.Name); len(all) > 0 {
+			one.Waits = all[:min(len(all), maxShownWaits)]
+			if len(list.Circles) > 0 {
+				one.Circles = circles(all)
+			}
+		}
+		list.Items = append(list.Items, one)
+	}
+	return list
+}
+
+// placeOf puts what is at work first, and what is over last.
+func placeOf(m *v1alpha1.NodeMaintenance) int {
+	switch {
+	case maintenance.Finished(m):
+		return 2
+	case maintenance.Stage(m) == v1alpha1.StageIdle:
+		return 1
+	}
+	return 0
+}
+
+// One is what people are shown of the only maintenance of a snapshot.
+func One(s *Snapshot) Status {
+	list := Of(s)
+	if len(list.Items) == 0 {
+		return Status{}
+	}
+	one := list.Items[0]
+	one.Unread = s.Unread
+	return one
+}
+
+func (s *Snapshot) status(m *v1alpha1.NodeMaintenance) Status {
+	status := Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "MaintenanceStatus"},
+		Name:     m.Name, Stage: maintenance.Stage(m), State: stateOf(m),
+		Reason: excerpt.Line(m.Spec.Reason, maxWords), Summary: excerpt.Line(m.Status.Summary, maxWords),
+		CreationTime: m.CreationTimestamp, NodeCount: int(m.Status.NodeCount),
+	}
+	for i := range m.Status.StageStatuses {
+		if one := &m.Status.StageStatuses[i]; one.Name == status.Stage && one.StartTimestamp != nil {
+			status.StageTime = one.StartTimestamp.DeepCopy()
+		}
+	}
+	s.addNodes(&status, m)
+	status.Blockers = blockersOf(m)
+	status.OmittedBlockersCount = max(0, len(status.Blockers)-maxBlockers)
+	status.Blockers = status.Blockers[:len(status.Blockers)-status.OmittedBlockersCount]
+	status.Locks = s.locks(&status)
+	status.Estimate = s.estimate(&status)
+	return status
+}
+
+// addNodes sums up what the status says of nodes.
+func (s *Snapshot) addNodes(status *Status, m *v1alpha1.NodeMaintenance) {
+	listed := m.Status.NodeStatuses
+	for i := range listed {
+		node := s.node(m, &listed[i])
+		status.PodsLeft += node.PodsLeft
+		status.PodsBlocked += node.PodsBlocked
+		status.PodsRetained += node.PodsRetained
+		if node.State == StateDrained {
+			status.DrainedCount++
+		}
+		status.Nodes = append(status.Nodes, node)
+	}
+	if status.Stage != v1alpha1.StageComplete {
+		status.UnlistedCount = max(0, status.NodeCount-len(listed))
+	}
+	// Of many nodes those that are drained are left out first.
+	if status.UnlistedCount > 0 && len(listed) > 1 && maintenance.SaysDrained(listed[len(listed)-2].DrainMessage) {
+		status.DrainedCount += status.UnlistedCount
+		status.UnlistedCount = 0
+	}
+	if meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		status.DrainedCount = status.NodeCount
+	}
+	slices.SortStableFunc(status.Nodes, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(b.PodsBlocked, a.PodsBlocked), cmp.Compare(b.PodsLeft, a.PodsLeft),
+			cmp.Compare(nodeOrder[a.State], nodeOrder[b.State]), cmp.Compare(a.Name, b.Name))
+	})
+	status.OmittedNodesCount = max(0, len(status.Nodes)-maxNodes)
+	status.Nodes = status.Nodes[:len(status.Nodes)-status.OmittedNodesCount]
+}
+
+// stateOf is how far a maintenance is, as its conditions say.
+func stateOf(m *v1alpha1.NodeMaintenance) State {
+	blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
+	held := blocked != nil && blocked.Status == metav1.ConditionTrue
+	switch stage := maintenance.Stage(m); {
+	case maintenance.Finished(m):
+		return StateComplete
+	case held && blocked.Reason == v1alpha1.ReasonInvalidSpec:
+		return StateInvalid
+	case meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained) && stage == v1alpha1.StageDrain:
+		return StateDrained
+	case held:
+		return StateBlocked
+	case stage == v1alpha1.StageIdle:
+		return StatePlanned
+	case stage == v1alpha1.StageCordon:
+		return StateCordoning
+	case stage == v1alpha1.StageComplete:
+		return StateCompleting
+	}
+	return StateDraining
+}

@@ -1,0 +1,151 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+const (
+	// maxWaits is how many waits there may be, maxCircles how many circles are told.
+	maxWaits, maxCircles = 100_000, 10
+	// maxShownWaits is how many waits of one maintenance are shown.
+	maxShownWaits = 200
+)
+
+// Wait is that one object waits for another: maintenance, node, budget, machine, or
+// whoever else is named. Both are kind/name, or kind/namespace/name.
+type Wait struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Why is a few words that can stand after "as".
+	Why string `json:"why"`
+}
+
+// waits are all of them, sorted, each once.
+func (s *Snapshot) waits(shown []*v1alpha1.NodeMaintenance) []Wait {
+	var all []Wait
+	for _, m := range shown {
+		if stage := maintenance.Stage(m); stage == v1alpha1.StageIdle || maintenance.Finished(m) {
+			continue
+		}
+		for i := range m.Status.NodeStatuses {
+			if len(all) > maxWaits {
+				break
+			}
+			all = append(all, nodeWaits(m, &m.Status.NodeStatuses[i])...)
+		}
+	}
+	for _, b := range s.Budgets {
+		if lock, locked := s.lockOf(b); locked {
+			all = append(all, Wait{From: "pdb/" + lock.Budget, To: holderOf(lock), Why: "it is locked by it"})
+		}
+	}
+	for _, machine := range s.Machines {
+		all = append(all, machineWaits(machine)...)
+	}
+	slices.SortFunc(all, compareWaits)
+	return slices.CompactFunc(all, func(a, b Wait) bool { return a.From == b.From && a.To == b.To })
+}
+
+func compareWaits(a, b Wait) int {
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Why, b.Why))
+}
+
+// holderOf is who holds a lock: the node for which it was taken.
+func holderOf(lock Lock) string {
+	if lock.Node != "" {
+		return "node/" + lock.Node
+	}
+	return lock.Holder
+}
+
+func nodeWaits(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeStatus) []Wait {
+	if maintenance.SaysDrained(said.DrainMessage) && len(said.Blockers) == 0 {
+		return nil
+	}
+	node := "node/" + said.NodeRef.Name
+	waits := []Wait{{From: "nodemaintenance/" + m.Name, To: node, Why: "its pods have to leave"}}
+	for i := range said.Blockers {
+		b := &said.Blockers[i]
+		if b.Object.Name != "" {
+			waits = append(waits, Wait{From: node, To: vertex(b.Object), Why: excerpt.Line(string(b.Type), maxWords)})
+		}
+	}
+	for _, other := range maintenance.Awaited(said.DrainMessage) {
+		waits = append(waits, Wait{From: node, To: "node/" + other, Why: "pods of its turn are left there"})
+	}
+	return waits
+}
+
+// vertex is how people name what blocks: as they would ask for it.
+func vertex(o v1alpha1.BlockerObject) string {
+	kind := strings.ToLower(o.Kind)
+	if kind == "poddisruptionbudget" {
+		kind = "pdb"
+	}
+	if o.Namespace != "" {
+		kind += "/" + o.Namespace
+	}
+	return excerpt.Line(kind+"/"+o.Name, maxWords)
+}
+
+// machineWaits is what the deletion of a Machine waits for.
+func machineWaits(machine *v1alpha1.Machine) []Wait {
+	deleting := meta.FindStatusCondition(machine.Status.Conditions, v1alpha1.ConditionDeleting)
+	if machine.DeletionTimestamp == nil || deleting == nil || deleting.Status != metav1.ConditionTrue {
+		return nil
+	}
+	from := "machine/" + machine.Namespace + "/" + machine.Name
+	var waits []Wait
+	hold := func(hooks []v1alpha1.LifecycleHook) {
+		for _, hook := range hooks {
+			waits = append(waits, Wait{From: from, To: "hook/" + excerpt.Line(hook.Name, maxWords), Why: excerpt.Line("it is that of "+hook.Owner, maxWords)})
+		}
+	}
+	switch deleting.Reason {
+	case v1alpha1.ReasonWaitingForPreDrainHook:
+		hold(machine.Spec.LifecycleHooks.PreDrain)
+	case v1alpha1.ReasonWaitingForPreTerminateHook:
+		hold(machine.Spec.LifecycleHooks.PreTerminate)
+	case v1alpha1.ReasonDrainingNode, v1alpha1.ReasonWaitingForVolumeDetach, v1alpha1.ReasonDeletingNode:
+		if ref := machine.Status.NodeRef; ref != nil {
+			waits = append(waits, Wait{From: from, To: "node/" + ref.Name, Why: deleting.Reason})
+		}
+	}
+	return waits
+}
+
+// reachable are the waits that somebody waits for in the end, nearest first.
+func reachable(waits []Wait, from string) []Wait {
+	var found []Wait
+	known := map[string]bool{from: true}
+	for next := []string{from}; len(next) > 0; next = next[1:] {
+		for _, w := range waitsOf(waits, next[0]) {
+			found = append(found, w)
+			if !known[w.To] {
+				known[w.To] = true
+				next = append(next, w.To)
+			}
+		}
+	}
+	return found
+}
+
+// waitsOf are the waits of one object among sorted ones.
+func waitsOf(sorted []Wait, from string) []Wait {
+	compare := func(w Wait, name string) int { return cmp.Compare(w.From, name) }
+	first, _ := slices.BinarySearchFunc(sorted, from, compare)
+	last := first
+	for last < len(sorted) && sorted[last].From == from {
+		last++
+	}
+	return sorted[first:last]
+}

@@ -1,0 +1,144 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// maxWaiting is how many pods are named that wait for a budget.
+const maxWaiting = 5
+
+// BudgetFacts are what the API says of a PodDisruptionBudget.
+type BudgetFacts struct {
+	Now    time.Time
+	Budget *policyv1.PodDisruptionBudget
+	// Pods are those of its namespace, Budgets all of its namespace.
+	Pods    []*corev1.Pod
+	Budgets []*policyv1.PodDisruptionBudget
+	// Evacuations are those of its namespace.
+	Evacuations []*v1alpha1.Evacuation
+	// Unknown is true if something of all this could not be read.
+	Unknown bool
+}
+
+// Why says what a budget allows now and why, who has locked it, and who waits for it.
+func (f *BudgetFacts) Why() []string {
+	b := f.Budget
+	name := "PodDisruptionBudget " + b.Namespace + "/" + b.Name
+	allowed, known := budget.Allowed(b)
+	lines := []string{fmt.Sprintf("%s allows %s now: it has %s of %d healthy, and needs %d.", name, plural(int(allowed), "disruption", "disruptions"),
+		plural(int(b.Status.CurrentHealthy), "pod", "pods"), b.Status.ExpectedPods, b.Status.DesiredHealthy)}
+	if !known {
+		lines = []string{fmt.Sprintf("What %s allows is unknown: its status is older than its spec. If it stays so, the disruption controller does not run.", name)}
+	}
+	if hold, locked := budget.LockOf(b, f.Now, 0); locked {
+		lines = append(lines, excerpt.Line(hold.Describe(b), maxWords)+".", "What helps: "+blocker.Unlock(b, hold))
+	}
+	lines = append(lines, f.refuses(allowed, known)...)
+	lines = append(lines, f.entangled()...)
+	return append(lines, f.waiting()...)
+}
+
+// mine are the pods of the budget, those that are not ready first: these are in the way.
+func (f *BudgetFacts) mine() []*corev1.Pod {
+	compiled := budget.Compile([]*policyv1.PodDisruptionBudget{f.Budget})
+	var mine []*corev1.Pod
+	for _, pod := range f.Pods {
+		if !podclass.Terminal(pod) && len(compiled.Applying(pod)) > 0 {
+			mine = append(mine, pod)
+		}
+	}
+	slices.SortStableFunc(mine, func(a, b *corev1.Pod) int { return ones(podclass.Ready(b)) - ones(podclass.Ready(a)) })
+	return mine
+}
+
+// refuses says what would have the budget allow a disruption that it does not.
+func (f *BudgetFacts) refuses(allowed int32, known bool) []string {
+	if allowed > 0 || !known {
+		return nil
+	}
+	mine := f.mine()
+	if len(mine) == 0 {
+		if f.Unknown {
+			return nil
+		}
+		return []string{"No pod is under it."}
+	}
+	// The advice is about a pod that is ready: others have another one.
+	pod := mine[0].DeepCopy()
+	pod.DeletionTimestamp, pod.Status.Phase = nil, corev1.PodRunning
+	unlocked := f.Budget.DeepCopy()
+	delete(unlocked.Annotations, v1alpha1.LockAnnotation)
+	found, refused := blocker.Foreseen(&blocker.Facts{Now: f.Now, Pod: pod, Budgets: budget.Compile([]*policyv1.PodDisruptionBudget{unlocked})})
+	if !refused {
+		return nil
+	}
+	if found.Type != v1alpha1.BlockerPDBUnsatisfiable {
+		return []string{"What helps: " + excerpt.Line(found.Suggestion, maxCommand)}
+	}
+	return told(&found)
+}
+
+// entangled says that pods are under other budgets, too, which the eviction API refuses.
+func (f *BudgetFacts) entangled() []string {
+	all := budget.Compile(f.Budgets)
+	several, example := 0, v1alpha1.Blocker{}
+	for _, pod := range f.mine() {
+		if len(all.Applying(pod)) < 2 {
+			continue
+		}
+		if several++; several == 1 {
+			example, _ = blocker.Foreseen(&blocker.Facts{Now: f.Now, Pod: running(pod), Budgets: all})
+		}
+	}
+	if several == 0 {
+		return nil
+	}
+	return append([]string{plural(several, "pod of it is under another budget, too.", "pods of it are under another budget, too.")}, told(&example)...)
+}
+
+// running is a pod as it is when it is not yet leaving.
+func running(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp, pod.Status.Phase = nil, corev1.PodRunning
+	return pod
+}
+
+// waiting names the pods whose eviction it refuses.
+func (f *BudgetFacts) waiting() []string {
+	var waiting []string
+	for _, e := range f.Evacuations {
+		refused := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionEvictionRefused)
+		if refused && e.Namespace == f.Budget.Namespace && e.Status.RefusingBudgetName == f.Budget.Name {
+			word := excerpt.Line(e.Spec.PodRef.Name, maxWords)
+			if node := e.Annotations[v1alpha1.NodeAnnotation]; node != "" {
+				word += " (node " + excerpt.Line(node, maxWords) + ")"
+			}
+			waiting = append(waiting, word)
+		}
+	}
+	slices.Sort(waiting)
+	switch {
+	case len(waiting) == 0 && f.Unknown:
+		return []string{"Who waits for it is unknown."}
+	case len(waiting) == 0:
+		return []string{"Nobody waits for it."}
+	}
+	text := fmt.Sprintf("%s for it: %s", plural(len(waiting), "pod waits", "pods wait"), strings.Join(waiting[:min(len(waiting), maxWaiting)], ", "))
+	if more := len(waiting) - maxWaiting; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return []string{text + "."}
+}

@@ -1,0 +1,145 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// maxHooks is how many hooks are named.
+const maxHooks = 10
+
+// MachineWhy says in which step a Machine is, and what it waits for.
+func MachineWhy(m *v1alpha1.Machine) []string {
+	name := m.Namespace + "/" + m.Name
+	node := ""
+	if m.Status.NodeRef != nil {
+		node = ", node " + excerpt.Line(m.Status.NodeRef.Name, maxWords)
+	}
+	if m.DeletionTimestamp == nil {
+		lines := []string{fmt.Sprintf("Machine %s is not being deleted. It is %s%s.", name, excerpt.Line(string(m.Status.Phase), maxWords), node)}
+		lines = append(lines, lacking(m)...)
+		return append(lines, hooks("preCreate", m.Spec.LifecycleHooks.PreCreate, m.Spec.ProviderID == "")...)
+	}
+	lines := []string{fmt.Sprintf("Machine %s is being deleted since %s%s.", name, m.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"), node)}
+	deleting := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDeleting)
+	if deleting == nil {
+		return append(lines, "Nobody has begun with it. Does the manager run with Machines enabled? kubectl -n ebbtide-system get pods")
+	}
+	lines = append(lines, fmt.Sprintf("Its step is %s, since %s: %s", excerpt.Line(deleting.Reason, maxWords),
+		deleting.LastTransitionTime.UTC().Format("2006-01-02T15:04:05Z"), excerpt.Line(deleting.Message, maxCommand)))
+	lines = append(lines, hooks("preDrain", m.Spec.LifecycleHooks.PreDrain, deleting.Reason == v1alpha1.ReasonWaitingForPreDrainHook)...)
+	lines = append(lines, hooks("preTerminate", m.Spec.LifecycleHooks.PreTerminate, deleting.Reason == v1alpha1.ReasonWaitingForPreTerminateHook)...)
+	for step, condition := range map[string]string{
+		v1alpha1.ReasonDrainingNode: v1alpha1.ConditionDrainingSucceeded, v1alpha1.ReasonWaitingForVolumeDetach: v1alpha1.ConditionVolumeDetachSucceeded,
+	} {
+		said := meta.FindStatusCondition(m.Status.Conditions, condition)
+		if deleting.Reason == step && said != nil && said.Message != deleting.Message && said.Message != "" {
+			lines = append(lines, excerpt.Line(said.Message, maxCommand))
+		}
+	}
+	return append(lines, whatHelpsMachine(m, deleting.Reason)...)
+}
+
+// hooks are those that hold the Machine now, and who removes them.
+func hooks(kind string, all []v1alpha1.LifecycleHook, now bool) []string {
+	if !now {
+		return nil
+	}
+	var lines []string
+	for i, hook := range all {
+		if i == maxHooks {
+			lines = append(lines, fmt.Sprintf("And %d more %s hooks.", len(all)-i, kind))
+			break
+		}
+		lines = append(lines, fmt.Sprintf("Hook %s (%s) holds it; who removes it: %s", excerpt.Line(hook.Name, maxWords), kind, excerpt.Line(hook.Owner, maxWords)))
+	}
+	return lines
+}
+
+// lacking is what a Machine that lives has not got, in the words of its conditions.
+func lacking(m *v1alpha1.Machine) []string {
+	var lines []string
+	for i := range m.Status.Conditions {
+		c := &m.Status.Conditions[i]
+		wanted := []string{v1alpha1.ConditionCreatable, v1alpha1.ConditionBootstrapReady, v1alpha1.ConditionInfrastructureReady, v1alpha1.ConditionNodeReady}
+		if c.Status != metav1.ConditionTrue && slices.Contains(wanted, c.Type) {
+			lines = append(lines, fmt.Sprintf("%s is %s (%s): %s", c.Type, strings.ToLower(string(c.Status)), excerpt.Line(c.Reason, maxWords), excerpt.Line(c.Message, maxWords)))
+		}
+	}
+	if paused := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionPaused); paused != nil && paused.Status == metav1.ConditionTrue {
+		lines = append(lines, "Nothing is done while its Cluster is paused.")
+	}
+	return lines
+}
+
+// whatHelpsMachine is the command that tells more of a step, or ends it.
+func whatHelpsMachine(m *v1alpha1.Machine, step string) []string {
+	of := m.Namespace
+	node := "NODE"
+	if m.Status.NodeRef != nil {
+		node = excerpt.Line(m.Status.NodeRef.Name, maxWords)
+	}
+	switch step {
+	case v1alpha1.ReasonWaitingForPreDrainHook, v1alpha1.ReasonWaitingForPreTerminateHook:
+		return []string{"What helps: ask the owner of the hook. It never ends by itself. All hooks: kubectl -n " + of + " get machine.ebbtide.dev " + m.Name + " -o yaml"}
+	case v1alpha1.ReasonDrainingNode:
+		return []string{"What helps: what is said of its pods; of one of them: kubectl ebbtide why pod/NAME -n NAMESPACE"}
+	case v1alpha1.ReasonWaitingForVolumeDetach:
+		return []string{"What helps: see what is attached to the node: kubectl get volumeattachments | grep " + node}
+	case v1alpha1.ReasonWaitingForInfrastructureDeletion, v1alpha1.ReasonWaitingForBootstrapDeletion:
+		ref := m.Spec.InfrastructureRef
+		return []string{"What helps: see what its provider says: kubectl -n " + of + " get " + excerpt.Line(strings.ToLower(ref.Kind)+" "+ref.Name, maxWords) + " -o yaml"}
+	}
+	return nil
+}
+
+// MaintenanceWhy says what is in the way of a maintenance, whatever its stage.
+func MaintenanceWhy(s *Status) []string {
+	lines := []string{fmt.Sprintf("NodeMaintenance %s: %s.", s.Name, s.Brief())}
+	if s.Estimate.Text != "" && !s.Estimate.Known {
+		lines = append(lines, "How long it takes is "+s.Estimate.Text+".")
+	}
+	lines = append(lines, s.Circles...)
+	shown := 0
+	for i := range s.Blockers {
+		b := &s.Blockers[i]
+		if b.AtWork {
+			continue
+		}
+		if shown++; shown > mostObstacles {
+			continue
+		}
+		lines = append(lines, capital(b.Sentence()))
+	}
+	if shown > mostObstacles {
+		lines = append(lines, fmt.Sprintf("And %d more hold pods up: kubectl ebbtide status %s", shown-mostObstacles+s.OmittedBlockersCount, s.Name))
+	}
+	if shown == 0 {
+		lines = append(lines, whatNext(s))
+	}
+	return lines
+}
+
+// whatNext is what happens to a maintenance that nothing holds up.
+func whatNext(s *Status) string {
+	switch s.State {
+	case StatePlanned:
+		return "It is only planned and touches nothing. To begin: kubectl ebbtide drain nodemaintenance/" + s.Name
+	case StateCordoning:
+		return "Its nodes take no new pods, and keep those that they have."
+	case StateDrained:
+		return "Its nodes are empty. When the work on them is done: kubectl ebbtide complete " + s.Name
+	case StateComplete:
+		return "It is over: its nodes were given back."
+	case StateInvalid:
+		return "Its spec cannot be understood: " + s.Summary
+	}
+	return "Nothing holds it up."
+}

@@ -1,0 +1,154 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// NodeFacts are what the API says of a node and of what is left on it.
+type NodeFacts struct {
+	Now  time.Time
+	Node *corev1.Node
+	// Maintenances are those that hold the node.
+	Maintenances []*v1alpha1.NodeMaintenance
+	// Pods are those of the node, and Budgets all that may protect them, if nobody holds it.
+	Pods    []*corev1.Pod
+	Budgets []*policyv1.PodDisruptionBudget
+	// Unknown is true if something of all this could not be read.
+	Unknown bool
+}
+
+// Why says who holds a node, what is left on it and who blocks.
+func (f *NodeFacts) Why() []string {
+	lines := []string{f.cordoned()}
+	if b, unreachable := blocker.Unreachable(f.Node); unreachable {
+		lines = append(lines, told(&b)...)
+	}
+	lines = append(lines, foreigndrain.Notes(f.Node)...)
+	for i, m := range f.Maintenances {
+		if i == maxMaintenances {
+			lines = append(lines, fmt.Sprintf("So do %d more NodeMaintenances.", len(f.Maintenances)-i))
+			break
+		}
+		lines = append(lines, f.heldBy(m)...)
+	}
+	if len(f.Maintenances) > 0 || f.Unknown && f.named() {
+		return lines
+	}
+	return append(lines, f.drainable()...)
+}
+
+// named is true if the node names maintenances that hold it.
+func (f *NodeFacts) named() bool { return len(maintenance.Holders(f.Node)) > 0 }
+
+// cordoned says whether the node takes pods, and who wants that.
+func (f *NodeFacts) cordoned() string {
+	name := f.Node.Name
+	switch {
+	case !f.Node.Spec.Unschedulable && len(f.Maintenances) > 0:
+		return fmt.Sprintf("Node %s takes pods, though a NodeMaintenance holds it.", name)
+	case !f.Node.Spec.Unschedulable:
+		return fmt.Sprintf("Node %s takes pods: it is not cordoned, and no NodeMaintenance holds it.", name)
+	case len(f.Maintenances) > 0:
+		return fmt.Sprintf("Node %s is cordoned.", name)
+	case f.named():
+		return fmt.Sprintf("Node %s is cordoned, and names NodeMaintenances that are not known: %s.", name, f.holders())
+	}
+	return fmt.Sprintf("Node %s is cordoned, and not by a NodeMaintenance. To have it take pods again: kubectl uncordon %s", name, name)
+}
+
+func (f *NodeFacts) holders() string {
+	all := maintenance.Holders(f.Node)
+	shown := all[:min(len(all), maxMaintenances)]
+	text := excerpt.Line(strings.Join(shown, ", "), maxWords)
+	if len(shown) < len(all) {
+		text += fmt.Sprintf(" and %d more", len(all)-len(shown))
+	}
+	return text
+}
+
+// heldBy is how far one maintenance is on the node.
+func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
+	lines := []string{fmt.Sprintf("NodeMaintenance %s (stage %s) holds it: %s", m.Name, maintenance.Stage(m), excerpt.Line(m.Status.Summary, maxWords))}
+	said := statusOn(m, f.Node.Name)
+	if said == nil {
+		return lines
+	}
+	shown := (&Snapshot{}).node(m, said)
+	if shown.PodsLeft > 0 || shown.Message != "" {
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("  %s. %s", plural(shown.PodsLeft, "pod left", "pods left"), shown.Message), " "))
+	}
+	for i := range shown.Blockers {
+		// The node itself says who else drains it.
+		if b := &shown.Blockers[i]; !b.Others() {
+			lines = append(lines, "  "+capital(b.Sentence()))
+		}
+	}
+	for i := range shown.Retained {
+		b := &shown.Retained[i]
+		lines = append(lines, fmt.Sprintf("  %s: %s (%s) %s %s", plural(b.PodCount, "pod stays", "pods stay"), b.name(), b.Type, b.Message, b.Suggestion))
+	}
+	if said.FastForwardedBy != "" {
+		lines = append(lines, "  An older maintenance had come further: "+excerpt.Line(said.FastForwardedBy, maxWords)+".")
+	}
+	if shown.State == StateDrained {
+		lines = append(lines, fmt.Sprintf("  It is given back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
+	}
+	return lines
+}
+
+// capital begins a sentence.
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func statusOn(m *v1alpha1.NodeMaintenance, node string) *v1alpha1.NodeMaintenanceNodeStatus {
+	for i := range m.Status.NodeStatuses {
+		if one := &m.Status.NodeStatuses[i]; one.NodeRef.Name == node {
+			return one
+		}
+	}
+	return nil
+}
+
+// drainable is what a drain of the node would meet.
+func (f *NodeFacts) drainable() []string {
+	if f.Unknown {
+		return []string{"What a drain would meet is unknown."}
+	}
+	byNamespace := map[string][]*policyv1.PodDisruptionBudget{}
+	for _, b := range f.Budgets {
+		byNamespace[b.Namespace] = append(byNamespace[b.Namespace], b)
+	}
+	known := map[string]*Surroundings{}
+	lines := obstacles(f.Pods, func(namespace string) *Surroundings {
+		if known[namespace] == nil {
+			known[namespace] = &Surroundings{Now: f.Now, Node: f.Node, Budgets: budget.Compile(byNamespace[namespace])}
+		}
+		return known[namespace]
+	})
+	running := 0
+	for _, pod := range f.Pods {
+		running += ones(!podclass.Terminal(pod))
+	}
+	if len(lines) == 0 {
+		return []string{fmt.Sprintf("It has %s, and nothing is known that would hold a drain up. All that would happen: kubectl ebbtide plan %s", plural(running, "pod", "pods"), f.Node.Name)}
+	}
+	lines = append([]string{fmt.Sprintf("It has %s. A drain would meet this:", plural(running, "pod", "pods"))}, lines...)
+	return append(lines, "All that would happen: kubectl ebbtide plan "+f.Node.Name)
+}

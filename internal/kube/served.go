@@ -1,0 +1,213 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// askServedEvery is how often it is asked whether an API is served: it cannot be watched.
+	askServedEvery = 5 * time.Minute
+	// failedServedPause is how soon parts are begun anew that have failed.
+	failedServedPause = 30 * time.Second
+)
+
+// ServedAPI is an API that a cluster may have or not.
+type ServedAPI struct {
+	// GroupVersion serves all of Resources, or it counts as not served.
+	GroupVersion schema.GroupVersion
+	Resources    []string
+	// Kinds are what is watched of it.
+	Kinds []client.Object
+}
+
+// Served runs parts of the manager only while an API is served: where it is not there is
+// no watch of it and no word about it. Its parts run where the manager leads.
+type Served struct {
+	api       ServedAPI
+	mgr       manager.Manager
+	discovery discovery.ServerResourcesInterface
+	indexes   []index
+	parts     []func(context.Context) error
+	served    atomic.Bool
+	every     time.Duration
+}
+
+// NewServed returns a Served without parts, which the manager runs.
+//
+// Errors: the config is invalid, or the manager takes nobody any more.
+func NewServed(mgr manager.Manager, api ServedAPI) (*Served, error) {
+	asks, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client that discovers APIs: %w", err)
+	}
+	s := &Served{api: api, mgr: mgr, discovery: asks, every: askServedEvery}
+	return s, mgr.Add(s)
+}
+
+// Index adds a field index of a kind. Call it before the manager starts.
+func (s *Served) Index(object client.Object, field string, extract client.IndexerFunc) {
+	s.indexes = append(s.indexes, index{object, field, extract})
+}
+
+// Part adds what runs while the API is served, until its context ends. One that returns
+// before ends all, and all are begun anew. Call it before the manager starts.
+func (s *Served) Part(run func(context.Context) error) { s.parts = append(s.parts, run) }
+
+// Now reports whether the API was served when it was last asked.
+func (s *Served) Now() bool { return s.served.Load() }
+
+// Start is a manager.Runnable.
+func (s *Served) Start(ctx context.Context) error {
+	logger := s.mgr.GetLogger().WithValues("api", s.api.GroupVersion.String())
+	var running *session
+	defer func() { running.end() }()
+	for {
+		pause := s.every
+		served, err := s.ask()
+		switch {
+		case err != nil:
+			// What is not known changes nothing.
+			logger.V(1).Info("Nobody knows whether an API is served", "because", err.Error())
+		case served && running == nil:
+			logger.V(1).Info("An API is served")
+			running = s.begin(ctx, logger)
+		case !served && running != nil:
+			logger.Info("An API is not served any more")
+			running.end()
+			running = nil
+		}
+		s.served.Store(running != nil)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-running.failed():
+			running.end()
+			running, pause = nil, failedServedPause
+			s.served.Store(false)
+			if wait(ctx, pause) {
+				continue
+			}
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// wait returns false if the context ends before the time is over.
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func (s *Served) ask() (bool, error) {
+	list, err := s.discovery.ServerResourcesForGroupVersion(s.api.GroupVersion.String())
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, name := range s.api.Resources {
+		if !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// session are the parts while an API is served.
+type session struct {
+	cancel context.CancelFunc
+	parts  sync.WaitGroup
+	broken chan struct{}
+	forget func()
+}
+
+func (s *Served) begin(ctx context.Context, logger logr.Logger) *session {
+	ctx, cancel := context.WithCancel(ctx)
+	running := &session{cancel: cancel, broken: make(chan struct{}, len(s.parts)+1)}
+	running.forget = func() {
+		for _, kind := range s.api.Kinds {
+			if err := s.mgr.GetCache().RemoveInformer(context.WithoutCancel(ctx), kind); err != nil {
+				logger.Error(err, "A watch could not be ended")
+			}
+		}
+	}
+	if err := addIndexes(ctx, s.mgr.GetFieldIndexer(), s.indexes); err != nil {
+		logger.Error(err, "An API cannot be read")
+		running.broken <- struct{}{}
+		return running
+	}
+	for _, part := range s.parts {
+		running.parts.Go(func() {
+			err := part(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			logger.Error(errors.Join(err, errors.New("it has ended")), "What acts on an API is begun anew")
+			running.broken <- struct{}{}
+		})
+	}
+	return running
+}
+
+// failed is closed or sent to when a part has ended. Nobody's never is.
+func (s *session) failed() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.broken
+}
+
+func (s *session) end() {
+	if s == nil {
+		return
+	}
+	s.cancel()
+	s.parts.Wait()
+	s.forget()
+}
+
+// RunController runs a controller on what its sources lead to until the context ends. It
+// may run again under the same name when it has ended.
+//
+// Errors: a source cannot be watched.
+func RunController[R comparable](
+	ctx context.Context, mgr manager.Manager, name string, options controller.TypedOptions[R], sources []source.TypedSource[R],
+) error {
+	if options.RateLimiter == nil {
+		options.RateLimiter = newRetries[R]()
+	}
+	again := true
+	options.SkipNameValidation, options.Logger = &again, mgr.GetLogger()
+	c, err := controller.NewTypedUnmanaged(name, options)
+	if err != nil {
+		return fmt.Errorf("make the %s controller: %w", name, err)
+	}
+	for _, source := range sources {
+		if err := c.Watch(source); err != nil {
+			return fmt.Errorf("watch for the %s controller: %w", name, err)
+		}
+	}
+	return c.Start(ctx)
+}

@@ -1,0 +1,372 @@
+package api
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// printed is what a person sees of a run.
+type printed struct {
+	Code        int
+	Out, ErrOut string
+}
+
+// chance is the end of a name that was made.
+var chance = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}\b`)
+
+// desk is where somebody uses the plugin on a cluster that has three nodes of its own,
+// POOL-a to POOL-c, and no manager.
+type desk struct {
+	*cluster.Cluster
+	t *testing.T
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{cluster.Start(t, cluster.Spec{OnlyAPIServer: true}), t}
+	for _, name := range []string{"a", "b", "c"} {
+		d.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.Pool() + "-" + name, Labels: map[string]string{"pool": d.Pool(), "node": name}}})
+	}
+	t.Cleanup(func() {
+		for _, m := range d.maintenances() {
+			_ = d.Client.Delete(context.WithoutCancel(t.Context()), &m)
+		}
+	})
+	return d
+}
+
+func (d *desk) create(object client.Object) {
+	d.t.Helper()
+	if err := d.Client.Create(d.t.Context(), object); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = d.Client.Delete(context.WithoutCancel(d.t.Context()), object) })
+}
+
+// run runs the plugin. What differs from run to run is shown by words.
+func (d *desk) run(args ...string) printed {
+	d.t.Helper()
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "POOL", d.Pool())
+	}
+	out, told, code := plugin(d.t, d.Cluster, args[0], args[1:]...)
+	shown := strings.NewReplacer(d.Kubeconfig, "CONFIG", d.Pool(), "POOL", "go run ./cmd/kubectl-ebbtide", "kubectl ebbtide")
+	return printed{code, chance.ReplaceAllString(shown.Replace(out), "-RANDOM"), chance.ReplaceAllString(shown.Replace(told), "-RANDOM")}
+}
+
+// maintenances are those of this desk, by name.
+func (d *desk) maintenances() (all []v1alpha1.NodeMaintenance) {
+	d.t.Helper()
+	list := &v1alpha1.NodeMaintenanceList{}
+	if err := d.Client.List(context.WithoutCancel(d.t.Context()), list); err != nil {
+		d.t.Fatal(err)
+	}
+	for i := range list.Items {
+		if strings.Contains(list.Items[i].Spec.Reason+list.Items[i].Name, d.Pool()) {
+			all = append(all, list.Items[i])
+		}
+	}
+	return all
+}
+
+// asked are the specs that commands ask for.
+var asked = map[string]string{
+	"drain POOL-b node/POOL-a": `
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchFields:
+      - key: metadata.name
+        operator: In
+        values:
+        - POOL-b
+    - matchFields:
+      - key: metadata.name
+        operator: In
+        values:
+        - POOL-a
+  stage: Drain
+`,
+	"drain -l pool=POOL,node!=c,!gpu --reason kernel --depth daemonset": `
+  drainDepth: DaemonSet
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchExpressions:
+      - key: gpu
+        operator: DoesNotExist
+      - key: node
+        operator: NotIn
+        values:
+        - c
+      - key: pool
+        operator: In
+        values:
+        - POOL
+  reason: kernel
+  stage: Drain
+`,
+	"drain POOL-c --in-place 10m --deadline 2036-03-01T22:00:00+01:00 --on-deadline delete --ignore-daemonsets": `
+  deadline:
+    onDeadline: Delete
+    time: "2036-03-01T21:00:00Z"
+  drainDepth: Default
+  inPlace:
+    expectedDowntimeSeconds: 600
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchFields:
+      - key: metadata.name
+        operator: In
+        values:
+        - POOL-c
+  stage: Drain
+`,
+	"cordon POOL-c": `
+  nodeSelector:
+    nodeSelectorTerms:
+    - matchFields:
+      - key: metadata.name
+        operator: In
+        values:
+        - POOL-c
+  stage: Cordon
+`,
+}
+
+// What is asked for is what is typed, and is shown before it is done.
+func TestDrainShowsWhatItWouldAskFor(t *testing.T) {
+	d := newDesk(t)
+	for args, want := range asked {
+		got := d.run(append(strings.Fields(args), "--name", "POOL-x", "--dry-run=client", "-o", "yaml")...)
+		want = "apiVersion: ebbtide.dev/v1alpha1\nkind: NodeMaintenance\nmetadata:\n  name: POOL-x\nspec:" + want
+		if diff := cmp.Diff(want, got.Out); diff != "" || got.Code != 0 {
+			t.Errorf("%s: exit code %d, tells %q (-want +got):\n%s", args, got.Code, got.ErrOut, diff)
+		}
+	}
+	if left := d.maintenances(); len(left) > 0 {
+		t.Errorf("a client dry run has created %v", left)
+	}
+	if got := d.run("drain", "POOL-a", "--dry-run=server"); got.Out != "NodeMaintenance drain-POOL-a-RANDOM drains POOL-a (server dry run)\n" || len(d.maintenances()) > 0 {
+		t.Errorf("%+v, and there are %d maintenances", got, len(d.maintenances()))
+	}
+}
+
+// The flags of kubectl drain are said to be what they are here, or refused before anything
+// is asked for.
+func TestDrainTakesTheFlagsOfKubectl(t *testing.T) {
+	d := newDesk(t)
+	const done = "NodeMaintenance POOL-x drains POOL-a (dry run)\n"
+	for flag, want := range map[string]printed{
+		"--ignore-daemonsets":            {Out: done, ErrOut: "--ignore-daemonsets is spec.drainDepth: Default here: pods of DaemonSets stay on the nodes, and so do static pods\n"},
+		"--ignore-daemonsets=false":      {Out: done},
+		"--delete-emptydir-data":         {Out: done, ErrOut: "--delete-emptydir-data changes nothing: what a pod has in emptyDir volumes always goes with it\n"},
+		"--force":                        {Out: done, ErrOut: "--force changes nothing: pods that nobody owns are evicted in any case, and nobody makes them again. Budgets are respected\n"},
+		"--skip-wait-for-delete-timeout": {Code: 1, ErrOut: "error: flag needs an argument: --skip-wait-for-delete-timeout\n"},
+		"--skip-wait-for-delete-timeout=30": {Out: done, ErrOut: "--skip-wait-for-delete-timeout changes nothing: a node is drained when its pods are gone. " +
+			"Those that do not end are shown as blockers, with what helps\n"},
+		"--chunk-size=100":  {Out: done, ErrOut: "--chunk-size changes nothing: lists are always read in pages\n"},
+		"--timeout=5m":      {Out: done},
+		"--grace-period=-1": {Out: done},
+		"--grace-period=0": {Code: 1, ErrOut: "error: --grace-period would end pods sooner or later than they say themselves, and is not possible here: " +
+			"each has the terminationGracePeriodSeconds of its spec. Leave the flag out. To be through by a given time, use --deadline\n"},
+		"--disable-eviction": {Code: 1, ErrOut: "error: --disable-eviction would delete pods past their PodDisruptionBudgets and is not possible here: pods are evicted. " +
+			"To delete at a given time what is left then, use --deadline with --on-deadline=Delete, for which you need the verb bypass-budgets on nodemaintenances\n"},
+		"--pod-selector=app=web": {Code: 1, ErrOut: "error: --pod-selector would drain some of the pods and call the node drained, and is not possible here: a drain is for all pods. " +
+			"Label those that shall stay cluster.x-k8s.io/drain=skip, or have a MachineDrainRule skip them; their order is spec.drainPlan\n"},
+		"--disable-eviction --grace-period=5": {Code: 1, ErrOut: "error: --grace-period would end pods sooner or later than they say themselves, and is not possible here: " +
+			"each has the terminationGracePeriodSeconds of its spec. Leave the flag out. To be through by a given time, use --deadline\n" +
+			"--disable-eviction would delete pods past their PodDisruptionBudgets and is not possible here: pods are evicted. " +
+			"To delete at a given time what is left then, use --deadline with --on-deadline=Delete, for which you need the verb bypass-budgets on nodemaintenances\n"},
+		"--request-timeout=5s --context=nowhere": {Code: 1, ErrOut: "error: context \"nowhere\" does not exist\n"},
+	} {
+		got := d.run(append([]string{"drain", "POOL-a", "--name", "POOL-x", "--dry-run=client"}, strings.Fields(flag)...)...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", flag, diff)
+		}
+	}
+}
+
+// What is wrong is said before anything is done, and what helps.
+func TestDrainIsRefused(t *testing.T) {
+	d := newDesk(t)
+	d.create(object(t, maintenance(d.Pool()+"-kernel", "nodeSelector:\n  nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: ["+d.Pool()+"-a]}]}]\nstage: Idle\nreason: New kernel")))
+	for args, want := range map[string]string{
+		"drain":                 "name a node, or choose nodes by labels with -l",
+		"drain POOL-a -l a=b":   "name nodes, or choose them by labels with -l, not both",
+		"drain POOL-A x POOL-c": "there is no node POOL-A (do you mean POOL-a?), x",
+		"drain -l pool=nothing": "no node has the labels pool=nothing; kubectl get nodes --show-labels shows which there are",
+		"cordon -l pool=":       "no node has the labels pool=; kubectl get nodes --show-labels shows which there are",
+		"drain POOL-a --name POOL-kernel": "there is a NodeMaintenance POOL-kernel already (New kernel): stage Idle, for POOL-a. Choose another --name, or start it with\n" +
+			"  kubectl ebbtide drain nodemaintenance/POOL-kernel --kubeconfig CONFIG",
+		"drain POOL-a --name Kernel":                      `"Kernel" is no name of a NodeMaintenance: a lowercase RFC 1123 subdomain must consist of`,
+		"drain POOL-a --depth all":                        `--depth must be Default, DaemonSet or Static, not "all"`,
+		"drain POOL-a --depth Static --ignore-daemonsets": "--ignore-daemonsets leaves pods of DaemonSets on the nodes, and --depth=Static does not: say one of them",
+		"drain POOL-a --on-deadline Delete":               "--on-deadline is about a --deadline, and there is none",
+		"drain POOL-a --deadline tomorrow":                `--deadline must be a time such as 2026-03-01T22:00:00Z, or from now, such as 30m, not "tomorrow"`,
+		"drain POOL-a --deadline -5m":                     `--deadline must be a time such as 2026-03-01T22:00:00Z, or from now, such as 30m, not "-5m"`,
+		"drain POOL-a --in-place 2h":                      "--in-place is how long a node is away, in whole seconds from 1s to 1h, not 2h0m0s",
+		"drain POOL-a --timeout=1m --wait=false":          "--timeout is how long to wait, and --wait=false does not wait: say one of them",
+		"drain POOL-a --timeout=-1s":                      "--timeout must be a time such as 5m, or 0 for as long as it takes, not -1s",
+		"drain POOL-a -o wide":                            `-o must be json, yaml or name, not "wide"`,
+		"drain POOL-a --dry-run=yes":                      `--dry-run must be none, server or client, not "yes"`,
+		"drain nm/POOL-kernel POOL-a":                     "one NodeMaintenance at a time, and no nodes besides: not also POOL-a",
+		"drain nm/POOL-kernel --name x":                   "nodemaintenance/POOL-kernel is there already, with its name and nodes: leave out --name and --selector",
+		"drain nm/POOL-kernel --reason x": "NodeMaintenance POOL-kernel is there already, so --reason says nothing new: change it with\n" +
+			"  kubectl edit nodemaintenance POOL-kernel --kubeconfig CONFIG",
+		"drain nm/POOL-kernl": "there is no NodeMaintenance POOL-kernl (do you mean POOL-kernel?). See which there are with\n" +
+			"  kubectl ebbtide status --kubeconfig CONFIG",
+		"cordon --name POOL-nobody": "there is no NodeMaintenance POOL-nobody. See which there are with\n" +
+			"  kubectl ebbtide status --kubeconfig CONFIG",
+		"complete": "name a NodeMaintenance or a node; kubectl get nodemaintenances shows which there are",
+		"complete POOL-kernl": "there is no NodeMaintenance POOL-kernl (do you mean POOL-kernel?). See which there are with\n" +
+			"  kubectl ebbtide status --kubeconfig CONFIG",
+		"complete pod/x":         `"pod/x" is neither a NodeMaintenance nor a node: name NAME, nodemaintenance/NAME or node/NAME`,
+		"uncordon node POOL-d x": "there is no node POOL-d (do you mean POOL-a, POOL-b or POOL-c?)",
+		"uncordon POOL-b": "no maintenance holds node POOL-b; if somebody has cordoned it, give it back with\n" +
+			"  kubectl uncordon POOL-b --kubeconfig CONFIG",
+	} {
+		got := d.run(strings.Fields(args)...)
+		if got.Code != 1 || got.Out != "" || !strings.HasPrefix(got.ErrOut, "error: "+want) || strings.Count(got.ErrOut, "\n") != strings.Count(want, "\n")+1 {
+			t.Errorf("%s: %d %q\n%s\nwant\n%s", args, got.Code, got.Out, got.ErrOut, want)
+		}
+	}
+	if got := d.run("drain", "-l", "!nobody-has-this", "--wait=false"); !strings.HasPrefix(got.ErrOut, "error: the labels !nobody-has-this are those of every node of the cluster (") {
+		t.Errorf("labels of all nodes: %+v", got)
+	}
+	if is := d.maintenances(); len(is) != 1 || is[0].Spec.Stage != v1alpha1.StageIdle {
+		t.Errorf("something was done: %v", is)
+	}
+}
+
+// Who may not do it is told which right is missing.
+func TestDrainWithoutRights(t *testing.T) {
+	d := newDesk(t)
+	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}})
+	nobody, _ := d.User(t)
+	for user, right := range map[string]string{nobody: "list nodes", reader: "create nodemaintenances.ebbtide.dev"} {
+		want := printed{Code: 1, ErrOut: "error: you may not " + right + " in the whole cluster (you are user \"USER\"). " +
+			"Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i " + right + " --as USER --kubeconfig CONFIG\n"}
+		got := d.run("drain", "POOL-a", "--as", user)
+		got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(user, d.Pool(), "POOL"), "USER")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if left := d.maintenances(); len(left) > 0 {
+		t.Errorf("something was done: %v", left)
+	}
+}
+
+// kubectl drain refuses to lose data until somebody agrees. Here it is said before anything
+// is asked for, unless somebody has agreed by kubectl's flag.
+func TestDrainSaysWhatIsLost(t *testing.T) {
+	d := newDesk(t)
+	namespace := d.Namespace(t)
+	for _, name := range []string{"debug", "web"} {
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: corev1.PodSpec{
+				NodeName: d.Pool() + "-a", Containers: []corev1.Container{{Name: "app", Image: "app"}},
+				Volumes: []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			},
+		}
+		if name == "web" {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "uid", Controller: new(true)}}
+		}
+		d.create(p)
+	}
+	const data, owner = "goes with its pod: POOL-ns/debug (emptyDir volume cache), POOL-ns/web (emptyDir volume cache)\n", "made again by nobody: POOL-ns/debug\n"
+	const emptyDir, force = "--delete-emptydir-data changes nothing: what a pod has in emptyDir volumes always goes with it\n",
+		"--force changes nothing: pods that nobody owns are evicted in any case, and nobody makes them again. Budgets are respected\n"
+	for flags, want := range map[string]string{
+		"": data + owner, "--delete-emptydir-data": emptyDir + owner, "--force": force + data, "--delete-emptydir-data --force": emptyDir + force,
+	} {
+		got := d.run(append([]string{"drain", "POOL-a", "--dry-run=client"}, strings.Fields(flags)...)...)
+		if diff := cmp.Diff(want, strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(namespace, d.Pool(), "POOL"), "POOL-ns")); diff != "" || got.Code != 0 {
+			t.Errorf("%s: exit code %d (-want +got):\n%s", flags, got.Code, diff)
+		}
+	}
+	if got := d.run("drain", "POOL-b", "--dry-run=client"); got.ErrOut != "" {
+		t.Errorf("of another node: %q", got.ErrOut)
+	}
+	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
+	if got := d.run("drain", "POOL-a", "--dry-run=client", "--as", reader); got.Code != 0 || !strings.HasPrefix(got.ErrOut, "whether pods lose data is unknown: pods is forbidden: ") {
+		t.Errorf("who may not see pods: %+v", got)
+	}
+}
+
+// A shell completes what there is.
+func TestNamesAreCompleted(t *testing.T) {
+	d := newDesk(t)
+	d.create(object(t, maintenance(d.Pool()+"-kernel", anyNode)))
+	namespace := d.Namespace(t)
+	d.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "db-0"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	})
+	for typed, want := range map[string]string{
+		"drain POOL-":                 "POOL-a POOL-b POOL-c",
+		"drain POOL-a POOL-":          "POOL-b POOL-c",
+		"drain nodemaintenance/POOL-": "nodemaintenance/POOL-kernel",
+		"cordon POOL-c":               "POOL-c",
+		"complete POOL-":              "POOL-kernel POOL-a POOL-b POOL-c",
+		"agents POOL-b":               "POOL-b",
+		"watch POOL-":                 "POOL-kernel",
+		"drain --depth ":              "Default DaemonSet Static",
+		"drain -o ":                   "json yaml name",
+		"why -n NS pod/":              "pod/db-0",
+	} {
+		words := strings.Split(strings.ReplaceAll(typed, "NS", namespace), " ")
+		args := append([]string{"__complete", words[0], "--kubeconfig", d.Kubeconfig}, words[1:]...)
+		got := d.run(args...)
+		want += " :4"
+		if shown := strings.Join(strings.Fields(got.Out), " "); shown != want {
+			t.Errorf("%q suggests %q, want %q", typed, shown, want)
+		}
+	}
+}
+
+// What somebody should know who ends a maintenance is said before it ends.
+func TestCompleteSaysWhatItEnds(t *testing.T) {
+	d := newDesk(t)
+	for _, m := range []string{"draining", "owned"} {
+		o := object(t, maintenance(d.Pool()+"-"+m, "nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: ["+d.Pool()+"-a]}]}]}\nstage: Drain"))
+		if m == "owned" {
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "upgrade.example.com/v1", Kind: "Upgrade", Name: "pool-a", UID: "uid", Controller: new(true)}})
+		}
+		d.create(o)
+	}
+	const cancelled = "NodeMaintenance POOL-NAME was not drained, and is cancelled: nobody has reported on it yet\n"
+	for name, want := range map[string]string{
+		"draining": cancelled,
+		"owned":    "NodeMaintenance POOL-NAME belongs to Upgrade pool-a, which may make another one\n" + cancelled,
+	} {
+		want := printed{Out: "nodemaintenance.ebbtide.dev/POOL-NAME\n", ErrOut: want}
+		got := d.run("complete", "nodemaintenance/POOL-"+name, "--wait=false", "-o", "name")
+		got.Out, got.ErrOut = strings.ReplaceAll(got.Out, "POOL-"+name, "POOL-NAME"), strings.ReplaceAll(got.ErrOut, "POOL-"+name, "POOL-NAME")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	// Nobody acts on it here, so that it is not over.
+	want := printed{Code: 2, ErrOut: "NodeMaintenance POOL-owned is complete already\n" +
+		"not over within 1s: NodeMaintenance POOL-owned is complete, and has not given back POOL-a yet. See what it waits for with\n" +
+		"  kubectl describe nodemaintenance POOL-owned --kubeconfig CONFIG\n"}
+	if diff := cmp.Diff(want, d.run("complete", "nm", "POOL-owned", "--timeout=1s")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff("not cordoned within 1s: POOL-a. NodeMaintenance cordon-POOL-a-RANDOM goes on in the cluster; see what it waits for with\n"+
+		"  kubectl describe nodemaintenance cordon-POOL-a-RANDOM --kubeconfig CONFIG\n", d.run("cordon", "POOL-a", "--timeout=1s").ErrOut); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

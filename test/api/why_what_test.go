@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// budgets creates a budget of the pods with label app=web, of which the disruption controller, which
+// the test plays, says that it allows nothing.
+func (a *asking) budgets(t *testing.T, name string, needed, healthy int32) {
+	t.Helper()
+	least := intstr.FromInt32(needed)
+	b := &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+	}
+	if err := a.Client.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, ExpectedPods: healthy, CurrentHealthy: healthy, DesiredHealthy: needed}
+	if err := a.Client.Status().Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runs puts a pod with label app on the node.
+func (a *asking) runs(t *testing.T, name, app string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name, Labels: map[string]string{"app": app}},
+		Spec: corev1.PodSpec{
+			NodeName: a.node, Containers: []corev1.Container{{Name: "app", Image: "app"}},
+			Volumes: []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+	if err := a.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	if err := a.Client.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+func TestWhyABudgetAllowsNothing(t *testing.T) {
+	a := newAsking(t)
+	web := a.runs(t, "web-1", "web")
+	a.budgets(t, "web", 2, 2)
+	e := core.New(web, v1alpha1.NodeMaintenanceInstigator, nil)
+	if err := a.Client.Create(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	a.says(t, []string{"pdb/web", "-n", a.namespace}, "PodDisruptionBudget "+a.namespace+"/web allows 0 disruptions now: it has 2 pods of 2 healthy, and needs 2.",
+		"PodDisruptionBudget web can never allow a disruption: minAvailable 2 needs 2 available pods and there are 2 in all.", "What helps: ", "Nobody waits for it.")
+	e.Status = v1alpha1.EvacuationStatus{RefusingBudgetName: "web", Conditions: []metav1.Condition{{
+		Type: v1alpha1.ConditionEvictionRefused, Status: metav1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: string(v1alpha1.BlockerPDBExhausted), Message: "It is used up.",
+	}}}
+	if err := a.Client.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	a.says(t, []string{"pdb", "web", "-n", a.namespace}, "1 pod waits for it: web-1 (node "+a.node+").")
+	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBExhausted): It is used up.", "What helps: ", "minAvailable")
+	a.budgets(t, "also", 1, 2)
+	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 pod of it is under another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ebbtide.dev/lock":"{\"holder\":\"user/anna\",\"acquiredAt\":\"2026-01-01T00:00:00Z\",\"renewedAt\":\"`+
+		time.Now().UTC().Format(time.RFC3339)+`\",\"expiresAt\":\"2100-01-01T00:00:00Z\"}"}}}`))
+	if err := a.Client.Patch(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "web"}}, patch); err != nil {
+		t.Fatal(err)
+	}
+	a.says(t, []string{"pdb/web", "-n", a.namespace}, "is locked by user/anna until ", "kubectl ebbtide unlock pdb/web -n "+a.namespace+" --force")
+}
+
+func TestWhyANodeIsNotEmpty(t *testing.T) {
+	a := newAsking(t)
+	d := &draining{t, a.Cluster, &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: a.Pool() + "-kernel"}}}
+	stays := v1alpha1.Blocker{
+		Type: v1alpha1.RetainedDrainRule, PodCount: 1, Message: "The pod stays, as MachineDrainRule/operations/keep skips it.", Suggestion: "To have it leave, change the rule.",
+		Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Pod", Namespace: a.namespace, Name: "db-0"},
+	}
+	said := has(a.node, 2, webIsUsedUp())
+	said.PodsRetained, said.Retained = 1, []v1alpha1.Blocker{stays}
+	d.becomes("Blocked", "PDBExhausted", said)
+	a.says(t, []string{"node/" + a.node}, "Node "+a.node+" takes pods, though a NodeMaintenance holds it.",
+		"NodeMaintenance "+a.Pool()+"-kernel (stage Drain) holds it: ", "2 pods left. Evacuating", "1 pod blocked by PodDisruptionBudget/shop/web (PDBExhausted): ", "What helps: Wait.",
+		"1 pod stays: Pod/"+a.namespace+"/db-0 (DrainRule) The pod stays, as MachineDrainRule/operations/keep skips it.")
+	a.says(t, []string{a.node}, "Node "+a.node+" takes pods")
+	a.says(t, []string{"pod/db-0", "-n", a.namespace}, "It stays on purpose (DrainRule): The pod stays, as MachineDrainRule/operations/keep skips it.", "To have it leave, change the rule.")
+	a.says(t, []string{"nm/" + d.Name}, "NodeMaintenance "+d.Name+": stage Drain, blocked, 0 of 1 node drained, 2 pods left, 1 blocked.", "1 pod blocked by PodDisruptionBudget/shop/web")
+}
+
+// In a cluster that has never seen Ebbtide people ask what a drain would meet.
+func TestWhyInAClusterWithoutEbbtide(t *testing.T) {
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Workload: true, Audit: true})
+	a := &asking{Cluster: c, namespace: c.Namespace(t), node: c.Pool() + "-node"}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node}}
+	if err := c.Client.Create(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), node) })
+	a.runs(t, "web-1", "web")
+	a.runs(t, "bare", "none")
+	a.budgets(t, "web", 1, 1)
+	user, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"", "policy", "ebbtide.dev"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}})
+	a.says(t, []string{"web-1", "-n", a.namespace, "--as", user}, a.namespace+"/web-1 is on node "+a.node+".", "Nobody asks it to leave: no NodeMaintenance holds its node.",
+		"If somebody drained its node now, it would not leave:", "PodDisruptionBudget web can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. (PDBUnsatisfiable)",
+		"What helps: Nobody replaces such pods.", "No controller owns it: nobody replaces it when it has left.", "What it has in these volumes is lost when it leaves: cache.")
+	a.says(t, []string{"node/" + a.node, "--as", user}, "Node "+a.node+" takes pods: it is not cordoned, and no NodeMaintenance holds it.",
+		"It has 2 pods. A drain would meet this:", "1 pod would not leave: PodDisruptionBudget/"+a.namespace+"/web (PDBUnsatisfiable): ", "2 pods have no controller, and nobody would replace them.",
+		"2 pods have data in temporary volumes, which would be lost.", "All that would happen: kubectl ebbtide plan "+a.node)
+	a.says(t, []string{"pdb/web", "-n", a.namespace, "--as", user}, "allows 0 disruptions now", "can never allow a disruption", "Nobody waits for it.")
+	if wrote := (&foreseen{Cluster: c, t: t}).writes(); len(wrote) > 0 {
+		t.Errorf("it writes: %q", wrote)
+	}
+	for _, verb := range []string{"status", "watch"} {
+		if _, told, code := plugin(t, c, verb); code != 1 || !strings.Contains(told, "Ebbtide is not installed in this cluster") {
+			t.Errorf("%s: %d %q", verb, code, told)
+		}
+	}
+}
+
+// Whoever looks changes nothing: the API server has no write of theirs in its audit log.
+func TestWhoLooksWritesNothing(t *testing.T) {
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Audit: true})
+	namespace, name := c.Namespace(t), c.Pool()+"-kernel"
+	d := newDraining(t, c, name)
+	d.becomes("Blocked", "PDBExhausted", has("node-1", 2, webIsUsedUp()))
+	refusedOn(t, c, namespace, "node-1", "web-1")
+	user, asUser := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	for _, args := range []string{
+		"status", "status " + name, "why pod/web-1 -n " + namespace, "why node/node-1", "why pdb/web -n " + namespace,
+		"why machine/m -n " + namespace, "why nodemaintenance/" + name, "watch --timeout=1s",
+	} {
+		words := strings.Fields(args)
+		plugin(t, c, words[0], append(words[1:], "--as", user)...)
+	}
+	audit := &foreseen{Cluster: c, t: t}
+	if wrote := audit.writes(); len(wrote) > 0 {
+		t.Errorf("who looks writes: %q", wrote)
+	}
+	if err := asUser.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "written"}}); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Eventually(t, "a write to be logged", 10*time.Second, func(context.Context) (string, bool) {
+		wrote := strings.Join(audit.writes(), ", ")
+		return wrote, wrote == "create configmaps"
+	})
+}

@@ -1,0 +1,312 @@
+package capi
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// blocked is a world with one Machine whose application no budget lets go.
+func blocked(t *testing.T, spec cluster.Spec, more ...string) (w *world, victim *unstructured.Unstructured) {
+	t.Helper()
+	w = newWorld(t, spec)
+	w.cluster("prod", optedIn)
+	w.deployment("workers", "prod", 1, more...)
+	w.awaitHooks(1)
+	w.application("web", 1, "")
+	none := intstr.FromInt32(0)
+	w.create(&policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		},
+	})
+	return w, w.machines()[0]
+}
+
+// letGo has the budget of the application allow evictions.
+func (w *world) letGo() {
+	w.t.Helper()
+	w.delete(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"}})
+}
+
+// A pool of three is rolled out under an application with a single replica that surges: it
+// is there all the time.
+func TestAnApplicationStaysUpWhileItsPoolIsRolledOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bridged)
+	if least := w.rollOut(optedIn, 3); least < 1 {
+		t.Errorf("the application had %d endpoints", least)
+	}
+}
+
+// The same without Ebbtide, so that one knows what the other story shows.
+func TestWithoutEbbtideItIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, alone)
+	if least := w.rollOut(nil, 0); least > 0 {
+		t.Errorf("the application had %d endpoints at least, so that the other story shows nothing", least)
+	}
+}
+
+// rollOut replaces all machines of a pool, and returns how few endpoints the application had.
+func (w *world) rollOut(labels map[string]string, hooks int) (least int) {
+	w.t.Helper()
+	w.cluster("prod", labels)
+	w.deployment("workers", "prod", 3)
+	w.awaitHooks(hooks)
+	w.application("web", 1, surges)
+	before := w.machines()
+	endpoints := w.at.WatchEndpoints(w.t, client.ObjectKey{Namespace: w.ns, Name: "web"})
+	d := w.named(deploymentKind, "workers")
+	w.must(w.c.Client.Patch(w.ctx, d, mergePatch(`{"spec":{"template":{"spec":{"version":"v1.37.2"}}}}`)))
+	for _, machine := range before {
+		w.awaitGone(machine)
+	}
+	w.awaitRunning(3)
+	w.awaitHooks(hooks)
+	w.awaitApplication("web", 1)
+	least, history := endpoints.Stop(w.t)
+	w.t.Logf("endpoints: %s", history)
+	return least
+}
+
+// A backup runs on a full node: Ebbtide waits for the hooks of others, by name.
+func TestHooksOfOthersGoFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bridged)
+	w.cluster("prod", optedIn)
+	w.deployment("workers", "prod", 2)
+	w.awaitHooks(2)
+	w.application("web", 4, "")
+	victim := w.machines()[0]
+	const backup = "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"
+	w.annotate(victim, backup, "db-team")
+	pods := len(w.podsOn(nodeOf(victim)))
+	w.delete(victim)
+
+	w.awaitEvent(victim, v1alpha1.EventBridgeWaiting, "waits for other pre-drain hooks: backup (owner: db-team)")
+	if now := len(w.podsOn(nodeOf(victim))); now != pods || pods == 0 {
+		t.Errorf("%d pods are on the node before the backup is over, want %d", now, pods)
+	}
+	w.annotate(victim, backup, "")
+	w.awaitEvent(victim, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
+	w.awaitGone(victim)
+}
+
+// A hook that a person removes is not put on again: Cluster API goes on, and nothing lands
+// on the node meanwhile.
+func TestAHookThatSomebodyRemoves(t *testing.T) {
+	t.Parallel()
+	w, victim := blocked(t, bridged)
+	w.delete(victim)
+	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pods left")
+	w.annotate(victim, hook, "")
+
+	w.await("Cluster API to drain", func() (string, bool) {
+		m := w.now(victim)
+		return deleting(m), strings.HasPrefix(deleting(m), "DrainingNode") && !hooked(m)
+	})
+	node := &corev1.Node{}
+	w.must(w.at.Client.Get(w.ctx, client.ObjectKey{Name: nodeOf(victim)}, node))
+	if !node.Spec.Unschedulable {
+		t.Error("the node was given back")
+	}
+	w.letGo()
+	w.awaitGone(victim)
+	w.awaitNoMaintenance(victim.GetName())
+}
+
+// now reads a Machine.
+func (w *world) now(machine *unstructured.Unstructured) *unstructured.Unstructured {
+	w.t.Helper()
+	m := kindOf(machineKind)
+	w.must(w.c.Client.Get(w.ctx, client.ObjectKeyFromObject(machine), m))
+	return m
+}
+
+// The time that the Machine has for its drain ends ours, too.
+func TestTheTimeOfADrainIsOver(t *testing.T) {
+	t.Parallel()
+	w, victim := blocked(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 5}")
+	w.delete(victim)
+	w.awaitEvent(victim, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (5) is over with 1 pods left; the hook is removed and Cluster API goes on")
+	w.awaitGone(victim)
+	w.awaitNoMaintenance(victim.GetName())
+}
+
+// Who opts out has no hooks any more, neither for all Machines nor for one.
+func TestOptingOutLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bridged)
+	w.cluster("prod", optedIn)
+	w.deployment("workers", "prod", 3)
+	w.awaitHooks(3)
+	w.label(w.machines()[0], v1alpha1.DrainOptLabel, "false")
+	w.awaitHooks(2)
+	prod := w.named(clusterKind, "prod")
+	w.label(prod, v1alpha1.DrainOptLabel, "no")
+	w.awaitHooks(0)
+	w.label(w.machines()[1], v1alpha1.DrainOptLabel, "true")
+	w.awaitHooks(1)
+}
+
+// A Cluster goes with all its machines, and nobody drains for it.
+func TestAClusterIsDeleted(t *testing.T) {
+	t.Parallel()
+	w, victim := blocked(t, bridged)
+	prod := w.named(clusterKind, "prod")
+	w.delete(prod)
+	w.await("the Machine to be gone", func() (string, bool) { return fmt.Sprint(len(w.machines())), len(w.machines()) == 0 })
+	w.awaitNoMaintenance(victim.GetName())
+	if node := nodeOf(victim); node != "" {
+		w.at.ForgetNodes(t, node)
+	}
+}
+
+// A pool is scaled down, and one machine of it is remediated.
+func TestAPoolIsScaledDownAndRemediated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bridged)
+	w.cluster("prod", optedIn)
+	w.deployment("workers", "prod", 3)
+	w.awaitHooks(3)
+	w.application("web", 6, "")
+	d := w.named(deploymentKind, "workers")
+	w.must(w.c.Client.Patch(w.ctx, d, mergePatch(`{"spec":{"replicas":2}}`)))
+	left := w.awaitRunning(2)
+	w.await("two Machines", func() (string, bool) { return "", len(w.machines()) == 2 })
+	w.awaitApplication("web", 6)
+
+	w.c.Apply(t, w.ns, `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineHealthCheck
+metadata: {name: workers}
+spec:
+  clusterName: prod
+  selector: {matchLabels: {pool: workers}}
+  checks: {unhealthyNodeConditions: [{type: Broken, status: "True", timeoutSeconds: 1}]}
+`)
+	w.annotate(left[0], "cluster.x-k8s.io/remediate-machine", "true")
+	w.awaitEvent(left[0], v1alpha1.EventBridgeDone, "is drained; the hook is removed")
+	w.awaitGone(left[0])
+	w.awaitRunning(2)
+	w.awaitApplication("web", 6)
+}
+
+// Whichever write of the manager is its last, another one goes on where it has ended.
+func TestTheManagerIsKilledAtEveryWrite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, cluster.Spec{Bridges: "cluster-api", Tapped: true})
+	w.cluster("prod", optedIn)
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	w.c.Witness(t, func(write cluster.Write) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		what := write.String()
+		if !strings.Contains(what, "machines") && !strings.Contains(what, "nodemaintenances") {
+			return false
+		}
+		kind := strings.Join(strings.Fields(what)[:2], " ")
+		if seen[kind] {
+			return false
+		}
+		seen[kind] = true
+		return true
+	})
+	w.deployment("workers", "prod", 2)
+	w.awaitHooks(2)
+	w.application("web", 4, "")
+	victim := w.machines()[0]
+	w.delete(victim)
+	w.awaitGone(victim)
+	w.awaitNoMaintenance(victim.GetName())
+	w.awaitRunning(2)
+	w.awaitApplication("web", 4)
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) < 3 || w.c.Kills() < 3 {
+		t.Errorf("the manager was killed %d times, at %v", w.c.Kills(), seen)
+	}
+	t.Logf("killed %d times, at %v", w.c.Kills(), seen)
+}
+
+// A Machine whose machine never came has no node: nobody waits for Ebbtide.
+func TestAMachineWithoutNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bridged)
+	w.cluster("prod", optedIn)
+	w.c.Apply(t, w.ns, `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Machine
+metadata: {name: lonely}
+spec:
+  clusterName: prod
+  bootstrap: {dataSecretName: prod-bootstrap}
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: SandboxHost, name: nobody}
+`)
+	w.awaitHooks(1)
+	lonely := w.machines()[0]
+	w.delete(lonely)
+	w.await("the Machine to be gone", func() (string, bool) { return "", len(w.machines()) == 0 })
+	events := w.events(lonely)
+	if slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "BridgeDraining") }) {
+		t.Errorf("a node was drained that there is not: %v", events)
+	}
+}
+
+// startedWithin is how long a hook may have been seen before the first pod is evicted.
+const startedWithin = time.Second
+
+// The first pod leaves within a second of Cluster API's word that it waits. It is measured
+// alone.
+func TestADrainBeginsAtOnce(t *testing.T) {
+	w := newWorld(t, bridged)
+	w.cluster("prod", optedIn)
+	w.deployment("workers", "prod", 2)
+	w.awaitHooks(2)
+	w.application("web", 8, "")
+	victim := w.machines()[0]
+	pods := &corev1.PodList{}
+	watcher, err := w.at.Client.Watch(w.ctx, pods, client.InNamespace(w.ns))
+	w.must(err)
+	defer watcher.Stop()
+	w.delete(victim)
+	w.await("Cluster API to wait", func() (string, bool) {
+		m := kindOf(machineKind)
+		err := w.c.Client.Get(w.ctx, client.ObjectKeyFromObject(victim), m)
+		return deleting(m), err != nil || deleting(m) != ""
+	})
+	begin := time.Now()
+	deadline := time.After(30 * time.Second)
+	for {
+		select {
+		case event := <-watcher.ResultChan():
+			if pod, ok := event.Object.(*corev1.Pod); ok && pod.Spec.NodeName == nodeOf(victim) && pod.DeletionTimestamp != nil {
+				took := time.Since(begin)
+				t.Logf("the first pod was evicted %s after Cluster API began to wait", took)
+				if took > startedWithin {
+					t.Errorf("that is more than %s", startedWithin)
+				}
+				w.awaitGone(victim)
+				return
+			}
+		case <-deadline:
+			t.Fatal("no pod was evicted")
+		}
+	}
+}

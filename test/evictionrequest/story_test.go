@@ -1,0 +1,188 @@
+package evictionrequest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+)
+
+// Nobody responds but Ebbtide: a pod that somebody asks for is gone.
+func TestAPodIsEvictedByRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web-0")
+	request := w.ask("example.com/upgrade", pod)
+	w.awaitGone(pod)
+	e := w.awaitEviction("pod-1-web-0", gone("web-0"), evictor+" Completed")
+	w.awaitRequest(request, gone("web-0"))
+	own := core.ResponderOf(&e.Status, evictor)
+	if own.CompletionTime == nil || *own.Message != "Pod web-0 is gone." || *e.Status.ObservedGeneration != 1 || *request.Status.ObservedGeneration != 1 {
+		t.Errorf("the evictor has reported %+v, want that the pod is gone, with generation 1 observed", own)
+	}
+	if e.Labels["example.com/upgrade"] != "requester" || e.Labels[evictor] != "responder" || e.OwnerReferences[0].UID != request.UID {
+		t.Errorf("the Eviction has the labels %v and owners %v", e.Labels, e.OwnerReferences)
+	}
+	// Nothing is left when nobody asks any more.
+	w.must(w.client.Delete(w.ctx, request))
+	w.awaitGone(e)
+}
+
+// Who responds first has as long as it reports, and hands over to the next one.
+func TestRespondersTakeTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web-0", "example.com/second 10000", "example.com/first 20000")
+	request := w.ask("example.com/upgrade", pod)
+	e := w.awaitEviction("pod-1-web-0", awaiting, "example.com/first Active, example.com/second Inactive, "+evictor+" Inactive")
+	w.awaitRequest(request, awaiting)
+	if own := core.ResponderOf(&e.Status, "example.com/first"); own.StartTime == nil || own.HeartbeatTime != nil {
+		t.Errorf("the first turn has begun at %v with a heartbeat at %v, want a beginning only", own.StartTime, own.HeartbeatTime)
+	}
+	if err := w.reports(e.Name, "example.com/second", false); err == nil || !strings.Contains(err.Error(), "field is immutable") {
+		t.Errorf("who has no turn reports: %v", err)
+	}
+	w.must(w.reports(e.Name, "example.com/first", false))
+	w.must(w.reports(e.Name, "example.com/first", true))
+	e = w.awaitEviction(e.Name, awaiting, "example.com/first Completed, example.com/second Active, "+evictor+" Inactive")
+	if own := core.ResponderOf(&e.Status, "example.com/first"); own.Message == nil || *own.Message != "moving" {
+		t.Errorf("what the first responder has reported is gone: %+v", own)
+	}
+	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+	w.must(w.reports(e.Name, "example.com/second", true))
+	w.awaitGone(pod)
+	w.awaitEviction(e.Name, gone("web-0"), "example.com/first Completed, example.com/second Completed, "+evictor+" Completed")
+	w.awaitRequest(request, gone("web-0"))
+}
+
+// What is asked for in vain is told why.
+func TestRequestsForPodsThatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web-0")
+	stranger := w.newPod("stranger")
+	stranger.UID = pod.UID
+	unknown := w.ask("example.com/a", stranger)
+	w.awaitRequest(unknown, "Failed=True/EvictionInvalid: Target pod not found., TargetEvicted=False/EvictionFailed")
+	anew := pod.DeepCopy()
+	anew.UID = "5d2f1d6e-3f0a-4c8b-9f0e-0a1b2c3d4e5f"
+	mistaken := w.ask("example.com/b", anew)
+	w.awaitRequest(mistaken, fmt.Sprintf("Failed=True/EvictionInvalid: Target pod UID mismatch: expected %s, got %s., TargetEvicted=False/EvictionFailed", anew.UID, pod.UID))
+	evictions := &lifecyclev1alpha1.EvictionList{}
+	w.must(w.client.List(w.ctx, evictions, client.InNamespace(w.ns)))
+	if len(evictions.Items) != 0 {
+		t.Errorf("there are %d Evictions, want none", len(evictions.Items))
+	}
+	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+}
+
+// Pods of DaemonSets and of kubelets are not evicted, and nobody waits for that.
+func TestPodsOfDaemonSetsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.newPod("agent")
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "5d2f1d6e-3f0a-4c8b-9f0e-0a1b2c3d4e5f", Controller: new(true)}}
+	// The garbage collector would take it for an orphan.
+	pod.Finalizers = []string{"example.com/keep"}
+	w.must(w.client.Create(w.ctx, pod))
+	t.Cleanup(func() {
+		pod.Finalizers = nil
+		_ = w.client.Patch(w.ctx, pod, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	})
+	request := w.ask("example.com/upgrade", pod)
+	w.awaitRequest(request, "Failed=True/NoFurtherResponder: No responder is left, and pod agent is still there; the last one, "+evictor+
+		", said: DaemonSet pods are not evicted: a NodeMaintenance removes them, TargetEvicted=False/EvictionFailed")
+	w.awaitEviction("pod-1-agent", tells(request.Status.Conditions), evictor+" Completed")
+	evictions := &lifecyclev1alpha1.EvictionList{}
+	w.must(w.client.List(w.ctx, evictions, client.InNamespace(w.ns)))
+	if len(evictions.Items) != 1 {
+		t.Errorf("there are %d Evictions, want one that has failed", len(evictions.Items))
+	}
+}
+
+// The last who wants it decides.
+func TestTheLastRequesterWithdraws(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web-0", "example.com/leader 20000")
+	first, second := w.ask("example.com/a", pod), w.ask("example.com/b", pod)
+	w.awaitEviction("pod-1-web-0", awaiting, "example.com/leader Active, "+evictor+" Inactive")
+	w.awaitRequest(second, awaiting)
+	w.withdraw(first)
+	w.eventually("the withdrawal to be seen", func() (bool, any) {
+		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(first), first))
+		seen := first.Status.ObservedGeneration
+		return seen != nil && *seen == 2, seen
+	})
+	w.awaitRequest(first, awaiting)
+	w.withdraw(second)
+	const canceled = "Failed=True/CanceledDueToNoRequesters: Nobody asks for the eviction any more., TargetEvicted=False/EvictionFailed"
+	w.awaitEviction("pod-1-web-0", canceled, "example.com/leader Canceled, "+evictor+" Inactive")
+	w.awaitRequest(first, canceled)
+	w.awaitRequest(second, canceled)
+	w.intend(first, lifecyclev1alpha1.EvictionRequestIntentEviction)
+	w.awaitEviction("pod-2-web-0", awaiting, "example.com/leader Active, "+evictor+" Inactive")
+	w.awaitRequest(first, awaiting)
+	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+}
+
+// A budget that opens is used at once; until then it is told who refuses.
+func TestABudgetIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web-0")
+	w.eventually("the pod to be ready", func() (bool, any) {
+		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+		return pod.Status.Phase == corev1.PodRunning, pod.Status.Phase
+	})
+	b := w.budget(1)
+	request := w.ask("example.com/upgrade", pod)
+	e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "pod-1-web-0"}}
+	const refused = "tried again as soon as the budget allows it, which is asked at least once a minute."
+	w.eventually("the evictor to say what refuses", func() (bool, any) {
+		if err := w.client.Get(w.ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return false, err
+		}
+		own := core.ResponderOf(&e.Status, evictor)
+		if own == nil || own.Message == nil {
+			return false, own
+		}
+		return strings.HasPrefix(*own.Message, "Eviction refused 1 time: ") && strings.HasSuffix(*own.Message, refused), *own.Message
+	})
+	w.awaitRequest(request, awaiting)
+	w.must(w.client.Patch(w.ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"minAvailable":0}}`))))
+	w.awaitGone(pod)
+	w.awaitRequest(request, gone("web-0"))
+}
+
+// Who may make requests and not delete the pod has it evicted by nobody.
+func TestWhoMayNotDeleteAPodMayNotAskForItsEviction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web-0", "example.com/leader 20000")
+	requests := rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictionrequests"}, Verbs: []string{"create", "get", "patch"}}
+	name, mallory := w.cluster.User(t, requests)
+	refused := fmt.Sprintf("user %q may not ask for the eviction of pod %s/web-0, because that takes the right to delete it", name, w.ns)
+	if err := mallory.Create(w.ctx, newRequest("example.com/mallory", pod)); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("who may not delete the pod asks: %v, want %q", err, refused)
+	}
+	// A detour: nothing is asked at first.
+	detour := newRequest("example.com/mallory", pod)
+	detour.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
+	w.must(mallory.Create(w.ctx, detour))
+	asks := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"intent":"Eviction"}}`))
+	if err := mallory.Patch(w.ctx, detour, asks); err == nil || !strings.Contains(err.Error(), refused) {
+		t.Errorf("who may not delete the pod changes their mind: %v, want %q", err, refused)
+	}
+	_, operator := w.cluster.User(t, requests, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete"}})
+	request := newRequest("example.com/operator", pod)
+	w.must(operator.Create(w.ctx, request))
+	w.awaitRequest(request, awaiting)
+}

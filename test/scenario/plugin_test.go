@@ -1,0 +1,60 @@
+package scenario
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ebbtide.dev/ebbtide/test/cluster"
+)
+
+// Whoever has put the files of an archive into the PATH has kubectl run the plugin and
+// complete its arguments, down to the names of objects.
+func TestKubectlFindsAndCompletesThePlugin(t *testing.T) {
+	t.Parallel()
+	m := newTerminal(t, cluster.Spec{})
+	plugin := m.shell(t, "command -v kubectl-ebbtide").Text
+	completer := filepath.Join(filepath.Dir(plugin), "kubectl_complete-ebbtide")
+	script, err := os.ReadFile("../../cmd/kubectl-ebbtide/kubectl_complete-ebbtide")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(completer, script, 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := m.shell(t, "kubectl plugin list"); got.Code != 0 || !slices.Contains(strings.Split(got.Text, "\n"), strings.TrimSpace(plugin)) {
+		t.Errorf("kubectl plugin list: exit code %d\n%s", got.Code, got.Text)
+	}
+	if got := m.shell(t, "kubectl ebbtide --help"); got.Code != 0 || !strings.Contains(got.Text, "kubectl ebbtide [command]") {
+		t.Errorf("kubectl ebbtide --help: exit code %d\n%s", got.Code, got.Text)
+	}
+	for typed, want := range map[string]string{
+		"ebbtide loc": "lock",
+		"ebbtide lock -n " + m.namespace + " pdb/": "pdb/web",
+		"ebbtide lock --dry-run ser":               "server",
+	} {
+		if got := m.completed(t, typed); !slices.Contains(got, want) {
+			t.Errorf("kubectl %s<TAB> suggests %q, want %s", typed, got, want)
+		}
+	}
+}
+
+// completed is what kubectl suggests for the last word, as its completion script asks it.
+func (m terminal) completed(t *testing.T, typed string) (words []string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), m.kubectl, append([]string{"__complete"}, strings.Split(typed, " ")...)...)
+	command.Env = m.env
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("kubectl __complete %s: %v\n%s", typed, err, output)
+	}
+	for line := range strings.Lines(string(output)) {
+		word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		words = append(words, word)
+	}
+	return words
+}
