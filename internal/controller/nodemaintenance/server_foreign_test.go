@@ -70,9 +70,7 @@ func TestAMadeUpDrainStopsNothing(t *testing.T) {
 		s.read(upgrade)
 		return upgrade.Status.Summary, meta.IsStatusConditionTrue(upgrade.Status.Conditions, v1alpha1.ConditionDrained)
 	})
-	s.read(upgrade)
-	upgrade.Spec.Stage = v1alpha1.StageComplete
-	s.must("complete the maintenance", s.api.Update(s.ctx(), upgrade))
+	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
 	s.stepUntil("the node to be given back", func() (string, bool) {
 		s.read(node)
 		s.read(upgrade)
@@ -107,9 +105,7 @@ func TestAMadeUpRemovalHoldsUpOneMaintenanceOnly(t *testing.T) {
 	patch := `{"spec":{"taints":[{"key":"ToBeDeletedByClusterAutoscaler","value":"99999999999999999","effect":"NoSchedule"}]}}`
 	s.must("taint the node", mallory.Patch(s.ctx(), nodes[0].DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
 	for _, one := range all {
-		s.read(one)
-		one.Spec.Stage = v1alpha1.StageComplete
-		s.must("complete the maintenance", s.api.Update(s.ctx(), one))
+		s.change("complete the maintenance", one, func() { one.Spec.Stage = v1alpha1.StageComplete })
 	}
 	const waits = "complete, was drained, 1 node cordoned until others are through with draining"
 	s.stepUntil("one to end and the other to say what it waits for", func() (string, bool) {
@@ -118,9 +114,7 @@ func TestAMadeUpRemovalHoldsUpOneMaintenanceOnly(t *testing.T) {
 		s.read(nodes[0])
 		return fmt.Sprint(all[0].Status.Summary, all[1].Finalizers), all[0].Status.Summary == waits && len(all[1].Finalizers) == 0 && nodes[0].Spec.Unschedulable
 	})
-	s.read(nodes[0])
-	nodes[0].Spec.Taints = nil
-	s.must("take the taint away", s.api.Update(s.ctx(), nodes[0]))
+	s.change("take the taint away", nodes[0], func() { nodes[0].Spec.Taints = nil })
 	s.stepUntil("the other to end", func() (string, bool) {
 		s.read(all[0])
 		s.read(nodes[0])

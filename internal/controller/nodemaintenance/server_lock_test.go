@@ -61,9 +61,7 @@ func TestANodeThatComesBackOnARealAPIServer(t *testing.T) {
 		t.Errorf("the record has generation %d after the lock was taken at %d: what is written is not what is stored",
 			record.Generation, record.Status.ObservedGeneration)
 	}
-	s.read(upgrade)
-	upgrade.Spec.Stage = v1alpha1.StageComplete
-	s.must("complete the maintenance", s.api.Update(s.ctx(), upgrade))
+	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
 	s.stepUntil("the record to be complete and the maintenance to end", func() (string, bool) {
 		s.read(record)
 		s.read(upgrade)

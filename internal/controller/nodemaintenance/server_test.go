@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,9 +134,7 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 		return upgrade.Status.Summary, meta.IsStatusConditionTrue(upgrade.Status.Conditions, v1alpha1.ConditionDrained)
 	})
 
-	s.read(upgrade)
-	upgrade.Spec.Stage = v1alpha1.StageComplete
-	s.must("complete the maintenance", s.api.Update(s.ctx(), upgrade))
+	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
 	s.stepUntil("the node to be given back", func() (string, bool) {
 		s.read(node)
 		s.read(upgrade)
@@ -162,6 +161,16 @@ func TestADrainOnARealAPIServer(t *testing.T) {
 func (s *server) read(object client.Object) {
 	s.t.Helper()
 	s.must("get "+object.GetName(), s.api.Get(s.ctx(), client.ObjectKeyFromObject(object), object))
+}
+
+// change changes an object, also one that the managers of other tests write just then.
+func (s *server) change(what string, object client.Object, edit func()) {
+	s.t.Helper()
+	s.must(what, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		s.read(object)
+		edit()
+		return s.api.Update(s.ctx(), object)
+	}))
 }
 
 func (s *server) evacuationsOf(pod *corev1.Pod) []v1alpha1.Evacuation {
