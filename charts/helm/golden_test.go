@@ -23,10 +23,13 @@ var sets = map[string]struct{ namespace, values string }{
 	"defaults":         {"ebbtide-system", ""},
 	"machines":         {"ebbtide-system", "machines: {enabled: true}"},
 	"evictionrequests": {"ebbtide-system", "evictionRequests: {enabled: true}"},
-	"bridges":          {"ebbtide-system", "bridges: [cluster-api, openshift, karpenter, cluster-autoscaler]"},
+	"bridges": {"ebbtide-system", `
+bridges: [cluster-api, openshift, karpenter, cluster-autoscaler]
+alerts: {enabled: true, labels: {release: prometheus}}`},
 	"operators": {"ebbtide-system", `
 certManager: {enabled: true}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
+alerts: {enabled: true}
 networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]}`},
 	"agent": {"ebbtide-system", `
 shutdowns: {depth: Static, deleteBefore: 45s}

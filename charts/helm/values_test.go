@@ -90,6 +90,10 @@ var mistakes = map[string]string{
 	"serviceMonitor: {interval: 30}":                               "at '/serviceMonitor/interval': got number, want string",
 	"serviceMonitor: {interval: often}":                            "at '/serviceMonitor/interval': 'often' does not match pattern",
 	"serviceMonitor: {labels: [a]}":                                "at '/serviceMonitor/labels': got array, want object",
+	"alerts: true":                                                 "at '/alerts': got boolean, want object",
+	"alerts: {enabled: 'yes'}":                                     "at '/alerts/enabled': got string, want boolean",
+	"alerts: {after: 30m}":                                         "additional properties 'after' not allowed",
+	"alerts: {labels: [a]}":                                        "at '/alerts/labels': got array, want object",
 	"crds: {install: true}":                                        "additional properties 'install' not allowed",
 	"crds: {enabled: 'true'}":                                      "at '/crds/enabled': got string, want boolean",
 	"uninstall: {onMaintenances: Delete}":                          "at '/uninstall/onMaintenances': value must be one of 'Complete', 'Refuse'",
@@ -124,7 +128,7 @@ var mistakes = map[string]string{
 
 // needed are values without which nothing can be installed; Helm takes away what is null.
 var needed = []string{
-	"image", "replicas", "serviceAccount", "machines", "bridges", "webhook", "certManager", "serviceMonitor", "networkPolicy",
+	"image", "replicas", "serviceAccount", "machines", "bridges", "webhook", "certManager", "serviceMonitor", "alerts", "networkPolicy",
 	"crds", "uninstall", "priorityClassName", "topologySpread", "resources",
 }
 

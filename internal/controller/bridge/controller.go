@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
@@ -68,6 +69,8 @@ type reconciler struct {
 	// emit publishes events, each on the object that it is about.
 	emit func(...event.Event)
 	now  kube.Now
+	// metrics are what an alert goes by.
+	metrics *metrics
 	// said is by request what people were told last.
 	said sync.Map
 	// queue is nil before there is one; all Machines come by their first event.
@@ -87,6 +90,7 @@ func Add(mgr manager.Manager, options Options) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
 		clusters: options.Registry, sights: sights{all: map[request]sight{}},
+		metrics: newMetrics(crmetrics.Registry, served, time.Now),
 	}
 	r.followElsewhere(options.Registry)
 	var err error
@@ -106,6 +110,7 @@ func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult
 	if err != nil {
 		return controllerResult{}, fmt.Errorf("observe: %w", err)
 	}
+	r.metrics.note(q, seen.Machine, seen.Now)
 	decision := core.Decide(seen.Snapshot)
 	if decision.Remote {
 		r.observeElsewhere(ctx, q, seen)
