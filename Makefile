@@ -27,7 +27,7 @@ OF_HOST         = $(CURDIR)/internal/agent/host
 # What the verbs of its binary need, which run under accounts of their own.
 OF_VERBS        = $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks, so that nothing else is built for them.
-BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' ':!test/capi' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
@@ -77,9 +77,12 @@ test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 test-karpenter: controlplane ## Run the story with Karpenter as it ships, on its provider of kwok nodes, built from its module: minutes the first time
 	EBBTIDE_KARPENTER=1 go test -count=1 -v -timeout 20m ./test/karpenter
 
-.PHONY: test-capi
+.PHONY: test-capi bench-capi
 test-capi: controlplane ## Run the stories with Cluster API's own manager, built from its module: minutes the first time
 	EBBTIDE_CAPI=1 go test -count=1 -v -parallel 2 -timeout 30m ./test/capi
+
+bench-capi: controlplane ## Drain 20 Machines of Cluster API at once, by its own drain and behind the bridge: half an hour
+	EBBTIDE_CAPI=1 go test -count=1 -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/capi
 
 proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times while a static pod is held (Linux, root)
 	go test -count=1 -v -run TestNothingIsLostInCrashes ./internal/agent -crashes 2000
@@ -162,6 +165,7 @@ model: ## Check the protocol of drain locks with Spin, and that Spin finds what 
 
 bench: controlplane ## Compare with the oracle, kubectl drain and Cluster API; hold the Go benchmarks to their goals
 	cd test/bench && go run . -benchmarks '$(BENCHMARKED)'
+	$(MAKE) bench-capi
 
 image: ## Make the image of the manager into .bin/release: an OCI layout, and an archive for each architecture
 	go run ./internal/release image .bin/release

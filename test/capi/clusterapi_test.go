@@ -43,7 +43,7 @@ var running = struct {
 
 // startClusterAPI has Cluster API and a provider run on the control plane of a test, once
 // for all tests that share it.
-func startClusterAPI(t *testing.T, c *cluster.Cluster) *shipped {
+func startClusterAPI(t testing.TB, c *cluster.Cluster) *shipped {
 	t.Helper()
 	running.mu.Lock()
 	defer running.mu.Unlock()
@@ -82,7 +82,7 @@ func stopAll() {
 }
 
 // moduleDir is where the source of Cluster API is.
-func moduleDir(t *testing.T) string {
+func moduleDir(t testing.TB) string {
 	t.Helper()
 	out, err := goIn(t, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api")
 	if err != nil {
@@ -92,7 +92,7 @@ func moduleDir(t *testing.T) string {
 }
 
 // build makes the binary beside those of the control plane, and is quick if it is there.
-func build(t *testing.T) string {
+func build(t testing.TB) string {
 	t.Helper()
 	path, err := filepath.Abs("../../.bin/capi/core")
 	if err != nil {
@@ -104,7 +104,7 @@ func build(t *testing.T) string {
 	return path
 }
 
-func goIn(t *testing.T, args ...string) ([]byte, error) {
+func goIn(t testing.TB, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = "clusterapi"
@@ -119,7 +119,7 @@ func goIn(t *testing.T, args ...string) ([]byte, error) {
 }
 
 // installKinds installs the kinds of Cluster API, from its module, and those of the provider.
-func installKinds(t *testing.T, c *cluster.Cluster, source string) {
+func installKinds(t testing.TB, c *cluster.Cluster, source string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(source, "core/config/crd/bases/*.yaml"))
 	if err != nil || len(files) < 10 {
@@ -144,7 +144,7 @@ func installKinds(t *testing.T, c *cluster.Cluster, source string) {
 	})
 }
 
-func documents(t *testing.T, file string) (all []*unstructured.Unstructured) {
+func documents(t testing.TB, file string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -164,7 +164,7 @@ func documents(t *testing.T, file string) (all []*unstructured.Unstructured) {
 
 // installWebhooks leads the API server to the webhooks of Cluster API, as its manifests
 // have them but for the address.
-func installWebhooks(t *testing.T, c *cluster.Cluster, source string, port int, ca []byte) {
+func installWebhooks(t testing.TB, c *cluster.Cluster, source string, port int, ca []byte) {
 	t.Helper()
 	for _, object := range documents(t, filepath.Join(source, "core/config/webhook/manifests.yaml")) {
 		webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
@@ -190,7 +190,7 @@ func installWebhooks(t *testing.T, c *cluster.Cluster, source string, port int, 
 
 // certify makes the certificate of the webhooks, in a folder that outlives the test: others
 // use the manager, too.
-func certify(t *testing.T, dir string) (ca []byte) {
+func certify(t testing.TB, dir string) (ca []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -220,7 +220,7 @@ func certify(t *testing.T, dir string) (ca []byte) {
 	return ca
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -231,7 +231,7 @@ func freePort(t *testing.T) int {
 }
 
 // start runs the manager until the test process ends, even when that is killed.
-func (s *shipped) start(t *testing.T, binary, kubeconfig, certificates string, port int) {
+func (s *shipped) start(t testing.TB, binary, kubeconfig, certificates string, port int) {
 	t.Helper()
 	file, err := os.Create(s.log)
 	if err != nil {

@@ -27,7 +27,7 @@ const hook = "pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide"
 // world is what one story has for itself: a namespace with a Cluster, whose nodes are in the
 // cluster that all stories share, or in one of their own.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	c       *cluster.Cluster
 	capi    *shipped
@@ -44,7 +44,7 @@ var (
 )
 
 // newWorld is a world with Ebbtide if the Spec has it.
-func newWorld(t *testing.T, spec cluster.Spec) *world {
+func newWorld(t testing.TB, spec cluster.Spec) *world {
 	t.Helper()
 	c := cluster.Start(t, spec)
 	w := &world{t: t, ctx: context.WithoutCancel(t.Context()), c: c, at: c, capi: startClusterAPI(t, c), ns: c.Namespace(t)}
@@ -113,6 +113,14 @@ func inline(labels map[string]string) string {
 // take pods. More goes into the spec of its Machines.
 func (w *world) deployment(name, of string, replicas int, more ...string) {
 	w.t.Helper()
+	w.declare(name, of, replicas, more...)
+	w.t.Cleanup(func() { w.eraseMachines() })
+	w.awaitRunning(replicas)
+}
+
+// declare creates a MachineDeployment.
+func (w *world) declare(name, of string, replicas int, more ...string) {
+	w.t.Helper()
 	w.c.Apply(w.t, w.ns, fmt.Sprintf(`
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineDeployment
@@ -130,8 +138,6 @@ spec:
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: SandboxHostTemplate, name: %[2]s}
       %[4]s
 `, name, of, replicas, strings.Join(more, "\n      ")))
-	w.t.Cleanup(func() { w.eraseMachines() })
-	w.awaitRunning(replicas)
 }
 
 // eraseMachines lets everything of a story go, whatever holds it.
