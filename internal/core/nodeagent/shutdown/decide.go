@@ -10,6 +10,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -145,13 +146,13 @@ func (s Snapshot) release(e *Entry) (why string, after time.Duration) {
 	last := e.Deadline.Add(-margin)
 	silent := e.Start.Add(patience)
 	switch {
-	case s.says(v1alpha1.NodeDrained):
+	case s.says(v1alpha1.NodeDrained), s.heldBesideOthers() && len(s.staying()) == 0:
 		return fmt.Sprintf("released after %s; the node is drained", took), 0
 	case !s.Now.Before(last):
 		return fmt.Sprintf("released after %s, at the end of its delay; %s", took, s.left()), 0
 	case !s.Held && s.Refusal != "":
 		return fmt.Sprintf("released after %s, because it could not be held up (%s); %s", took, s.Refusal, s.left()), 0
-	case s.says(v1alpha1.NodeDrainInProgress):
+	case s.says(v1alpha1.NodeDrainInProgress), s.heldBesideOthers():
 		return "", last.Sub(s.Now)
 	case !s.Now.Before(silent):
 		return fmt.Sprintf("released after %s without a sign of Ebbtide's manager; %s", took, s.left()), 0
@@ -163,6 +164,12 @@ func (s Snapshot) release(e *Entry) (why string, after time.Duration) {
 func (s Snapshot) says(conditionType corev1.NodeConditionType) bool {
 	condition := findCondition(s.Node, conditionType)
 	return condition != nil && condition.Status == corev1.ConditionTrue && condition.Reason == v1alpha1.ReasonNodeMaintenance
+}
+
+// heldBesideOthers is true if a maintenance holds the node, but cannot say that it drains or
+// has drained, because the conditions are those of somebody else's drain.
+func (s Snapshot) heldBesideOthers() bool {
+	return s.Node != nil && s.Node.Annotations[v1alpha1.CordonAnnotation] != "" && foreigndrain.Announced(s.Node) != nil
 }
 
 func findCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
@@ -185,12 +192,7 @@ func (s Snapshot) left() string {
 	if s.Node == nil {
 		return "nobody knows which pods were left"
 	}
-	var names []string
-	for _, pod := range s.Pods {
-		if podclass.Type(pod) != v1alpha1.PodTypeStatic && !podclass.Terminal(pod) && pod.Labels[v1alpha1.DrainLabel] == "" {
-			names = append(names, pod.Namespace+"/"+pod.Name)
-		}
-	}
+	names := s.staying()
 	switch named := strings.Join(names[:min(len(names), maxNamed)], ", "); {
 	case len(names) == 0:
 		return "no pods were left"
@@ -201,6 +203,17 @@ func (s Snapshot) left() string {
 	default:
 		return fmt.Sprintf("%d pods were left: %s", len(names), named)
 	}
+}
+
+// staying are the pods that a drain has to move and that are still here.
+func (s Snapshot) staying() []string {
+	var names []string
+	for _, pod := range s.Pods {
+		if podclass.Type(pod) != v1alpha1.PodTypeStatic && !podclass.Terminal(pod) && pod.Labels[v1alpha1.DrainLabel] == "" {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	return names
 }
 
 func (s Snapshot) tell(events []event.Event, of func(*corev1.Node, string) event.Event, message string) []event.Event {

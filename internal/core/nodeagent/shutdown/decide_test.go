@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,5 +75,17 @@ func TestWhichPodsWereLeft(t *testing.T) {
 		if s.Pods = left; s.left() != want {
 			t.Errorf("it says %q, want %q", s.left(), want)
 		}
+	}
+}
+
+// A drain of somebody else alone is no sign of Ebbtide's manager.
+func TestADrainOfSomebodyElseHoldsUpNothing(t *testing.T) {
+	w := newWorld(t)
+	setCondition(w.Node, corev1.NodeCondition{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue, Reason: "KubectlDrainStarted"})
+	w.prepare("reboot")
+	w.after(10 * time.Second)
+	const want = "released after 10s without a sign of Ebbtide's manager; 1 pod was left: shop/db-0"
+	if got := w.told[len(w.told)-1]; !strings.HasSuffix(got, want) || w.Held {
+		t.Errorf("it is held: %t, and told is %q, want %q", w.Held, got, want)
 	}
 }

@@ -47,7 +47,7 @@ type Snapshot struct {
 	// Held is true if we have an inhibitor. Refusal is why there is none.
 	Held    bool
 	Refusal string
-	// Node is the agent's, and Pods are those on it; nil is unknown.
+	// Node is the agent's, and Pods are those on it; without the Node both are unknown.
 	Node *corev1.Node
 	Pods []*corev1.Pod
 	// Entry is what was written down; nil if nothing was.

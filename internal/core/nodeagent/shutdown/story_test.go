@@ -202,6 +202,22 @@ var stories = map[string]story{
 			"   1s Drain Cancelled reboot, held, False/NodeShutdownCancelled\n  NodeShutdownCancelled: The node does not shut down after all.",
 		},
 	},
+	"somebody else drains, too, so that only the cordon shows the maintenance": {
+		func(w *world) {
+			setCondition(w.Node, corev1.NodeCondition{Type: v1alpha1.NodeDrainInProgress, Status: corev1.ConditionTrue, Reason: "KubectlDrainStarted"})
+			w.prepare("reboot")
+			w.after(5 * time.Second)
+			w.Node.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"holders":["shutdown"]}`}
+			w.after(40 * time.Second)
+			w.Pods = nil
+			w.after(time.Second)
+		},
+		[]string{
+			idle,
+			"   0s Drain Preparing reboot, held, True/NodeShutdown" + detected,
+			"  46s Drain Released reboot, True/NodeShutdown\n  NodeShutdownReleased: released after 46s; the node is drained",
+		},
+	},
 	"the agent is started again in the middle, and keeps to the deadline": {
 		func(w *world) {
 			w.prepare("reboot")
