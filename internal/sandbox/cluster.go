@@ -66,6 +66,8 @@ type Cluster struct {
 	// AuditLog is the path of the API server's audit log, if asked for: one
 	// JSON object per line.
 	AuditLog string
+	// EtcdURL is where etcd answers, to anybody.
+	EtcdURL string
 	// Config is the administrator's, without client-side limits.
 	Config *rest.Config
 	// Client is the administrator's.
@@ -133,6 +135,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.EtcdURL = fmt.Sprintf("http://127.0.0.1:%d", etcdPort)
 	_, port, err := c.run(ctx, c.apiserver(etcdPort))
 	if err != nil {
 		return err

@@ -114,6 +114,8 @@ type Cluster struct {
 	Kubeconfig string
 	// AuditLog is the path of the audit log, if the Spec asked for it.
 	AuditLog string
+	// EtcdURL is where etcd answers.
+	EtcdURL string
 	// Nodes are the names of the nodes that the Spec asked for, of whatever kind.
 	Nodes []string
 
@@ -200,6 +202,7 @@ func Start(t testing.TB, spec Spec) *Cluster {
 		Config:     p.Config,
 		Kubeconfig: p.Kubeconfig,
 		AuditLog:   p.AuditLog,
+		EtcdURL:    p.EtcdURL,
 		plane:      p,
 		prefix:     fmt.Sprintf("%s-%d", slug(t.Name()), number),
 	}

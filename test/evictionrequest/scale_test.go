@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
@@ -24,8 +25,9 @@ import (
 var many = flag.Int("requests", 300, "EvictionRequests that are made at once")
 
 const (
-	// within is for 5,000 of them.
-	within = 60 * time.Second
+	// within is for 5,000 of them, most what the manager may take as a multiple of what
+	// the writes take alone where that is longer: on a machine that has other things to do.
+	within, most = 60 * time.Second, 4
 	// mostMemory is what the manager may take, in bytes.
 	mostMemory = 200 << 20
 	// mostWrites is for each pod.
@@ -33,8 +35,12 @@ const (
 )
 
 // Many requests at once are all answered and all pods evicted, by few writes, of which the
-// API server refuses none.
+// API server refuses none. How long it takes says more about the machine than about the
+// manager, so that a client with no cache and no doubts makes the same writes beside it.
 func TestManyRequestsAtOnce(t *testing.T) {
+	bare := bareWorld(t, cluster.Spec{EvictionRequests: true, OnlyAPIServer: true, NoManager: true})
+	alone := bare.writesAlone()
+
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, OnlyAPIServer: true, Replicas: true, Audit: true})
 	manager := w.cluster.StartReplica(t)
 	w.eventually("the manager to lead", func() (bool, any) { return manager.Leads(t), manager.Tail(1) })
@@ -43,55 +49,74 @@ func TestManyRequestsAtOnce(t *testing.T) {
 		pods[n] = w.newPod(fmt.Sprintf("web-%d", n))
 		return w.client.Create(w.ctx, pods[n])
 	})
-	begin := time.Now()
+	progress := w.follow()
+	before, began := w.spent(&manager), time.Now()
 	w.each(func(n int) error { return w.client.Create(w.ctx, newRequest("example.com/upgrade", pods[n])) })
-	active := w.allOver(manager, begin)
-	took := time.Since(begin)
+	begun, over := progress.wait(t, began, manager)
+	after := w.spent(&manager)
 	_, metrics := manager.Metrics(t, w.cluster.Config.BearerToken)
 	memory := metric(t, metrics, "process_resident_memory_bytes")
 	time.Sleep(time.Second)
 	writes, refused := w.writes()
 	perPod := float64(writes) / float64(*many)
-	t.Logf("%d requests: all begun after %s, all over after %s, %d MiB, %.2f writes for each pod, %d refused", *many, active.Round(time.Millisecond), took.Round(time.Millisecond), int(memory)>>20, perPod, len(refused))
-	if took > within || memory > mostMemory || perPod > mostWrites {
-		t.Errorf("want at most %s, %d MiB, %d writes for each pod", within, mostMemory>>20, mostWrites)
+	t.Logf("%d requests: all begun after %s, all over after %s, %d MiB, %.2f writes for each pod, %d refused; CPU: %s",
+		*many, begun.Round(time.Millisecond), over.Round(time.Millisecond), int(memory)>>20, perPod, len(refused), after.less(before))
+	t.Logf("the same writes alone: %s; CPU: %s; so the manager takes %.2f times as long", alone.took.Round(time.Millisecond), alone.spent, over.Seconds()/alone.took.Seconds())
+	if over > max(within, most*alone.took) || memory > mostMemory || perPod > mostWrites {
+		t.Errorf("want at most %s or %d times the writes alone, %d MiB, %d writes for each pod", within, most, mostMemory>>20, mostWrites)
 	}
 	for _, one := range refused {
 		t.Errorf("the API server has refused %s", one)
 	}
 }
 
-// allOver waits until all are evicted, and returns after what time all had begun.
-func (w *world) allOver(manager cluster.Replica, begin time.Time) (begun time.Duration) {
-	w.t.Helper()
-	for deadline := begin.Add(5 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		active, done := w.count()
-		if begun == 0 && active == *many {
-			begun = time.Since(begin)
-		}
-		if done == *many {
-			return begun
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("%d of %d pods are evicted after 5 minutes:\n%s", done, *many, manager.Tail(20))
-		}
-	}
+// progress counts Evictions as they are seen to change: who lists them again and again
+// keeps the API server busier than the manager does.
+type progress struct {
+	mu          sync.Mutex
+	begun, over map[string]bool
 }
 
-// count is how many Evictions have begun, and how many are over.
-func (w *world) count() (active, done int) {
+func (w *world) follow() *progress {
 	w.t.Helper()
+	p := &progress{begun: map[string]bool{}, over: map[string]bool{}}
 	list := &lifecyclev1alpha1.EvictionList{}
 	w.must(w.client.List(w.ctx, list, client.InNamespace(w.ns)))
-	for i := range list.Items {
-		if len(list.Items[i].Status.TargetResponders) > 0 {
-			active++
+	w.cluster.Follow(w.t, list, func(_ watch.EventType, object client.Object) {
+		e := object.(*lifecyclev1alpha1.Eviction)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if len(e.Status.TargetResponders) > 0 {
+			p.begun[e.Name] = true
 		}
-		if core.Final(&list.Items[i].Status) {
-			done++
+		if core.Final(&e.Status) {
+			p.over[e.Name] = true
+		}
+	}, client.InNamespace(w.ns))
+	return p
+}
+
+func (p *progress) count() (begun, over int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.begun), len(p.over)
+}
+
+// wait waits until all are evicted, and returns after what time all had begun and were over.
+func (p *progress) wait(t *testing.T, since time.Time, manager cluster.Replica) (begun, over time.Duration) {
+	t.Helper()
+	for deadline := since.Add(8 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		active, done := p.count()
+		if begun == 0 && active == *many {
+			begun = time.Since(since)
+		}
+		if done == *many {
+			return begun, time.Since(since)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d pods are evicted after 8 minutes:\n%s", done, *many, manager.Tail(20))
 		}
 	}
-	return active, done
 }
 
 // each does something for every number, many at a time.

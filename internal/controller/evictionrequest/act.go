@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // errAside is what ends a decision in the middle when somebody else is the controller.
@@ -24,36 +25,60 @@ var errAside = errors.New("somebody else is the controller of EvictionRequests b
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests/status;evictions/status,verbs=patch
 
-// act writes what was decided, each under the version that it was decided on.
+// act writes what was decided, each under the version that it was decided on. A write that
+// is refused holds up no other, but those who asked are told nothing about a pod whose
+// Eviction could not be written: it would not be true yet.
 func (r *reconciler) act(ctx context.Context, d core.Decision) error {
-	var all []func() error
+	a := attempt{r: r, failed: map[core.Target]bool{}}
 	for _, e := range d.Creations {
-		all = append(all, func() error { return r.create(ctx, e) })
+		a.ofEviction(ctx, e, func() error { return r.create(ctx, e) })
 	}
 	// A status that is written behind metadata has another version.
 	versions := map[string]string{}
 	for _, e := range d.Metadata {
-		all = append(all, func() (err error) {
+		a.try(ctx, func() (err error) {
 			versions[e.Name], err = r.mend(ctx, e)
 			return err
 		})
 	}
 	for _, change := range d.Evictions {
-		all = append(all, func() error { return r.writeEviction(ctx, change, versions[change.Eviction.Name]) })
+		a.ofEviction(ctx, change.Eviction, func() error { return r.writeEviction(ctx, change, versions[change.Eviction.Name]) })
 	}
 	for _, change := range d.Requests {
-		all = append(all, func() error { return r.writeRequest(ctx, change) })
-	}
-	for _, write := range all {
-		if !r.acts() {
-			log.FromContext(ctx).V(1).Info("Left the rest to somebody else", "because", errAside.Error())
-			return nil
-		}
-		if err := write(); err != nil {
-			return err
+		if target, named := core.TargetOf(change.Request); !named || !a.failed[target] {
+			a.try(ctx, func() error { return r.writeRequest(ctx, change) })
 		}
 	}
-	return nil
+	return errors.Join(a.errs...)
+}
+
+// attempt is one decision being written.
+type attempt struct {
+	r    *reconciler
+	errs []error
+	// failed are the pods of which an Eviction could not be written.
+	failed map[core.Target]bool
+}
+
+// try makes a write unless somebody else is the controller by now, and returns false if it
+// came to nothing. That it was decided on old state is no error.
+func (a *attempt) try(ctx context.Context, write func() error) bool {
+	if !a.r.acts() {
+		log.FromContext(ctx).V(1).Info("Left the rest to somebody else", "because", errAside.Error())
+		return false
+	}
+	err := write()
+	if problem := kube.WithoutStale(ctx, err); problem != nil {
+		a.errs = append(a.errs, problem)
+	}
+	return err == nil
+}
+
+func (a *attempt) ofEviction(ctx context.Context, e *lifecyclev1alpha1.Eviction, write func() error) {
+	target, _ := core.EvictionTarget(e)
+	if !a.try(ctx, write) {
+		a.failed[target] = true
+	}
 }
 
 func (r *reconciler) create(ctx context.Context, e *lifecyclev1alpha1.Eviction) error {

@@ -57,8 +57,9 @@ type reconciler struct {
 	// acts is asked before every write.
 	acts func() bool
 	// now is the API server's time.
-	now   func() time.Time
-	ended ended
+	now     func() time.Time
+	ended   ended
+	written written
 	// wakeAll has everything reconciled.
 	wakeAll func(context.Context)
 }
@@ -66,7 +67,8 @@ type reconciler struct {
 // Add has the controller run while the API is served.
 func Add(mgr manager.Manager, options Options) {
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), acts: options.Role.Acts, now: options.Skew.Server, ended: newEnded(),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), acts: options.Role.Acts, now: options.Skew.Server,
+		ended: newEnded(), written: newWritten(),
 	}
 	options.Served.Index(&lifecyclev1alpha1.EvictionRequest{}, stemField, stems)
 	options.Served.Index(&lifecyclev1alpha1.Eviction{}, stemField, stems)
@@ -79,6 +81,7 @@ func Add(mgr manager.Manager, options Options) {
 // Reconcile takes everything further that concerns the pods of one stem.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.acts() {
+		r.written.take(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
 	seen, err := r.observe(ctx, request.NamespacedName)
@@ -93,7 +96,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if more {
 		decision.Requests = decision.Requests[:maxRequests]
 	}
-	if err := kube.WithoutStale(ctx, r.act(ctx, decision)); err != nil {
+	r.written.note(request.NamespacedName, decision)
+	if err := r.act(ctx, decision); err != nil {
 		return reconcile.Result{}, err
 	}
 	if more {

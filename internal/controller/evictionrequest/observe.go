@@ -21,9 +21,14 @@ import (
 
 // observe reads what concerns the pods of a stem.
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (core.Snapshot, error) {
+	if err := r.catchUp(ctx, key); err != nil {
+		return core.Snapshot{}, err
+	}
 	seen := core.Snapshot{Now: r.now(), Ended: r.ended.since(key)}
 	requests, evictions := &lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}
-	of := []client.ListOption{client.InNamespace(key.Namespace), client.MatchingFields{stemField: key.Name}, client.UnsafeDisableDeepCopy}
+	of := []client.ListOption{
+		client.InNamespace(key.Namespace), client.MatchingFields{stemField: key.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency,
+	}
 	if err := r.client.List(ctx, requests, of...); err != nil {
 		return seen, fmt.Errorf("list the EvictionRequests of pod %s: %w", key.Name, err)
 	}
@@ -71,12 +76,13 @@ func targets(seen *core.Snapshot) []core.Target {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 
 // lookAgain asks the API server for those pods that the cache does not show, and reports
-// whether there were any.
+// whether there were any. One that it has said to be gone never comes back.
 func (r *reconciler) lookAgain(ctx context.Context, namespace string, seen *core.Snapshot) (asked bool, err error) {
 	for _, name := range names(seen) {
 		at := slices.IndexFunc(seen.Pods, func(pod *corev1.Pod) bool { return pod.Name == name })
 		missing := slices.ContainsFunc(targets(seen), func(target core.Target) bool {
-			return target.Name == name && (at < 0 || seen.Pods[at].UID != target.UID)
+			_, gone := seen.Ended[target.UID]
+			return target.Name == name && !gone && (at < 0 || seen.Pods[at].UID != target.UID)
 		})
 		if !missing {
 			continue

@@ -141,7 +141,9 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	r.pods.Delete(key)
 }
 
-// ours reports whether it is our turn.
+// ours reports whether it is our turn, and we have not said that we are done with it.
 func ours(e *lifecyclev1alpha1.Eviction) bool {
-	return core.StateOf(&e.Status, core.DefaultEvictor) == lifecyclev1alpha1.ResponderStateActive && !core.Final(&e.Status)
+	own := core.ResponderOf(&e.Status, core.DefaultEvictor)
+	return own != nil && own.CompletionTime == nil && !core.Final(&e.Status) &&
+		core.StateOf(&e.Status, core.DefaultEvictor) == lifecyclev1alpha1.ResponderStateActive
 }
