@@ -138,9 +138,10 @@ fuzz: ## Run every fuzz test for FUZZTIME
 		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
 	done
 
-proof-eviction-requests: ## Show 10,000 statuses of Evictions to the validation of Kubernetes, and simulate 10,000 evictions
+proof-eviction-requests: controlplane ## Show 10,000 statuses of Evictions to the validation of Kubernetes, simulate 10,000 evictions, and play 10,000 steps on an API server
 	cd test/bench/lifecycle && go test -count=1 -v ./...
 	go test -count=1 -v -run TestRandomEvictions ./internal/core/evictionrequest -runs 10000
+	go test -count=1 -v -timeout 60m -run TestRandomSteps ./internal/controller/evictionrequest -steps 10000
 
 proof-surge: controlplane ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestAServiceIsNeverDown|TestKubectlAlone' -drains $(DRAINS) -seed $(SEED)
