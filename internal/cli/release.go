@@ -32,7 +32,7 @@ func newRelease(streams genericiooptions.IOStreams) *cobra.Command {
 Nodes become what they were before their maintenance. Finalizers, scheduling
 gates, taints, conditions, locks and annotations of Ebbtide go. Detached pods go
 back to their ReplicaSets. NodeMaintenances that had begun are Complete, planned
-ones stay. No pod is evicted or deleted. Our webhook configurations go first: while
+ones stay. Machines of Cluster API and OpenShift do not wait for Ebbtide any more. No pod is evicted or deleted. Our webhook configurations go first: while
 nobody answers them, what they guard cannot be written.
 
 Without --yes it only tells what it would do. It asks for nothing but your own

@@ -103,7 +103,7 @@ func (r Releaser) leaders(ctx context.Context, s *surveyor) (namespaces []string
 // act on. Kept is what is only told of.
 func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (groups, kept []group) {
 	groups, configured := s.webhooks(ctx)
-	groups = append(groups, s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets, agents)...)
+	groups = append(groups, s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets, agents, ofClusterAPI, ofOpenShift)...)
 	if of := s.survey(ctx, machines, clusters); r.Machines {
 		groups = append(groups, of...)
 	} else {

@@ -14,11 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
@@ -42,7 +45,17 @@ var (
 	budgets      = kind{"PodDisruptionBudget", "poddisruptionbudgets.policy", func() client.ObjectList { return &policyv1.PodDisruptionBudgetList{} }}
 	machines     = kind{"Machine", "machines.ebbtide.dev", func() client.ObjectList { return &v1alpha1.MachineList{} }}
 	clusters     = kind{"Cluster", "clusters.ebbtide.dev", func() client.ObjectList { return &v1alpha1.ClusterList{} }}
+	ofClusterAPI = bridgedKind("Machine of Cluster API", bridge.ClusterAPIMachine)
+	ofOpenShift  = bridgedKind("Machine of OpenShift", bridge.OpenShiftMachine)
 )
+
+func bridgedKind(name string, of schema.GroupVersionKind) kind {
+	return kind{name, "machines." + of.Group, func() client.ObjectList {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(of.GroupVersion().WithKind(of.Kind + "List"))
+		return list
+	}}
+}
 
 // group is what was found on the objects of one kind.
 type group struct {

@@ -54,7 +54,7 @@ func TestABridgeIsNotSwitchedOffWhileMachinesWait(t *testing.T) {
 	c.Apply(t, ns, `
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: Machine
-metadata: {name: backed-up, annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/backup: db-team}}
+metadata: {name: backed-up, annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/backup: db-team, pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide: somebody}}
 ---
 apiVersion: machine.openshift.io/v1beta1
 kind: Machine

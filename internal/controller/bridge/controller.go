@@ -73,6 +73,8 @@ type reconciler struct {
 	metrics *metrics
 	// said is by request what people were told last.
 	said sync.Map
+	// expected are the Machines that are being deleted, by the name of their maintenance.
+	expected sync.Map
 	// queue is nil before there is one; all Machines come by their first event.
 	queue atomic.Pointer[queue]
 }
@@ -89,7 +91,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
-		clusters: options.Registry, sights: sights{all: map[request]sight{}},
+		clusters: options.Registry, sights: newSights(),
 		metrics: newMetrics(crmetrics.Registry, served, time.Now),
 	}
 	r.followElsewhere(options.Registry)

@@ -38,6 +38,8 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 	if seen.object, err = r.kinds.get(ctx, kind.machine, q.NamespacedName); err != nil {
 		return nil, err
 	}
+	// Before the maintenance is read: what becomes of it from now on wakes the Machine.
+	r.expect(q, seen.object)
 	if err := r.observeMaintenance(ctx, seen, core.MaintenanceName(q.Namespace, q.Name)); err != nil {
 		return nil, err
 	}
@@ -56,6 +58,17 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 		return seen, r.observeRules(ctx, seen)
 	}
 	return seen, nil
+}
+
+// expect remembers under which name a Machine that is being deleted has its maintenance, so
+// that also one wakes it that somebody else has made, and that does not say for whom.
+func (r *reconciler) expect(q request, machine *unstructured.Unstructured) {
+	name := core.MaintenanceName(q.Namespace, q.Name)
+	if machine == nil || machine.GetDeletionTimestamp() == nil {
+		r.expected.Delete(name)
+		return
+	}
+	r.expected.Store(name, q)
 }
 
 // observeAround reads what the Machine is in. That it is gone is only believed of the API

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,34 +41,67 @@ type sight struct {
 	connection *workload.Connection
 }
 
-// sights are by Machine. Who looks at what is asked for each pod that changes elsewhere.
+// sights are by Machine. Who looks at what is asked for each pod that changes elsewhere,
+// however many Machines look, so that it is kept the other way round, too.
 type sights struct {
 	mu  sync.Mutex
 	all map[request]sight
+	// at are the Machines by cluster and node.
+	at map[types.NamespacedName]map[string]map[request]bool
+}
+
+func newSights() sights {
+	return sights{all: map[request]sight{}, at: map[types.NamespacedName]map[string]map[request]bool{}}
 }
 
 func (s *sights) look(q request, at sight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if before, known := s.all[q]; known {
+		s.forget(q, before)
+	}
 	s.all[q] = at
+	nodes := s.at[at.cluster]
+	if nodes == nil {
+		nodes = map[string]map[request]bool{}
+		s.at[at.cluster] = nodes
+	}
+	if nodes[at.node] == nil {
+		nodes[at.node] = map[request]bool{}
+	}
+	nodes[at.node][q] = true
 }
 
 func (s *sights) away(q request) (before sight, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, known = s.all[q]
-	delete(s.all, q)
+	if before, known = s.all[q]; known {
+		s.forget(q, before)
+		delete(s.all, q)
+	}
 	return before, known
+}
+
+func (s *sights) forget(q request, before sight) {
+	nodes := s.at[before.cluster]
+	delete(nodes[before.node], q)
+	if len(nodes[before.node]) == 0 {
+		delete(nodes, before.node)
+	}
+	if len(nodes) == 0 {
+		delete(s.at, before.cluster)
+	}
 }
 
 // of are those that look at a node of a cluster, or at any of it.
 func (s *sights) of(cluster types.NamespacedName, node string) (found []request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for q, at := range s.all {
-		if at.cluster == cluster && (node == "" || at.node == node) {
-			found = append(found, q)
-		}
+	if node != "" {
+		return slices.Collect(maps.Keys(s.at[cluster][node]))
+	}
+	for _, machines := range s.at[cluster] {
+		found = slices.AppendSeq(found, maps.Keys(machines))
 	}
 	return found
 }

@@ -40,7 +40,7 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[request] {
 			r.kinds.ready()
 			return nil
 		}),
-		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(ofMaintenance)),
+		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(r.ofMaintenance)),
 		source.TypedKind(c, &corev1.Node{}, handlerOf(ofNode)),
 	}
 }
@@ -67,12 +67,17 @@ func requestOf(bridge core.Name, namespace, name string) []request {
 	return []request{{bridge, types.NamespacedName{Namespace: namespace, Name: name}}}
 }
 
-// ofMaintenance names the Machine that a maintenance was made for.
-func ofMaintenance(old, now *v1alpha1.NodeMaintenance) []request {
+// ofMaintenance names the Machine that a maintenance was made for, and the one that has to
+// wait because of its name.
+func (r *reconciler) ofMaintenance(old, now *v1alpha1.NodeMaintenance) []request {
 	if now == nil {
 		now = old
 	}
-	return requestOf(core.MachineOf(now))
+	all := requestOf(core.MachineOf(now))
+	if q, known := r.expected.Load(now.Name); known {
+		all = append(all, q.(request))
+	}
+	return all
 }
 
 // ofNode names the Machine of a node that is new, of another one now, or gone.

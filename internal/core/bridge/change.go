@@ -12,12 +12,13 @@ import (
 // drain; only its key counts.
 const excludedBecause = "drained by Ebbtide"
 
-// Change is a Machine with a step done; nil if there is nothing to change.
+// Change is a Machine with a step done; nil if there is nothing to change, as where somebody
+// else has the hook of our name.
 //
 // Errors: the Machine is none, such as one whose hooks are no list.
 func Change(object *unstructured.Unstructured, step Step) (*unstructured.Unstructured, error) {
 	m := Read(object)
-	if step == Keep || m.Hooked == (step == Put) {
+	if step == Keep || m.Hooked == (step == Put) || m.Taken {
 		return nil, nil
 	}
 	changed := object.DeepCopy()

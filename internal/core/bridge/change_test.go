@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,6 +126,17 @@ func TestMachinesThatAreNone(t *testing.T) {
 		m := bridge.Read(object(t, text))
 		if d := bridge.Decide(bridge.Snapshot{Now: now, Machine: &m}); told(d) != "keep" {
 			t.Errorf("%s: %s", text, told(d))
+		}
+	}
+}
+
+// A hook of our name that somebody else has put on stays as it is, whatever is decided.
+func TestTheHookOfAnotherEbbtideStays(t *testing.T) {
+	t.Parallel()
+	machine := object(t, strings.Replace(waiting, "ebbtide: ebbtide.dev", "ebbtide: other-ebbtide", 1))
+	for _, step := range []bridge.Step{bridge.Put, bridge.Take, bridge.Finish} {
+		if changed, err := bridge.Change(machine, step); changed != nil || err != nil {
+			t.Errorf("step %d: %v, %v", step, changed, err)
 		}
 	}
 }

@@ -88,6 +88,8 @@ func Decide(s Snapshot) Decision {
 		return Decision{}
 	case !m.Deleting:
 		return s.beforeDeletion()
+	case m.Taken && m.Waits && s.asked():
+		return s.say(Decision{}, event.BridgeSkipped, "not drained: somebody else has put the hook "+v1alpha1.BridgeHookAnnotation+" on the Machine; Cluster API waits for whoever that is")
 	case !m.Hooked:
 		// What somebody has let go is not ours, and a hook comes too late now.
 		return Decision{}
@@ -146,7 +148,7 @@ func (s Snapshot) beforeDeletion() Decision {
 	switch {
 	case s.AroundUnread != "" || s.Machine.Paused || s.Around != nil && s.Around.Paused:
 		return Decision{}
-	case s.asked() && !s.Machine.Hooked:
+	case s.asked() && !s.Machine.Hooked && !s.Machine.Taken:
 		return Decision{Hook: Put}
 	case !s.asked() && s.Machine.Hooked:
 		return Decision{Hook: Take}

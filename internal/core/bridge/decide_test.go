@@ -51,6 +51,18 @@ var becomes = map[string]struct {
 	"a hook comes too late when the deletion has begun": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Hooked = false }, "keep",
 	},
+	"a hook of our name that somebody else has put on is not ours": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			s.Machine = read(t, strings.Replace(waiting, "ebbtide: ebbtide.dev", "ebbtide: other-ebbtide", 1))
+		},
+		"keep; BridgeSkipped: not drained: somebody else has put the hook pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide on the Machine; Cluster API waits for whoever that is",
+	},
+	"and ours is not put in its place": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			s.Machine = read(t, strings.Replace(waiting, "ebbtide: ebbtide.dev", "ebbtide: other-ebbtide", 1))
+			s.Machine.Deleting = false
+		}, "keep",
+	},
 	"the node is drained when the controller waits for us": {nil, "create machine-infra-worker-1, keep"},
 	"not before": {func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Waits = false }, "keep"},
 	"other hooks go first": {

@@ -56,6 +56,9 @@ type Machine struct {
 	// Hooked is true while our hook is on it, Others are the pre-drain hooks of others.
 	Hooked bool
 	Others []Hook
+	// Taken is true if somebody else has the hook of our name: it is one of Others then, and
+	// none of ours can be put on.
+	Taken bool
 	// Excluded is the annotation by which somebody wants it not to be drained; else empty.
 	Excluded string
 	// Waits is true if its controller says that it waits for pre-drain hooks, Beyond what it
@@ -126,9 +129,10 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 	for key, owner := range object.GetAnnotations() {
 		name, isHook := strings.CutPrefix(key, v1alpha1.PreDrainHookAnnotationPrefix)
 		switch {
-		case key == v1alpha1.BridgeHookAnnotation:
+		case key == v1alpha1.BridgeHookAnnotation && owner == v1alpha1.BridgeOwner:
 			m.Hooked = true
 		case isHook:
+			m.Taken = m.Taken || key == v1alpha1.BridgeHookAnnotation
 			m.Others = append(m.Others, Hook{strings.TrimPrefix(name, "/"), owner})
 		case key == v1alpha1.ExcludeNodeDrainingAnnotation:
 			m.Excluded = key

@@ -89,7 +89,7 @@ var spared = map[string]string{
 	"BypassBudgetsVerb":                        "a verb of RBAC",
 	"DrainOptLabel":                            "people label Clusters and Machines of other controllers",
 	"BridgeHookName":                           "the name of a hook on Machines of OpenShift",
-	"BridgeHookAnnotation":                     "on Machines of Cluster API, from which internal/uninstall takes it",
+	"BridgeHookAnnotation":                     "on Machines of Cluster API, from which core/bridge takes it",
 	"BridgeOwner":                              "the value of such a hook",
 	"BridgeLabel":                              "on NodeMaintenances, which go as a whole",
 	"BridgeMachineAnnotation":                  "on NodeMaintenances, which go as a whole",

@@ -20,9 +20,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -82,6 +84,8 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 		f = ofPod(o, facts)
 	case *policyv1.PodDisruptionBudget:
 		f = ofBudget(o, facts)
+	case *unstructured.Unstructured:
+		f = ofBridged(o)
 	}
 	f.Object = object
 	return f, len(f.Does) > 0
@@ -94,6 +98,21 @@ const (
 	// as many as fit into it, of anybody who may ask for one.
 	maxFinalizers = 3
 )
+
+// ofBridged is a Machine of another controller. One whose hooks are no list is none that
+// anybody reads.
+func ofBridged(o *unstructured.Unstructured) (f Finding) {
+	kind := o.GroupVersionKind()
+	if kind != bridge.ClusterAPIMachine && kind != bridge.OpenShiftMachine {
+		return f
+	}
+	without, err := bridge.Change(o, bridge.Take)
+	if err != nil || without == nil {
+		return f
+	}
+	f.Without, f.Does = without, []string{"remove the hook at which it waits for Ebbtide when it is deleted"}
+	return f
+}
 
 // held is an object of which nothing but finalizers of ours are left.
 func held[T Object](object T, ours func(finalizer string) bool) Finding {

@@ -1,0 +1,61 @@
+package bridge
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	core "ebbtide.dev/ebbtide/internal/core/bridge"
+)
+
+// Who looks at a node of another cluster is woken by it, and by what happens to the cluster;
+// who has looked away, or looks at something else by now, is not.
+func TestWhoLooksAtANodeElsewhere(t *testing.T) {
+	t.Parallel()
+	prod, test := types.NamespacedName{Namespace: "infra", Name: "prod"}, types.NamespacedName{Namespace: "infra", Name: "test"}
+	q := func(name string) request { return requestOf(core.ClusterAPI, "infra", name)[0] }
+	s := newSights()
+	s.look(q("a"), sight{cluster: prod, node: "node-1"})
+	s.look(q("b"), sight{cluster: prod, node: "node-2"})
+	s.look(q("c"), sight{cluster: test, node: "node-1"})
+	woken := func(want int, cluster types.NamespacedName, node string) {
+		t.Helper()
+		if got := s.of(cluster, node); len(got) != want {
+			t.Errorf("%s, node %q: %v, want %d", cluster, node, got, want)
+		}
+	}
+	woken(1, prod, "node-1")
+	woken(2, prod, "")
+	woken(0, test, "node-2")
+
+	s.look(q("a"), sight{cluster: prod, node: "node-2"})
+	woken(0, prod, "node-1")
+	woken(2, prod, "node-2")
+	if before, known := s.away(q("a")); !known || before.node != "node-2" {
+		t.Errorf("%+v, %v", before, known)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.away(q(name))
+	}
+	woken(0, prod, "")
+	if len(s.all)+len(s.at) > 0 {
+		t.Errorf("%v and %v are remembered", s.all, s.at)
+	}
+}
+
+// Pods of another cluster change while thousands of its Machines are drained: each change
+// costs the same.
+func BenchmarkWhoLooksAtANode(b *testing.B) {
+	s := newSights()
+	cluster := types.NamespacedName{Namespace: "infra", Name: "prod"}
+	for n := range 5000 {
+		name := fmt.Sprintf("worker-%d", n)
+		s.look(requestOf(core.ClusterAPI, "infra", name)[0], sight{cluster: cluster, node: name})
+	}
+	for b.Loop() {
+		if len(s.of(cluster, "worker-17")) != 1 {
+			b.Fatal("it is not found")
+		}
+	}
+}
