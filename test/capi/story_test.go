@@ -27,14 +27,20 @@ func blocked(t *testing.T, spec cluster.Spec, more ...string) (w *world, victim 
 	w.deployment("workers", "prod", 1, more...)
 	w.awaitHooks(1)
 	w.application("web", 1, "")
+	w.never("web")
+	return w, w.machines()[0]
+}
+
+// never has no pod of an application be evicted.
+func (w *world) never(name string) {
+	w.t.Helper()
 	none := intstr.FromInt32(0)
 	w.create(&policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			MaxUnavailable: &none, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 		},
 	})
-	return w, w.machines()[0]
 }
 
 // letGo has the budget of the application allow evictions.

@@ -3,7 +3,6 @@ package capi
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +35,8 @@ type world struct {
 	// at is where the nodes are, and in app what runs on them.
 	at  *cluster.Cluster
 	app string
+	// kubeconfig leads there another way than that of the test does; nil is the same.
+	kubeconfig []byte
 }
 
 var (
@@ -49,7 +50,8 @@ func newWorld(t testing.TB, spec cluster.Spec) *world {
 	c := cluster.Start(t, spec)
 	w := &world{t: t, ctx: context.WithoutCancel(t.Context()), c: c, at: c, capi: startClusterAPI(t, c), ns: c.Namespace(t)}
 	w.app = w.ns
-	if !spec.NoManager {
+	// Of several managers each story starts its own.
+	if !spec.NoManager && !spec.Replicas {
 		w.manager = c.StartManager(t)
 	}
 	t.Cleanup(func() {
@@ -63,13 +65,9 @@ func newWorld(t testing.TB, spec cluster.Spec) *world {
 // cluster creates a Cluster of Cluster API, with these labels.
 func (w *world) cluster(name string, labels map[string]string) {
 	w.t.Helper()
-	kubeconfig, err := os.ReadFile(w.at.Kubeconfig)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	w.create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + "-kubeconfig", Labels: map[string]string{"cluster.x-k8s.io/cluster-name": name}},
-		Type:       "cluster.x-k8s.io/secret", Data: map[string][]byte{"value": kubeconfig},
+		Type:       "cluster.x-k8s.io/secret", Data: map[string][]byte{"value": w.kubeconfigOf()},
 	})
 	w.create(&corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name + "-bootstrap"}, Data: map[string][]byte{"value": []byte("#!")},

@@ -46,7 +46,7 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	if err != nil {
 		return r, err
 	}
-	args := []string{"--leader-elect=true", "--metrics-bind-address=" + r.metrics, "--webhook-bind-address=" + r.webhook}
+	args := []string{"--leader-elect=true", "--metrics-bind-address=" + r.metrics, "--webhook-bind-address=" + r.webhook, "--bridge=" + c.plane.manager.bridges}
 	if c.plane.tap != nil {
 		args = append(args, "--kubeconfig="+c.plane.tap.kubeconfig)
 	}
