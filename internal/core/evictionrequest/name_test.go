@@ -1,6 +1,7 @@
 package evictionrequest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -54,4 +55,44 @@ func TestNumbersOfOthersDoNotCount(t *testing.T) {
 	}
 	s.settle()
 	s.expect("turns", turns(s.eviction("pod-2-web-0")), evictor+" Active")
+}
+
+// FuzzNames makes Evictions of pods of any names, beside those that somebody else has made:
+// each has a name of its own that the API server takes.
+func FuzzNames(f *testing.F) {
+	f.Add("web-0", "web-0-1", "pod-7-web-0", 3)
+	f.Add(strings.Repeat("a.", 126)+"a", strings.Repeat("a.", 126)+"b", "pod-999999-"+strings.Repeat("a.", 120), 200)
+	f.Fuzz(func(t *testing.T, first, second, others string, length int) {
+		s := newStage(t)
+		pods := map[string]bool{}
+		for _, name := range []string{first, second, first[:min(max(length, 0), len(first))]} {
+			if len(validation.IsDNS1123Subdomain(name)) == 0 && !pods[name] {
+				pods[name] = true
+				s.ask("example.com/"+fmt.Sprint(len(pods)), s.pod(name))
+			}
+		}
+		if len(pods) == 0 {
+			return
+		}
+		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: others, UID: s.uid(), Generation: 1}}
+		e.Spec.Target.Pod = &lifecyclev1alpha1.EvictionPodReference{Name: first, UID: s.uid()}
+		s.evictions = append(s.evictions, e)
+		s.settle()
+		taken := map[string]bool{}
+		for _, e := range s.evictions {
+			faults := validation.IsDNS1123Subdomain(e.Name)
+			if taken[e.Name] || e.Name != others && len(faults) > 0 {
+				t.Errorf("the Eviction of %q is named %q: taken %t, %v", e.Spec.Target.Pod.Name, e.Name, taken[e.Name], faults)
+			}
+			taken[e.Name] = true
+		}
+		if len(s.evictions) != len(pods)+1 {
+			t.Errorf("%d pods have %d Evictions besides the one that was there", len(pods), len(s.evictions)-1)
+		}
+		for _, owner := range []string{first, second} {
+			if name := evictionrequest.RequestName(owner, "5d2f1d6e-3f0a-4c8b-9f0e-0a1b2c3d4e5f"); pods[owner] && len(validation.IsDNS1123Subdomain(name)) > 0 {
+				t.Errorf("the request of %q is named %q", owner, name)
+			}
+		}
+	})
 }

@@ -1,0 +1,194 @@
+package evictor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/eviction"
+)
+
+var errStorm = errors.New("the API server is overloaded")
+
+// stage is an API server in memory on which requests of the evictor go wrong.
+type stage struct {
+	t      *testing.T
+	client client.WithWatch
+	r      *reconciler
+	// refuse is asked before every request of the evictor, such as "live get Pod web-0" or
+	// "report web-0"; what it returns is the answer.
+	refuse func(request string) error
+	// evicted are the pods in the order of their evictions.
+	evicted []string
+}
+
+// Evict is that of the API server.
+func (s *stage) Evict(ctx context.Context, pod *corev1.Pod, _ *int64) metav1.Status {
+	s.evicted = append(s.evicted, pod.Name)
+	if err := s.client.Delete(ctx, pod); err != nil {
+		s.t.Errorf("evict %s: %v", pod.Name, err)
+	}
+	return metav1.Status{Status: metav1.StatusSuccess}
+}
+
+// newStage has pods of these names, each with an Eviction of the same name in which it is
+// the evictor's turn.
+func newStage(t *testing.T, names ...string) *stage {
+	t.Helper()
+	s := &stage{t: t, refuse: func(string) error { return nil }}
+	builder := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithStatusSubresource(&lifecyclev1alpha1.Eviction{})
+	for _, name := range names {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("eviction-" + name)}}
+		e.Spec.Target.Pod = &lifecyclev1alpha1.EvictionPodReference{Name: name, UID: pod.UID}
+		e.Status.TargetResponders = []lifecyclev1alpha1.TargetResponder{{Name: core.DefaultEvictor, Priority: new(int32(100)), State: lifecyclev1alpha1.ResponderStateActive}}
+		e.Status.Responders = []lifecyclev1alpha1.ResponderStatus{{Name: core.DefaultEvictor, StartTime: new(metav1.Now())}}
+		builder.WithObjects(pod, e)
+	}
+	s.client = builder.Build()
+	s.r = &reconciler{
+		client: s.as(""), live: s.as("live "), reports: s.as(""), acts: func() bool { return true }, now: time.Now, wake: func(...types.NamespacedName) {},
+	}
+	s.r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
+		Evictor: s, Reader: s.client, Clock: clock.RealClock{}, Now: func() (time.Time, string) { return time.Now(), "" },
+		Jitter: func() float64 { return 0 }, LongestPause: time.Minute, Results: eviction.NewResults(), Wake: func(...types.NamespacedName) {},
+	})
+	return s
+}
+
+// as is the evictor's client, whose reads have a name that begins so.
+func (s *stage) as(prefix string) client.WithWatch {
+	return interceptor.NewClient(s.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, pod := object.(*corev1.Pod); pod {
+				if err := s.refuse(fmt.Sprintf("%sget Pod %s", prefix, key.Name)); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, object runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
+			if err := s.refuse("report"); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Apply(ctx, object, options...)
+		},
+	})
+}
+
+func (s *stage) step(name string) error {
+	_, err := s.r.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}})
+	return err
+}
+
+// said is what the evictor has reported of a pod, and whether it is done with it.
+func (s *stage) said(name string) string {
+	s.t.Helper()
+	e := &lifecyclev1alpha1.Eviction{}
+	if err := s.client.Get(s.t.Context(), types.NamespacedName{Namespace: "shop", Name: name}, e); err != nil {
+		s.t.Fatal(err)
+	}
+	own := core.ResponderOf(&e.Status, core.DefaultEvictor)
+	switch {
+	case own == nil || own.Message == nil:
+		return ""
+	case own.CompletionTime != nil:
+		return "done: " + *own.Message
+	}
+	return *own.Message
+}
+
+func (s *stage) expect(what, got, want string) {
+	s.t.Helper()
+	if got != want {
+		s.t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+// refuseOnly has one kind of request go wrong.
+func (s *stage) refuseOnly(name string) {
+	s.refuse = func(request string) error {
+		if request == name {
+			return errStorm
+		}
+		return nil
+	}
+}
+
+// A pod that cannot be read is not gone, wherever it is looked for; others go on.
+func TestAPodThatCannotBeReadIsNotGone(t *testing.T) {
+	t.Parallel()
+	for name, unread := range map[string]string{"in the cache": "get Pod web-0", "at the API server": "live get Pod web-0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, "web-0", "web-1")
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}}
+			if err := s.client.Delete(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			s.refuseOnly(unread)
+			if err := s.step("web-0"); !errors.Is(err, errStorm) {
+				t.Errorf("it ends with %v, want that it is tried again", err)
+			}
+			s.expect("what is said of it", s.said("web-0"), "")
+			if err := s.step("web-1"); err != nil {
+				t.Error(err)
+			}
+			s.expect("who is evicted", fmt.Sprint(s.evicted), "[web-1]")
+			s.refuse = func(string) error { return nil }
+			if err := s.step("web-0"); err != nil {
+				t.Error(err)
+			}
+			s.expect("what is said of it in the end", s.said("web-0"), "done: Pod web-0 is gone.")
+		})
+	}
+}
+
+// A report that is refused is made later, and the pod is evicted once.
+func TestAReportThatIsRefusedIsMadeLater(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "web-0")
+	s.refuseOnly("report")
+	if err := s.step("web-0"); err != nil {
+		t.Errorf("an eviction that needs no report ends with %v", err)
+	}
+	for range 2 {
+		if err := s.step("web-0"); !errors.Is(err, errStorm) {
+			t.Errorf("it ends with %v, want that it is tried again", err)
+		}
+	}
+	s.expect("what is said of it", s.said("web-0"), "")
+	s.refuse = func(string) error { return nil }
+	for range 2 {
+		if err := s.step("web-0"); err != nil {
+			t.Error(err)
+		}
+	}
+	s.expect("what is said of it in the end", s.said("web-0"), "done: Pod web-0 is gone.")
+	s.expect("who was evicted", fmt.Sprint(s.evicted), "[web-0]")
+}
+
+// Who is not the controller does nothing.
+func TestWhoIsAsideEvictsNobody(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "web-0")
+	s.r.acts = func() bool { return false }
+	if err := s.step("web-0"); err != nil || len(s.evicted) > 0 {
+		t.Errorf("it ends with %v and has evicted %v, want nobody", err, s.evicted)
+	}
+}

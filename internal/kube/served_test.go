@@ -1,0 +1,127 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// catalogue is an API server of which only what it serves is asked.
+type catalogue struct {
+	discovery.ServerResourcesInterface
+	resources []string
+	err       error
+	asked     atomic.Int32
+}
+
+func (c *catalogue) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+	c.asked.Add(1)
+	if c.err != nil {
+		return nil, c.err
+	}
+	list := &metav1.APIResourceList{}
+	for _, name := range c.resources {
+		list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+	}
+	return list, nil
+}
+
+// bystander is a manager that has only what an API that comes and goes needs of one.
+type bystander struct {
+	manager.Manager
+	watches watches
+}
+
+func (b *bystander) GetLogger() logr.Logger               { return logr.Discard() }
+func (b *bystander) GetFieldIndexer() client.FieldIndexer { return nil }
+func (b *bystander) GetCache() cache.Cache                { return &b.watches }
+
+// watches counts those that were ended.
+type watches struct {
+	cache.Cache
+	ended int
+}
+
+func (w *watches) RemoveInformer(context.Context, client.Object) error {
+	w.ended++
+	return nil
+}
+
+// What acts on an API begins when that is served, ends when it is not, and is left alone
+// when nobody knows.
+func TestAnAPIComesAndGoes(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Group: "lifecycle.k8s.io"}, "")
+	synctest.Test(t, func(t *testing.T) {
+		offer, mgr := &catalogue{err: gone}, &bystander{}
+		served := &Served{
+			api:       ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions", "evictionrequests"}, Kinds: []client.Object{&lifecyclev1alpha1.Eviction{}}},
+			mgr:       mgr,
+			discovery: offer,
+			every:     askServedEvery,
+		}
+		begun, running, fails := 0, 0, make(chan error)
+		served.Part(func(ctx context.Context) error {
+			begun++
+			running++
+			defer func() { running-- }()
+			select {
+			case <-ctx.Done():
+				return nil
+			case err := <-fails:
+				return err
+			}
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- served.Start(ctx) }()
+		after := func(what string, pause time.Duration, wantBegun, wantRunning, wantEnded int) {
+			t.Helper()
+			time.Sleep(pause)
+			synctest.Wait()
+			if begun != wantBegun || running != wantRunning || mgr.watches.ended != wantEnded || served.Now() != (wantRunning > 0) {
+				t.Errorf("%s: begun %d times, %d go on, %d watches ended, served: %t; want %d, %d, %d, %t",
+					what, begun, running, mgr.watches.ended, served.Now(), wantBegun, wantRunning, wantEnded, wantRunning > 0)
+			}
+		}
+		after("it is not served", time.Second, 0, 0, 0)
+		offer.err, offer.resources = nil, []string{"evictionrequests"}
+		after("half of it is", askServedEvery, 0, 0, 0)
+		offer.resources = []string{"evictionrequests", "evictions"}
+		after("it is served", askServedEvery, 1, 1, 0)
+		offer.err = errors.New("the API server is overloaded")
+		after("nobody knows", askServedEvery, 1, 1, 0)
+		offer.err = gone
+		after("it is gone", askServedEvery, 1, 0, 1)
+		offer.err = nil
+		after("it is back", askServedEvery, 2, 1, 1)
+		fails <- errors.New("it broke")
+		after("what acts on it has ended", time.Second, 2, 0, 2)
+		after("it is begun anew", failedServedPause, 3, 1, 2)
+		asked := offer.asked.Load()
+		after("an hour later", time.Hour, 3, 1, 2)
+		if more := offer.asked.Load() - asked; more != 12 {
+			t.Errorf("it is asked for %d times in an hour, want 12", more)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if running != 0 {
+			t.Error("what acts on it goes on without a manager")
+		}
+	})
+}
