@@ -63,14 +63,12 @@ func (w *watches) RemoveInformer(context.Context, client.Object) error {
 // What acts on an API begins when that is served, ends when it is not, and is left alone
 // when nobody knows.
 func TestAnAPIComesAndGoes(t *testing.T) {
-	gone := apierrors.NewNotFound(schema.GroupResource{Group: "lifecycle.k8s.io"}, "")
 	synctest.Test(t, func(t *testing.T) {
+		gone := apierrors.NewNotFound(schema.GroupResource{}, "")
 		offer, mgr := &catalogue{err: gone}, &bystander{}
 		served := &Served{
-			api:       ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions", "evictionrequests"}, Kinds: []client.Object{&lifecyclev1alpha1.Eviction{}}},
-			mgr:       mgr,
-			discovery: offer,
-			every:     askServedEvery,
+			api: ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions", "evictionrequests"}, Kinds: []client.Object{&lifecyclev1alpha1.Eviction{}}},
+			mgr: mgr, discovery: offer, every: askServedEvery,
 		}
 		begun, running, fails := 0, 0, make(chan error)
 		served.Part(func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package evictionrequest_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,36 +64,37 @@ func FuzzNames(f *testing.F) {
 	f.Add("web-0", "web-0-1", "pod-7-web-0", 3)
 	f.Add(strings.Repeat("a.", 126)+"a", strings.Repeat("a.", 126)+"b", "pod-999999-"+strings.Repeat("a.", 120), 200)
 	f.Fuzz(func(t *testing.T, first, second, others string, length int) {
+		names := slices.DeleteFunc([]string{first, second, first[:min(max(length, 0), len(first))]}, func(name string) bool { return !valid(name) })
+		slices.Sort(names)
+		names = slices.Compact(names)
 		s := newStage(t)
-		pods := map[string]bool{}
-		for _, name := range []string{first, second, first[:min(max(length, 0), len(first))]} {
-			if len(validation.IsDNS1123Subdomain(name)) == 0 && !pods[name] {
-				pods[name] = true
-				s.ask("example.com/"+fmt.Sprint(len(pods)), s.pod(name))
-			}
-		}
-		if len(pods) == 0 {
-			return
-		}
 		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: others, UID: s.uid(), Generation: 1}}
 		e.Spec.Target.Pod = &lifecyclev1alpha1.EvictionPodReference{Name: first, UID: s.uid()}
 		s.evictions = append(s.evictions, e)
+		for n, name := range names {
+			s.ask(fmt.Sprintf("example.com/%d", n), s.pod(name))
+			if request := evictionrequest.RequestName(name, "5d2f1d6e-3f0a-4c8b-9f0e-0a1b2c3d4e5f"); !valid(request) {
+				t.Errorf("the request of %q is named %q", name, request)
+			}
+		}
 		s.settle()
-		taken := map[string]bool{}
-		for _, e := range s.evictions {
-			faults := validation.IsDNS1123Subdomain(e.Name)
-			if taken[e.Name] || e.Name != others && len(faults) > 0 {
-				t.Errorf("the Eviction of %q is named %q: taken %t, %v", e.Spec.Target.Pod.Name, e.Name, taken[e.Name], faults)
-			}
-			taken[e.Name] = true
-		}
-		if len(s.evictions) != len(pods)+1 {
-			t.Errorf("%d pods have %d Evictions besides the one that was there", len(pods), len(s.evictions)-1)
-		}
-		for _, owner := range []string{first, second} {
-			if name := evictionrequest.RequestName(owner, "5d2f1d6e-3f0a-4c8b-9f0e-0a1b2c3d4e5f"); pods[owner] && len(validation.IsDNS1123Subdomain(name)) > 0 {
-				t.Errorf("the request of %q is named %q", owner, name)
-			}
-		}
+		s.areNamed(names, others)
 	})
+}
+
+func valid(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
+
+// areNamed checks that each pod has an Eviction besides the first one, which is named otherwise.
+func (s *stage) areNamed(pods []string, first string) {
+	s.t.Helper()
+	if len(s.evictions) != len(pods)+1 {
+		s.t.Errorf("%d pods have %d Evictions besides the one that was there", len(pods), len(s.evictions)-1)
+	}
+	taken := map[string]bool{first: true}
+	for _, e := range s.evictions[1:] {
+		if taken[e.Name] || !valid(e.Name) {
+			s.t.Errorf("the Eviction of %q is named %q, which is taken (%t) or invalid", e.Spec.Target.Pod.Name, e.Name, taken[e.Name])
+		}
+		taken[e.Name] = true
+	}
 }
