@@ -35,7 +35,13 @@ const (
 	// ConditionEvictionRefused is True while the API server refuses to evict the
 	// pod. Its reason is a BlockerType.
 	ConditionEvictionRefused = "EvictionRefused"
+	// ConditionSurged is False, with ReasonNotSurged, once DeploymentEvacuatorClass has not
+	// replaced the pod; the message says why. It is absent otherwise.
+	ConditionSurged = "Surged"
 )
+
+// ReasonNotSurged is that of ConditionSurged: nothing replaces the pod.
+const ReasonNotSurged = "NotSurged"
 
 // Conditions of a DrainRecord.
 const (

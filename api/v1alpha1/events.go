@@ -101,7 +101,10 @@ const (
 	// its node.
 	EventDaemonSetPodDeleted = "DaemonSetPodDeleted"
 	// EventNotSurged warns that a pod is not replaced before it leaves.
-	EventNotSurged = "NotSurged"
+	EventNotSurged = ReasonNotSurged
+	// EventEvacuationGoesOn: nobody asks for the Eviction any more that the Evacuation is
+	// for, but an evacuator has forbidden to cancel it.
+	EventEvacuationGoesOn = "EvacuationGoesOn"
 )
 
 // Reasons of events about locks. The first seven are on the NodeMaintenance and on

@@ -15,6 +15,9 @@ const (
 	// eviction API, such as kubectl drain or an autoscaler. It is withdrawn when
 	// nobody has called for a while, see EvictionAttemptAnnotation.
 	EvictionInstigator = InstigatorFinalizerPrefix + "eviction-api.ebbtide.dev"
+	// LifecycleInstigator is the finalizer of Ebbtide's responders to the Evictions of
+	// lifecycle.k8s.io: in their turn of the Eviction that EvictionTurnAnnotation names.
+	LifecycleInstigator = InstigatorFinalizerPrefix + "lifecycle.ebbtide.dev"
 
 	// EvacuatorAnnotationPrefix begins the pod annotation by which an evacuator
 	// registers. The rest of the key is its class, the value
@@ -82,6 +85,13 @@ const (
 	// EvictionAttemptAnnotation on an Evacuation is when somebody last called the
 	// eviction API for the pod, in RFC 3339. It goes with EvictionInstigator.
 	EvictionAttemptAnnotation = "ebbtide.dev/last-eviction-attempt"
+
+	// EvictionTurnAnnotation on an Evacuation says whose turn of which Eviction it is for:
+	// JSON with name, uid and responder. It goes with LifecycleInstigator.
+	EvictionTurnAnnotation = "ebbtide.dev/eviction-turn"
+	// DeploymentSurgeResponder is the name by which a pod has Ebbtide replace it before it is
+	// evicted, in its spec.evictionResponders. It registers DeploymentEvacuatorClass as well.
+	DeploymentSurgeResponder = "ebbtide.dev/deployment-surge"
 
 	// DrainTargetsAnnotation on a Node is what of its DaemonSet and static pods
 	// has to stay away until the maintenance is complete: JSON, the drainTargets

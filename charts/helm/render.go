@@ -40,6 +40,9 @@ type Release struct {
 	// Cluster answers what the chart looks up in the cluster. Without it nothing is there,
 	// as for helm template.
 	Cluster engine.ClientProvider
+	// Kinds are what the cluster serves of what the chart asks for, as group/version/Kind.
+	// Defaults to all of it, as Kubernetes has it since 1.36.
+	Kinds []string
 	// Values are set instead of those of values.yaml, which has them all.
 	Values map[string]any
 }
@@ -53,9 +56,14 @@ func Render(ctx context.Context, release Release) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	capabilities := common.DefaultCapabilities.Copy()
+	if release.Kinds == nil {
+		release.Kinds = []string{"admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}
+	}
+	capabilities.APIVersions = slices.Concat(capabilities.APIVersions, release.Kinds)
 	values, err := util.ToRenderValues(chart, release.Values, common.ReleaseOptions{
 		Name: cmp.Or(release.Name, root), Namespace: release.Namespace, Revision: 1, IsInstall: true,
-	}, nil)
+	}, capabilities)
 	if err != nil {
 		return nil, fmt.Errorf("read the values of the chart: %w", err)
 	}

@@ -323,3 +323,25 @@ func lines(t *testing.T, o *unstructured.Unstructured) string {
 	}
 	return string(text)
 }
+
+// Where the API server has no such policies the chart goes without.
+func TestPodsNameOurResponderWhereThatIsServed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		release helm.Release
+		want    bool
+	}{
+		"served":        {helm.Release{Values: map[string]any{"evictionRequests": map[string]any{"enabled": true}}}, true},
+		"not served":    {helm.Release{Kinds: []string{}, Values: map[string]any{"evictionRequests": map[string]any{"enabled": true}}}, false},
+		"not asked for": {helm.Release{}, false},
+	} {
+		test.release.Namespace = "ebbtide-system"
+		rendered, err := helm.Render(t.Context(), test.release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(rendered), "name: ebbtide-responders"); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}

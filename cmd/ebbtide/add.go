@@ -81,7 +81,7 @@ func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *evicti
 	}
 	evictionrequest.Add(mgr, evictionrequest.Options{Served: served, Role: role, Skew: g.skew})
 	return evictor.Add(mgr, evictor.Options{
-		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
+		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic, Surge: f.surge,
 		Served: served, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
 	})
 }

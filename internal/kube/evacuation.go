@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,4 +44,23 @@ func EvacuationNode(object client.Object) []string {
 		return nil
 	}
 	return []string{node}
+}
+
+// NoEviction is a name that no Eviction has.
+const NoEviction = "-"
+
+// EvacuationTurn extracts EvacuationTurnField; those that our responders do not ask for are
+// in no index.
+func EvacuationTurn(object client.Object) []string {
+	if !controllerutil.ContainsFinalizer(object, v1alpha1.LifecycleInstigator) {
+		return nil
+	}
+	var turn struct {
+		Name string `json:"name"`
+	}
+	text := object.GetAnnotations()[v1alpha1.EvictionTurnAnnotation]
+	if json.Unmarshal([]byte(text), &turn) != nil || turn.Name == "" {
+		return []string{NoEviction}
+	}
+	return []string{turn.Name}
 }

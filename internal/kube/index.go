@@ -34,6 +34,9 @@ const (
 	// EvacuationNodeField finds the Evacuations on a node that a NodeMaintenance
 	// asked for.
 	EvacuationNodeField = "ebbtide.dev/node"
+	// EvacuationTurnField finds the Evacuations that our responders to Evictions ask for,
+	// by the name of the Eviction; NoEviction is that of those who name none.
+	EvacuationTurnField = "ebbtide.dev/eviction-turn"
 
 	// RecordBudgetField finds the DrainRecords that ask for the lock of a budget or
 	// remember it, by the budget's namespace/name.
@@ -82,6 +85,7 @@ func IndexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		{&appsv1.ReplicaSet{}, OwnerField, Owner},
 		{&v1alpha1.Evacuation{}, EvacuationPodField, EvacuationPod},
 		{&v1alpha1.Evacuation{}, EvacuationNodeField, EvacuationNode},
+		{&v1alpha1.Evacuation{}, EvacuationTurnField, EvacuationTurn},
 		{&v1alpha1.DrainRecord{}, RecordBudgetField, RecordBudgets},
 		{&policyv1.PodDisruptionBudget{}, LockNodeField, LockNode},
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +108,9 @@ func (c *Cluster) InstallChart(ctx context.Context, port int) error {
 		return err
 	}
 	for _, object := range append(slices.Clip(c.spec.Chart), provider) {
+		if c.leavesOut(object) {
+			continue
+		}
 		object := object.DeepCopy()
 		if err := callLocally(object, port); err != nil {
 			return fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -117,6 +121,12 @@ func (c *Cluster) InstallChart(ctx context.Context, port int) error {
 		}
 	}
 	return nil
+}
+
+// leavesOut is true for what the chart has only for clusters that serve EvictionRequests: API
+// servers before 1.36 do not know the kinds.
+func (c *Cluster) leavesOut(object *unstructured.Unstructured) bool {
+	return !c.spec.EvictionRequests && strings.HasPrefix(object.GetKind(), "MutatingAdmissionPolicy")
 }
 
 func (c *Cluster) createOnce(ctx context.Context, object client.Object) error {

@@ -20,8 +20,8 @@ import (
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 
-// observe reads an Eviction and its pod; nil if it is not our turn.
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*core.EvictorSnapshot, error) {
+// eviction reads an Eviction; nil if there is none.
+func (r *reconciler) eviction(ctx context.Context, key types.NamespacedName) (*lifecyclev1alpha1.Eviction, error) {
 	e := &lifecyclev1alpha1.Eviction{}
 	err := r.client.Get(ctx, key, e, client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
@@ -30,19 +30,28 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*co
 	if err != nil {
 		return nil, fmt.Errorf("get the Eviction: %w", err)
 	}
-	target, named := core.EvictionTarget(e)
-	if !named || !ours(e) {
-		return nil, nil
+	return e, nil
+}
+
+// observe reads the pod of an Eviction in our turn, and what is known of it.
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, turn string, e *lifecyclev1alpha1.Eviction) (*core.TurnSnapshot, error) {
+	target, _ := core.EvictionTarget(e)
+	if turn == core.DefaultEvictor {
+		if before, known := r.pods.Swap(key, target.UID); known && before != target.UID {
+			// Another pod has come under this key.
+			r.dispatcher.Forget(key)
+		}
 	}
-	if before, known := r.pods.Swap(key, target.UID); known && before != target.UID {
-		// Another pod has come under this key.
-		r.dispatcher.Forget(key)
-	}
-	seen := &core.EvictorSnapshot{Now: r.now(), Eviction: e}
+	seen := &core.TurnSnapshot{EvictorSnapshot: core.EvictorSnapshot{Now: r.now(), Eviction: e}, Responder: turn}
+	seen.Clock, seen.Doubt = r.clock()
 	// The cache may be behind, and nobody is told that a pod is gone which is not.
 	for _, reader := range []client.Reader{r.client, r.live} {
-		if seen.Pod, err = podOf(ctx, reader, key.Namespace, target); err != nil || seen.Pod != nil {
-			return seen, err
+		var err error
+		if seen.Pod, err = podOf(ctx, reader, key.Namespace, target); err != nil {
+			return nil, fmt.Errorf("observe: %w", err)
+		}
+		if seen.Pod != nil {
+			return seen, r.evacuated(ctx, seen)
 		}
 	}
 	return seen, nil
@@ -95,13 +104,13 @@ func (r *reconciler) unreported(key types.NamespacedName, seen *core.EvictorSnap
 
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions/status,verbs=patch
 
-// report writes what the evictor says of itself, and nothing else.
+// report writes what a responder of ours says of itself, and nothing else.
 func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.EvictorSnapshot, d core.EvictorDecision) error {
 	own := lifecycleac.ResponderStatus().WithName(d.Report.Name).WithMessage(*d.Report.Message).WithHeartbeatTime(*d.Report.HeartbeatTime)
-	own.CompletionTime = d.Report.CompletionTime
+	own.CompletionTime, own.ExpectedCompletionTime = d.Report.CompletionTime, d.Report.ExpectedCompletionTime
 	applied := lifecycleac.Eviction(key.Name, key.Namespace).WithUID(seen.Eviction.UID).WithResourceVersion(seen.Eviction.ResourceVersion).
 		WithStatus(lifecycleac.EvictionStatus().WithResponders(own))
-	if err := r.reports.Status().Apply(ctx, applied, client.FieldOwner(core.EvictorFieldManager), client.ForceOwnership); err != nil {
+	if err := r.reports.Status().Apply(ctx, applied, client.FieldOwner(core.ManagerOf(d.Report.Name)), client.ForceOwnership); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	if seen.Refusal != nil {

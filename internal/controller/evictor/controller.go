@@ -1,10 +1,12 @@
-// Package evictor is imperative-eviction.k8s.io/evictor, the responder of the API group
-// lifecycle.k8s.io that comes last, while Ebbtide is the controller there.
+// Package evictor is the responders of the API group lifecycle.k8s.io that are Ebbtide's:
+// imperative-eviction.k8s.io/evictor, which comes last, while Ebbtide is the controller there,
+// and ebbtide.dev/deployment-surge, whoever is.
 //
-// It evicts by the queue of internal/eviction, as Evacuations do, so that a budget that
-// opens is used at once, and locks and evacuators hold. It is a shell of its own: what it
-// works on are Evictions, and Evacuations have to do with it only where our webhook asks
-// for one. What it reports is decided in core/evictionrequest.
+// A pod has one engine. One that is to be replaced, that has evacuators, or that somebody has
+// evacuated already, leaves by its Evacuation, which is asked for in our turn, and whose
+// progress is told of the Eviction. All others are evicted by the queue of
+// internal/eviction, as Evacuations do, so that a budget that opens is used at once, and locks
+// hold. What is asked and reported is decided in core/evictionrequest.
 package evictor
 
 import (
@@ -24,7 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -36,6 +40,8 @@ type Options struct {
 	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
 	// budget.LongestLock.
 	LongestLock time.Duration
+	// Surge says which Deployments surge.
+	Surge surge.Mode
 	// Traffic is told of the evictions; it may be nil.
 	Traffic *eviction.Traffic
 	// Served runs it while the API is served.
@@ -56,9 +62,13 @@ type reconciler struct {
 	live   client.Reader
 	// reports writes what the evictor says: with a client of its own it has a share of
 	// requests of its own, too.
-	reports    client.Client
-	acts       func() bool
-	now        func() time.Time
+	reports client.Client
+	acts    func() bool
+	now     func() time.Time
+	// clock is what Evacuations go by.
+	clock      kube.Now
+	surge      surge.Mode
+	emit       func(...event.Event)
 	dispatcher *eviction.Dispatcher
 	// wake has Evictions reconciled at once, before all others.
 	wake func(...types.NamespacedName)
@@ -80,7 +90,8 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), reports: reports,
-		acts: options.Acts, now: options.Skew.Server, wake: func(...types.NamespacedName) {},
+		acts: options.Acts, now: options.Skew.Server, clock: options.Skew.Now, surge: options.Surge,
+		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), wake: func(...types.NamespacedName) {},
 	}
 	r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
 		Evictor: evictor.ForRequests(), Reader: r.client, Clock: clock.RealClock{}, Now: options.Skew.Now, Jitter: rand.Float64,
@@ -99,51 +110,75 @@ func Add(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-// Reconcile evicts the pod of one Eviction, if it is the evictor's turn.
+// Reconcile moves the pod of one Eviction, if it is the turn of a responder of ours. What was
+// asked for in turns that are over is asked for no more.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	key := request.NamespacedName
 	defer r.dispatcher.Yield(key)
-	if !r.acts() {
-		r.forget(key)
-		return reconcile.Result{}, nil
-	}
-	seen, err := r.observe(ctx, key)
+	e, err := r.eviction(ctx, key)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	if seen == nil {
+	turn := turnOf(e)
+	if turn != core.DefaultEvictor || !r.acts() {
 		r.forget(key)
+	}
+	if turn == core.DefaultEvictor && !r.acts() {
+		// Whether it is somebody else's may not be known for the moment.
 		return reconcile.Result{}, nil
 	}
-	decision := core.DecideEvictor(*seen)
-	again, err := r.act(ctx, key, seen, decision)
+	if err := r.release(ctx, key, e); err != nil || turn == "" {
+		return reconcile.Result{}, err
+	}
+	seen, err := r.observe(ctx, key, turn, e)
+	if err != nil || seen == nil {
+		return reconcile.Result{}, err
+	}
+	return r.respond(ctx, key, seen)
+}
+
+// respond does what there is to do in our turn, and reports.
+func (r *reconciler) respond(ctx context.Context, key types.NamespacedName, seen *core.TurnSnapshot) (reconcile.Result, error) {
+	decision := core.DecideTurn(*seen)
+	if err := r.ask(ctx, seen, decision); err != nil {
+		return reconcile.Result{}, kube.WithoutStale(ctx, err)
+	}
+	again, err := r.act(ctx, key, &seen.EvictorSnapshot, decision.EvictorDecision)
 	if err != nil {
 		return reconcile.Result{}, kube.WithoutStale(ctx, err)
 	}
 	if decision.Evict {
 		// What was refused just now may be worth a report.
-		due := r.unreported(key, seen)
-		decision = core.DecideEvictor(*seen)
+		due := r.unreported(key, &seen.EvictorSnapshot)
+		decision = core.DecideTurn(*seen)
 		again = kube.Soonest(again, due)
 	}
 	if decision.Report != nil {
-		if err := kube.WithoutStale(ctx, r.report(ctx, key, seen, decision)); err != nil {
+		if err := kube.WithoutStale(ctx, r.report(ctx, key, &seen.EvictorSnapshot, decision.EvictorDecision)); err != nil {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{RequeueAfter: kube.Soonest(again, core.HeartbeatEvery)}, nil
+		again = kube.Soonest(again, core.HeartbeatEvery)
 	}
 	return reconcile.Result{RequeueAfter: kube.Soonest(again, decision.RequeueAfter)}, nil
 }
 
-// forget drops everything that is remembered of an Eviction in which it is not our turn.
+// forget drops everything that is remembered of an Eviction in which it is not the default
+// evictor's turn.
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.dispatcher.Forget(key)
 	r.pods.Delete(key)
 }
 
-// ours reports whether it is our turn, and we have not said that we are done with it.
-func ours(e *lifecyclev1alpha1.Eviction) bool {
-	own := core.ResponderOf(&e.Status, core.DefaultEvictor)
-	return own != nil && own.CompletionTime == nil && !core.Final(&e.Status) &&
-		core.StateOf(&e.Status, core.DefaultEvictor) == lifecyclev1alpha1.ResponderStateActive
+// turnOf is which responder of ours has its turn, and has not said that it is done with it;
+// empty if none has.
+func turnOf(e *lifecyclev1alpha1.Eviction) string {
+	if e == nil {
+		return ""
+	}
+	turn := core.OurTurn(&e.Status)
+	own := core.ResponderOf(&e.Status, turn)
+	if _, named := core.EvictionTarget(e); !named || own == nil || own.CompletionTime != nil {
+		return ""
+	}
+	return turn
 }

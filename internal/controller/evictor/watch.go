@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -46,6 +47,7 @@ func (r *reconciler) sources(c cache.Cache, onActive func(context.Context, func(
 		}),
 		source.Kind(c, &lifecyclev1alpha1.Eviction{}, &handler.TypedEnqueueRequestForObject[*lifecyclev1alpha1.Eviction]{}),
 		source.Kind(c, &corev1.Pod{}, r.podHandler()),
+		source.Kind(c, &v1alpha1.Evacuation{}, r.evacuationHandler()),
 		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.budgetHandler()),
 	}
 }

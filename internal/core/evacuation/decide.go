@@ -120,6 +120,9 @@ func messageIfNew(e *v1alpha1.Evacuation, message string) *v1alpha1.EvacuationSt
 // evict is the way of a pod that no evacuator moves.
 func evict(s Snapshot, why string) Decision {
 	kind := podclass.Type(s.Pod)
+	if words, over := handedOver(s, why); over {
+		return Decision{State: StateHandedOver, Message: words}
+	}
 	if kind == v1alpha1.PodTypeDefault {
 		return evictNow(s, fmt.Sprintf("Pod %s is evicted: %s.", s.Pod.Name, why))
 	}

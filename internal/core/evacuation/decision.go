@@ -47,6 +47,8 @@ const (
 	StateEvacuating State = "evacuating"
 	// StateEvicting means that no evacuator has its turn, the pod is to be evicted.
 	StateEvicting State = "evicting"
+	// StateHandedOver means that the pod is not replaced and that nobody asks for more.
+	StateHandedOver State = "handed-over"
 	// StateUnevictable means that no evacuator has its turn and the pod is never evicted.
 	StateUnevictable State = "unevictable"
 )

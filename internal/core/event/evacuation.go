@@ -36,6 +36,12 @@ func EvictionWithdrawn(e *v1alpha1.Evacuation, message string) Event {
 	return ofEvacuation(e, corev1.EventTypeNormal, v1alpha1.EventEvictionWithdrawn, message)
 }
 
+// EvacuationGoesOn tells that an evacuator goes on, though the Eviction is over that the
+// Evacuation was for.
+func EvacuationGoesOn(e *v1alpha1.Evacuation, message string) Event {
+	return ofEvacuation(e, corev1.EventTypeNormal, v1alpha1.EventEvacuationGoesOn, message)
+}
+
 // PodEvicted tells that a pod was evicted after its evacuators, and why.
 func PodEvicted(e *v1alpha1.Evacuation, message string) Event {
 	return ofEvacuation(e, corev1.EventTypeNormal, v1alpha1.EventPodEvicted, message)

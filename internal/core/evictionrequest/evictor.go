@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -26,6 +25,8 @@ const (
 	// NewsEvery is how often it does at most, when it has something else to say.
 	NewsEvery = 20 * time.Second
 
+	// refusedWords begin what an Evacuation says of refusals.
+	refusedWords = "Eviction refused: "
 	// maxMessage is what the API takes for a message.
 	maxMessage = 4000
 )
@@ -63,7 +64,7 @@ func DecideEvictor(s EvictorSnapshot) EvictorDecision {
 		return EvictorDecision{}
 	}
 	if words := s.done(); words != "" {
-		return EvictorDecision{Turn: true, Report: s.completion(own, words)}
+		return EvictorDecision{Turn: true, Report: completion(own, s.Now, words)}
 	}
 	d := EvictorDecision{Turn: true, Evict: s.Pod.DeletionTimestamp == nil}
 	words, every := s.words(own)
@@ -75,18 +76,14 @@ func DecideEvictor(s EvictorSnapshot) EvictorDecision {
 		d.RequeueAfter = wait
 		return d
 	}
-	d.Report = s.report(own, words)
+	d.Report = sign(own, s.Now, words)
 	return d
 }
 
 // done is why the evictor has nothing more to do; empty if it has.
 func (s EvictorSnapshot) done() string {
-	target, _ := EvictionTarget(s.Eviction)
-	switch {
-	case s.Pod == nil:
-		return fmt.Sprintf("Pod %s is gone.", target.Name)
-	case podclass.Terminal(s.Pod):
-		return fmt.Sprintf("Pod %s has ended: %s.", target.Name, s.Pod.Status.Phase)
+	if words := ended(s.Eviction, s.Pod); words != "" {
+		return words
 	}
 	switch podclass.Type(s.Pod) {
 	case v1alpha1.PodTypeDaemonSet:
@@ -95,6 +92,23 @@ func (s EvictorSnapshot) done() string {
 		return "Static pods are not evicted: a NodeMaintenance takes them down"
 	}
 	return ""
+}
+
+// ended is that the pod of an Eviction is no more; empty if it is.
+func ended(e *lifecyclev1alpha1.Eviction, pod *corev1.Pod) string {
+	target, _ := EvictionTarget(e)
+	switch {
+	case pod == nil:
+		return fmt.Sprintf("Pod %s is gone.", target.Name)
+	case podclass.Terminal(pod):
+		return fmt.Sprintf("Pod %s has ended: %s.", target.Name, pod.Status.Phase)
+	}
+	return ""
+}
+
+// terminates is that it is about to be no more.
+func terminates(pod *corev1.Pod) string {
+	return fmt.Sprintf("Pod %s is evicted and terminates; it has until %s.", pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 }
 
 var refusedTimes = regexp.MustCompile(`^Eviction refused (\d+) times?: `)
@@ -107,46 +121,61 @@ func (s EvictorSnapshot) words(own *lifecyclev1alpha1.ResponderStatus) (words st
 	}
 	switch {
 	case s.Pod.DeletionTimestamp != nil:
-		return fmt.Sprintf("Pod %s is evicted and terminates; it has until %s.", s.Pod.Name, s.Pod.DeletionTimestamp.UTC().Format(time.RFC3339)), HeartbeatEvery
+		return terminates(s.Pod), HeartbeatEvery
 	case s.Refusal == nil && told != "":
 		return told, HeartbeatEvery
 	case s.Refusal == nil:
 		return fmt.Sprintf("Pod %s is being evicted.", s.Pod.Name), HeartbeatEvery
 	}
-	before, times := "", int64(s.Refusal.Times)
-	if said := refusedTimes.FindStringSubmatch(told); said != nil {
-		// What is no count of ours is too high.
-		count, _ := strconv.ParseInt(said[1], 10, 64)
-		before, times = strings.TrimPrefix(told, said[0]), min(times+min(count, math.MaxInt32), math.MaxInt32)
+	before, times := toldBefore(told)
+	times = min(int64(s.Refusal.Times)+times, math.MaxInt32)
+	refused := strings.TrimPrefix(evacuation.Refuse(v1alpha1.EvacuationStatus{}, *s.Refusal, s.Now).Message, refusedWords)
+	words = refusal(refused, times)
+	if before == withoutCount(words) {
+		return words, HeartbeatEvery
 	}
-	refused := strings.TrimPrefix(evacuation.Refuse(v1alpha1.EvacuationStatus{}, *s.Refusal, s.Now).Message, "Eviction refused: ")
+	return words, NewsEvery
+}
+
+// refusal is what is said of evictions that are refused.
+func refusal(refused string, times int64) string {
 	// Where it is cut does not depend on the count.
 	refused = excerpt.Of(refused, maxMessage-len(fmt.Sprintf("Eviction refused %d times: ", math.MaxInt32)))
-	prefix := fmt.Sprintf("Eviction refused %d times: ", times)
 	if times == 1 {
-		prefix = "Eviction refused 1 time: "
+		return "Eviction refused 1 time: " + refused
 	}
-	if before == refused {
-		return prefix + refused, HeartbeatEvery
-	}
-	return prefix + refused, NewsEvery
+	return fmt.Sprintf("Eviction refused %d times: %s", times, refused)
 }
 
-// report is a heartbeat. No time of it is before an earlier one, whatever our clock says.
-func (s EvictorSnapshot) report(own *lifecyclev1alpha1.ResponderStatus, words string) *lifecyclev1alpha1.ResponderStatus {
-	return &lifecyclev1alpha1.ResponderStatus{Name: DefaultEvictor, HeartbeatTime: s.moment(own), Message: &words}
+// toldBefore is what was said of refusals, and how many they were; nothing if it was
+// about something else.
+func toldBefore(told string) (refused string, times int64) {
+	said := refusedTimes.FindStringSubmatch(told)
+	if said == nil {
+		return "", 0
+	}
+	// What is no count of ours is too high.
+	count, _ := strconv.ParseInt(said[1], 10, 64)
+	return withoutCount(told), min(count, math.MaxInt32)
 }
 
-func (s EvictorSnapshot) completion(own *lifecyclev1alpha1.ResponderStatus, words string) *lifecyclev1alpha1.ResponderStatus {
-	report := s.report(own, words)
+// withoutCount is what is said besides how often evictions were refused.
+func withoutCount(told string) string {
+	return strings.TrimPrefix(told, refusedTimes.FindString(told))
+}
+
+// sign is a heartbeat. No time of it is before an earlier one, whatever our clock says.
+func sign(own *lifecyclev1alpha1.ResponderStatus, now time.Time, words string) *lifecyclev1alpha1.ResponderStatus {
+	at := moment(now)
+	if last := lastSign(own); last.After(at.Time) {
+		at = moment(last)
+	}
+	return &lifecyclev1alpha1.ResponderStatus{Name: own.Name, HeartbeatTime: at, Message: &words}
+}
+
+// completion is the last word.
+func completion(own *lifecyclev1alpha1.ResponderStatus, now time.Time, words string) *lifecyclev1alpha1.ResponderStatus {
+	report := sign(own, now, words)
 	report.CompletionTime = report.HeartbeatTime
 	return report
-}
-
-func (s EvictorSnapshot) moment(own *lifecyclev1alpha1.ResponderStatus) *metav1.Time {
-	now := moment(s.Now)
-	if last := lastSign(own); last.After(now.Time) {
-		return moment(last)
-	}
-	return now
 }

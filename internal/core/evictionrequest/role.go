@@ -114,7 +114,7 @@ func Foreign(e *lifecyclev1alpha1.Eviction, now time.Time) string {
 	}
 	for i := range e.ManagedFields {
 		entry := &e.ManagedFields[i]
-		ours := entry.Manager == "" || entry.Manager == FieldManager || entry.Manager == EvictorFieldManager
+		ours := entry.Manager == "" || entry.Manager == FieldManager || entry.Manager == EvictorFieldManager || entry.Manager == SurgeFieldManager
 		if ours || !made[entry.Manager] || entry.Subresource != "status" || entry.Time == nil || now.Sub(entry.Time.Time) > ForeignFor {
 			continue
 		}

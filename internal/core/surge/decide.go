@@ -150,7 +150,7 @@ func (p *pass) goOn(d detachedPod) {
 		p.add(p.finish(e, Refused, coveredMessage(d, switchedOff)))
 	case p.Mode == Off && ourTurn(e):
 		message := fmt.Sprintf("Pod %s goes back to ReplicaSet %s: %s.", d.pod.Name, d.record.ReplicaSet.Name, switchedOff)
-		p.add(p.finish(e, Refused, message), p.giveBack(d, "", switchedOff))
+		p.add(unsurged(p.finish(e, Refused, message)), p.giveBack(d, "", switchedOff))
 	default:
 		p.await(d, e)
 	}
@@ -183,7 +183,7 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 		p.add(p.finish(e, GaveUp, coveredMessage(d, why)))
 		return
 	}
-	p.add(p.finish(e, GaveUp, p.gaveUpMessage(d, patience)), p.giveBack(d, "", why))
+	p.add(unsurged(p.finish(e, GaveUp, p.gaveUpMessage(d, patience))), p.giveBack(d, "", why))
 }
 
 // finish ends our turn if it is ours. The pod serves no more for others.

@@ -81,6 +81,10 @@ func TestWhoseEvacuatorWeAre(t *testing.T) {
 		"nobody's when off":                 {pod: "5/own", mode: surge.Off, problems: "surging is switched off"},
 		"no Deployment's when off":          {deployment: "5/own", mode: surge.Off},
 		"nobody's who cannot be understood": {deployment: "much", mode: surge.Auto, problems: `priority "much" must be an integer`},
+		"a pod's that names our responder":  {mode: surge.Annotated, change: names, want: "deployment.apps.k8s.io 10000/controller"},
+		"unless it cannot be replaced":      {mode: surge.Annotated, change: func(s *scene) { names(s); s.Deployment.Spec.Paused = true }},
+		"or surging is off":                 {mode: surge.Off, change: names},
+		"the annotation knows better":       {pod: "5/own", mode: surge.Annotated, change: names, want: "deployment.apps.k8s.io 5/own"},
 		"a detached pod's": {
 			deployment: "7/own", mode: surge.Annotated, want: "deployment.apps.k8s.io 10000/controller",
 			change: func(s *scene) { s.detached(0, 0); s.Deployment = nil },
@@ -103,6 +107,34 @@ func TestWhoseEvacuatorWeAre(t *testing.T) {
 				t.Errorf("problems are %q, want %q", said, test.problems)
 			}
 		})
+	}
+}
+
+// names has the pod name responders, of which one is ours.
+func names(s *scene) {
+	s.Pods[0].Spec.EvictionResponders = []corev1.EvictionResponder{{Name: "example.com/first"}, {Name: v1alpha1.DeploymentSurgeResponder}}
+}
+
+func TestWhyAPodCannotBeReplaced(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		mode   surge.Mode
+		change func(*scene)
+		want   string
+	}{
+		"it can":                                {surge.Annotated, func(*scene) {}, ""},
+		"off":                                   {surge.Off, func(*scene) {}, "Pod web-0 is not replaced: surging is switched off."},
+		"off, and on its way":                   {surge.Off, func(s *scene) { s.detached(0, 0) }, ""},
+		"of nobody":                             {surge.Annotated, func(s *scene) { s.Pods[0].OwnerReferences = nil }, "Pod web-0 belongs to no Deployment that could surge."},
+		"of a Deployment that nobody knows yet": {surge.Annotated, func(s *scene) { s.Deployment = nil }, ""},
+		"of a Job":                              {surge.Annotated, func(s *scene) { s.Pods[0].OwnerReferences[0].Kind = "Job" }, "Pod web-0 belongs to no Deployment that could surge."},
+		"paused":                                {surge.Annotated, func(s *scene) { s.Deployment.Spec.Paused = true }, "Deployment web cannot surge: it is paused."},
+	} {
+		s := web(1)
+		test.change(s)
+		if got := surge.Unable(s.Pods[0], s.Deployment, test.mode); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
 	}
 }
 

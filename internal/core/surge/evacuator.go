@@ -3,6 +3,7 @@ package surge
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,8 +38,46 @@ func ParseMode(text string) (Mode, error) {
 // annotation is how a pod or a Deployment registers our class.
 const annotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
 
+// Named reports whether a pod names our responder, by which it registers our class, too.
+func Named(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.EvictionResponders, func(one corev1.EvictionResponder) bool {
+		return one.Name == v1alpha1.DeploymentSurgeResponder
+	})
+}
+
+// Unable returns why a pod cannot surge, as far as it and its Deployment say so
+// themselves; empty if it may. The Deployment is nil if none is known.
+func Unable(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) string {
+	owner := podclass.Owner(pod)
+	switch {
+	case mode == Off && !Detached(pod):
+		return fmt.Sprintf("Pod %s is not replaced: %s.", pod.Name, switchedOff)
+	case Detached(pod):
+		return ""
+	case owner == nil || owner.Kind != "ReplicaSet":
+		return ofNobody(pod.Name)
+	case deployment == nil:
+		// Who it belongs to may not be known yet.
+		return ""
+	}
+	if why := Ineligible(deployment); why != "" {
+		return cannot(deployment.Name, why)
+	}
+	return ""
+}
+
+// ofNobody says that a pod has no Deployment.
+func ofNobody(pod string) string {
+	return fmt.Sprintf("Pod %s belongs to no Deployment that could surge.", pod)
+}
+
+// cannot says why a Deployment does not surge.
+func cannot(deployment, why string) string {
+	return fmt.Sprintf("Deployment %s cannot surge: %s.", deployment, why)
+}
+
 // Evacuators returns the evacuators of a pod, as podclass.Evacuators does, and
-// ours where its Deployment, or the mode, registers it. The Deployment is nil if
+// ours where its Deployment, its responders, or the mode register it. The Deployment is nil if
 // the pod belongs to none.
 func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1alpha1.Evacuator, []podclass.Problem) {
 	_, onPod := pod.Annotations[annotation]
@@ -55,8 +94,8 @@ func Evacuators(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) ([]v1
 	return podclass.Evacuators(with(pod, func(annotations map[string]string) { annotations[annotation] = value }))
 }
 
-// registration is the value of our annotation that a pod has by its Deployment
-// or by the mode. A detached pod, which belongs to no Deployment for the moment,
+// registration is the value of our annotation that a pod has by its responders, by its
+// Deployment or by the mode. A detached pod, which belongs to no Deployment for the moment,
 // is ours to the end.
 func registration(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) (value string, registered bool) {
 	ours := fmt.Sprintf("%d/%s", v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
@@ -69,7 +108,7 @@ func registration(pod *corev1.Pod, deployment *appsv1.Deployment, mode Mode) (va
 	if value, registered = deployment.Annotations[annotation]; registered {
 		return value, true
 	}
-	return ours, mode == Auto && Ineligible(deployment) == ""
+	return ours, (mode == Auto || Named(pod)) && Ineligible(deployment) == ""
 }
 
 // off leaves our class out and says so.

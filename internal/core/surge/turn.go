@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -57,8 +58,7 @@ func Begins(s Snapshot) bool {
 func (p *pass) begin(w waitingPod) {
 	pod, e := w.pod, w.evacuation
 	if why := p.ineligible(pod); why != "" {
-		message := fmt.Sprintf("Deployment %s cannot surge: %s.", p.Name, why)
-		p.add(complete(p.Now, e, Refused, message))
+		p.add(unsurged(complete(p.Now, e, Refused, cannot(p.Name, why))))
 		return
 	}
 	if p.Unread != "" {
@@ -168,12 +168,23 @@ func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message stri
 	return Move{write}
 }
 
+// unsurged is the end of our turn about a pod that stays in its ReplicaSet, or goes back:
+// who asks for nothing but its replacement does not want it evicted then.
+func unsurged(move Move) Move {
+	for i := range move {
+		meta.SetStatusCondition(&move[i].Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ConditionSurged, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotSurged,
+			Message: move[i].Message, LastTransitionTime: *move[i].Status.EvacuationProgressTimestamp,
+		})
+	}
+	return move
+}
+
 // DecideAlone returns what happens to an evacuation whose pod belongs to no
 // Deployment: our turn, if it is ours, is over at once.
 func DecideAlone(now time.Time, e *v1alpha1.Evacuation) Decision {
 	if !ourTurn(e) {
 		return Decision{}
 	}
-	message := fmt.Sprintf("Pod %s belongs to no Deployment that could surge.", e.Spec.PodRef.Name)
-	return Decision{Moves: []Move{complete(now, e, Refused, message)}}
+	return Decision{Moves: []Move{unsurged(complete(now, e, Refused, ofNobody(e.Spec.PodRef.Name)))}}
 }

@@ -1,0 +1,69 @@
+package evacuation_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+)
+
+const deployment = v1alpha1.DeploymentEvacuatorClass
+
+// inTurnOf has an Evacuation be asked for by nobody but a responder of ours.
+func inTurnOf(responder string) scene {
+	return func(s *evacuation.Snapshot) {
+		s.Evacuation.Finalizers = nil
+		s.Evacuation.Spec.Evacuators = []v1alpha1.Evacuator{{EvacuatorClass: deployment, Priority: 10000}}
+		s.Evacuation = evacuation.InTurn(s.Evacuation, evacuation.Turn{Name: "pod-1-web-0", UID: "uid", Responder: responder})
+	}
+}
+
+func unsurged(s *evacuation.Snapshot) {
+	s.Evacuation.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSurged, Status: metav1.ConditionFalse, Message: "Gave up."}}
+}
+
+func detached(s *evacuation.Snapshot) {
+	s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
+}
+
+// A pod that was to be replaced, and is not, is left to the responders that come next.
+func TestAPodThatIsNotReplacedIsHandedOver(t *testing.T) {
+	const surger = v1alpha1.DeploymentSurgeResponder
+	const handsOver, evicts = evacuation.StateHandedOver, evacuation.StateEvicting
+	for name, test := range map[string]struct {
+		s    evacuation.Snapshot
+		want evacuation.State
+		why  string
+	}{
+		"given up":                   {of(barePod(), inTurnOf(surger), active(deployment, at(0)), completed, unsurged), handsOver, "Gave up."},
+		"given up, and not yet back": {of(barePod(), inTurnOf(surger), active(deployment, at(0)), completed, unsurged, detached), handsOver, "Gave up."},
+		"replaced":                   {of(barePod(), inTurnOf(surger), active(deployment, at(0)), completed, detached), evicts, ""},
+		"silent": {
+			of(barePod(), inTurnOf(surger), active(deployment, at(-30*time.Minute)), detached), handsOver,
+			"Pod web-0 is not replaced: evacuator deployment.apps.k8s.io has reported no progress since 2026-03-01T07:30:00Z.",
+		},
+		"completed by somebody who has done nothing": {
+			of(barePod(), inTurnOf(surger), active(deployment, at(0)), completed), handsOver,
+			"Pod web-0 is not replaced: evacuator deployment.apps.k8s.io completed and the pod is still there.",
+		},
+		"still being replaced":        {of(barePod(), inTurnOf(surger), active(deployment, at(0)), detached), evacuation.StateEvacuating, "Evacuator deployment.apps.k8s.io moves the pod."},
+		"somebody else wants it gone": {of(barePod(), inTurnOf(surger), finalizers(v1alpha1.LifecycleInstigator, v1alpha1.NodeMaintenanceInstigator), active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"the evictor has its turn":    {of(barePod(), inTurnOf("imperative-eviction.k8s.io/evictor"), active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"nobody knows whose turn":     {of(barePod(), inTurnOf(surger), noTurn, active(deployment, at(0)), completed, unsurged), evicts, ""},
+	} {
+		d := evacuation.Decide(test.s)
+		if d.State != test.want || test.why != "" && d.Message != test.why || d.Evict != (test.want == evicts) {
+			t.Errorf("%s: %s, %q, evicts %t; want %s, %q", name, d.State, d.Message, d.Evict, test.want, test.why)
+		}
+		if test.want == handsOver && (d.Status != nil || d.Delete || len(d.DropFinalizers) > 0) {
+			t.Errorf("%s: it does something: %+v", name, d)
+		}
+	}
+}
+
+func noTurn(s *evacuation.Snapshot) {
+	s.Evacuation.Annotations[v1alpha1.EvictionTurnAnnotation] = `{"responder":7}`
+}

@@ -1,0 +1,210 @@
+package evictionrequest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+const (
+	// SurgeFieldManager is who the responder is in server-side apply that surges Deployments.
+	SurgeFieldManager = "ebbtide-deployment-surge"
+
+	// firstWord is after what time it is told that a pod is evacuated: most are quicker.
+	firstWord = 5 * time.Second
+)
+
+// OurTurn returns which responder of ours has its turn; empty if none has.
+func OurTurn(status *lifecyclev1alpha1.EvictionStatus) string {
+	for _, name := range []string{v1alpha1.DeploymentSurgeResponder, DefaultEvictor} {
+		if StateOf(status, name) == lifecyclev1alpha1.ResponderStateActive && !Final(status) {
+			return name
+		}
+	}
+	return ""
+}
+
+// ManagerOf is who a responder of ours is in server-side apply: who applies what one reports
+// removes what the same manager has reported for another.
+func ManagerOf(responder string) string {
+	if responder == v1alpha1.DeploymentSurgeResponder {
+		return SurgeFieldManager
+	}
+	return EvictorFieldManager
+}
+
+// TurnSnapshot is what a responder of ours knows in its turn.
+type TurnSnapshot struct {
+	EvictorSnapshot
+	// Responder is whose turn it is: v1alpha1.DeploymentSurgeResponder or DefaultEvictor.
+	Responder string
+	// Clock is the time that Evacuations go by, and Doubt why it is not believed.
+	Clock time.Time
+	Doubt string
+	// Evacuation is that of the pod; nil if there is none.
+	Evacuation *v1alpha1.Evacuation
+	// Evacuators are those that are registered for the pod.
+	Evacuators []v1alpha1.Evacuator
+	// Unable is why the pod cannot be replaced, a sentence; empty if it may.
+	Unable string
+}
+
+// TurnDecision is what it does. What it asks for is written before it reports.
+type TurnDecision struct {
+	EvictorDecision
+	// Ask is the Evacuation as it is to be, which is created if there is none; nil if
+	// nothing is to be asked for.
+	Ask *v1alpha1.Evacuation
+}
+
+// DecideTurn decides what a responder of ours does: one pod is moved by one engine, which is
+// its Evacuation where there is one, or where somebody has to be asked first. Only pods
+// without evacuators are evicted by the default evictor itself.
+func DecideTurn(s TurnSnapshot) TurnDecision {
+	own := ResponderOf(&s.Eviction.Status, s.Responder)
+	if own == nil || own.CompletionTime != nil || OurTurn(&s.Eviction.Status) != s.Responder {
+		return TurnDecision{}
+	}
+	surges := s.Responder == v1alpha1.DeploymentSurgeResponder
+	if words := ended(s.Eviction, s.Pod); words != "" {
+		return s.complete(own, words)
+	}
+	asked := s.Evacuation != nil && evacuation.ForTurn(s.Evacuation)
+	switch {
+	case surges && s.Unable != "" && !asked:
+		return s.complete(own, s.Unable)
+	case !surges && (!s.evacuated() || s.done() != ""):
+		return TurnDecision{EvictorDecision: DecideEvictor(s.EvictorSnapshot)}
+	case s.Pod.DeletionTimestamp != nil:
+		return s.tell(own, terminates(s.Pod), nil, 0)
+	case s.Evacuation != nil && s.Evacuation.DeletionTimestamp != nil && !asked:
+		return s.tell(own, s.ending(), nil, 0)
+	}
+	return s.mirror(own)
+}
+
+func (s TurnSnapshot) complete(own *lifecyclev1alpha1.ResponderStatus, words string) TurnDecision {
+	words = excerpt.Of(words, maxMessage)
+	return TurnDecision{EvictorDecision: EvictorDecision{Turn: true, Report: completion(own, s.Now, words)}}
+}
+
+// evacuated reports whether the pod has evacuators, or is being evacuated without.
+func (s TurnSnapshot) evacuated() bool {
+	if len(s.Evacuators) > 0 {
+		return true
+	}
+	e := s.Evacuation
+	return e != nil && (evacuation.ForTurn(e) || e.DeletionTimestamp == nil && len(evacuation.Instigators(e)) > 0)
+}
+
+func (s TurnSnapshot) ending() string {
+	return fmt.Sprintf("An earlier evacuation of pod %s is being deleted; it is asked for again when that is gone.", s.Pod.Name)
+}
+
+// mirror asks for the Evacuation, and says of the Eviction what is said of that. Where the
+// pod was to be replaced first and is not, it is left to the responders that come next.
+func (s TurnSnapshot) mirror(own *lifecyclev1alpha1.ResponderStatus) TurnDecision {
+	turn := evacuation.Turn{Name: s.Eviction.Name, UID: s.Eviction.UID, Responder: s.Responder}
+	wanted := s.Evacuation
+	if wanted == nil {
+		wanted = evacuation.New(s.Pod, v1alpha1.LifecycleInstigator, s.Evacuators)
+	}
+	wanted = evacuation.InTurn(wanted, turn)
+	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, Doubt: s.Doubt, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
+	if next.State == evacuation.StateHandedOver {
+		return s.complete(own, next.Message)
+	}
+	words := next.Message
+	if told := wanted.Status.Message; told != "" {
+		words = told
+	}
+	if refused, is := strings.CutPrefix(words, refusedWords); is {
+		words = refusal(refused, int64(max(wanted.Status.FailedEvictionCounter, 1)))
+	}
+	d := s.tell(own, excerpt.Of(words, maxMessage), wanted.Status.ExpectedEvacuationFinishTime, next.RequeueAfter)
+	if s.Evacuation == nil || !evacuation.ForTurn(s.Evacuation) || evacuation.TurnOf(s.Evacuation) != turn {
+		d.Ask = wanted
+	}
+	return d
+}
+
+// tell says something, if it is due. What has changed waits a little, what has not for the
+// next heartbeat.
+func (s TurnSnapshot) tell(own *lifecyclev1alpha1.ResponderStatus, words string, finish *metav1.Time, again time.Duration) TurnDecision {
+	told := ""
+	if own.Message != nil {
+		told = *own.Message
+	}
+	finish = s.believable(own, finish)
+	pause := HeartbeatEvery
+	switch {
+	case own.HeartbeatTime == nil:
+		pause = firstWord
+	case withoutCount(told) != withoutCount(words) || !finish.Equal(own.ExpectedCompletionTime):
+		pause = NewsEvery
+	}
+	d := TurnDecision{EvictorDecision: EvictorDecision{Turn: true, RequeueAfter: HeartbeatEvery}}
+	if wait := lastSign(own).Add(pause).Sub(s.Now); wait > 0 {
+		d.RequeueAfter = wait
+	} else {
+		d.Report = sign(own, s.Now, words)
+		d.Report.ExpectedCompletionTime = finish
+	}
+	if again > 0 {
+		d.RequeueAfter = min(d.RequeueAfter, again)
+	}
+	return d
+}
+
+// longestFinish is how far away the API lets anybody expect an end; a day less, for clocks.
+const longestFinish = (10*365 - 1) * 24 * time.Hour
+
+// believable is when the end is expected, as the API takes it: what was said before stays,
+// and what has passed is expected no more.
+func (s TurnSnapshot) believable(own *lifecyclev1alpha1.ResponderStatus, finish *metav1.Time) *metav1.Time {
+	if finish == nil {
+		return nil
+	}
+	at := moment(finish.Time)
+	if at.Equal(own.ExpectedCompletionTime) {
+		return at
+	}
+	if at.Time.Before(s.Now) || at.Time.After(s.Now.Add(longestFinish)) || own.StartTime != nil && at.Before(own.StartTime) {
+		return nil
+	}
+	return at
+}
+
+// Backed reports whether an Evacuation that our responders ask for is still theirs to ask for:
+// in a turn of ours of the Eviction that it names, or until it ends itself when the pod is gone.
+// The Eviction is nil if there is none of this name.
+func Backed(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction) bool {
+	if by == nil {
+		return false
+	}
+	target, named := EvictionTarget(by)
+	if !named || evacuation.TurnOf(e).UID != by.UID || e.Spec.PodRef.UID != target.UID {
+		return false
+	}
+	return OurTurn(&by.Status) != "" || meta.IsStatusConditionTrue(by.Status.Conditions, conditionEvicted)
+}
+
+// LetGo is what is told when our turn is over and its Evacuation is asked for no more by us:
+// nothing, unless it goes on all the same.
+func LetGo(e *v1alpha1.Evacuation) []event.Event {
+	if e.Status.EvacuationCancellationPolicy != v1alpha1.CancellationForbid || e.Status.ActiveEvacuatorClass == "" {
+		return nil
+	}
+	return []event.Event{event.EvacuationGoesOn(e, fmt.Sprintf(
+		"The Eviction that pod %s was evacuated for is over, but evacuator %s has forbidden to cancel that: it goes on until the pod is gone.",
+		e.Spec.PodRef.Name, e.Status.ActiveEvacuatorClass))}
+}
