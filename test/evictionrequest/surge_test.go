@@ -34,6 +34,12 @@ func annotated(d *appsv1.Deployment) {
 	d.Spec.Template.Annotations = map[string]string{surgeAnnotation: "10000/controller"}
 }
 
+// followed has the pods name a responder whose turn is after ours.
+func followed(d *appsv1.Deployment) {
+	spec := &d.Spec.Template.Spec
+	spec.EvictionResponders = append(spec.EvictionResponders, corev1.EvictionResponder{Name: "example.com/next", Priority: new(int32(5000))})
+}
+
 // annotatedItself has the Deployment ask for that, and its pods name nobody.
 func annotatedItself(d *appsv1.Deployment) {
 	d.Annotations = map[string]string{surgeAnnotation: "10000/controller"}
@@ -198,10 +204,6 @@ func TestAPodThatCannotBeReplacedIsHandedOver(t *testing.T) {
 	t.Parallel()
 	recreated := func(d *appsv1.Deployment) {
 		d.Spec.Strategy = appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
-	}
-	followed := func(d *appsv1.Deployment) {
-		spec := &d.Spec.Template.Spec
-		spec.EvictionResponders = append(spec.EvictionResponders, corev1.EvictionResponder{Name: "example.com/next", Priority: new(int32(5000))})
 	}
 	t.Run("by its Deployment", func(t *testing.T) {
 		t.Parallel()
