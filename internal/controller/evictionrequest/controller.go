@@ -82,6 +82,7 @@ func Add(mgr manager.Manager, options Options) {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.acts() {
 		r.written.take(request.NamespacedName)
+		r.ended.note(request.NamespacedName, nil)
 		return reconcile.Result{}, nil
 	}
 	seen, err := r.observe(ctx, request.NamespacedName)

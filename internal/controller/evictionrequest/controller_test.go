@@ -8,7 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
@@ -144,32 +147,43 @@ func TestAPodThatCannotBeReadIsNotGone(t *testing.T) {
 	}
 }
 
-// One that was once said to be gone is not asked for again: it never comes back.
+// One that was once said to be gone is not asked for again: it never comes back. Of which
+// the cache has seen the end is not asked for at all.
 func TestAPodThatIsGoneIsAskedForOnce(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	pod := s.pod("web-0", leader+" 20000")
-	request := s.ask("upgrade", "example.com/upgrade", pod)
-	s.settle("web-0")
-	s.must(s.client.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))
-	asked := 0
-	s.refuse = func(request string) error {
-		if strings.HasPrefix(request, "live") {
-			asked++
-		}
-		return nil
-	}
-	s.settle("web-0")
-	if s.again <= 0 || s.again > core.Grace {
-		t.Errorf("the responder has %s to report, want up to %s", s.again, core.Grace)
-	}
-	s.pass("pod-1-web-0", core.Grace)
-	// A pod of its name is another one.
-	s.pod("web-0")
-	s.settle("web-0")
-	s.expect("the request", s.says(request), "Failed=False/Succeeded, TargetEvicted=True/PodDeleted: Pod web-0 is gone.")
-	if asked != 1 {
-		t.Errorf("the API server was asked for the pod %d times, want once", asked)
+	for name, tc := range map[string]struct{ seen, asked int }{"the cache is behind": {0, 1}, "the cache has seen its end": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			pod := s.pod("web-0", leader+" 20000")
+			request := s.ask("upgrade", "example.com/upgrade", pod)
+			s.settle("web-0")
+			s.must(s.client.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))
+			asked := 0
+			s.refuse = func(request string) error {
+				if strings.HasPrefix(request, "live") {
+					asked++
+				}
+				return nil
+			}
+			work := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			t.Cleanup(work.ShutDown)
+			for range tc.seen {
+				s.r.podHandler().Delete(s.ctx, event.TypedDeleteEvent[*corev1.Pod]{Object: pod}, work)
+			}
+			s.settle("web-0")
+			if s.again <= 0 || s.again > core.Grace || work.Len() != tc.seen {
+				t.Errorf("the responder has %s to report, want up to %s; %d are to be looked at, want %d", s.again, core.Grace, work.Len(), tc.seen)
+			}
+			s.pass("pod-1-web-0", core.Grace)
+			// A pod of its name is another one.
+			s.pod("web-0")
+			s.settle("web-0")
+			s.expect("the request", s.says(request), "Failed=False/Succeeded, TargetEvicted=True/PodDeleted: Pod web-0 is gone.")
+			if asked != tc.asked {
+				t.Errorf("the API server was asked for the pod %d times, want %d", asked, tc.asked)
+			}
+		})
 	}
 }
 

@@ -143,6 +143,19 @@ func (e ended) note(key types.NamespacedName, gone []types.UID) {
 	e.all[key] = now
 }
 
+// see has a target remembered of which the cache has seen the end: nobody need be asked
+// whether it is gone.
+func (e ended) see(key types.NamespacedName, uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all[key] == nil {
+		e.all[key] = map[types.UID]time.Time{}
+	}
+	if _, known := e.all[key][uid]; !known {
+		e.all[key][uid] = time.Now()
+	}
+}
+
 func (e ended) since(key types.NamespacedName) map[types.UID]time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -65,17 +65,20 @@ func ofObject[T client.Object](_ context.Context, object T) []reconcile.Request 
 func (r *reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
-			if podclass.Terminal(e.ObjectNew) && !podclass.Terminal(e.ObjectOld) || e.ObjectNew.UID != e.ObjectOld.UID {
-				r.concerned(ctx, e.ObjectNew, q)
+			switch {
+			case e.ObjectNew.UID != e.ObjectOld.UID:
+				r.concerned(ctx, e.ObjectOld, true, q)
+			case podclass.Terminal(e.ObjectNew) && !podclass.Terminal(e.ObjectOld):
+				r.concerned(ctx, e.ObjectNew, false, q)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
-			r.concerned(ctx, e.Object, q)
+			r.concerned(ctx, e.Object, true, q)
 		},
 	}
 }
 
-func (r *reconciler) concerned(ctx context.Context, pod *corev1.Pod, q queue) {
+func (r *reconciler) concerned(ctx context.Context, pod *corev1.Pod, gone bool, q queue) {
 	list := &lifecyclev1alpha1.EvictionList{}
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: core.Stem(pod.Name)}
 	err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{stemField: key.Name},
@@ -83,6 +86,9 @@ func (r *reconciler) concerned(ctx context.Context, pod *corev1.Pod, q queue) {
 	if err != nil {
 		// The cache itself never fails; it does when the manager stops.
 		log.FromContext(ctx).Error(err, "The Evictions of a pod cannot be listed")
+	}
+	if gone && len(list.Items) > 0 {
+		r.ended.see(key, pod.UID)
 	}
 	if err != nil || len(list.Items) > 0 {
 		q.Add(reconcile.Request{NamespacedName: key})
