@@ -12,15 +12,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/eviction"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 var errStorm = errors.New("the API server is overloaded")
@@ -51,7 +55,14 @@ func (s *stage) Evict(ctx context.Context, pod *corev1.Pod, _ *int64) metav1.Sta
 func newStage(t *testing.T, names ...string) *stage {
 	t.Helper()
 	s := &stage{t: t, refuse: func(string) error { return nil }}
-	builder := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithStatusSubresource(&lifecyclev1alpha1.Eviction{})
+	scheme, err := sandbox.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&lifecyclev1alpha1.Eviction{}).
+		WithIndex(&v1alpha1.Evacuation{}, kube.EvacuationTurnField, func(object client.Object) []string {
+			return kube.EvacuationTurn(object.(*v1alpha1.Evacuation))
+		})
 	for _, name := range names {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
 		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("eviction-" + name)}}
@@ -62,7 +73,8 @@ func newStage(t *testing.T, names ...string) *stage {
 	}
 	s.client = builder.Build()
 	s.r = &reconciler{
-		client: s.as(""), live: s.as("live "), reports: s.as(""), acts: func() bool { return true }, now: time.Now, wake: func(...types.NamespacedName) {},
+		client: s.as(""), live: s.as("live "), reports: s.as(""), acts: func() bool { return true }, now: time.Now,
+		clock: func() (time.Time, string) { return time.Now(), "" }, surge: surge.Annotated, emit: func(...event.Event) {}, wake: func(...types.NamespacedName) {},
 	}
 	s.r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
 		Evictor: s, Reader: s.client, Clock: clock.RealClock{}, Now: func() (time.Time, string) { return time.Now(), "" },
