@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -84,11 +85,22 @@ func stopAll() {
 // moduleDir is where the source of Cluster API is.
 func moduleDir(t testing.TB) string {
 	t.Helper()
-	out, err := goIn(t, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api")
+	return downloaded(t, "clusterapi", "sigs.k8s.io/cluster-api")
+}
+
+// downloaded is where the source of a module is that the module in a folder requires. Go
+// tells of it only what it has.
+func downloaded(t testing.TB, folder, module string) string {
+	t.Helper()
+	out, err := goIn(t, folder, "mod", "download", "-json", module)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	var where struct{ Dir string }
+	if err := json.Unmarshal(out, &where); err != nil || where.Dir == "" {
+		t.Fatalf("no folder of module %s in %s: %v", module, out, err)
+	}
+	return where.Dir
 }
 
 // build makes the binary beside those of the control plane, and is quick if it is there.
@@ -98,16 +110,16 @@ func build(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := goIn(t, "build", "-ldflags=-w", "-o", path, "sigs.k8s.io/cluster-api/core"); err != nil {
+	if _, err := goIn(t, "clusterapi", "build", "-ldflags=-w", "-o", path, "sigs.k8s.io/cluster-api/core"); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func goIn(t testing.TB, args ...string) ([]byte, error) {
+func goIn(t testing.TB, folder string, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = "clusterapi"
+	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

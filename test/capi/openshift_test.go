@@ -1,10 +1,7 @@
 package capi
 
 import (
-	"bytes"
 	"context"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,15 +20,10 @@ import (
 // acts on them but the story.
 func installOpenShift(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openshift/api")
-	cmd.Dir, cmd.Env = "openshift", append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	dir, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := downloaded(t, "openshift", "github.com/openshift/api")
 	for _, name := range []string{"machines", "machinesets"} {
 		file := "machine/v1beta1/zz_generated.crd-manifests/0000_10_machine-api_01_" + name + "-Default.crd.yaml"
-		for _, object := range documents(t, filepath.Join(string(bytes.TrimSpace(dir)), file)) {
+		for _, object := range documents(t, filepath.Join(dir, file)) {
 			if err := c.Client.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
 				t.Fatal(err)
 			}

