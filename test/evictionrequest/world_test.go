@@ -47,6 +47,8 @@ type world struct {
 	cluster *cluster.Cluster
 	client  client.WithWatch
 	ns      string
+	// began is when another controller gave the first turn.
+	began metav1.Time
 }
 
 // newWorld is one in which the manager runs.

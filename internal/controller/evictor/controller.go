@@ -119,15 +119,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
 	}
-	turn := turnOf(e)
-	if turn != core.DefaultEvictor || !r.acts() {
+	turn, controls := turnOf(e), r.acts()
+	evicts := turn == core.DefaultEvictor && controls
+	if !evicts {
 		r.forget(key)
 	}
-	if turn == core.DefaultEvictor && !r.acts() {
-		// Whether it is somebody else's may not be known for the moment.
-		return reconcile.Result{}, nil
-	}
-	if err := r.release(ctx, key, e); err != nil || turn == "" {
+	if err := r.release(ctx, key, e, controls); err != nil || turn == "" || turn == core.DefaultEvictor && !evicts {
 		return reconcile.Result{}, err
 	}
 	seen, err := r.observe(ctx, key, turn, e)

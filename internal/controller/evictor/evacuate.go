@@ -66,14 +66,14 @@ func (r *reconciler) ask(ctx context.Context, seen *core.TurnSnapshot, d core.Tu
 // release asks no more for Evacuations that were asked for in turns of this Eviction that are
 // over, or in those of another that had its name. What nobody else asks for then puts the pod
 // back and goes.
-func (r *reconciler) release(ctx context.Context, key types.NamespacedName, e *lifecyclev1alpha1.Eviction) error {
+func (r *reconciler) release(ctx context.Context, key types.NamespacedName, e *lifecyclev1alpha1.Eviction, controls bool) error {
 	list := &v1alpha1.EvacuationList{}
 	if err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{kube.EvacuationTurnField: key.Name}); err != nil {
 		return fmt.Errorf("list the evacuations of an Eviction: %w", err)
 	}
 	for i := range list.Items {
 		one := &list.Items[i]
-		if core.Backed(one, e) {
+		if core.Backed(one, e, controls) {
 			continue
 		}
 		if err := kube.WithoutStale(ctx, r.letGo(ctx, one)); err != nil {

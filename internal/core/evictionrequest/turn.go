@@ -186,8 +186,10 @@ func (s TurnSnapshot) believable(own *lifecyclev1alpha1.ResponderStatus, finish 
 
 // Backed reports whether an Evacuation that our responders ask for is still theirs to ask for:
 // in a turn of ours of the Eviction that it names, or until it ends itself when the pod is gone.
-// The Eviction is nil if there is none of this name.
-func Backed(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction) bool {
+// The Eviction is nil if there is none of this name. Controls is true while Ebbtide is the
+// controller; while it is not, the turn of the default evictor may be somebody else's, so
+// that only what was asked for in it stays.
+func Backed(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction, controls bool) bool {
 	if by == nil {
 		return false
 	}
@@ -195,7 +197,13 @@ func Backed(e *v1alpha1.Evacuation, by *lifecyclev1alpha1.Eviction) bool {
 	if !named || evacuation.TurnOf(e).UID != by.UID || e.Spec.PodRef.UID != target.UID {
 		return false
 	}
-	return OurTurn(&by.Status) != "" || meta.IsStatusConditionTrue(by.Status.Conditions, conditionEvicted)
+	switch OurTurn(&by.Status) {
+	case "":
+		return meta.IsStatusConditionTrue(by.Status.Conditions, conditionEvicted)
+	case DefaultEvictor:
+		return controls || evacuation.TurnOf(e).Responder == DefaultEvictor
+	}
+	return true
 }
 
 // LetGo is what is told when our turn is over and its Evacuation is asked for no more by us:

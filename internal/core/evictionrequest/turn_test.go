@@ -245,8 +245,26 @@ func TestEvacuationsThatNoTurnBacks(t *testing.T) {
 		s := turning(t, surger)
 		asked(s)
 		test.change(s)
-		if got := evictionrequest.Backed(s.Evacuation, s.Eviction); got != test.want {
+		if got := evictionrequest.Backed(s.Evacuation, s.Eviction, true); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// While Ebbtide is not the controller, the evictor's turn may be another one's: what was asked
+// for in ours before is let go, what was asked for in the evictor's own is not, as Ebbtide may
+// only not know for a moment.
+func TestTheTurnOfAnotherEvictorBacksNothingOfOurs(t *testing.T) {
+	t.Parallel()
+	for responder, want := range map[string][2]bool{surger: {true, false}, evictionrequest.DefaultEvictor: {true, true}} {
+		s := turning(t, surger)
+		s.Eviction.Status.TargetResponders[0].State = lifecyclev1alpha1.ResponderStateCompleted
+		s.Eviction.Status.TargetResponders[1].State = lifecyclev1alpha1.ResponderStateActive
+		s.Responder = responder
+		asked(s)
+		got := [2]bool{evictionrequest.Backed(s.Evacuation, s.Eviction, true), evictionrequest.Backed(s.Evacuation, s.Eviction, false)}
+		if got != want {
+			t.Errorf("%s: %t while it is the controller and while not, want %t", responder, got, want)
 		}
 	}
 }
