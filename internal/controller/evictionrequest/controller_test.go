@@ -233,3 +233,29 @@ func TestPodsThatAreNotEvicted(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is decided before the cache has what was last written about the pod; other pods
+// are waited for by nobody.
+func TestWhatWasWrittenIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for _, name := range []string{"web-0", "web-1"} {
+		s.ask("upgrade-"+name, "example.com/upgrade", s.pod(name, leader+" 20000"))
+	}
+	s.must(s.step("web-0"))
+	s.refuse = func(request string) error {
+		if request == "get Eviction pod-1-web-0" {
+			return errStorm
+		}
+		return nil
+	}
+	before := s.statuses
+	if err := s.step("web-0"); !errors.Is(err, errStorm) || s.statuses != before {
+		t.Errorf("it ends with %v after %d statuses, want that it waits", err, s.statuses-before)
+	}
+	s.settle("web-1")
+	s.expect("the other", turns(s.eviction("pod-1-web-1")), leader+" Active, "+evictor+" Inactive")
+	s.refuse = func(string) error { return nil }
+	s.settle("web-0")
+	s.expect("the first in the end", turns(s.eviction("pod-1-web-0")), leader+" Active, "+evictor+" Inactive")
+}
