@@ -68,7 +68,8 @@ func (r *reconciler) ask(ctx context.Context, seen *core.TurnSnapshot, d core.Tu
 // back and goes.
 func (r *reconciler) release(ctx context.Context, key types.NamespacedName, e *lifecyclev1alpha1.Eviction, controls bool) error {
 	list := &v1alpha1.EvacuationList{}
-	if err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{kube.EvacuationTurnField: key.Name}); err != nil {
+	// One that has just been asked for comes as an event. Nobody waits for those of others.
+	if err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{kube.EvacuationTurnField: key.Name}, client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("list the evacuations of an Eviction: %w", err)
 	}
 	for i := range list.Items {
