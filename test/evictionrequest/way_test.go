@@ -102,7 +102,7 @@ func TestAPodGoesThoughItsResponderIsSilent(t *testing.T) {
 	request := w.ask("example.com/upgrade", pod)
 	e := w.awaitEviction("pod-1-web-0", awaiting, "example.com/leader Active, "+evictor+" Inactive")
 	w.must(w.reports(e.Name, "example.com/leader", false))
-	w.cluster.Rewrite(t, client.ObjectKeyFromObject(e), func(e *lifecyclev1alpha1.Eviction) {
+	cluster.Rewrite(t, w.cluster, e, func(e *lifecyclev1alpha1.Eviction) {
 		own := core.ResponderOf(&e.Status, "example.com/leader")
 		for _, at := range []*metav1.Time{own.StartTime, own.HeartbeatTime} {
 			at.Time = at.Add(2*time.Second - core.HeartbeatDeadline)
@@ -123,4 +123,23 @@ func TestAPodEndsWhileItIsMoved(t *testing.T) {
 	const ended = "Failed=False/Succeeded, TargetEvicted=True/PodTerminal: Pod job-0 has ended: Failed."
 	w.awaitEviction("pod-1-job-0", ended, "example.com/leader Interrupted, "+evictor+" Inactive")
 	w.awaitRequest(request, ended)
+}
+
+// A pod of a PodGroup is left alone. The API server knows such pods by another feature gate
+// only, so that the group is written where it stores them.
+func TestAPodOfAGroupIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("worker-0")
+	cluster.Rewrite(t, w.cluster, pod, func(pod *corev1.Pod) {
+		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("training")}
+	})
+	// The manager may not know of the group yet.
+	time.Sleep(time.Second)
+	request := w.ask("example.com/upgrade", pod)
+	w.awaitRequest(request, "Failed=True/EvictionInvalid: Target pod references a SchedulingGroup. Eviction is currently not supported., TargetEvicted=False/EvictionFailed")
+	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+	if pod.DeletionTimestamp != nil {
+		t.Error("a pod of a group is evicted")
+	}
 }

@@ -200,7 +200,8 @@ func (s *stage) settle(pod string) {
 // pass makes everything older that counts for the turns of an Eviction.
 func (s *stage) pass(eviction string, by time.Duration) {
 	s.t.Helper()
-	s.cluster.Rewrite(s.t, types.NamespacedName{Namespace: s.ns, Name: eviction}, func(e *lifecyclev1alpha1.Eviction) {
+	at := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: eviction}}
+	cluster.Rewrite(s.t, s.cluster, at, func(e *lifecyclev1alpha1.Eviction) {
 		for i := range e.Status.Responders {
 			one := &e.Status.Responders[i]
 			for _, at := range []*metav1.Time{one.StartTime, one.HeartbeatTime, one.CompletionTime} {
