@@ -19,7 +19,7 @@ GENERATED      := api charts docs/api.md $(PROVIDER)
 # What the manager needs only if it acts on Machines is a role of its own.
 OF_MACHINES     = $(CURDIR)/internal/controller/cluster $(CURDIR)/internal/controller/machine $(CURDIR)/internal/workload
 # And only if it answers EvictionRequests.
-OF_REQUESTS     = $(CURDIR)/internal/controller/evictionrequest $(CURDIR)/internal/controller/evictor
+OF_REQUESTS     = $(CURDIR)/internal/controller/evictionrequest $(CURDIR)/internal/controller/evictor $(CURDIR)/internal/controller/requester
 # What the agent of a node needs, which is another program under another account.
 OF_AGENT        = $(CURDIR)/internal/agent $(CURDIR)/internal/agent/logind $(CURDIR)/cmd/ebbtide-agent
 # What it needs besides where it runs as a unit of its host.

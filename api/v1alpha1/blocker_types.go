@@ -82,6 +82,12 @@ const (
 	BlockerNodeUnreachable BlockerType = "NodeUnreachable"
 	// BlockerEvacuatorRunning is an evacuator that is at work.
 	BlockerEvacuatorRunning BlockerType = "EvacuatorRunning"
+	// BlockerEvictionRequestFailed is a pod whose EvictionRequest has failed, so that nobody
+	// moves it any more.
+	BlockerEvictionRequestFailed BlockerType = "EvictionRequestFailed"
+	// BlockerEvictionRequestPending is a pod with evictionResponders that waits because they
+	// cannot be asked yet.
+	BlockerEvictionRequestPending BlockerType = "EvictionRequestPending"
 	// BlockerWaitingForCompletion is a pod that is to finish by itself.
 	BlockerWaitingForCompletion BlockerType = "WaitingForCompletion"
 	// BlockerDrainRuleUnclear is a pod that waits because a MachineDrainRule, or

@@ -66,6 +66,12 @@ const (
 	// EventTooManyBudgets warns that a pod that asks to stay leaves, because it, or
 	// its node, has more budgets than can be locked.
 	EventTooManyBudgets = "TooManyBudgets"
+	// EventEvictionRequestUnanswered warns that nobody has answered the EvictionRequest of a
+	// pod, which is evacuated without its evictionResponders.
+	EventEvictionRequestUnanswered = "EvictionRequestUnanswered"
+	// EventEvictionRequestNameTaken warns that a pod is evacuated without its
+	// evictionResponders, because its EvictionRequest would have the name of another one.
+	EventEvictionRequestNameTaken = "EvictionRequestNameTaken"
 	// EventPodDetached: the pod was taken out of its ReplicaSet to be replaced.
 	EventPodDetached = "PodDetached"
 	// EventPodGivenBack: a detached pod may go back to its ReplicaSet.

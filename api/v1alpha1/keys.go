@@ -75,8 +75,8 @@ const (
 	// node was before and which maintenances hold it. It is written in the same
 	// update as the cordon and removed in the one that lifts it.
 	CordonAnnotation = "ebbtide.dev/cordon"
-	// NodeAnnotation on an Evacuation names the node that the pod leaves, for the
-	// printer column.
+	// NodeAnnotation on an Evacuation, or on an EvictionRequest of NodeMaintenanceRequester,
+	// names the node that the pod leaves.
 	NodeAnnotation = "ebbtide.dev/node"
 	// CompleteLabel on an Evacuation says that its pod is gone or has finished, so
 	// that it is deleted together with others. The evacuation controller sets it, to
@@ -103,6 +103,17 @@ const (
 	// MaintenanceGate is the scheduling gate that holds back a pod of a DaemonSet,
 	// created all the same, until its node's maintenance is complete.
 	MaintenanceGate = "ebbtide.dev/node-maintenance"
+
+	// NodeMaintenanceRequester is who NodeMaintenances are in the API group lifecycle.k8s.io:
+	// spec.requester of their EvictionRequests.
+	NodeMaintenanceRequester = "ebbtide.dev/node-maintenance"
+	// WithdrawnAnnotation on an EvictionRequest of NodeMaintenanceRequester is when it was
+	// withdrawn, in RFC 3339, by the clock of the API server. It is deleted a minute later at
+	// the latest.
+	WithdrawnAnnotation = "ebbtide.dev/withdrawn"
+	// UnansweredAnnotation on an EvictionRequest that was withdrawn, with the value "true",
+	// says that nobody had answered it, so that the pod has an Evacuation instead.
+	UnansweredAnnotation = "ebbtide.dev/unanswered"
 
 	// AllowScaleDownAnnotation on a NodeMaintenance with the value "true" lets autoscalers
 	// remove its nodes when they are empty: they are to go. It is read where a bridge keeps

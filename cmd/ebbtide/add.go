@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/controller/machine"
 	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
 	"ebbtide.dev/ebbtide/internal/controller/nodeshutdown"
+	"ebbtide.dev/ebbtide/internal/controller/requester"
 	"ebbtide.dev/ebbtide/internal/controller/surge"
 	bridging "ebbtide.dev/ebbtide/internal/core/bridge"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
@@ -30,8 +31,13 @@ type guards struct {
 // add has the manager run everything that Ebbtide is made of.
 func add(mgr manager.Manager, f flags, g guards) error {
 	traffic := eviction.NewTraffic()
+	requests, err := addEvictionRequests(mgr, f, g, traffic)
+	if err != nil {
+		return err
+	}
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
 		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock, Skew: g.skew, Bridges: f.bridges,
+		Requests: requests,
 	}); err != nil {
 		return err
 	}
@@ -54,33 +60,32 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := nodeshutdown.Add(mgr, nodeshutdown.Options{Options: f.shutdowns, Skew: g.skew}); err != nil {
 		return err
 	}
-	if err := addEvictionRequests(mgr, f, g, traffic); err != nil {
-		return err
-	}
 	if !f.machines && !f.bridges.Has(bridging.ClusterAPI) && !f.bridges.Has(bridging.OpenShift) {
 		return nil
 	}
 	return addMachines(mgr, f, g, traffic)
 }
 
-// addEvictionRequests has it run what answers EvictionRequests, where they are served.
-func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) error {
+// addEvictionRequests has it run what answers EvictionRequests, where they are served, and
+// returns what NodeMaintenances ask by; nil if they never do.
+func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) (nodemaintenance.Requests, error) {
 	options := evictionrequest.RoleOptions{Mode: f.evictionRequests, Namespace: f.namespace, Skew: g.skew}
 	if f.evictionRequests == core.ModeOff {
 		_, err := evictionrequest.NewRole(mgr, options)
-		return err
+		return nil, err
 	}
 	served, err := kube.NewServed(mgr, evictionrequest.API())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	options.Served = served
 	role, err := evictionrequest.NewRole(mgr, options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	evictionrequest.Add(mgr, evictionrequest.Options{Served: served, Role: role, Skew: g.skew})
-	return evictor.Add(mgr, evictor.Options{
+	requests := requester.Add(mgr, requester.Options{Served: served, Acts: role.Acts, OnActive: role.OnActive, Now: g.skew.Server})
+	return requests, evictor.Add(mgr, evictor.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic, Surge: f.surge,
 		Served: served, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
 	})

@@ -38,6 +38,12 @@ const (
 	// by the name of the Eviction; NoEviction is that of those who name none.
 	EvacuationTurnField = "ebbtide.dev/eviction-turn"
 
+	// RequestNodeField finds the EvictionRequests by which NodeMaintenances ask pods to leave
+	// a node, and EvictionPodField the Evictions of a pod, by its UID. They are only there
+	// while the API server serves both kinds.
+	RequestNodeField = "ebbtide.dev/node"
+	EvictionPodField = "spec.target.pod.uid"
+
 	// RecordBudgetField finds the DrainRecords that ask for the lock of a budget or
 	// remember it, by the budget's namespace/name.
 	RecordBudgetField = "ebbtide.dev/budget"

@@ -45,6 +45,8 @@ type Served struct {
 	indexes   []index
 	parts     []func(context.Context) error
 	served    atomic.Bool
+	answer    atomic.Pointer[bool]
+	answered  []func()
 	every     time.Duration
 }
 
@@ -72,6 +74,25 @@ func (s *Served) Part(run func(context.Context) error) { s.parts = append(s.part
 // Now reports whether the API was served when it was last asked.
 func (s *Served) Now() bool { return s.served.Load() }
 
+// Asked reports whether the API server serves the API by its last answer, whether or not the
+// parts run; known is false before there is any.
+func (s *Served) Asked() (served, known bool) {
+	answer := s.answer.Load()
+	return answer != nil && *answer, answer != nil
+}
+
+// OnAnswer has a function called when Asked has changed. Call it before the manager starts.
+func (s *Served) OnAnswer(changed func()) { s.answered = append(s.answered, changed) }
+
+func (s *Served) note(served bool) {
+	if before := s.answer.Swap(&served); before != nil && *before == served {
+		return
+	}
+	for _, changed := range s.answered {
+		changed()
+	}
+}
+
 // Start is a manager.Runnable.
 func (s *Served) Start(ctx context.Context) error {
 	logger := s.mgr.GetLogger().WithValues("api", s.api.GroupVersion.String())
@@ -80,6 +101,9 @@ func (s *Served) Start(ctx context.Context) error {
 	for {
 		pause := s.every
 		served, err := s.ask()
+		if err == nil {
+			s.note(served)
+		}
 		switch {
 		case err != nil:
 			// What is not known changes nothing.

@@ -16,6 +16,7 @@ package uninstall
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations;drainrecords,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=list
+// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests,verbs=list;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch

@@ -85,6 +85,15 @@ func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (g
 			going = append(going, "Evacuation "+nameOf(object)+holders(object))
 			asked = append(asked, h.withdrawal(object)...)
 		}),
+		s.each(ctx, requests, func(object client.Object) {
+			if _, ours := trace.Of(object, trace.Facts{}); !ours {
+				return
+			}
+			going = append(going, "EvictionRequest "+nameOf(object)+holders(object))
+			if object.GetDeletionTimestamp() == nil {
+				asked = append(asked, change{"Nobody asks by EvictionRequests any more", object, h.remove})
+			}
+		}),
 		s.each(ctx, drainRecords, func(object client.Object) {
 			going = append(going, "DrainRecord "+nameOf(object)+holders(object))
 			if object.GetDeletionTimestamp() == nil {

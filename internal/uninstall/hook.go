@@ -110,7 +110,7 @@ func (h Hook) last(ctx context.Context, s *surveyor) error {
 // sweep removes what is left when managers have had the time to do so. Locks they leave to
 // their owners, so that there is nothing to wait for.
 func (h Hook) sweep(ctx context.Context, s *surveyor) error {
-	kinds := []kind{maintenances, evacuations, drainRecords, nodes, pods, budgets}
+	kinds := []kind{maintenances, evacuations, requests, drainRecords, nodes, pods, budgets}
 	if err := h.settle(ctx, s, nodes, pods); err != nil {
 		return err
 	}

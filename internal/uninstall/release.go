@@ -103,7 +103,7 @@ func (r Releaser) leaders(ctx context.Context, s *surveyor) (namespaces []string
 // act on. Kept is what is only told of.
 func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (groups, kept []group) {
 	groups, configured := s.webhooks(ctx)
-	groups = append(groups, s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets, agents, ofClusterAPI, ofOpenShift)...)
+	groups = append(groups, s.survey(ctx, maintenances, evacuations, requests, drainRecords, nodes, pods, budgets, agents, ofClusterAPI, ofOpenShift)...)
 	if of := s.survey(ctx, machines, clusters); r.Machines {
 		groups = append(groups, of...)
 	} else {
@@ -176,7 +176,7 @@ func (r Releaser) back(ctx context.Context, failed []failure, unread map[string]
 		known[f.object.GetUID()] = true
 	}
 	s := newSurveyor(r.Client, r.Now, "")
-	groups := s.survey(ctx, maintenances, evacuations, drainRecords, nodes, pods, budgets)
+	groups := s.survey(ctx, maintenances, evacuations, requests, drainRecords, nodes, pods, budgets)
 	var names []string
 	var blind error
 	for _, g := range groups {

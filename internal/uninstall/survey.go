@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,6 +40,7 @@ type kind struct {
 var (
 	maintenances = kind{"NodeMaintenance", "nodemaintenances.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeMaintenanceList{} }}
 	evacuations  = kind{"Evacuation", "evacuations.ebbtide.dev", func() client.ObjectList { return &v1alpha1.EvacuationList{} }}
+	requests     = kind{"EvictionRequest", "evictionrequests.lifecycle.k8s.io", func() client.ObjectList { return &lifecyclev1alpha1.EvictionRequestList{} }}
 	drainRecords = kind{"DrainRecord", "drainrecords.ebbtide.dev", func() client.ObjectList { return &v1alpha1.DrainRecordList{} }}
 	nodes        = kind{"Node", "nodes", func() client.ObjectList { return &corev1.NodeList{} }}
 	pods         = kind{"Pod", "pods", func() client.ObjectList { return &corev1.PodList{} }}

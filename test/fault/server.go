@@ -20,6 +20,7 @@ import (
 	"sync"
 	"testing"
 
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -70,6 +71,8 @@ func NewServer(t *testing.T, objects ...client.Object) *Server {
 	if err := kube.IndexMachines(t.Context(), indexer{builder}); err != nil {
 		t.Fatalf("index the server: %v", err)
 	}
+	builder.WithIndex(&lifecyclev1alpha1.EvictionRequest{}, kube.RequestNodeField, kube.RequestNode)
+	builder.WithIndex(&lifecyclev1alpha1.Eviction{}, kube.EvictionPodField, kube.EvictionPod)
 	s := &Server{WithWatch: builder.Build(), left: -1}
 	s.Manager = interceptor.NewClient(s.WithWatch, s.interceptor())
 	return s

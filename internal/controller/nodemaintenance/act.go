@@ -54,6 +54,7 @@ func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, al
 	a.onNodes(func(node *actionNode) { a.cordon(ctx, node) })
 	a.onNodes(func(node *actionNode) { a.writeDrainRecord(ctx, node) })
 	a.withdraw(ctx)
+	a.withdrawRequests(ctx)
 	a.delete(ctx)
 	a.evacuate(ctx)
 	a.onNodes(func(node *actionNode) { a.announce(ctx, node) })

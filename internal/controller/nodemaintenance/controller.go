@@ -57,6 +57,19 @@ type Options struct {
 	Skew *kube.Skew
 	// Bridges are the autoscalers that are kept from nodes under maintenance.
 	Bridges bridge.Names
+	// Requests knows whether pods can be asked by EvictionRequests; nil if none ever is.
+	Requests Requests
+}
+
+// Requests is what is known of the EvictionRequests of NodeMaintenances.
+type Requests interface {
+	// State is what is known now.
+	State() maintenance.Requester
+	// Unanswered notes that a request was withdrawn because nobody has answered it.
+	Unanswered()
+	// OnChange has a function called with the name of a node, empty is every node, whose pods
+	// may have to be asked otherwise, which is urgent, or have something else to say.
+	OnChange(func(node string, urgent bool))
 }
 
 const defaultWorkers = 64
@@ -78,6 +91,8 @@ type reconciler struct {
 	surge     surge.Mode
 	// protect are the annotations by which autoscalers leave nodes alone.
 	protect []string
+	// requests is Options.Requests.
+	requests Requests
 	// longestLock is Options.LongestLock.
 	longestLock time.Duration
 	metrics     *metrics
@@ -122,6 +137,9 @@ func Add(mgr manager.Manager, options Options) error {
 	r.live = mgr.GetAPIReader()
 	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
 	r.protect = protect(options.Bridges)
+	if r.requests = options.Requests; r.requests != nil {
+		r.requests.OnChange(r.requestsMatter)
+	}
 	r.doubt = func() string {
 		_, doubt := options.Skew.Now()
 		return doubt

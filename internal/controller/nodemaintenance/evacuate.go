@@ -84,12 +84,16 @@ func (a *action) evacuate(ctx context.Context) {
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=create
 
-// ask creates the Evacuation of a pod, or joins the one that somebody else asked
+// ask creates the Evacuation or EvictionRequest of a pod, or joins the one that somebody else asked
 // for. One that is on its way out cannot be joined; its deletion brings the next pass.
 func (r *reconciler) ask(ctx context.Context, request maintenance.Request) error {
 	pod := request.Pod
 	logger := log.FromContext(ctx).WithValues("pod", client.ObjectKeyFromObject(pod), "node", pod.Spec.NodeName)
 	switch {
+	case request.EvictionRequest != nil:
+		if err := r.requestEviction(ctx, request.EvictionRequest); err != nil {
+			return err
+		}
 	case request.Evacuation == nil:
 		if err := r.create(ctx, pod); err != nil {
 			return err
@@ -101,7 +105,7 @@ func (r *reconciler) ask(ctx context.Context, request maintenance.Request) error
 			return err
 		}
 	}
-	logger.Info("Asked for the evacuation of a pod")
+	logger.Info("Asked for the evacuation of a pod", "byEvictionRequest", request.EvictionRequest != nil)
 	return nil
 }
 

@@ -42,6 +42,9 @@ func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.S
 		Runners: maintenance.Runners{DaemonSets: true},
 		Refused: map[maintenance.Write]maintenance.Refusal{},
 	}
+	if r.requests != nil {
+		snapshot.Requester = r.requests.State()
+	}
 	var err error
 	if snapshot.Maintenances, err = named[v1alpha1.NodeMaintenance](ctx, r, g.Maintenances); err != nil {
 		return snapshot, err
@@ -90,11 +93,14 @@ func (r *reconciler) observePods(ctx context.Context, g *group.Group, snapshot *
 		snapshot.Budgets[namespace] = kube.Pointers(budgets.Items)
 	}
 	snapshot.Rules, snapshot.Facts = r.rules(ctx, namespaces)
+	if err := r.evictionRequests(ctx, snapshot); err != nil {
+		return err
+	}
 	return r.evacuations(ctx, snapshot.Pods)
 }
 
 // reading are the nodes of a group whose pods matter: those of a maintenance that
-// asks for it, those with an Evacuation of ours, those with a DrainRecord, and those
+// asks for it, those with an Evacuation or EvictionRequest of ours, those with a DrainRecord, and those
 // whose agent keeps pods away. Some
 // of them may be gone.
 func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *maintenance.Snapshot) (sets.Set[string], error) {
@@ -117,7 +123,11 @@ func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *main
 		if err := r.list(ctx, &asked, client.MatchingFields{kube.EvacuationNodeField: node}, client.Limit(1)); err != nil {
 			return nil, fmt.Errorf("list our evacuations on node %s: %w", node, err)
 		}
-		if len(asked.Items) > 0 {
+		requested, err := r.requested(ctx, snapshot, node)
+		if err != nil {
+			return nil, err
+		}
+		if requested || len(asked.Items) > 0 {
 			reading.Insert(node)
 		}
 	}

@@ -176,6 +176,21 @@ func (r *reconciler) evacuationMatters(old, now *v1alpha1.Evacuation) (time.Dura
 	}
 }
 
+// requestsMatter hurries when pods may have to be asked otherwise. What responders report
+// only changes what our status says.
+func (r *reconciler) requestsMatter(node string, urgent bool) {
+	due, concerned := statusInterval, []group.Member{group.Node(node)}
+	if node == "" {
+		concerned = r.watched.all()
+	} else if !r.watched.has(node) && !urgent {
+		return
+	}
+	if urgent {
+		due = coalesce
+	}
+	r.schedule.touch(r.clock.Now(), due, concerned...)
+}
+
 // budgetMatters hurries when the budgets of pods that stay may be others. What
 // budgets allow only changes what our status says of pods that are blocked: the drain
 // lock controller watches it as well, and what it concludes comes with its DrainRecord.

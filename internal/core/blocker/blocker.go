@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -29,6 +30,12 @@ type Facts struct {
 	DrainStarted time.Time
 	// Evacuation is the pod's Evacuation, nil if there is none yet.
 	Evacuation *v1alpha1.Evacuation
+	// Request is the EvictionRequest of ours that asks the pod, and Eviction what has come of
+	// requests for it; nil if there is none.
+	Request  *lifecyclev1alpha1.EvictionRequest
+	Eviction *lifecyclev1alpha1.Eviction
+	// Waits is why the pod waits to be asked by an EvictionRequest; empty if it does not.
+	Waits string
 	// Treatment is how the drain treats the pod.
 	Treatment drainrule.Treatment
 	// Budgets are the PodDisruptionBudgets of the pod's namespace.
@@ -41,7 +48,7 @@ func Of(f *Facts) (v1alpha1.Blocker, bool) {
 	if f.Pod.DeletionTimestamp != nil {
 		return terminating(f)
 	}
-	for _, explain := range []func(*Facts) (v1alpha1.Blocker, bool){refused, unclear, waitedFor, evacuating, recreated} {
+	for _, explain := range []func(*Facts) (v1alpha1.Blocker, bool){failedRequest, refused, unclear, waitedFor, pendingRequest, responding, evacuating, recreated} {
 		if b, found := explain(f); found {
 			return b, true
 		}

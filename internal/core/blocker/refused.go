@@ -83,7 +83,9 @@ func refusedByBudget(f *Facts, answer string) v1alpha1.Blocker {
 // budget itself may be gone by now.
 func guiltyBudget(f *Facts) (name string, guilty *policyv1.PodDisruptionBudget) {
 	applying := f.Budgets.Applying(f.Pod)
-	name = f.Evacuation.Status.RefusingBudgetName
+	if f.Evacuation != nil {
+		name = f.Evacuation.Status.RefusingBudgetName
+	}
 	if name == "" && len(applying) == 1 {
 		name = applying[0].Name
 	}

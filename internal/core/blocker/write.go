@@ -39,14 +39,14 @@ func DeletionRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	return b
 }
 
-// WithdrawalRefused explains an Evacuation that goes on although no maintenance
-// asks for it any more.
-func WithdrawalRefused(e *v1alpha1.Evacuation, r Refusal) v1alpha1.Blocker {
+// WithdrawalRefused explains an Evacuation or EvictionRequest that goes on although no
+// maintenance asks for it any more.
+func WithdrawalRefused(kind string, object metav1.Object, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerWithdrawalRefused, v1alpha1.BlockerObject{
-		APIVersion: "v1", Kind: "Namespace", Name: e.Namespace,
+		APIVersion: "v1", Kind: "Namespace", Name: object.GetNamespace(),
 	}, r.Since)
-	b.Message = r.tell(fmt.Sprintf("The withdrawal of Evacuation %s/%s", e.Namespace, e.Name))
-	b.Suggestion = writers("Evacuations")
+	b.Message = r.tell(fmt.Sprintf("The withdrawal of %s %s/%s", kind, object.GetNamespace(), object.GetName()))
+	b.Suggestion = writers(kind + "s")
 	return b
 }
 

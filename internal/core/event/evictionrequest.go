@@ -1,9 +1,12 @@
 package event
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // EvictionControllerActive tells, on the Lease of Ebbtide's leader, that Ebbtide answers
@@ -16,6 +19,34 @@ func EvictionControllerActive(namespace, lease, message string) Event {
 // EvictionRequests to another controller.
 func EvictionControllerAside(namespace, lease, message string) Event {
 	return ofLease(namespace, lease, v1alpha1.EventEvictionControllerAside, message)
+}
+
+// EvictionRequestUnanswered warns that a pod is evacuated without its evictionResponders,
+// because nobody has answered its EvictionRequest.
+func EvictionRequestUnanswered(pod *corev1.Pod) Event {
+	return ofPod(pod, v1alpha1.EventEvictionRequestUnanswered, fmt.Sprintf(
+		"nobody answers EvictionRequests in this cluster; %s is evacuated without its evictionResponders (%s). Run Ebbtide with --eviction-requests=controller.",
+		excerpt.Of(pod.Name, maxNamed), Responders(pod)))
+}
+
+// EvictionRequestNameTaken warns that a pod is evacuated without its evictionResponders,
+// because somebody else's EvictionRequest has the name of ours.
+func EvictionRequestNameTaken(pod *corev1.Pod, name string) Event {
+	return ofPod(pod, v1alpha1.EventEvictionRequestNameTaken, fmt.Sprintf(
+		"EvictionRequest %s is not one of NodeMaintenances, or is being deleted; pod %s is evacuated without its evictionResponders (%s). To have these: kubectl -n %s delete evictionrequest %s",
+		name, excerpt.Of(pod.Name, maxNamed), Responders(pod), pod.Namespace, name))
+}
+
+// maxNamed is how many bytes of a name events and messages repeat.
+const maxNamed = 100
+
+// Responders names some of the responders of a pod, as messages do.
+func Responders(pod *corev1.Pod) string {
+	names := make([]string, 0, len(pod.Spec.EvictionResponders))
+	for _, one := range pod.Spec.EvictionResponders {
+		names = append(names, excerpt.Line(one.Name, maxNamed))
+	}
+	return some(names)
 }
 
 func ofLease(namespace, lease, reason, message string) Event {

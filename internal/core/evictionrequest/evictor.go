@@ -111,7 +111,10 @@ func terminates(pod *corev1.Pod) string {
 	return fmt.Sprintf("Pod %s is evicted and terminates; it has until %s.", pod.Name, pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 }
 
-var refusedTimes = regexp.MustCompile(`^Eviction refused (\d+) times?: `)
+// RefusedPrefix begins what the default evictor says of a pod that it may not evict.
+const RefusedPrefix = "Eviction refused "
+
+var refusedTimes = regexp.MustCompile(`^` + RefusedPrefix + `(\d+) times?: `)
 
 // words are what there is to say, and after what time since the last word.
 func (s EvictorSnapshot) words(own *lifecyclev1alpha1.ResponderStatus) (words string, every time.Duration) {

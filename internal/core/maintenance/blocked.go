@@ -6,6 +6,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
 // blockedPod is a pod that something holds.
@@ -29,6 +30,9 @@ func (t *targeted) block(o *outcome) {
 		if blocked {
 			o.blocked = append(o.blocked, blockedPod{pod: p, blocker: found})
 		}
+		if p.awaitsAnswer() {
+			o.wake(t.Now, t.Now.Add(t.Requester.left(p)))
+		}
 		if deleted := p.object.DeletionTimestamp; deleted != nil {
 			// No event tells when it is overdue. This is the first moment that is after
 			// it: deadlines have whole seconds.
@@ -44,7 +48,15 @@ func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Bl
 		return blocker.DeletionRefused(p.object, refusal), true
 	}
 	facts.Pod, facts.Evacuation, facts.Treatment = p.object, p.evacuation, *p.treatment
-	if p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
+	facts.Request, facts.Eviction = nil, nil
+	if p.standing == evictionrequest.Asked {
+		facts.Request, facts.Eviction = p.request, p.eviction
+	}
+	facts.Waits = ""
+	if o.due(i) {
+		facts.Waits = t.waitsFor(p)
+	}
+	if p.eviction != nil || p.evacuation != nil && len(p.evacuation.Status.Conditions) > 0 {
 		// Only what refuses a pod is asked for its budgets: to compile them takes a while.
 		facts.Budgets = t.budgets.in(p.object.Namespace)
 	}
@@ -58,7 +70,7 @@ func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Bl
 // refused returns why the pod at this place cannot be asked to leave, though it is its turn.
 func (t *targeted) refused(o *outcome, i int) (blocker.Refusal, bool) {
 	p := &o.pods[i]
-	if len(t.Refused) == 0 || p.asked || !o.due(i) {
+	if len(t.Refused) == 0 || !p.toAsk() || !o.due(i) {
 		return blocker.Refusal{}, false
 	}
 	refusal, refused := t.Refused[Write{Kind: WriteEvacuation, Pod: p.object.UID}]

@@ -23,6 +23,8 @@ type conclusion struct {
 	plans map[string]*target
 	// told is how many deletions have an event of their own.
 	told int
+	// unansweredTold is how many EvictionRequests that nobody answers have one.
+	unansweredTold int
 }
 
 // outcome is what is done to a node.
@@ -47,6 +49,9 @@ type outcome struct {
 	// them whose evacuator does not let us.
 	withdraw  []*v1alpha1.Evacuation
 	forbidden []string
+	// withdrawRequests are our EvictionRequests that nobody asks for any more, or that
+	// nobody answers.
+	withdrawRequests []RequestWithdrawal
 	// wakeTime is when time alone changes the outcome; zero is never.
 	wakeTime time.Time
 	// obstacles are those of maintenances that wait for all pods.

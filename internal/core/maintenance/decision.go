@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -65,14 +66,16 @@ type NodeDecision struct {
 	Cordon *CordonChange
 	// DrainRecord is the change of the node's DrainRecord; nil leaves it alone.
 	DrainRecord *DrainRecordChange
-	// Evacuate are the pods that need an Evacuation with our instigator
-	// finalizer and have none, lowest drain plan entry first.
+	// Evacuate are the pods that need an Evacuation with our instigator finalizer, or an
+	// EvictionRequest of ours, and have none, lowest drain plan entry first.
 	Evacuate []Request
 	// Delete are the pods that are deleted because a deadline has come, lowest priority
 	// first.
 	Delete []Deletion
-	// Withdraw are the Evacuations that lose our instigator finalizer.
-	Withdraw []*v1alpha1.Evacuation
+	// Withdraw are the Evacuations that lose our instigator finalizer, WithdrawRequests the
+	// EvictionRequests of ours that ask no more.
+	Withdraw         []*v1alpha1.Evacuation
+	WithdrawRequests []RequestWithdrawal
 	// Conditions are the node conditions to publish, best effort, and Retract those
 	// to remove with them, because no maintenance has the node any more.
 	Conditions []corev1.NodeCondition
@@ -93,6 +96,8 @@ type Request struct {
 	// Evacuation is the pod's Evacuation that somebody else asked for, which takes
 	// our instigator finalizer; nil if it has to be created.
 	Evacuation *v1alpha1.Evacuation
+	// EvictionRequest, unless nil, has to be created instead of an Evacuation.
+	EvictionRequest *lifecyclev1alpha1.EvictionRequest
 	// Events become true with the write.
 	Events []event.Event
 }

@@ -15,8 +15,8 @@ import (
 // nodeDecision is what is done to a node now; any is false if that is nothing.
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	d = NodeDecision{
-		Node: o.object, Cordon: o.cordon.change, DrainRecord: o.lock.change, Withdraw: o.withdraw, Events: o.cordon.events,
-		Evacuate: o.requests(), Delete: c.deletions(o),
+		Node: o.object, Cordon: o.cordon.change, DrainRecord: o.lock.change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
+		Events: o.cordon.events, Evacuate: o.requests(), Delete: c.deletions(o),
 	}
 	a := c.nodeConditions(o)
 	d.Conditions, d.Retract, d.Pinned = a.changed, a.removed, a.pinned && len(a.changed) > 0
@@ -27,7 +27,7 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		d.Events = append(d.Events, event.CancellationForbidden(o.object, o.forbidden))
 	}
 	c.postpone(&d)
-	if d.Cordon == nil && d.DrainRecord == nil && len(d.Evacuate)+len(d.Delete)+len(d.Withdraw)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
+	if d.Cordon == nil && d.DrainRecord == nil && len(d.Evacuate)+len(d.Delete)+len(d.Withdraw)+len(d.WithdrawRequests)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
 		return d, false
 	}
 	d.Maintenances = c.involved(o)
@@ -59,6 +59,7 @@ func (c *conclusion) postpone(d *NodeDecision) {
 	d.Withdraw = slices.DeleteFunc(slices.Clone(d.Withdraw), func(e *v1alpha1.Evacuation) bool {
 		return waits(Write{Kind: WriteWithdrawal, Pod: e.Spec.PodRef.UID})
 	})
+	d.WithdrawRequests = slices.DeleteFunc(slices.Clone(d.WithdrawRequests), func(w RequestWithdrawal) bool { return waits(w.Write()) })
 }
 
 // involved are the names, oldest first, of those whose record goes before the acts
@@ -87,8 +88,7 @@ func (o *outcome) leavesForbidden() bool {
 	}))
 }
 
-// requests ask the pods to leave whose turn it is and that have no Evacuation of
-// ours, those of the ruling plan's first entries first. An Evacuation that is being
+// requests ask the pods to leave whose turn it is and that we have not asked yet, those of the ruling plan's first entries first. An Evacuation that is being
 // deleted takes no finalizer; when it is gone its pod gets another one.
 func (o *outcome) requests() []Request {
 	type ranked struct {
@@ -98,8 +98,7 @@ func (o *outcome) requests() []Request {
 	var due []ranked
 	for i := range o.pods {
 		p := &o.pods[i]
-		deleting := p.evacuation != nil && p.evacuation.DeletionTimestamp != nil
-		if p.asked || deleting || !o.due(i) {
+		if !p.toAsk() || !o.due(i) {
 			continue
 		}
 		plan := o.ruling.plan
@@ -108,7 +107,7 @@ func (o *outcome) requests() []Request {
 	slices.SortFunc(due, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.entry, b.entry), comparePods(a.object, b.object)) })
 	requests := make([]Request, 0, len(due))
 	for _, one := range due {
-		requests = append(requests, Request{Pod: one.object, Evacuation: one.evacuation, Events: o.warnings(one.pod)})
+		requests = append(requests, o.request(one.pod))
 	}
 	return requests
 }

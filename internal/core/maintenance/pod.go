@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -12,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -30,6 +32,12 @@ type pod struct {
 	counted bool
 	// asked is true if it has an Evacuation with our instigator finalizer.
 	asked bool
+	// request, standing and eviction are what it was asked by an EvictionRequest of ours, and
+	// what has come of that; way is by what it is to leave.
+	request  *lifecyclev1alpha1.EvictionRequest
+	standing evictionrequest.Standing
+	eviction *lifecyclev1alpha1.Eviction
+	way      way
 	// unmirrored is true of a static pod that only its agent knows of; the object stands
 	// in for its mirror pod.
 	unmirrored bool
@@ -76,12 +84,14 @@ func (r *reader) readPods(n *node) {
 	for _, one := range all {
 		asked := ours(one.Evacuation)
 		if podclass.Terminal(one.Object) {
-			if asked {
+			if asked || one.standing() == evictionrequest.Asked {
 				n.finished = append(n.finished, one)
 			}
 			continue
 		}
 		p := pod{Subject: drainplan.SubjectOf(one.Object), object: one.Object, evacuation: one.Evacuation, asked: asked}
+		p.request, p.standing, p.eviction = one.Request, one.standing(), one.Eviction
+		p.way = r.wayOf(&p)
 		p.treatment = r.treatment(n, &p, rules)
 		if n.inPlace != nil {
 			p.staying = r.staying(n, &p)
@@ -104,7 +114,7 @@ func (n *node) count(p *pod) {
 		case !one.maintenance.counts(p):
 			one.retained++
 			continue
-		case p.evacuation != nil:
+		case p.underWay():
 			one.evacuating++
 		default:
 			one.pending++

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,6 +41,8 @@ type Snapshot struct {
 	Facts drainrule.Facts
 	// Runners tells which built-in evacuators somebody runs.
 	Runners Runners
+	// Requester is what is known of asking pods to leave by EvictionRequests.
+	Requester Requester
 	// Namespace is Ebbtide's own, for messages.
 	Namespace string
 	// Planned says, by the name of a maintenance in Idle and by node, what it would do there;
@@ -53,11 +56,15 @@ type Snapshot struct {
 	Refused map[Write]Refusal
 }
 
-// Pod is a pod and its Evacuation.
+// Pod is a pod and what it was asked.
 type Pod struct {
 	Object *corev1.Pod
 	// Evacuation is nil if there is none.
 	Evacuation *v1alpha1.Evacuation
+	// Request is what has the name of our EvictionRequest for the pod, whoever made it, and
+	// Eviction what has come of requests for it; nil if there is none.
+	Request  *lifecyclev1alpha1.EvictionRequest
+	Eviction *lifecyclev1alpha1.Eviction
 }
 
 // Write names a write of a NodeDecision.
@@ -81,6 +88,8 @@ const (
 	WriteEvacuation WriteKind = "Evacuation"
 	// WriteWithdrawal is one of NodeDecision.Withdraw.
 	WriteWithdrawal WriteKind = "Withdrawal"
+	// WriteRequestWithdrawal is one of NodeDecision.WithdrawRequests.
+	WriteRequestWithdrawal WriteKind = "RequestWithdrawal"
 	// WriteDeletion is one of NodeDecision.Delete.
 	WriteDeletion WriteKind = "Deletion"
 	// WriteConditions is NodeDecision.Conditions and Retract. It rests after a refusal, and

@@ -277,7 +277,7 @@ func (t *targetedNode) takeTurns() {
 			continue
 		}
 		// Nobody has asked it to leave yet, and it is known when that will be.
-		if p.evacuation == nil && p.object.DeletionTimestamp == nil {
+		if !p.underWay() && p.object.DeletionTimestamp == nil {
 			t.later = min(t.later, int64(p.treatment.Order))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
 // withdraw finds the Evacuations that we asked for and that no maintenance in Drain
@@ -25,9 +26,11 @@ func (t *targeted) withdraw(outcomes []outcome) {
 // withdrawFrom finds those of one node; where nobody drains, that is all of them.
 func (t *targeted) withdrawFrom(o *outcome) {
 	for i := range o.pods {
-		if p := &o.pods[i]; p.asked && !o.leaves(i) {
+		p := &o.pods[i]
+		if p.asked && !o.leaves(i) {
 			o.withdrawOne(p.object, p.evacuation)
 		}
+		t.withdrawRequest(o, i)
 	}
 	others := o.finished
 	if len(o.drains) == 0 {
@@ -37,6 +40,9 @@ func (t *targeted) withdrawFrom(o *outcome) {
 		if ours(one.Evacuation) {
 			o.withdrawOne(one.Object, one.Evacuation)
 		}
+		if one.standing() == evictionrequest.Asked {
+			t.withdrawAsked(o, one.Request, nil)
+		}
 	}
 	slices.Sort(o.forbidden)
 	slices.SortFunc(o.withdraw, func(a, b *v1alpha1.Evacuation) int {
@@ -44,7 +50,7 @@ func (t *targeted) withdrawFrom(o *outcome) {
 	})
 	// Only the ledger leads back to a node that no maintenance selects, so it goes
 	// after everything else is done there.
-	if len(o.selections) == 0 && len(o.withdraw) > 0 {
+	if len(o.selections) == 0 && len(o.withdraw)+len(o.withdrawRequests) > 0 {
 		o.cordon.change, o.cordon.events = nil, nil
 	}
 }
@@ -70,7 +76,12 @@ func (t *targeted) refuse(o *outcome) {
 	}
 	for _, evacuation := range o.withdraw {
 		if refusal, refused := t.Refused[Write{Kind: WriteWithdrawal, Pod: evacuation.Spec.PodRef.UID}]; refused {
-			o.refusals = append(o.refusals, blocker.WithdrawalRefused(evacuation, refusal))
+			o.refusals = append(o.refusals, blocker.WithdrawalRefused("Evacuation", evacuation, refusal))
+		}
+	}
+	for _, w := range o.withdrawRequests {
+		if refusal, refused := t.Refused[w.Write()]; refused {
+			o.refusals = append(o.refusals, blocker.WithdrawalRefused("EvictionRequest", w.Request, refusal))
 		}
 	}
 }

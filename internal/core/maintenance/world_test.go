@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,12 +32,16 @@ type world struct {
 	pods         map[string][]*corev1.Pod
 	evacuations  map[types.UID]*v1alpha1.Evacuation
 	runners      maintenance.Runners
-	rules        []*v1alpha1.MachineDrainRule
-	namespaces   map[string]map[string]string
-	records      map[string]*v1alpha1.DrainRecord
-	clockDoubt   string
-	budgets      []*policyv1.PodDisruptionBudget
-	born         int
+	// requests and evictions are by pod, requester is what is known of asking by them.
+	requests   map[types.UID]*lifecyclev1alpha1.EvictionRequest
+	evictions  map[types.UID]*lifecyclev1alpha1.Eviction
+	requester  maintenance.Requester
+	rules      []*v1alpha1.MachineDrainRule
+	namespaces map[string]map[string]string
+	records    map[string]*v1alpha1.DrainRecord
+	clockDoubt string
+	budgets    []*policyv1.PodDisruptionBudget
+	born       int
 	// protect are the annotations of autoscalers that are bridged.
 	protect []string
 	// refused is what the API server has refused.
@@ -48,6 +53,8 @@ func newWorld(t *testing.T, nodes ...string) *world {
 		t: t, now: dawn.Add(time.Hour),
 		pods:        map[string][]*corev1.Pod{},
 		evacuations: map[types.UID]*v1alpha1.Evacuation{},
+		requests:    map[types.UID]*lifecyclev1alpha1.EvictionRequest{},
+		evictions:   map[types.UID]*lifecyclev1alpha1.Eviction{},
 		records:     map[string]*v1alpha1.DrainRecord{},
 		namespaces:  map[string]map[string]string{"default": {"team": "web"}},
 	}
@@ -184,7 +191,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 	}
 	return maintenance.Snapshot{
 		Now: w.now, Doubt: w.clockDoubt, Refused: w.refused, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
-		Runners: w.runners, Protect: w.protect,
+		Runners: w.runners, Protect: w.protect, Requester: w.requester,
 		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},
 	}
@@ -194,7 +201,9 @@ func (w *world) snapshot() maintenance.Snapshot {
 func (w *world) evacuated(node string) []maintenance.Pod {
 	pods := make([]maintenance.Pod, 0, len(w.pods[node]))
 	for _, pod := range w.pods[node] {
-		pods = append(pods, maintenance.Pod{Object: pod, Evacuation: w.evacuations[pod.UID]})
+		pods = append(pods, maintenance.Pod{
+			Object: pod, Evacuation: w.evacuations[pod.UID], Request: w.requests[pod.UID], Eviction: w.evictions[pod.UID],
+		})
 	}
 	return pods
 }

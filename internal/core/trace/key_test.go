@@ -15,10 +15,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
 
@@ -51,7 +53,17 @@ var bearers = map[string]trace.Object{
 	"MachineFinalizer":           &v1alpha1.Machine{ObjectMeta: finalizers(v1alpha1.MachineFinalizer)},
 	"ClusterFinalizer":           &v1alpha1.Cluster{ObjectMeta: finalizers(v1alpha1.ClusterFinalizer)},
 	"LockAnnotation":             &policyv1.PodDisruptionBudget{ObjectMeta: annotated(v1alpha1.LockAnnotation, "{}")},
+	"NodeMaintenanceRequester":   requested("", ""),
+	"WithdrawnAnnotation":        requested(v1alpha1.WithdrawnAnnotation, "2026-03-01T12:00:00Z"),
+	"UnansweredAnnotation":       requested(v1alpha1.UnansweredAnnotation, "true"),
 	"BackAnnotation":             &v1alpha1.DrainRecord{ObjectMeta: annotated(v1alpha1.BackAnnotation, "true")},
+}
+
+// requested is what NodeMaintenances have asked for.
+func requested(key, value string) *lifecyclev1alpha1.EvictionRequest {
+	request := evictionrequest.NewRequest(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
+	request.Annotations[key] = value
+	return request
 }
 
 // protected is a node that an autoscaler is kept from.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -70,6 +72,8 @@ func Of(object Object, facts Facts) (f Finding, found bool) {
 		f = ofMaintenance(o, facts)
 	case *v1alpha1.Evacuation:
 		f = ofEvacuation(o)
+	case *lifecyclev1alpha1.EvictionRequest:
+		f = ofRequest(o)
 	case *v1alpha1.DrainRecord:
 		f = Finding{Delete: true, Does: []string{"delete it"}}
 	case *v1alpha1.NodeAgent:
@@ -163,6 +167,19 @@ func ofEvacuation(e *v1alpha1.Evacuation) Finding {
 	kept := slices.DeleteFunc(slices.Clone(e.Finalizers), ours)
 	if len(kept) > 0 && len(f.Notes) == 0 {
 		f.Notes = append(f.Notes, "it stays until whoever set it removes "+nameFinalizers(kept))
+	}
+	return f
+}
+
+// ofRequest takes back what NodeMaintenances have asked for, and nothing else: others answer
+// EvictionRequests, too. Who deletes one withdraws it.
+func ofRequest(request *lifecyclev1alpha1.EvictionRequest) Finding {
+	if !evictionrequest.Own(request) {
+		return Finding{}
+	}
+	f := Finding{Delete: true, Does: []string{"delete it"}}
+	if len(request.Finalizers) > 0 {
+		f.Notes = append(f.Notes, "it stays until whoever set it removes "+nameFinalizers(request.Finalizers))
 	}
 	return f
 }

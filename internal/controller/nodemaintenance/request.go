@@ -1,0 +1,101 @@
+package nodemaintenance
+
+import (
+	"context"
+	"fmt"
+
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// The rights to EvictionRequests are given with those of internal/controller/requester, and
+// nothing here is asked of the API server while that does not see them.
+
+// requested returns true if a maintenance has asked some pod of a node by an EvictionRequest.
+func (r *reconciler) requested(ctx context.Context, snapshot *maintenance.Snapshot, node string) (bool, error) {
+	if !snapshot.Requester.Served {
+		return false, nil
+	}
+	var asked lifecyclev1alpha1.EvictionRequestList
+	if err := r.list(ctx, &asked, client.MatchingFields{kube.RequestNodeField: node}, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("list our EvictionRequests on node %s: %w", node, err)
+	}
+	return len(asked.Items) > 0, nil
+}
+
+// evictionRequests finds the EvictionRequests of pods that have responders, and what has
+// come of them.
+func (r *reconciler) evictionRequests(ctx context.Context, snapshot *maintenance.Snapshot) error {
+	if !snapshot.Requester.Served {
+		return nil
+	}
+	for _, onNode := range snapshot.Pods {
+		for i := range onNode {
+			if len(onNode[i].Object.Spec.EvictionResponders) == 0 {
+				continue
+			}
+			if err := r.evictionRequest(ctx, &onNode[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) evictionRequest(ctx context.Context, pod *maintenance.Pod) error {
+	key := client.ObjectKey{Namespace: pod.Object.Namespace, Name: evictionrequest.OwnName(pod.Object.UID)}
+	request := &lifecyclev1alpha1.EvictionRequest{}
+	err := r.client.Get(ctx, key, request, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get EvictionRequest %s: %w", key, err)
+	}
+	pod.Request = request
+	var evictions lifecyclev1alpha1.EvictionList
+	if err := r.list(ctx, &evictions, client.MatchingFields{kube.EvictionPodField: string(pod.Object.UID)}, client.InNamespace(key.Namespace)); err != nil {
+		return fmt.Errorf("list the Evictions of pod %s: %w", pod.Object.Name, err)
+	}
+	pod.Eviction, _ = evictionrequest.Relevant(kube.Pointers(evictions.Items))
+	return nil
+}
+
+// requestEviction creates the EvictionRequest of a pod.
+func (r *reconciler) requestEviction(ctx context.Context, wanted *lifecyclev1alpha1.EvictionRequest) error {
+	// The pass may not have seen yet what an earlier one has created.
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(wanted), &lifecyclev1alpha1.EvictionRequest{}, client.UnsafeDisableDeepCopy)
+	switch {
+	case err == nil:
+		return apierrors.NewAlreadyExists(lifecyclev1alpha1.Resource("evictionrequests"), wanted.Name)
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	return r.client.Create(ctx, wanted)
+}
+
+// withdrawRequests takes EvictionRequests of ours back, each under the version that it was
+// decided on: somebody may just have answered it.
+func (a *action) withdrawRequests(ctx context.Context) {
+	all := func(node *actionNode) []maintenance.RequestWithdrawal { return node.WithdrawRequests }
+	inTurn(a, all, func(node *actionNode, w maintenance.RequestWithdrawal) {
+		made := a.changeNode(node, w.Write(), func() error {
+			return client.IgnoreNotFound(a.client.Patch(ctx, w.Withdrawn, kube.Change(w.Request)))
+		})
+		if !made {
+			return
+		}
+		log.FromContext(ctx).Info("Withdrew an EvictionRequest", "evictionRequest", client.ObjectKeyFromObject(w.Request),
+			"node", node.Node.Name, "unanswered", w.Unanswered != nil)
+		if w.Unanswered != nil {
+			a.requests.Unanswered()
+		}
+		a.emit(w.Events...)
+	})
+}

@@ -1,0 +1,111 @@
+package blocker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+// maxReport is how many bytes are repeated of what a responder says.
+const maxReport = 300
+
+// failedRequest explains a pod whose EvictionRequest has failed. Nobody tries again by
+// itself: those who can have had their turns.
+func failedRequest(f *Facts) (v1alpha1.Blocker, bool) {
+	if f.Request == nil {
+		return v1alpha1.Blocker{}, false
+	}
+	failure := evictionrequest.Failure(f.Request)
+	if failure == nil || failure.Reason == string(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters) {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerEvictionRequestFailed, ofRequest(f.Request), failure.LastTransitionTime.Time)
+	b.Message = fmt.Sprintf("The EvictionRequest of pod %s/%s has failed (%s): %s",
+		f.Pod.Namespace, f.Pod.Name, excerpt.Line(failure.Reason, maxReport), ended(failure.Message))
+	b.Suggestion = fmt.Sprintf("Remove what is in the way and have it asked again: kubectl -n %s delete evictionrequest %s. Or remove the pod yourself: kubectl -n %s delete pod %s",
+		f.Pod.Namespace, f.Request.Name, f.Pod.Namespace, f.Pod.Name)
+	return b, true
+}
+
+// pendingRequest explains a pod that waits to be asked.
+func pendingRequest(f *Facts) (v1alpha1.Blocker, bool) {
+	if f.Waits == "" {
+		return v1alpha1.Blocker{}, false
+	}
+	b := one(v1alpha1.BlockerEvictionRequestPending, ofPod(f.Pod), time.Time{})
+	b.Message = fmt.Sprintf("Pod %s/%s names evictionResponders (%s), which cannot be asked yet: %s",
+		f.Pod.Namespace, f.Pod.Name, event.Responders(f.Pod), ended(f.Waits))
+	b.Suggestion = "If that does not pass: let Ebbtide read and delete EvictionRequests (chart value evictionRequests.enabled), or run it with --eviction-requests=off."
+	return b, true
+}
+
+// responding explains a pod by the responder whose turn it is.
+func responding(f *Facts) (v1alpha1.Blocker, bool) {
+	if f.Request == nil || f.Eviction == nil || evictionrequest.Final(&f.Eviction.Status) {
+		return v1alpha1.Blocker{}, false
+	}
+	active := evictionrequest.Active(&f.Eviction.Status)
+	if active == nil || active.StartTime == nil {
+		return v1alpha1.Blocker{}, false
+	}
+	said := ""
+	if active.Message != nil {
+		said = excerpt.Line(*active.Message, maxReport)
+	}
+	if active.Name == evictionrequest.DefaultEvictor {
+		return evictorRefused(f, active, said)
+	}
+	name := excerpt.Line(active.Name, maxReport)
+	b := one(v1alpha1.BlockerEvacuatorRunning, v1alpha1.BlockerObject{Kind: "Responder", Name: name}, active.StartTime.Time)
+	b.Message = fmt.Sprintf("Responder %s moves the pod.", name)
+	if said != "" {
+		b.Message += " It says: " + said
+	}
+	b.Suggestion = fmt.Sprintf("Wait: if it is silent for %d minutes, the next one has its turn by itself. Its reports: kubectl -n %s describe evictions.lifecycle.k8s.io %s",
+		int(evictionrequest.HeartbeatDeadline.Minutes()), f.Pod.Namespace, f.Eviction.Name)
+	return b, true
+}
+
+// evictorRefused explains a pod that the default evictor cannot evict. It says so, and the
+// budgets show which one it is.
+func evictorRefused(f *Facts, active *lifecyclev1alpha1.ResponderStatus, said string) (v1alpha1.Blocker, bool) {
+	if !strings.HasPrefix(said, evictionrequest.RefusedPrefix) {
+		return v1alpha1.Blocker{}, false
+	}
+	kind := v1alpha1.BlockerEvictionError
+	switch applying := len(f.Budgets.Applying(f.Pod)); {
+	case applying > 1:
+		kind = v1alpha1.BlockerMultiplePDBs
+	case applying == 1:
+		kind = v1alpha1.BlockerPDBExhausted
+	}
+	var b v1alpha1.Blocker
+	if kind == v1alpha1.BlockerEvictionError {
+		b = one(kind, ofPod(f.Pod), active.StartTime.Time)
+		b.Message = said
+		b.Suggestion = fmt.Sprintf("See the whole story: kubectl -n %s describe evictions.lifecycle.k8s.io %s", f.Pod.Namespace, f.Eviction.Name)
+		return b, true
+	}
+	b = explain(f, said, kind)
+	b.PodCount, b.SinceTime = 1, active.StartTime.DeepCopy()
+	return b, true
+}
+
+func ofRequest(request *lifecyclev1alpha1.EvictionRequest) v1alpha1.BlockerObject {
+	return v1alpha1.BlockerObject{
+		APIVersion: lifecyclev1alpha1.SchemeGroupVersion.String(), Kind: "EvictionRequest",
+		Namespace: request.Namespace, Name: request.Name, UID: request.UID,
+	}
+}
+
+// ended are somebody's words as a sentence of ours.
+func ended(words string) string {
+	return strings.TrimRight(excerpt.Line(words, maxReport), ". ") + "."
+}

@@ -1,0 +1,172 @@
+package evictionrequest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+const (
+	// Requester is who NodeMaintenances are in spec.requester.
+	Requester = v1alpha1.NodeMaintenanceRequester
+	// AnswerDeadline is how long nobody may answer before a request of ours is withdrawn.
+	AnswerDeadline = 30 * time.Second
+	// KeptFor is how long a request of ours is kept that nobody needs any more: until its
+	// responders have heard of it.
+	KeptFor = time.Minute
+
+	// ownRequests begins the names of the requests of NodeMaintenances, which share one for a pod.
+	ownRequests = "node-maintenance"
+)
+
+// Standing is what a pod was asked by a request of ours.
+type Standing string
+
+const (
+	// Unasked is that there is none.
+	Unasked Standing = ""
+	// Asked is that it is asked to leave.
+	Asked Standing = "Asked"
+	// Withdrawn is that it is not asked any more.
+	Withdrawn Standing = "Withdrawn"
+	// Unanswered is that it is not asked any more because nobody has answered.
+	Unanswered Standing = "Unanswered"
+	// Taken is that what has the name of our request is not ours, or is being deleted and
+	// kept by somebody.
+	Taken Standing = "Taken"
+)
+
+// OwnName is the name of the request of NodeMaintenances for a pod. A pod that is made
+// anew has another one.
+func OwnName(pod types.UID) string { return RequestName(ownRequests, pod) }
+
+// Own reports whether a request is one of NodeMaintenances.
+func Own(request *lifecyclev1alpha1.EvictionRequest) bool {
+	target, named := TargetOf(request)
+	return named && request.Spec.Requester == Requester && request.Name == OwnName(target.UID)
+}
+
+// Requestable reports whether an EvictionRequest is more to a pod than an Evacuation: it
+// names responders, and the API covers it.
+func Requestable(pod *corev1.Pod) bool {
+	return len(pod.Spec.EvictionResponders) > 0 && pod.Spec.SchedulingGroup == nil && podclass.Type(pod) == v1alpha1.PodTypeDefault
+}
+
+// NewRequest returns the request of NodeMaintenances for a pod.
+func NewRequest(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+	return &lifecyclev1alpha1.EvictionRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: OwnName(pod.UID), Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
+		},
+		Spec: lifecyclev1alpha1.EvictionRequestSpec{
+			Target:    lifecyclev1alpha1.EvictionRequestTarget{Pod: &lifecyclev1alpha1.EvictionRequestPodReference{Name: pod.Name, UID: pod.UID}},
+			Requester: Requester, Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
+		},
+	}
+}
+
+// WithdrawnAt is a request of ours as it is withdrawn, and says when and why. Now is the
+// API server's time.
+func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unanswered bool) *lifecyclev1alpha1.EvictionRequest {
+	withdrawn := request.DeepCopy()
+	withdrawn.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
+	metav1.SetMetaDataAnnotation(&withdrawn.ObjectMeta, v1alpha1.WithdrawnAnnotation, now.UTC().Format(time.RFC3339))
+	delete(withdrawn.Annotations, v1alpha1.UnansweredAnnotation)
+	if unanswered {
+		withdrawn.Annotations[v1alpha1.UnansweredAnnotation] = "true"
+	}
+	return withdrawn
+}
+
+// StandingOf returns what a pod was asked by what has the name of our request for it; nil
+// if nothing has.
+func StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Standing {
+	if request == nil {
+		return Unasked
+	}
+	target, _ := TargetOf(request)
+	switch {
+	case !Own(request), target.UID != pod.UID, target.Name != pod.Name, request.DeletionTimestamp != nil:
+		return Taken
+	case request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction:
+		return Asked
+	case request.Annotations[v1alpha1.UnansweredAnnotation] == "true":
+		return Unanswered
+	}
+	return Withdrawn
+}
+
+// AwaitsAnswer reports whether nobody has answered a request yet.
+func AwaitsAnswer(request *lifecyclev1alpha1.EvictionRequest) bool {
+	return request.Status.ObservedGeneration == nil
+}
+
+// Failure returns why a request has failed as it is now; nil if it has not.
+func Failure(request *lifecyclev1alpha1.EvictionRequest) *metav1.Condition {
+	if !observed(request) {
+		return nil
+	}
+	failed := meta.FindStatusCondition(request.Status.Conditions, conditionFailed)
+	if failed == nil || failed.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return failed
+}
+
+// Disposal is what becomes of a request of ours.
+type Disposal struct {
+	// Delete is true if it is deleted.
+	Delete bool
+	// Record, unless nil, is the request as it says when it was withdrawn.
+	Record *lifecyclev1alpha1.EvictionRequest
+	// RequeueAfter is when to decide again if nothing happens before; 0 is never.
+	RequeueAfter time.Duration
+}
+
+// Dispose decides what becomes of a request of ours at the API server's time. Gone is for
+// how long its pod is known to be gone; nil if it is there. One that asks for a pod that
+// is there is the business of NodeMaintenances, also if it has failed, unless it has failed
+// for want of anybody who asks: it shares the end of one that was withdrawn before, and is
+// made anew.
+func Dispose(request *lifecyclev1alpha1.EvictionRequest, now time.Time, gone *time.Duration) Disposal {
+	if request.DeletionTimestamp != nil {
+		return Disposal{}
+	}
+	final := observed(request) && (Failure(request) != nil || meta.IsStatusConditionTrue(request.Status.Conditions, conditionEvicted))
+	if request.Spec.Intent != lifecyclev1alpha1.EvictionRequestIntentEviction {
+		return disposeWithdrawn(request, now, final)
+	}
+	failure := Failure(request)
+	switch {
+	case gone == nil && failure != nil && failure.Reason == string(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters):
+		return Disposal{Delete: true}
+	case gone == nil:
+		return Disposal{}
+	case *gone >= KeptFor:
+		return Disposal{Delete: true}
+	}
+	return Disposal{RequeueAfter: KeptFor - *gone}
+}
+
+func disposeWithdrawn(request *lifecyclev1alpha1.EvictionRequest, now time.Time, final bool) Disposal {
+	if final {
+		return Disposal{Delete: true}
+	}
+	since, err := time.Parse(time.RFC3339, request.Annotations[v1alpha1.WithdrawnAnnotation])
+	if err != nil || since.Sub(now) > KeptFor {
+		// Somebody else has withdrawn it, or has written this.
+		unanswered := request.Annotations[v1alpha1.UnansweredAnnotation] == "true"
+		return Disposal{Record: WithdrawnAt(request, now, unanswered), RequeueAfter: KeptFor}
+	}
+	if left := since.Add(KeptFor).Sub(now); left > 0 {
+		return Disposal{RequeueAfter: left}
+	}
+	return Disposal{Delete: true}
+}

@@ -1,0 +1,72 @@
+package evictionrequest_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+)
+
+// What becomes of a request of ours when nobody needs it any more, also if the manager that
+// withdrew it is gone.
+func TestDispose(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	failed := func(request *lifecyclev1alpha1.EvictionRequest, reason string) {
+		request.Status.ObservedGeneration = new(request.Generation)
+		request.Status.Conditions = []metav1.Condition{{Type: "Failed", Status: metav1.ConditionTrue, Reason: reason}}
+	}
+	withdrawn := func(ago time.Duration) func(*lifecyclev1alpha1.EvictionRequest) {
+		return func(request *lifecyclev1alpha1.EvictionRequest) {
+			*request = *evictionrequest.WithdrawnAt(request, at.Add(-ago), false)
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*lifecyclev1alpha1.EvictionRequest)
+		gone   *time.Duration
+		want   string
+	}{
+		"it asks":                       {func(*lifecyclev1alpha1.EvictionRequest) {}, nil, "kept"},
+		"it has failed, and is told of": {func(r *lifecyclev1alpha1.EvictionRequest) { failed(r, "NoFurtherResponder") }, nil, "kept"},
+		"it shares the end of one that was withdrawn": {
+			func(r *lifecyclev1alpha1.EvictionRequest) { failed(r, "CanceledDueToNoRequesters") }, nil, "deleted",
+		},
+		"the pod has just gone":                 {func(*lifecyclev1alpha1.EvictionRequest) {}, new(time.Duration(0)), "kept for 1m0s"},
+		"the pod has gone long ago":             {func(*lifecyclev1alpha1.EvictionRequest) {}, new(time.Minute), "deleted"},
+		"just withdrawn":                        {withdrawn(time.Second), nil, "kept for 59s"},
+		"withdrawn, and everybody knows":        {func(r *lifecyclev1alpha1.EvictionRequest) { withdrawn(0)(r); failed(r, "CanceledDueToNoRequesters") }, nil, "deleted"},
+		"withdrawn, and nobody answers":         {withdrawn(time.Minute), nil, "deleted"},
+		"withdrawn at a time that is to come":   {withdrawn(-time.Hour), nil, "recorded"},
+		"withdrawn by somebody, who knows when": {func(r *lifecyclev1alpha1.EvictionRequest) { r.Spec.Intent = "Withdrawn" }, nil, "recorded"},
+		"withdrawn at no time": {func(r *lifecyclev1alpha1.EvictionRequest) {
+			withdrawn(0)(r)
+			r.Annotations[v1alpha1.WithdrawnAnnotation] = "never"
+		}, nil, "recorded"},
+		"it is being deleted": {func(r *lifecyclev1alpha1.EvictionRequest) {
+			withdrawn(time.Hour)(r)
+			r.DeletionTimestamp = new(metav1.NewTime(at))
+		}, nil, "kept"},
+	} {
+		request := evictionrequest.NewRequest(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
+		request.Generation = 2
+		test.change(request)
+		d := evictionrequest.Dispose(request, at, test.gone)
+		got := "kept"
+		switch {
+		case d.Delete:
+			got = "deleted"
+		case d.Record != nil && d.Record.Annotations[v1alpha1.WithdrawnAnnotation] == "2026-03-01T12:00:00Z":
+			got = "recorded"
+		case d.RequeueAfter > 0:
+			got = "kept for " + d.RequeueAfter.String()
+		}
+		if got != test.want {
+			t.Errorf("%s: it is %s, want %s", name, got, test.want)
+		}
+	}
+}

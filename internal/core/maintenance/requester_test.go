@@ -1,0 +1,214 @@
+package maintenance_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+)
+
+// led names a responder in a pod.
+func led(pod *corev1.Pod) {
+	pod.Spec.EvictionResponders = []corev1.EvictionResponder{{Name: "example.com/leader", Priority: new(int32(20000))}}
+}
+
+// led is a world with one pod that names a responder, on a node that is cordoned and drained.
+func ledWorld(t *testing.T, with ...func(*corev1.Pod)) (*world, *corev1.Pod) {
+	w := newWorld(t, "n")
+	w.maintenance("upgrade", v1alpha1.StageDrain, nil, "n")
+	pod := w.run("n", 1, 0, append([]func(*corev1.Pod){led}, with...)...)[0]
+	w.requester = maintenance.Requester{Served: true, Able: true, Now: w.now}
+	return w, pod
+}
+
+// ask gives a pod a request of ours that is so old.
+func (w *world) ask(pod *corev1.Pod, age time.Duration) *lifecyclev1alpha1.EvictionRequest {
+	request := evictionrequest.NewRequest(pod)
+	request.UID, request.Generation, request.CreationTimestamp = "request", 1, metav1.NewTime(w.requester.Now.Add(-age))
+	w.requests[pod.UID] = request
+	return request
+}
+
+func answered(request *lifecyclev1alpha1.EvictionRequest, conditions ...metav1.Condition) {
+	request.Status.ObservedGeneration, request.Status.Conditions = new(request.Generation), conditions
+}
+
+// asks tells by what the pods of a decision are asked, and what is withdrawn.
+func asks(d maintenance.Decision) string {
+	var words []string
+	for _, node := range d.Nodes {
+		for _, e := range node.Withdraw {
+			words = append(words, "withdraw Evacuation of "+e.Spec.PodRef.Name)
+		}
+		for _, w := range node.WithdrawRequests {
+			what := "withdraw EvictionRequest of " + w.Request.Spec.Target.Pod.Name
+			if w.Withdrawn.Annotations[v1alpha1.UnansweredAnnotation] == "true" {
+				what += ", unanswered"
+			}
+			words = append(words, what)
+		}
+		for _, r := range node.Evacuate {
+			by := "Evacuation"
+			if r.EvictionRequest != nil {
+				by = "EvictionRequest"
+			}
+			words = append(words, by+" of "+r.Pod.Name)
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func TestByWhatAPodIsAskedToLeave(t *testing.T) {
+	t.Parallel()
+	const byRequest, byEvacuation = "EvictionRequest of pod-0001", "Evacuation of pod-0001"
+	for name, test := range map[string]struct {
+		change func(w *world, pod *corev1.Pod)
+		want   string
+	}{
+		"a pod that names responders":           {func(*world, *corev1.Pod) {}, byRequest},
+		"one that names none":                   {func(_ *world, pod *corev1.Pod) { pod.Spec.EvictionResponders = nil }, byEvacuation},
+		"one of a DaemonSet":                    {func(w *world, pod *corev1.Pod) { ofDaemonSet(pod); w.runners.DaemonSets = true }, byEvacuation},
+		"one of a PodGroup":                     {func(_ *world, pod *corev1.Pod) { pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} }, byEvacuation},
+		"the API is not served":                 {func(w *world, _ *corev1.Pod) { w.requester = maintenance.Requester{} }, byEvacuation},
+		"nobody answers":                        {func(w *world, _ *corev1.Pod) { w.requester.Able = false }, byEvacuation},
+		"it is not known whether anybody does":  {func(w *world, _ *corev1.Pod) { w.requester = maintenance.Requester{Unknown: "so"} }, ""},
+		"it has an Evacuation of ours":          {func(w *world, pod *corev1.Pod) { w.evacuate(pod) }, ""},
+		"it has one that somebody else asks by": {func(w *world, pod *corev1.Pod) { w.evacuate(pod).Finalizers = nil }, byRequest},
+		"it is asked by a request":              {func(w *world, pod *corev1.Pod) { w.ask(pod, 0) }, ""},
+		"also where nobody answers others":      {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); w.requester.Able = false }, ""},
+		"asked by both": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); w.evacuate(pod) },
+			"withdraw EvictionRequest of pod-0001"},
+		"nobody has answered for 29 seconds": {func(w *world, pod *corev1.Pod) { w.ask(pod, 29*time.Second) }, ""},
+		"nobody has answered for 30 seconds": {func(w *world, pod *corev1.Pod) { w.ask(pod, 30*time.Second) },
+			"withdraw EvictionRequest of pod-0001, unanswered"},
+		"but we are the controller": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.requester.Acting = true }, ""},
+		"but our clock is in doubt": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.clockDoubt = "It is off." }, ""},
+		"but others have an answer": {func(w *world, pod *corev1.Pod) {
+			w.ask(pod, time.Minute)
+			w.requester.Answered = w.now.Add(-time.Second)
+		}, ""},
+		"for longer than anybody may take": {func(w *world, pod *corev1.Pod) {
+			w.ask(pod, 11*time.Minute)
+			w.requester.Answered = w.now.Add(-time.Second)
+		}, "withdraw EvictionRequest of pod-0001, unanswered"},
+		"it has an answer": {func(w *world, pod *corev1.Pod) { answered(w.ask(pod, time.Hour)) }, ""},
+		"unanswered and withdrawn, by any manager": {func(w *world, pod *corev1.Pod) {
+			w.requests[pod.UID] = evictionrequest.WithdrawnAt(w.ask(pod, time.Minute), w.now, true)
+		}, byEvacuation},
+		"withdrawn before, and to be deleted first": {func(w *world, pod *corev1.Pod) {
+			w.requests[pod.UID] = evictionrequest.WithdrawnAt(w.ask(pod, time.Minute), w.now, false)
+		}, ""},
+		"somebody else's has the name": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0).Spec.Requester = "example.com/mallory" }, byEvacuation},
+		"it is about another pod":      {func(w *world, pod *corev1.Pod) { w.ask(pod, 0).Spec.Target.Pod.UID = "another" }, byEvacuation},
+		"it is held while it is deleted": {func(w *world, pod *corev1.Pod) {
+			w.ask(pod, 0).DeletionTimestamp = new(metav1.NewTime(w.now))
+		}, byEvacuation},
+		"the maintenance is complete": {func(w *world, pod *corev1.Pod) {
+			w.ask(pod, 0)
+			w.maintenances[0].Spec.Stage = v1alpha1.StageComplete
+			w.maintenances[0].Status.StageStatuses = []v1alpha1.StageStatus{{Name: v1alpha1.StageDrain, StartTimestamp: new(metav1.NewTime(dawn))}}
+		}, "withdraw EvictionRequest of pod-0001"},
+		"the pod has ended": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); pod.Status.Phase = corev1.PodSucceeded },
+			"withdraw EvictionRequest of pod-0001"},
+		"a later wave": {func(w *world, pod *corev1.Pod) {
+			w.run("n", 1, -10)
+			pod.Spec.Priority = new(int32(5))
+			w.maintenances[0].Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodPriority: -10}, {PodPriority: 10}}
+		},
+			"Evacuation of pod-0002"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, pod := ledWorld(t)
+			test.change(w, pod)
+			if got := asks(maintenance.Decide(w.snapshot())); got != test.want {
+				t.Errorf("the decision is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// What is told of a pod that is asked by a request.
+func TestWhatARequestComesToIsTold(t *testing.T) {
+	t.Parallel()
+	turn := func(responder, says string) *lifecyclev1alpha1.Eviction {
+		e := &lifecyclev1alpha1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "pod-1-pod-0001"}}
+		e.Status.TargetResponders = []lifecyclev1alpha1.TargetResponder{{Name: responder, State: lifecyclev1alpha1.ResponderStateActive}}
+		e.Status.Responders = []lifecyclev1alpha1.ResponderStatus{{Name: responder, StartTime: new(metav1.NewTime(dawn)), Message: &says}}
+		return e
+	}
+	hostile := strings.Repeat("\x1b[2Jx", 1000)
+	for name, test := range map[string]struct {
+		change func(w *world, pod *corev1.Pod)
+		want   string
+	}{
+		"nobody has a turn yet": {func(*world, *corev1.Pod) {}, ""},
+		"a responder has its turn": {func(w *world, pod *corev1.Pod) { w.evictions[pod.UID] = turn("example.com/leader", "elects another") },
+			"EvacuatorRunning Responder/example.com/leader: Responder example.com/leader moves the pod. It says: elects another. " +
+				"Wait: if it is silent for 20 minutes, the next one has its turn by itself. Its reports: kubectl -n default describe evictions.lifecycle.k8s.io pod-1-pod-0001"},
+		"the evictor begins": {func(w *world, pod *corev1.Pod) {
+			w.evictions[pod.UID] = turn(evictionrequest.DefaultEvictor, "Pod pod-0001 is being evicted.")
+		}, ""},
+		"the evictor is refused": {func(w *world, pod *corev1.Pod) {
+			w.evictions[pod.UID] = turn(evictionrequest.DefaultEvictor, "Eviction refused 2 times: a webhook says no.")
+		}, "EvictionError Pod/default/pod-0001: Eviction refused 2 times: a webhook says no. See the whole story: kubectl -n default describe evictions.lifecycle.k8s.io pod-1-pod-0001"},
+		"nobody is left": {func(w *world, pod *corev1.Pod) {
+			answered(w.requests[pod.UID], metav1.Condition{Type: "Failed", Status: metav1.ConditionTrue, Reason: "NoFurtherResponder", Message: "No responder is left."})
+		}, "EvictionRequestFailed EvictionRequest/default/node-maintenance-uid-0001: The EvictionRequest of pod default/pod-0001 has failed (NoFurtherResponder): No responder is left. " +
+			"Remove what is in the way and have it asked again: kubectl -n default delete evictionrequest node-maintenance-uid-0001. Or remove the pod yourself: kubectl -n default delete pod pod-0001"},
+		"it is not known whether it can be asked": {func(w *world, pod *corev1.Pod) {
+			delete(w.requests, pod.UID)
+			w.requester = maintenance.Requester{Unknown: "Nobody has said so."}
+		}, "EvictionRequestPending Pod/default/pod-0001: Pod default/pod-0001 names evictionResponders (example.com/leader), which cannot be asked yet: Nobody has said so. " +
+			"If that does not pass: let Ebbtide read and delete EvictionRequests (chart value evictionRequests.enabled), or run it with --eviction-requests=off."},
+		"a responder that talks much": {func(w *world, pod *corev1.Pod) { w.evictions[pod.UID] = turn("example.com/leader", hostile) }, "hostile"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, pod := ledWorld(t)
+			w.ask(pod, time.Second)
+			test.change(w, pod)
+			d := maintenance.Decide(w.snapshot())
+			status := d.Maintenances[0].Status.NodeStatuses[0]
+			if _, asked := w.requests[pod.UID]; asked && (status.PodsEvacuating != 1 || status.PodsPendingEvacuation != 0) {
+				t.Errorf("%d pods are evacuating and %d pending, want one that is asked", status.PodsEvacuating, status.PodsPendingEvacuation)
+			}
+			got := ""
+			for _, b := range status.Blockers {
+				got += fmt.Sprintf("%s %s", b.Type, blocker.Explain(b))
+			}
+			switch {
+			case test.want == "hostile" && (len(got) > 800 || strings.ContainsRune(got, '\x1b')):
+				t.Errorf("what a responder says is repeated in %d bytes: %q", len(got), got)
+			case test.want != "hostile" && got != test.want:
+				t.Errorf("it is told\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// Who gets no answer is told once, and the next look is when the time is over.
+func TestAnUnansweredRequestIsTold(t *testing.T) {
+	t.Parallel()
+	w, pod := ledWorld(t)
+	w.ask(pod, 10*time.Second)
+	if d := maintenance.Decide(w.snapshot()); d.RequeueAfter != 20*time.Second {
+		t.Errorf("it is looked at again after %s, want 20s", d.RequeueAfter)
+	}
+	w.ask(pod, 31*time.Second)
+	d := maintenance.Decide(w.snapshot())
+	events := d.Nodes[0].WithdrawRequests[0].Events
+	const want = "nobody answers EvictionRequests in this cluster; pod-0001 is evacuated without its evictionResponders (example.com/leader). Run Ebbtide with --eviction-requests=controller."
+	if len(events) != 1 || events[0].Message != want || events[0].Reason != v1alpha1.EventEvictionRequestUnanswered {
+		t.Errorf("the events are %+v, want %q", events, want)
+	}
+}
