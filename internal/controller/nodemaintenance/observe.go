@@ -119,19 +119,27 @@ func (r *reconciler) reading(ctx context.Context, g *group.Group, snapshot *main
 		if reading.Has(node) {
 			continue
 		}
-		var asked v1alpha1.EvacuationList
-		if err := r.list(ctx, &asked, client.MatchingFields{kube.EvacuationNodeField: node}, client.Limit(1)); err != nil {
-			return nil, fmt.Errorf("list our evacuations on node %s: %w", node, err)
-		}
-		requested, err := r.requested(ctx, snapshot, node)
+		asked, err := r.asked(ctx, snapshot, node)
 		if err != nil {
 			return nil, err
 		}
-		if requested || len(asked.Items) > 0 {
+		if asked {
 			reading.Insert(node)
 		}
 	}
 	return reading, nil
+}
+
+// asked returns true if a maintenance has asked some pod of a node to leave.
+func (r *reconciler) asked(ctx context.Context, snapshot *maintenance.Snapshot, node string) (bool, error) {
+	var asked v1alpha1.EvacuationList
+	if err := r.list(ctx, &asked, client.MatchingFields{kube.EvacuationNodeField: node}, client.Limit(1)); err != nil {
+		return false, fmt.Errorf("list our evacuations on node %s: %w", node, err)
+	}
+	if len(asked.Items) > 0 {
+		return true, nil
+	}
+	return r.requested(ctx, snapshot, node)
 }
 
 // list reads from the cache. The objects are the cache's own and are never changed.

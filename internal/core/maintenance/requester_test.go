@@ -67,65 +67,77 @@ func asks(d maintenance.Decision) string {
 	return strings.Join(words, "; ")
 }
 
-func TestByWhatAPodIsAskedToLeave(t *testing.T) {
-	t.Parallel()
-	const byRequest, byEvacuation = "EvictionRequest of pod-0001", "Evacuation of pod-0001"
-	for name, test := range map[string]struct {
-		change func(w *world, pod *corev1.Pod)
-		want   string
-	}{
-		"a pod that names responders":           {func(*world, *corev1.Pod) {}, byRequest},
-		"one that names none":                   {func(_ *world, pod *corev1.Pod) { pod.Spec.EvictionResponders = nil }, byEvacuation},
-		"one of a DaemonSet":                    {func(w *world, pod *corev1.Pod) { ofDaemonSet(pod); w.runners.DaemonSets = true }, byEvacuation},
-		"one of a PodGroup":                     {func(_ *world, pod *corev1.Pod) { pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} }, byEvacuation},
-		"the API is not served":                 {func(w *world, _ *corev1.Pod) { w.requester = maintenance.Requester{} }, byEvacuation},
-		"nobody answers":                        {func(w *world, _ *corev1.Pod) { w.requester.Able = false }, byEvacuation},
-		"it is not known whether anybody does":  {func(w *world, _ *corev1.Pod) { w.requester = maintenance.Requester{Unknown: "so"} }, ""},
-		"it has an Evacuation of ours":          {func(w *world, pod *corev1.Pod) { w.evacuate(pod) }, ""},
-		"it has one that somebody else asks by": {func(w *world, pod *corev1.Pod) { w.evacuate(pod).Finalizers = nil }, byRequest},
-		"it is asked by a request":              {func(w *world, pod *corev1.Pod) { w.ask(pod, 0) }, ""},
-		"also where nobody answers others":      {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); w.requester.Able = false }, ""},
-		"asked by both": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); w.evacuate(pod) },
-			"withdraw EvictionRequest of pod-0001"},
-		"nobody has answered for 29 seconds": {func(w *world, pod *corev1.Pod) { w.ask(pod, 29*time.Second) }, ""},
-		"nobody has answered for 30 seconds": {func(w *world, pod *corev1.Pod) { w.ask(pod, 30*time.Second) },
-			"withdraw EvictionRequest of pod-0001, unanswered"},
-		"but we are the controller": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.requester.Acting = true }, ""},
-		"but our clock is in doubt": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.clockDoubt = "It is off." }, ""},
-		"but others have an answer": {func(w *world, pod *corev1.Pod) {
-			w.ask(pod, time.Minute)
-			w.requester.Answered = w.now.Add(-time.Second)
-		}, ""},
-		"for longer than anybody may take": {func(w *world, pod *corev1.Pod) {
-			w.ask(pod, 11*time.Minute)
-			w.requester.Answered = w.now.Add(-time.Second)
-		}, "withdraw EvictionRequest of pod-0001, unanswered"},
-		"it has an answer": {func(w *world, pod *corev1.Pod) { answered(w.ask(pod, time.Hour)) }, ""},
-		"unanswered and withdrawn, by any manager": {func(w *world, pod *corev1.Pod) {
-			w.requests[pod.UID] = evictionrequest.WithdrawnAt(w.ask(pod, time.Minute), w.now, true)
-		}, byEvacuation},
-		"withdrawn before, and to be deleted first": {func(w *world, pod *corev1.Pod) {
-			w.requests[pod.UID] = evictionrequest.WithdrawnAt(w.ask(pod, time.Minute), w.now, false)
-		}, ""},
-		"somebody else's has the name": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0).Spec.Requester = "example.com/mallory" }, byEvacuation},
-		"it is about another pod":      {func(w *world, pod *corev1.Pod) { w.ask(pod, 0).Spec.Target.Pod.UID = "another" }, byEvacuation},
-		"it is held while it is deleted": {func(w *world, pod *corev1.Pod) {
-			w.ask(pod, 0).DeletionTimestamp = new(metav1.NewTime(w.now))
-		}, byEvacuation},
-		"the maintenance is complete": {func(w *world, pod *corev1.Pod) {
-			w.ask(pod, 0)
-			w.maintenances[0].Spec.Stage = v1alpha1.StageComplete
-			w.maintenances[0].Status.StageStatuses = []v1alpha1.StageStatus{{Name: v1alpha1.StageDrain, StartTimestamp: new(metav1.NewTime(dawn))}}
-		}, "withdraw EvictionRequest of pod-0001"},
-		"the pod has ended": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); pod.Status.Phase = corev1.PodSucceeded },
-			"withdraw EvictionRequest of pod-0001"},
-		"a later wave": {func(w *world, pod *corev1.Pod) {
+const byRequest, byEvacuation = "EvictionRequest of pod-0001", "Evacuation of pod-0001"
+
+// ways are by what a pod that names responders is asked, when something is otherwise.
+var ways = map[string]struct {
+	change func(w *world, pod *corev1.Pod)
+	want   string
+}{
+	"a pod that names responders":           {func(*world, *corev1.Pod) {}, byRequest},
+	"one that names none":                   {func(_ *world, pod *corev1.Pod) { pod.Spec.EvictionResponders = nil }, byEvacuation},
+	"one of a DaemonSet":                    {func(w *world, pod *corev1.Pod) { ofDaemonSet(pod); w.runners.DaemonSets = true }, byEvacuation},
+	"one of a PodGroup":                     {func(_ *world, pod *corev1.Pod) { pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} }, byEvacuation},
+	"the API is not served":                 {func(w *world, _ *corev1.Pod) { w.requester = maintenance.Requester{} }, byEvacuation},
+	"nobody answers":                        {func(w *world, _ *corev1.Pod) { w.requester.Able = false }, byEvacuation},
+	"it is not known whether anybody does":  {func(w *world, _ *corev1.Pod) { w.requester = maintenance.Requester{Unknown: "so"} }, ""},
+	"it has an Evacuation of ours":          {func(w *world, pod *corev1.Pod) { w.evacuate(pod) }, ""},
+	"it has one that somebody else asks by": {func(w *world, pod *corev1.Pod) { w.evacuate(pod).Finalizers = nil }, byRequest},
+	"it is asked by a request":              {func(w *world, pod *corev1.Pod) { w.ask(pod, 0) }, ""},
+	"also where nobody answers others":      {func(w *world, pod *corev1.Pod) { w.ask(pod, 0); w.requester.Able = false }, ""},
+	"asked by both": {
+		func(w *world, pod *corev1.Pod) { w.ask(pod, 0); w.evacuate(pod) },
+		"withdraw EvictionRequest of pod-0001",
+	},
+	"nobody has answered for 29 seconds": {func(w *world, pod *corev1.Pod) { w.ask(pod, 29*time.Second) }, ""},
+	"nobody has answered for 30 seconds": {
+		func(w *world, pod *corev1.Pod) { w.ask(pod, 30*time.Second) },
+		"withdraw EvictionRequest of pod-0001, unanswered",
+	},
+	"but we are the controller": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.requester.Acting = true }, ""},
+	"but our clock is in doubt": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.clockDoubt = "It is off." }, ""},
+	"but others have an answer": {func(w *world, pod *corev1.Pod) {
+		w.ask(pod, time.Minute)
+		w.requester.Answered = w.now.Add(-time.Second)
+	}, ""},
+	"for longer than anybody may take": {func(w *world, pod *corev1.Pod) {
+		w.ask(pod, 11*time.Minute)
+		w.requester.Answered = w.now.Add(-time.Second)
+	}, "withdraw EvictionRequest of pod-0001, unanswered"},
+	"it has an answer": {func(w *world, pod *corev1.Pod) { answered(w.ask(pod, time.Hour)) }, ""},
+	"unanswered and withdrawn, by any manager": {func(w *world, pod *corev1.Pod) {
+		w.requests[pod.UID] = evictionrequest.WithdrawnAt(w.ask(pod, time.Minute), w.now, true)
+	}, byEvacuation},
+	"withdrawn before, and to be deleted first": {func(w *world, pod *corev1.Pod) {
+		w.requests[pod.UID] = evictionrequest.WithdrawnAt(w.ask(pod, time.Minute), w.now, false)
+	}, ""},
+	"somebody else's has the name": {func(w *world, pod *corev1.Pod) { w.ask(pod, 0).Spec.Requester = "example.com/mallory" }, byEvacuation},
+	"it is about another pod":      {func(w *world, pod *corev1.Pod) { w.ask(pod, 0).Spec.Target.Pod.UID = "another" }, byEvacuation},
+	"it is held while it is deleted": {func(w *world, pod *corev1.Pod) {
+		w.ask(pod, 0).DeletionTimestamp = new(metav1.NewTime(w.now))
+	}, byEvacuation},
+	"the maintenance is complete": {func(w *world, pod *corev1.Pod) {
+		w.ask(pod, 0)
+		w.maintenances[0].Spec.Stage = v1alpha1.StageComplete
+		w.maintenances[0].Status.StageStatuses = []v1alpha1.StageStatus{{Name: v1alpha1.StageDrain, StartTimestamp: new(metav1.NewTime(dawn))}}
+	}, "withdraw EvictionRequest of pod-0001"},
+	"the pod has ended": {
+		func(w *world, pod *corev1.Pod) { w.ask(pod, 0); pod.Status.Phase = corev1.PodSucceeded },
+		"withdraw EvictionRequest of pod-0001",
+	},
+	"a later wave": {
+		func(w *world, pod *corev1.Pod) {
 			w.run("n", 1, -10)
 			pod.Spec.Priority = new(int32(5))
 			w.maintenances[0].Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodPriority: -10}, {PodPriority: 10}}
 		},
-			"Evacuation of pod-0002"},
-	} {
+		"Evacuation of pod-0002",
+	},
+}
+
+func TestByWhatAPodIsAskedToLeave(t *testing.T) {
+	t.Parallel()
+	for name, test := range ways {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, pod := ledWorld(t)
@@ -152,9 +164,11 @@ func TestWhatARequestComesToIsTold(t *testing.T) {
 		want   string
 	}{
 		"nobody has a turn yet": {func(*world, *corev1.Pod) {}, ""},
-		"a responder has its turn": {func(w *world, pod *corev1.Pod) { w.evictions[pod.UID] = turn("example.com/leader", "elects another") },
+		"a responder has its turn": {
+			func(w *world, pod *corev1.Pod) { w.evictions[pod.UID] = turn("example.com/leader", "elects another") },
 			"EvacuatorRunning Responder/example.com/leader: Responder example.com/leader moves the pod. It says: elects another. " +
-				"Wait: if it is silent for 20 minutes, the next one has its turn by itself. Its reports: kubectl -n default describe evictions.lifecycle.k8s.io pod-1-pod-0001"},
+				"Wait: if it is silent for 20 minutes, the next one has its turn by itself. Its reports: kubectl -n default describe evictions.lifecycle.k8s.io pod-1-pod-0001",
+		},
 		"the evictor begins": {func(w *world, pod *corev1.Pod) {
 			w.evictions[pod.UID] = turn(evictionrequest.DefaultEvictor, "Pod pod-0001 is being evicted.")
 		}, ""},
