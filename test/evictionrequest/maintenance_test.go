@@ -72,13 +72,6 @@ func own(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	return &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: core.OwnName(pod.UID)}}
 }
 
-func (w *world) evacuations() []v1alpha1.Evacuation {
-	w.t.Helper()
-	list := &v1alpha1.EvacuationList{}
-	w.must(w.client.List(w.ctx, list, client.InNamespace(w.ns)))
-	return list.Items
-}
-
 // A pod that names a responder is moved by that, and its maintenance says whose turn it is.
 func TestAMaintenanceAsksResponders(t *testing.T) {
 	t.Parallel()
