@@ -31,7 +31,7 @@ BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.
 export K8S_VERSION
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines demo-node test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines demo-node demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -178,7 +178,7 @@ reproduce: ## Build the manager a second time, from a copy of the source and fro
 	go test -count=1 -v -timeout 60m -run TestTheManagerTwice ./internal/release -prove
 
 # As the sandbox builds the manager, with which the plugin has most packages in common.
-demo demo-machines demo-node: export CGO_ENABLED = 0
+demo demo-machines demo-node demo-eviction-request: export CGO_ENABLED = 0
 
 demo: plugin ## Drain a node of a real control plane before your eyes
 	@go run ./cmd/kubectl-ebbtide sandbox demo
@@ -188,3 +188,6 @@ demo-machines: plugin ## See a Machine of a real control plane from its creation
 
 demo-node: plugin ## See a static pod leave a real node and come back to it (Linux, root)
 	@go run ./cmd/kubectl-ebbtide sandbox demo node
+
+demo-eviction-request: plugin ## See a pod that has a say in its own eviction leave its node (Kubernetes 1.37)
+	@go run ./cmd/kubectl-ebbtide sandbox demo eviction-request

@@ -31,6 +31,9 @@ func newSandboxDemo(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.AddCommand(newDemo(&sandboxDemoOptions{
 		IOStreams: streams, show: demo.Demo.RunNodes, readOn: "docs/static-pods.md, docs/shutdown.md",
 	}, "node", "Show a static pod leave a real node and come back (Linux, root)"))
+	cmd.AddCommand(newDemo(&sandboxDemoOptions{
+		IOStreams: streams, show: demo.Demo.RunEvictionRequests, readOn: "docs/evictionrequests.md, examples/responder/README.md",
+	}, "eviction-request", "Show a pod that has a say in its own eviction"))
 	return cmd
 }
 

@@ -24,6 +24,30 @@ func TestReadmeShowsTheDemoOfMachines(t *testing.T) {
 	holdsTo(t, "../../examples/machines/README.md", demo.Demo.RunMachines, storyOfMachines)
 }
 
+func TestThePageShowsTheDemoOfEvictionRequests(t *testing.T) {
+	if err := sandbox.CheckEvictionRequests(sandbox.RequestedVersion()); err != nil {
+		return // nothing to be shown on an older Kubernetes
+	}
+	holdsTo(t, "../../docs/evictionrequests.md", demo.Demo.RunEvictionRequests, storyOfResponders)
+}
+
+// storyOfResponders are the turns and what the responder says, in order, and then how it ends.
+func storyOfResponders(text string) []string {
+	var turns, end []string
+	for line := range strings.Lines(text) {
+		match := step.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		switch {
+		case match == nil, match[1] == "says" && strings.HasPrefix(match[3], "imperative-eviction"):
+		case match[1] == "turn", match[1] == "says":
+			turns = append(turns, match[1]+" "+match[3])
+		case match[1] == "asks", match[1] == "saved", match[1] == "gone", match[1] == "drained", match[1] == "back":
+			end = append(end, match[1])
+		}
+	}
+	slices.Sort(end)
+	return append(turns, end...)
+}
+
 // holdsTo runs a demo and compares what it prints with what a README shows, as far
 // as two runs have it in common.
 func holdsTo(t *testing.T, readme string, run func(demo.Demo, context.Context) error, story func(string) []string) {

@@ -1,7 +1,8 @@
 // Package demo shows what Ebbtide does: it runs applications on a sandbox, asks
 // Ebbtide for something, and tells what happens as the watches see it. Run empties
 // a node and gives it back; RunMachines sees a Machine from its creation to its end;
-// RunNodes takes a static pod off a real node and brings it back.
+// RunNodes takes a static pod off a real node and brings it back; RunEvictionRequests
+// has a pod say when it may be evicted.
 //
 // It reports what it observed and nothing else: every line of a timeline stands
 // for a change of an object. It fails when a story takes too long.

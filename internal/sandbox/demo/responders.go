@@ -1,0 +1,105 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+)
+
+//go:embed database.yaml
+var database []byte
+
+// saving is how long the data of the database takes to be saved.
+const saving = 2 * time.Second
+
+// RunEvictionRequests builds what is missing, drains a node with a pod that has a say in its
+// own eviction, gives the node back, and removes everything again.
+//
+// Errors: this version of Kubernetes has no EvictionRequests.
+func (d Demo) RunEvictionRequests(ctx context.Context) error {
+	if err := sandbox.CheckEvictionRequests(d.Version); err != nil {
+		return err
+	}
+	return d.on(ctx, sandbox.Spec{Nodes: 2, EvictionRequests: true}, func(ctx context.Context, c *sandbox.Cluster) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, drainWithin, errTooLong)
+		defer cancel()
+		if _, err := c.StartProgram(ctx, "examples/responder", "--kubeconfig="+c.Kubeconfig); err != nil {
+			return err
+		}
+		node, err := openDatabase(ctx, c.Client)
+		if err != nil {
+			return err
+		}
+		return d.respond(ctx, c.Client, node)
+	})
+}
+
+// openDatabase has the database run, and returns its node.
+func openDatabase(ctx context.Context, c client.Client) (node string, err error) {
+	if err := create(ctx, c, database); err != nil {
+		return "", err
+	}
+	pod := &corev1.Pod{}
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, openWithin, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "db-0"}, pod)
+		return err == nil && isReady(pod), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for the database: %w", err)
+	}
+	return pod.Spec.NodeName, nil
+}
+
+// respond drains the node, saves the data, gives the node back, and tells the story.
+func (d Demo) respond(ctx context.Context, c client.WithWatch, node string) error {
+	changes, err := watchAll(ctx, c, []source{
+		{&corev1.NodeList{}, named(node)},
+		{&corev1.PodList{}, onNode(node)},
+		{&lifecyclev1alpha1.EvictionRequestList{}, in("default")},
+		{&lifecyclev1alpha1.EvictionList{}, in("default")},
+		{&v1alpha1.NodeMaintenanceList{}, named(maintenance)},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.Out, `
+Kubernetes %s with the feature gate EvictionRequestAPI. Ebbtide is the controller of EvictionRequests;
+StatefulSet db has one pod, whose responder example.com/save (examples/responder) has its data saved first.
+
+NodeMaintenance %s, stage Drain, for %s.
+
+`, d.Version, maintenance, node)
+	s := newResponse(node, printer(d.Out, d.Colour))
+	t := &teller{story: s, changes: changes, start: time.Now()}
+	if err := c.Create(ctx, newMaintenance(node)); err != nil {
+		return fmt.Errorf("create NodeMaintenance: %w", err)
+	}
+	if err := t.tellUntil(ctx, s.isTold); err != nil {
+		return err
+	}
+	time.Sleep(saving)
+	s.say(time.Since(t.start), "saved", "somebody has saved the data, and says so on db-0")
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name = "default", "db-0"
+	saved := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/saved":"true"}}}`))
+	if err := c.Patch(ctx, pod, saved); err != nil {
+		return fmt.Errorf("say that the data is saved: %w", err)
+	}
+	if err := t.tellUntil(ctx, s.isDrained); err != nil {
+		return err
+	}
+	s.say(time.Since(t.start), "complete", "the work is done: stage Complete")
+	if err := complete(ctx, c); err != nil {
+		return err
+	}
+	return t.tellUntil(ctx, s.isBack)
+}
