@@ -73,7 +73,7 @@ const (
 	ActionEvict Action = "Evict"
 	// ActionSurge evicts it after its Deployment has a replacement for it.
 	ActionSurge Action = "Surge"
-	// ActionEvacuator has an evacuator of somebody else move it.
+	// ActionEvacuator has an evacuator or a responder of somebody else move it.
 	ActionEvacuator Action = "Evacuator"
 	// ActionDaemonSet deletes it and keeps its DaemonSet from making another one.
 	ActionDaemonSet Action = "DaemonSet"

@@ -14,6 +14,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
@@ -25,6 +27,9 @@ func (r *run) evacuate(p *pod) {
 		return
 	}
 	p.action = ActionEvict
+	if evictionrequest.Requestable(p.object) {
+		p.action, p.why = ActionEvacuator, fmt.Sprintf("responders of its own (%s) are asked first, if EvictionRequests are answered; the pod is evicted if they do not move it", event.Responders(p.object))
+	}
 	for range v1alpha1.MaxEvacuators + 1 {
 		d := evacuation.Decide(evacuation.Snapshot{Now: r.world.Now, Doubt: r.world.Doubt, Evacuation: p.evacuation, Pod: p.object})
 		if d.Status != nil {

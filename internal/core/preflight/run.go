@@ -100,8 +100,9 @@ func newRun(s *Snapshot, o *owners, by order) *run {
 	if s.Place != nil {
 		r.placer = s.Place()
 	}
-	// What autoscalers are told makes no difference to pods.
-	r.world.Protect = nil
+	// What autoscalers are told makes no difference to pods. Who has responders is asked by an
+	// Evacuation here, whatever it was or will be asked by: its forecast tells of them.
+	r.world.Protect, r.world.Requester = nil, maintenance.Requester{}
 	r.world.Maintenances = slices.DeleteFunc(slices.Clone(s.World.Maintenances), func(m *v1alpha1.NodeMaintenance) bool { return m.Name == r.name })
 	asked := *s.Maintenance
 	asked.Name, asked.Spec.Stage = r.name, v1alpha1.StageDrain
@@ -131,7 +132,11 @@ func (r *run) copyPods() {
 	r.world.Pods = make(map[string][]maintenance.Pod, len(r.Snapshot.World.Pods))
 	for node, pods := range r.Snapshot.World.Pods {
 		if node != "" {
-			r.world.Pods[node] = slices.SortedFunc(slices.Values(pods), func(a, b maintenance.Pod) int { return byName(a.Object, b.Object) })
+			own := slices.SortedFunc(slices.Values(pods), func(a, b maintenance.Pod) int { return byName(a.Object, b.Object) })
+			for i := range own {
+				own[i].Request, own[i].Eviction = nil, nil
+			}
+			r.world.Pods[node] = own
 		}
 	}
 }
