@@ -223,6 +223,8 @@ func (s Snapshot) maintained() Decision {
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is not for %s; delete it", maintenance.Name, node))
 	case maintenance.DeletionTimestamp != nil || maintenance.Spec.Stage == v1alpha1.StageComplete:
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: somebody has ended NodeMaintenance %s; another one is made when it is gone, so delete it", maintenance.Name))
+	case maintenance.Spec.Stage != v1alpha1.StageDrain:
+		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is in stage %s and drains nothing; set its stage to Drain, or delete it", maintenance.Name, maintenance.Spec.Stage))
 	case drained(maintenance):
 		return s.say(Decision{Hook: Finish}, event.BridgeDone, node+" is drained; the hook is removed")
 	}

@@ -189,6 +189,13 @@ var becomes = map[string]struct {
 			s.Maintenance.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-8"}
 		}, "keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is not for node-7; delete it",
 	},
+	"one that somebody has made, of another stage": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 3)
+			s.Maintenance.Spec.Stage = v1alpha1.StageCordon
+		},
+		"keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is in stage Cordon and drains nothing; set its stage to Drain, or delete it",
+	},
 	"one that somebody has ended": {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 0)
