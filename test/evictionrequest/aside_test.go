@@ -26,7 +26,7 @@ func TestEbbtideStepsAside(t *testing.T) {
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1})
 	manager := w.cluster.StartReplica(t)
 	w.awaitState(manager, core.StateActive)
-	w.awaitEvent(v1alpha1.EventEvictionControllerActive, "nobody else is")
+	w.awaitEvent(cluster.Account.Namespace, v1alpha1.EventEvictionControllerActive, "nobody else is")
 
 	pod := w.pod("web-0", "example.com/leader 20000")
 	w.ask("example.com/upgrade", pod)
@@ -34,7 +34,7 @@ func TestEbbtideStepsAside(t *testing.T) {
 	w.must(w.seize("mallory", e))
 	w.setHolder("Ebbtide in namespace elsewhere")
 	w.awaitState(manager, core.StateAside)
-	w.awaitEvent(v1alpha1.EventEvictionControllerAside, "Ebbtide in namespace elsewhere answers EvictionRequests")
+	w.awaitEvent(cluster.Account.Namespace, v1alpha1.EventEvictionControllerAside, "Ebbtide in namespace elsewhere answers EvictionRequests")
 	ignored := w.ask("example.com/upgrade", w.pod("web-1"))
 	w.must(w.reports("pod-1-web-0", "example.com/leader", true))
 	time.Sleep(3 * time.Second)
@@ -109,11 +109,11 @@ func (w *world) awaitState(manager cluster.Replica, want core.State) {
 	})
 }
 
-func (w *world) awaitEvent(reason, words string) {
+func (w *world) awaitEvent(namespace, reason, words string) {
 	w.t.Helper()
 	w.eventually("the event "+reason+": "+words, func() (bool, any) {
 		list := &eventsv1.EventList{}
-		w.must(w.client.List(w.ctx, list, client.InNamespace(cluster.Account.Namespace)))
+		w.must(w.client.List(w.ctx, list, client.InNamespace(namespace)))
 		var notes []string
 		for i := range list.Items {
 			notes = append(notes, list.Items[i].Reason+": "+list.Items[i].Note)

@@ -139,6 +139,7 @@ func TestSomebodyForgesARequest(t *testing.T) {
 	taken.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
 	w.must(mallory.Create(w.ctx, taken))
 	m := w.drain()
+	w.awaitEvent(w.ns, v1alpha1.EventEvictionRequestNameTaken, "pod web-0 is evacuated without its evictionResponders (example.com/leader)")
 	w.awaitGone(pod)
 	w.awaitDrained(m)
 }
