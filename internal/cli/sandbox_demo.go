@@ -30,7 +30,7 @@ func newSandboxDemo(streams genericiooptions.IOStreams) *cobra.Command {
 	}, "machines", "Show Machines from their creation to the end of one of them"))
 	cmd.AddCommand(newDemo(&sandboxDemoOptions{
 		IOStreams: streams, show: demo.Demo.RunNodes, readOn: "docs/static-pods.md, docs/shutdown.md",
-	}, "node", "Show a static pod leave a real node and come back (Linux, root)"))
+	}, "node", "Show a static pod leave a real node, and return (Linux, root)"))
 	cmd.AddCommand(newDemo(&sandboxDemoOptions{
 		IOStreams: streams, show: demo.Demo.RunEvictionRequests, readOn: "docs/evictionrequests.md, examples/responder/README.md",
 	}, "eviction-request", "Show a pod that has a say in its own eviction"))
