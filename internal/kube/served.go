@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,9 +63,13 @@ func NewServed(mgr manager.Manager, api ServedAPI) (*Served, error) {
 	return s, mgr.Add(s)
 }
 
-// Index adds a field index of a kind. Call it before the manager starts.
+// Index adds a field index of a kind, which is there once, whoever asks for it again: a field
+// of a kind means the same to all. Call it before the manager starts.
 func (s *Served) Index(object client.Object, field string, extract client.IndexerFunc) {
-	s.indexes = append(s.indexes, index{object, field, extract})
+	same := func(i index) bool { return i.field == field && reflect.TypeOf(i.object) == reflect.TypeOf(object) }
+	if !slices.ContainsFunc(s.indexes, same) {
+		s.indexes = append(s.indexes, index{object, field, extract})
+	}
 }
 
 // Part adds what runs while the API is served, until its context ends. One that returns

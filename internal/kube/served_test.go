@@ -3,6 +3,8 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,11 +45,24 @@ func (c *catalogue) ServerResourcesForGroupVersion(string) (*metav1.APIResourceL
 type bystander struct {
 	manager.Manager
 	watches watches
+	indexes indexer
 }
 
 func (b *bystander) GetLogger() logr.Logger               { return logr.Discard() }
-func (b *bystander) GetFieldIndexer() client.FieldIndexer { return nil }
+func (b *bystander) GetFieldIndexer() client.FieldIndexer { return &b.indexes }
 func (b *bystander) GetCache() cache.Cache                { return &b.watches }
+
+// indexer takes an index once, as an informer does.
+type indexer struct{ taken []string }
+
+func (f *indexer) IndexField(_ context.Context, object client.Object, field string, _ client.IndexerFunc) error {
+	name := fmt.Sprintf("%T by %s", object, field)
+	if slices.Contains(f.taken, name) {
+		return fmt.Errorf("indexer conflict: %s", name)
+	}
+	f.taken = append(f.taken, name)
+	return nil
+}
 
 // watches counts those that were ended.
 type watches struct {
@@ -120,6 +135,40 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 		synctest.Wait()
 		if running != 0 {
 			t.Error("what acts on it goes on without a manager")
+		}
+	})
+}
+
+// Several parts that read by one field may all ask for its index.
+func TestAnIndexIsThereOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mgr := &bystander{}
+		served := &Served{
+			api: ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions"}},
+			mgr: mgr, discovery: &catalogue{resources: []string{"evictions"}}, every: askServedEvery,
+		}
+		for range 2 {
+			served.Index(&lifecyclev1alpha1.Eviction{}, EvictionPodField, EvictionPod)
+		}
+		served.Index(&lifecyclev1alpha1.EvictionRequest{}, EvictionPodField, EvictionPod)
+		served.Index(&lifecyclev1alpha1.Eviction{}, RequestNodeField, RequestNode)
+		acts := false
+		served.Part(func(ctx context.Context) error {
+			acts = true
+			<-ctx.Done()
+			return nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- served.Start(ctx) }()
+		synctest.Wait()
+		want := []string{"*v1alpha1.Eviction by spec.target.pod.uid", "*v1alpha1.EvictionRequest by spec.target.pod.uid", "*v1alpha1.Eviction by ebbtide.dev/node"}
+		if !acts || !slices.Equal(mgr.indexes.taken, want) {
+			t.Errorf("something acts: %t, indexes %q; want true, %q", acts, mgr.indexes.taken, want)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

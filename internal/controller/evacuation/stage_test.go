@@ -183,24 +183,25 @@ func (s *stage) pass(d time.Duration) {
 
 // budgetEvent tells the controller of a budget, as the watch does.
 func (s *stage) budgetEvent(before, after *policyv1.PodDisruptionBudget) {
-	s.reconciler.budgetHandler().Update(s.t.Context(),
+	s.reconciler.dispatcher.Budgets().Update(s.t.Context(),
 		event.TypedUpdateEvent[*policyv1.PodDisruptionBudget]{ObjectOld: before, ObjectNew: after}, stageQueue{stage: s})
 }
 
 // budgetDeleted deletes a budget and tells the controller.
 func (s *stage) budgetDeleted(b *policyv1.PodDisruptionBudget) {
 	s.must(s.api.Delete(s.t.Context(), b))
-	s.reconciler.budgetHandler().Delete(s.t.Context(), event.TypedDeleteEvent[*policyv1.PodDisruptionBudget]{Object: b}, stageQueue{stage: s})
+	s.reconciler.dispatcher.Budgets().Delete(s.t.Context(), event.TypedDeleteEvent[*policyv1.PodDisruptionBudget]{Object: b}, stageQueue{stage: s})
 }
 
 // podEvent tells the controller that a pod is gone.
 func (s *stage) podDeleted(pod *corev1.Pod) {
-	s.reconciler.podHandler().Delete(s.t.Context(), event.TypedDeleteEvent[*corev1.Pod]{Object: pod}, stageQueue{stage: s})
+	eviction.LeavingPods(s.reconciler.cleanLater).Delete(s.t.Context(),
+		event.TypedDeleteEvent[*corev1.Pod]{Object: pod}, stageQueue{stage: s})
 }
 
 // stageQueue is the work queue of the event handlers.
 type stageQueue struct {
-	queue
+	eviction.Requests
 	stage *stage
 }
 

@@ -102,7 +102,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
 	}
-	options.Served.Index(&lifecyclev1alpha1.Eviction{}, podField, podUID)
+	options.Served.Index(&lifecyclev1alpha1.Eviction{}, kube.EvictionPodField, kube.EvictionPod)
 	options.Served.Part(func(ctx context.Context) error {
 		return kube.RunController(ctx, mgr, "evictor",
 			controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers}, r.sources(mgr.GetCache(), options.OnActive))

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -97,19 +98,19 @@ func (r *reconciler) letGo(ctx context.Context, e *v1alpha1.Evacuation) error {
 // it was asked for in a turn of.
 func (r *reconciler) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request] {
 	return handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q queue) {
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
 			r.ofEvacuation(ctx, e.Object, q)
 		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q queue) {
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
 			r.ofEvacuation(ctx, e.ObjectNew, q)
 		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.Evacuation], q queue) {
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[*v1alpha1.Evacuation], q eviction.Requests) {
 			r.ofEvacuation(ctx, e.Object, q)
 		},
 	}
 }
 
-func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation, q queue) {
+func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation, q eviction.Requests) {
 	for _, name := range kube.EvacuationTurn(e) {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: name}})
 	}
