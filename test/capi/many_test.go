@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func TestThousandsOfMachines(t *testing.T) {
 	w, replica := bareWorld(t)
 	w.label(w.named(clusterKind, "prod"), v1alpha1.DrainOptLabel, "false")
 	node := w.bareNode(w.ns+"-worker", "sandbox:///worker-17", w.ns, "worker-17")
-	w.each(func(n int) error {
+	cluster.Each(w.t, *many, func(n int) error {
 		name := fmt.Sprintf("worker-%d", n)
 		return w.c.Client.Create(w.ctx, newMachine(w.ns, name, "sandbox:///"+name))
 	})
@@ -49,7 +48,7 @@ func TestThousandsOfMachines(t *testing.T) {
 	memory := w.memory(replica)
 
 	before := len(w.written())
-	w.each(func(n int) error {
+	cluster.Each(w.t, *many, func(n int) error {
 		return w.c.Client.Status().Patch(w.ctx, w.named(machineKind, fmt.Sprintf("worker-%d", n)), mergePatch(`{"status":{"phase":"Running"}}`))
 	})
 	time.Sleep(idle)
@@ -75,25 +74,6 @@ func TestThousandsOfMachines(t *testing.T) {
 	w.forgetMachines()
 	w.delete(node)
 	w.awaitNoMaintenance("worker-17")
-}
-
-// each does something for every number, many at a time.
-func (w *world) each(do func(n int) error) {
-	w.t.Helper()
-	var all sync.WaitGroup
-	slots, failures := make(chan struct{}, 32), make(chan error, *many)
-	for n := range *many {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			failures <- do(n)
-		})
-	}
-	all.Wait()
-	close(failures)
-	for err := range failures {
-		w.must(err)
-	}
 }
 
 func (w *world) hooks() (count int) {
@@ -125,7 +105,7 @@ func (w *world) memory(of cluster.Replica) int {
 // forgetMachines deletes all Machines of the story.
 func (w *world) forgetMachines() {
 	w.t.Helper()
-	w.each(func(n int) error {
+	cluster.Each(w.t, *many, func(n int) error {
 		m := w.named(machineKind, fmt.Sprintf("worker-%d", n))
 		if err := client.IgnoreNotFound(w.c.Client.Patch(w.ctx, m, mergePatch(`{"metadata":{"finalizers":null}}`))); err != nil {
 			return err

@@ -137,6 +137,16 @@ func MainUnderRights(m *testing.M, exempt ...string) int {
 	return run(m, func() int { return checkRights(exempt) })
 }
 
+// MainOfEvictionRequests is Main for a package whose control planes all serve
+// EvictionRequests: it runs nothing on a Kubernetes that has none.
+func MainOfEvictionRequests(m *testing.M) int {
+	if err := sandbox.CheckEvictionRequests(sandbox.RequestedVersion()); err != nil {
+		fmt.Println("nothing is run:", err)
+		return 0
+	}
+	return Main(m)
+}
+
 func run(m *testing.M, then func() int) int {
 	machine.Main(os.Args)
 	// Of controller-runtime, tests only use the client, which warns of no logger.

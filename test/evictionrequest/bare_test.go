@@ -31,12 +31,12 @@ type effort struct {
 func (w *world) writesAlone() effort {
 	w.t.Helper()
 	pods := make([]*corev1.Pod, *many)
-	w.each(func(n int) error {
+	cluster.Each(w.t, *many, func(n int) error {
 		pods[n] = w.newPod(fmt.Sprintf("web-%d", n))
 		return w.client.Create(w.ctx, pods[n])
 	})
 	before, began := w.spent(nil), time.Now()
-	w.each(func(n int) error { return w.evictsAlone(pods[n]) })
+	cluster.Each(w.t, *many, func(n int) error { return w.evictsAlone(pods[n]) })
 	return effort{took: time.Since(began), spent: w.spent(nil).less(before)}
 }
 

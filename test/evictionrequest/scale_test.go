@@ -45,13 +45,13 @@ func TestManyRequestsAtOnce(t *testing.T) {
 	manager := w.cluster.StartReplica(t)
 	w.eventually("the manager to lead", func() (bool, any) { return manager.Leads(t), manager.Tail(1) })
 	pods := make([]*corev1.Pod, *many)
-	w.each(func(n int) error {
+	cluster.Each(w.t, *many, func(n int) error {
 		pods[n] = w.newPod(fmt.Sprintf("web-%d", n))
 		return w.client.Create(w.ctx, pods[n])
 	})
 	progress := w.follow()
 	before, began := w.spent(&manager), time.Now()
-	w.each(func(n int) error { return w.client.Create(w.ctx, newRequest("example.com/upgrade", pods[n])) })
+	cluster.Each(w.t, *many, func(n int) error { return w.client.Create(w.ctx, newRequest("example.com/upgrade", pods[n])) })
 	begun, over := progress.wait(t, began, manager)
 	after := w.spent(&manager)
 	_, metrics := manager.Metrics(t, w.cluster.Config.BearerToken)
@@ -116,25 +116,6 @@ func (p *progress) wait(t *testing.T, since time.Time, manager cluster.Replica) 
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d pods are evicted after 8 minutes:\n%s", done, *many, manager.Tail(20))
 		}
-	}
-}
-
-// each does something for every number, many at a time.
-func (w *world) each(do func(n int) error) {
-	w.t.Helper()
-	var all sync.WaitGroup
-	slots, failures := make(chan struct{}, 32), make(chan error, *many)
-	for n := range *many {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			failures <- do(n)
-		})
-	}
-	all.Wait()
-	close(failures)
-	for err := range failures {
-		w.must(err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,24 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/evictionrequest/said"
 )
 
-func TestMain(m *testing.M) {
-	if err := sandbox.CheckEvictionRequests(sandbox.RequestedVersion()); err != nil {
-		fmt.Println("nothing is run:", err)
-		return
-	}
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainOfEvictionRequests(m)) }
 
 // soon is how long anything may take that is not waited for on purpose.
 const soon = 30 * time.Second
 
 const (
 	evictor  = core.DefaultEvictor
-	awaiting = "Failed=False/AwaitingEviction, TargetEvicted=False/AwaitingEviction"
+	awaiting = said.Awaiting
 )
 
 // world is a namespace of a control plane that serves EvictionRequests.
@@ -202,27 +195,7 @@ func (w *world) reports(eviction, responder string, complete bool) error {
 		client.FieldOwner(responder), client.ForceOwnership)
 }
 
-func tells(conditions []metav1.Condition) string {
-	var words []string
-	for _, kind := range []string{"Failed", "TargetEvicted"} {
-		for _, c := range conditions {
-			if c.Type == kind {
-				words = append(words, strings.TrimSuffix(fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
-			}
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-func turnsOf(e *lifecyclev1alpha1.Eviction) string {
-	ordered := slices.Clone(e.Status.TargetResponders)
-	core.Sort(ordered)
-	var words []string
-	for _, one := range ordered {
-		words = append(words, one.Name+" "+string(one.State))
-	}
-	return strings.Join(words, ", ")
-}
+var tells, turnsOf = said.Conditions, said.Turns
 
 func gone(pod string) string {
 	return "Failed=False/Succeeded, TargetEvicted=True/PodDeleted: Pod " + pod + " is gone."

@@ -19,20 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/evictionrequest/said"
 )
 
-func TestMain(m *testing.M) {
-	if err := sandbox.CheckEvictionRequests(sandbox.RequestedVersion()); err != nil {
-		fmt.Println("nothing is run:", err)
-		return
-	}
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainOfEvictionRequests(m)) }
 
 const (
-	awaiting = "Failed=False/AwaitingEviction, TargetEvicted=False/AwaitingEviction"
+	awaiting = said.Awaiting
 	leader   = "example.com/leader"
 )
 
@@ -243,25 +237,7 @@ func (s *stage) says(request *lifecyclev1alpha1.EvictionRequest) string {
 	return tells(request.Status.Conditions)
 }
 
-func tells(conditions []metav1.Condition) string {
-	var words []string
-	for _, kind := range []string{"Failed", "TargetEvicted"} {
-		for _, c := range conditions {
-			if c.Type == kind {
-				words = append(words, strings.TrimSuffix(fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
-			}
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-func turns(e *lifecyclev1alpha1.Eviction) string {
-	var words []string
-	for _, one := range e.Status.TargetResponders {
-		words = append(words, one.Name+" "+string(one.State))
-	}
-	return strings.Join(words, ", ")
-}
+var tells, turns = said.Conditions, said.Turns
 
 func (s *stage) expect(what, got, want string) {
 	s.t.Helper()

@@ -11,11 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/test/evictionrequest/said"
 )
 
 const (
 	evictor  = evictionrequest.DefaultEvictor
-	awaiting = "Failed=False/AwaitingEviction, TargetEvicted=False/AwaitingEviction"
+	awaiting = said.Awaiting
 	gone     = "Failed=False/Succeeded, TargetEvicted=True/PodDeleted: Pod web-0 is gone."
 	canceled = "Failed=True/CanceledDueToNoRequesters: Nobody asks for the eviction any more., TargetEvicted=False/EvictionFailed"
 )

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/test/evictionrequest/said"
 )
 
 var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
@@ -188,29 +189,7 @@ func (s *stage) report(eviction, responder string, complete bool) {
 	}
 }
 
-// tells is what an Eviction or a request says, in one line each.
-func tells(conditions []metav1.Condition) string {
-	var words []string
-	for _, kind := range []string{"Failed", "TargetEvicted"} {
-		for _, c := range conditions {
-			if c.Type == kind {
-				words = append(words, strings.TrimSuffix(fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
-			}
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-// turns are the states of an Eviction's responders, in their order.
-func turns(e *lifecyclev1alpha1.Eviction) string {
-	ordered := slices.Clone(e.Status.TargetResponders)
-	evictionrequest.Sort(ordered)
-	var words []string
-	for _, one := range ordered {
-		words = append(words, one.Name+" "+string(one.State))
-	}
-	return strings.Join(words, ", ")
-}
+var tells, turns = said.Conditions, said.Turns
 
 func (s *stage) expect(what, got, want string) {
 	s.t.Helper()
