@@ -68,10 +68,13 @@ func requestOf(bridge core.Name, namespace, name string) []request {
 }
 
 // ofMaintenance names the Machine that a maintenance was made for, and the one that has to
-// wait because of its name.
+// wait because of its name. Each pod that leaves changes its status, and no decision.
 func (r *reconciler) ofMaintenance(old, now *v1alpha1.NodeMaintenance) []request {
-	if now == nil {
+	switch {
+	case now == nil:
 		now = old
+	case old != nil && core.ReadProgress(old) == core.ReadProgress(now):
+		return nil
 	}
 	all := requestOf(core.MachineOf(now))
 	if q, known := r.expected.Load(now.Name); known {

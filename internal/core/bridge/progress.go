@@ -1,0 +1,20 @@
+package bridge
+
+import "ebbtide.dev/ebbtide/api/v1alpha1"
+
+// Progress is what a decision reads of a NodeMaintenance. Two that are equal lead to the
+// same decision, however many pods have left in between.
+type Progress struct {
+	bridge                Name
+	namespace, name, node string
+	stage                 v1alpha1.NodeMaintenanceStage
+	ending, counts, done  bool
+}
+
+// ReadProgress reads a NodeMaintenance.
+func ReadProgress(m *v1alpha1.NodeMaintenance) Progress {
+	p := Progress{node: NodeUnder(m), stage: m.Spec.Stage, ending: m.DeletionTimestamp != nil, done: drained(m)}
+	p.bridge, p.namespace, p.name = MachineOf(m)
+	_, p.counts = left(m)
+	return p
+}
