@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -62,7 +61,7 @@ type reconciler struct {
 	// wake has evacuations reconciled at once, before all others.
 	wake func(...types.NamespacedName)
 	// known are the evacuations whose pods are known to be in the cache, or gone.
-	known sync.Map
+	known knownPods
 	// bulk deletes many objects at once, which client does not: it waits for the cache
 	// to show what it has written, object by object.
 	bulk deleter
@@ -137,5 +136,5 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) forget(key types.NamespacedName) {
 	r.dispatcher.Forget(key)
 	r.metrics.gone(key)
-	r.known.Delete(key)
+	r.known.forget(key)
 }

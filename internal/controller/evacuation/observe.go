@@ -3,6 +3,8 @@ package evacuation
 import (
 	"context"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,22 +65,46 @@ func (r *reconciler) pod(ctx context.Context, e *v1alpha1.Evacuation) (*corev1.P
 	pod := &corev1.Pod{}
 	err := r.client.Get(ctx, key, pod, client.DisableReadYourWritesConsistency)
 	if err == nil && pod.UID == e.Spec.PodRef.UID {
-		r.known.Store(client.ObjectKeyFromObject(e), true)
+		r.known.note(client.ObjectKeyFromObject(e))
 		return pod, nil
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get the pod: %w", err)
 	}
-	if _, known := r.known.Load(client.ObjectKeyFromObject(e)); known {
+	if r.known.has(client.ObjectKeyFromObject(e)) {
 		return nil, nil
 	}
 	pod = &corev1.Pod{}
 	if err := r.live.Get(ctx, key, pod); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.known.Store(client.ObjectKeyFromObject(e), true)
+			r.known.note(client.ObjectKeyFromObject(e))
 			return nil, nil
 		}
 		return nil, fmt.Errorf("ask for the pod: %w", err)
 	}
 	return pod, nil
+}
+
+// knownPods are the evacuations whose pods are known to be in the cache, or gone. The zero
+// value has none. It is safe for concurrent use.
+type knownPods struct {
+	all   sync.Map
+	count atomic.Int64
+}
+
+func (k *knownPods) note(evacuation types.NamespacedName) {
+	if _, known := k.all.LoadOrStore(evacuation, true); !known {
+		k.count.Add(1)
+	}
+}
+
+func (k *knownPods) has(evacuation types.NamespacedName) bool {
+	_, known := k.all.Load(evacuation)
+	return known
+}
+
+func (k *knownPods) forget(evacuation types.NamespacedName) {
+	if _, known := k.all.LoadAndDelete(evacuation); known {
+		k.count.Add(-1)
+	}
 }

@@ -165,3 +165,25 @@ func TestFewNamespacesAreSweptAtATime(t *testing.T) {
 		t.Errorf("nobody waits, and yet it is the turn of %q", next)
 	}
 }
+
+// Where many pods leave at once their evacuations are cleaned up when most of them have
+// left, and in the end no later than those of a few.
+func TestACrowdIsCleanedUpLater(t *testing.T) {
+	t.Parallel()
+	var k knownPods
+	after := func() time.Duration { return cleanAfter(k.count.Load()) }
+	_, pods := crowd(t, 5000)
+	for i, want := range map[int]time.Duration{0: 2 * time.Second, 40: 3 * time.Second, 600: 17 * time.Second, 5000: 20 * time.Second} {
+		for _, pod := range pods[:i] {
+			k.note(client.ObjectKeyFromObject(pod))
+			k.note(client.ObjectKeyFromObject(pod)) // It is looked at again.
+		}
+		if got := after(); got != want {
+			t.Errorf("of %d that are under way one is cleaned up after %s, want %s", i, got, want)
+		}
+		for _, pod := range pods[:i] {
+			k.forget(client.ObjectKeyFromObject(pod))
+			k.forget(client.ObjectKeyFromObject(pod))
+		}
+	}
+}

@@ -23,8 +23,10 @@ import (
 const (
 	// cleanPriority is that of evacuations whose pod leaves or is gone, below that of new ones.
 	cleanPriority = -10
-	// cleanDelay keeps the writes of cleaning up away from a burst of evictions.
-	cleanDelay = 2 * time.Second
+	// cleanDelay keeps the writes of cleaning up away from a burst of evictions. It is longer
+	// by cleanShare for each evacuation under way, up to longestClean: where many pods leave,
+	// the API server has enough to do with their replacements.
+	cleanDelay, cleanShare, longestClean = 2 * time.Second, 25 * time.Millisecond, 20 * time.Second
 	// sweepDelay is for how long complete evacuations are gathered, sweepTimeout how long
 	// it may take to delete those of a namespace.
 	sweepDelay, sweepTimeout = time.Second, 30 * time.Second
@@ -71,5 +73,11 @@ func (r *reconciler) cleanLater(ctx context.Context, pod *corev1.Pod, q eviction
 	if err != nil {
 		return
 	}
-	eviction.Add(q, key, priorityqueue.AddOpts{Priority: new(cleanPriority), After: cleanDelay})
+	eviction.Add(q, key, priorityqueue.AddOpts{Priority: new(cleanPriority), After: cleanAfter(r.known.count.Load())})
+}
+
+// cleanAfter is how long after its pod has left an evacuation is cleaned up, of so many that
+// are under way.
+func cleanAfter(underWay int64) time.Duration {
+	return min(cleanDelay+time.Duration(underWay)*cleanShare, longestClean)
 }
