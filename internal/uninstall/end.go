@@ -69,14 +69,11 @@ func noManager(err error) error {
 // What follows from a maintenance is waited for until all maintenances are over.
 func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (going []string, err error) {
 	var asked []change
-	err = s.each(ctx, maintenances, func(object client.Object) {
-		m, ok := object.(*v1alpha1.NodeMaintenance)
-		if !ok || maintenance.Finished(m) {
-			return
-		}
+	unfinished, err := h.unfinished(ctx, s, told)
+	for _, m := range unfinished {
 		going = append(going, "NodeMaintenance "+m.Name)
 		asked = append(asked, h.endOf(m)...)
-	})
+	}
 	if err != nil || len(going) > 0 {
 		return going, errors.Join(err, h.ask(ctx, asked, told))
 	}

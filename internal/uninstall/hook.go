@@ -154,7 +154,7 @@ func (h Hook) settle(ctx context.Context, s *surveyor, kinds ...kind) error {
 		if err := unread(groups); err != nil {
 			return ignoreEnd(ctx, err)
 		}
-		if count(groups) == 0 {
+		if settling(groups) == 0 {
 			return nil
 		}
 		select {
