@@ -9,9 +9,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/watch"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // What is drained: as many Machines at once, and this many pods on each of them, of this
@@ -30,6 +32,8 @@ const (
 // work is what makes drains easy or hard.
 type work struct {
 	name string
+	// nothing has no pods be on the nodes.
+	nothing bool
 	// budget is what the PodDisruptionBudget of each application has; empty is none.
 	budget string
 	// readyAfter is how long a pod is running before it is ready.
@@ -42,6 +46,22 @@ var works = []work{
 	{name: "budgets-and-5s-until-ready", budget: "maxUnavailable: 6", readyAfter: 5 * time.Second},
 }
 
+// Below what these two take nobody can drain here: Machines whose nodes have nothing on them
+// go through our hook, and the same pods are evicted, all at once, by a client that does
+// nothing else and writes nothing besides.
+func BenchmarkTheLeastItTakes(b *testing.B) {
+	b.Run("nothing-to-drain/ebbtide", func(b *testing.B) {
+		for b.Loop() {
+			race(b, work{nothing: true}, optedIn, (*world).scaleDown).report(b)
+		}
+	})
+	b.Run("no-budgets/bare-evictions", func(b *testing.B) {
+		for b.Loop() {
+			race(b, works[0], nil, (*world).evictAll).report(b)
+		}
+	})
+}
+
 // Twenty Machines are deleted at once. Cluster API drains their nodes by itself, and then
 // those of another twenty behind Ebbtide's hook: by the same processes on the same control
 // plane, with the same pods. Only the label on the Cluster differs.
@@ -50,14 +70,14 @@ func BenchmarkTwentyMachinesAtOnce(b *testing.B) {
 		var alone outcome
 		b.Run(work.name+"/cluster-api", func(b *testing.B) {
 			for b.Loop() {
-				alone = race(b, work, nil)
+				alone = race(b, work, nil, (*world).scaleDown)
 			}
 			alone.report(b)
 		})
 		b.Run(work.name+"/ebbtide", func(b *testing.B) {
 			var ours outcome
 			for b.Loop() {
-				ours = race(b, work, optedIn)
+				ours = race(b, work, optedIn, (*world).scaleDown)
 			}
 			ours.report(b)
 			if alone.drained > 0 {
@@ -75,51 +95,110 @@ type outcome struct {
 	// drained is when Cluster API was through with hooks and drain of the last Machine;
 	// released when the last of our hooks was gone, 0 if there was none.
 	drained, released time.Duration
-	// pods is when the last pod was gone from the nodes, machines when the last Machine was.
-	pods, machines time.Duration
+	// begun is when the first pod was on its way out, evicted when the last one was, and pods
+	// when the last one was gone; machines when the last Machine was.
+	begun, evicted, pods, machines time.Duration
 }
 
 func (o outcome) report(b *testing.B) {
-	b.ReportMetric(o.drained.Seconds(), "s-drained")
-	b.ReportMetric(o.pods.Seconds(), "s-pods-gone")
-	b.ReportMetric(o.machines.Seconds(), "s-machines-gone")
-	if o.released > 0 {
-		b.ReportMetric(o.released.Seconds(), "s-hooks-gone")
+	for unit, took := range map[string]time.Duration{
+		"s-begun": o.begun, "s-evicted": o.evicted, "s-pods-gone": o.pods, "s-hooks-gone": o.released, "s-drained": o.drained, "s-machines-gone": o.machines,
+	} {
+		if took > 0 {
+			b.ReportMetric(took.Seconds(), unit)
+		}
 	}
 }
 
-// race has one side drain, from the order to scale the pool down to the last Machine's end.
-func race(b *testing.B, of work, labels map[string]string) outcome {
+// race has one side drain, from the order, which by default is to scale the pool down, to the
+// last Machine's end.
+func race(b *testing.B, of work, labels map[string]string, order func(*world, *track)) outcome {
 	b.Helper()
 	w := newWorld(b, bridged)
 	w.cluster("prod", labels)
 	w.deployment("old", "prod", racedMachines)
 	w.awaitHooks(racedMachines * len(labels))
-	w.applications(of)
+	if !of.nothing {
+		w.applications(of)
+	}
 	// What is evicted finds room there; it comes later, so that no pod is there before.
 	w.declare("new", "prod", racedMachines)
 	w.awaitRunning(2 * racedMachines)
 	w.awaitHooks(2 * racedMachines * len(labels))
 
 	t := w.track("old")
-	old := w.named(deploymentKind, "old")
+	if expected := racedMachines * podsOfMachine; !of.nothing && len(t.pods) != expected {
+		b.Fatalf("%d pods are on the Machines, want %d", len(t.pods), expected)
+	}
 	t.note(func(time.Duration) { t.begin = time.Now() })
-	w.must(w.c.Client.Patch(w.ctx, old, mergePatch(`{"spec":{"replicas":0}}`)))
+	order(w, t)
 	select {
 	case <-t.done:
 	case <-time.After(raceWithin):
 		b.Fatalf("it is not over after %s: %s", raceWithin, t.left())
 	}
-	for n := range racedApps {
+	for n := 0; n < racedApps && !of.nothing; n++ {
 		w.awaitApplication(fmt.Sprintf("web-%d", n), podsOfApp)
 	}
 	return t.outcome()
+}
+
+// scaleDown has all Machines of the pool be deleted.
+func (w *world) scaleDown(*track) {
+	w.t.Helper()
+	w.must(w.c.Client.Patch(w.ctx, w.named(deploymentKind, "old"), mergePatch(`{"spec":{"replicas":0}}`)))
+}
+
+// evictedAtOnce is how many evictions of the bare client are under way.
+const evictedAtOnce = 32
+
+// evictAll cordons the nodes and evicts their pods. The Machines stay.
+func (w *world) evictAll(t *track) {
+	w.t.Helper()
+	for _, m := range w.machines() {
+		if m.GetLabels()["pool"] == "old" {
+			node := &corev1.Node{}
+			node.Name = nodeOf(m)
+			w.must(w.at.Client.Patch(w.ctx, node, mergePatch(`{"spec":{"unschedulable":true}}`)))
+		}
+	}
+	// In the name of the manager, whom no webhook holds up; who has all rights besides.
+	config := rest.CopyConfig(w.at.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: cluster.Account.User(), Groups: []string{"system:masters"}}
+	evictor, err := client.New(config, client.Options{})
+	w.must(err)
+	names := t.stay()
+	var all sync.WaitGroup
+	slots := make(chan struct{}, evictedAtOnce)
+	for _, name := range names {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			pod := &corev1.Pod{}
+			pod.Namespace, pod.Name = w.app, name
+			if err := evictor.SubResource("eviction").Create(w.ctx, pod, &policyv1.Eviction{}); err != nil {
+				w.t.Errorf("evict pod %s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// eraseApplications has no pod be on the nodes when these are removed, and none come anew.
+func (w *world) eraseApplications() {
+	for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.ReplicaSet{}, &corev1.Pod{}} {
+		w.must(w.at.Client.DeleteAllOf(w.ctx, kind, client.InNamespace(w.app), client.GracePeriodSeconds(0)))
+	}
 }
 
 // applications makes all of them, and waits until they are up.
 func (w *world) applications(of work) {
 	w.t.Helper()
 	var text strings.Builder
+	annotations := ""
+	if of.readyAfter > 0 {
+		annotations = "sandbox.ebbtide.dev/ready-after: " + of.readyAfter.String()
+	}
 	for n := range racedApps {
 		fmt.Fprintf(&text, `
 ---
@@ -132,9 +211,9 @@ spec:
   template:
     metadata:
       labels: {app: web-%[1]d}
-      annotations: {sandbox.ebbtide.dev/ready-after: %[3]s}
+      annotations: {%[3]s}
     spec: {containers: [{name: web, image: web}]}
-`, n, podsOfApp, of.readyAfter)
+`, n, podsOfApp, annotations)
 		if of.budget != "" {
 			fmt.Fprintf(&text, `
 ---
@@ -146,6 +225,7 @@ spec: {selector: {matchLabels: {app: web-%[1]d}}, %[2]s}
 		}
 	}
 	w.at.Apply(w.t, w.app, text.String())
+	w.t.Cleanup(w.eraseApplications)
 	for n := range racedApps {
 		w.awaitApplication(fmt.Sprintf("web-%d", n), podsOfApp)
 	}
@@ -154,107 +234,4 @@ spec: {selector: {matchLabels: {app: web-%[1]d}}, %[2]s}
 	if len(ready.Items) != racedApps {
 		w.t.Fatalf("%d applications, want %d", len(ready.Items), racedApps)
 	}
-}
-
-// track follows the Machines of a pool, and the pods on their nodes.
-type track struct {
-	done chan struct{}
-
-	mu    sync.Mutex
-	begin time.Time
-	// hooks, busy and machines are the names of Machines that still are so, pods those that
-	// are on their nodes.
-	hooks, busy, machines, pods map[string]bool
-	at                          outcome
-}
-
-func (w *world) track(pool string) *track {
-	w.t.Helper()
-	t := &track{done: make(chan struct{}), hooks: map[string]bool{}, busy: map[string]bool{}, machines: map[string]bool{}, pods: map[string]bool{}}
-	machines := &unstructured.UnstructuredList{}
-	machines.SetGroupVersionKind(machineKind)
-	options := []client.ListOption{client.InNamespace(w.ns), client.MatchingLabels{"pool": pool}}
-	w.must(w.c.Client.List(w.ctx, machines, options...))
-	pods := &corev1.PodList{}
-	w.must(w.at.Client.List(w.ctx, pods, client.InNamespace(w.app)))
-	for i := range machines.Items {
-		m := &machines.Items[i]
-		t.busy[m.GetName()], t.machines[m.GetName()] = true, true
-		if hooked(m) {
-			t.hooks[m.GetName()] = true
-		}
-		for n := range pods.Items {
-			if pods.Items[n].Spec.NodeName == nodeOf(m) {
-				t.pods[pods.Items[n].Name] = true
-			}
-		}
-	}
-	if len(t.machines) != racedMachines || len(t.pods) != racedMachines*podsOfMachine {
-		w.t.Fatalf("%d Machines with %d pods, want %d with %d", len(t.machines), len(t.pods), racedMachines, racedMachines*podsOfMachine)
-	}
-	w.c.Follow(w.t, machines, t.seeMachine, options...)
-	w.at.Follow(w.t, pods, t.seePod, client.InNamespace(w.app))
-	return t
-}
-
-// beforeDrained are words of Cluster API for a Machine whose drain is not over.
-var beforeDrained = []string{"", "NotDeleting", "Deleting", "InternalError", "WaitingForPreDrainHook", "DrainingNode"}
-
-func (t *track) seeMachine(kind watch.EventType, object client.Object) {
-	m, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
-	reason, _, _ := strings.Cut(deleting(m), ":")
-	gone, drained := kind == watch.Deleted, true
-	for _, before := range beforeDrained {
-		drained = drained && reason != before
-	}
-	t.note(func(after time.Duration) {
-		if gone || !hooked(m) {
-			lose(t.hooks, m.GetName(), after, &t.at.released)
-		}
-		if gone || drained {
-			lose(t.busy, m.GetName(), after, &t.at.drained)
-		}
-		if gone {
-			lose(t.machines, m.GetName(), after, &t.at.machines)
-		}
-	})
-}
-
-func (t *track) seePod(kind watch.EventType, object client.Object) {
-	if kind == watch.Deleted {
-		t.note(func(after time.Duration) { lose(t.pods, object.GetName(), after, &t.at.pods) })
-	}
-}
-
-// lose notes when the last one was lost.
-func lose(all map[string]bool, name string, after time.Duration, last *time.Duration) {
-	if all[name] {
-		delete(all, name)
-		*last = after
-	}
-}
-
-func (t *track) note(what func(after time.Duration)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	over := len(t.machines)+len(t.pods) == 0
-	what(time.Since(t.begin))
-	if !over && len(t.machines)+len(t.pods) == 0 {
-		close(t.done)
-	}
-}
-
-func (t *track) left() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return fmt.Sprintf("%d hooks, %d Machines not drained, %d Machines, %d pods", len(t.hooks), len(t.busy), len(t.machines), len(t.pods))
-}
-
-func (t *track) outcome() outcome {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.at
 }
