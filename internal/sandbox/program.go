@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -43,11 +45,57 @@ func (c *Cluster) buildOnce(ctx context.Context, root, folder string) (string, e
 	if c.built[folder] {
 		return path, nil
 	}
-	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-ldflags=-w", "-o", path, "./"+folder); err != nil {
+	if err := buildProgram(ctx, root, folder, path); err != nil {
 		return "", err
 	}
 	c.built[folder] = true
 	return path, nil
+}
+
+// BuildPrograms builds main packages of the checkout, such as cmd/kubectl-ebbtide, into a folder.
+//
+// Errors: this is no checkout, or one of them does not compile.
+func BuildPrograms(ctx context.Context, dir string, folders ...string) error {
+	root, ok := checkout()
+	if !ok {
+		return errors.New("build programs: only a checkout of Ebbtide has their source")
+	}
+	for _, folder := range folders {
+		if err := buildProgram(ctx, root, folder, filepath.Join(dir, filepath.Base(folder))); err != nil {
+			return fmt.Errorf("build %s: %w", folder, err)
+		}
+	}
+	return nil
+}
+
+// buildProgram has a main package of the checkout at a path. What was linked is kept, so that
+// who starts many sandboxes waits once: the go command sees that it is still what it would link.
+func buildProgram(ctx context.Context, root, folder, path string) error {
+	kept := filepath.Join(root, ".bin", "programs")
+	if err := os.MkdirAll(kept, 0o755); err != nil {
+		return err
+	}
+	unlock, err := waitLock(ctx, filepath.Join(kept, ".lock"), func() {})
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	program := filepath.Join(kept, filepath.Base(folder))
+	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-ldflags=-w", "-o", program, "./"+folder); err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// What is linked next replaces the file, and does not change the one that is run here.
+	if os.Link(program, path) == nil {
+		return nil
+	}
+	linked, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, linked, 0o755)
 }
 
 // Kill ends the program at once, as a crash would.

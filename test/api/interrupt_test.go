@@ -76,7 +76,7 @@ func newGate(t *testing.T, config *rest.Config, words string, done bool) *gate {
 // binary is the plugin as it is installed.
 func binary(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(cluster.Build(t, "./cmd/kubectl-ebbtide"), "kubectl-ebbtide")
+	return filepath.Join(cluster.Build(t, "cmd/kubectl-ebbtide"), "kubectl-ebbtide")
 }
 
 // running is the plugin at work.

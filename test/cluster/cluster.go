@@ -69,6 +69,9 @@ type Spec struct {
 	// EvictionRequests has the API server serve lifecycle.k8s.io/v1alpha1, which Kubernetes
 	// has since 1.37, and the manager act on it, with the rights for it.
 	EvictionRequests bool
+	// Alone is for tests that do to all what they want for themselves, as those that kill the
+	// manager: one at a time has the control plane. They may run beside all other tests.
+	Alone bool
 }
 
 // check refuses what does not go together.
@@ -181,6 +184,7 @@ type plane struct {
 	provider providing
 	tap      *tap     // nil unless the Spec asked for it
 	service  *service // nil unless the Spec asked for Replicas
+	alone    sync.Mutex
 }
 
 // shared are the control planes of this process.
@@ -193,7 +197,7 @@ var shared = struct {
 
 // key is what tells control planes apart.
 type key struct {
-	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests bool
+	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests, alone bool
 
 	realNodes int
 	bridges   string
@@ -206,6 +210,10 @@ func Start(t testing.TB, spec Spec) *Cluster {
 	p, number, err := start(spec)
 	if err != nil {
 		t.Fatalf("start cluster: %v", err)
+	}
+	if spec.Alone {
+		p.alone.Lock()
+		t.Cleanup(p.alone.Unlock)
 	}
 	c := &Cluster{
 		Client:     p.Client,
@@ -236,7 +244,7 @@ func start(spec Spec) (*plane, int, error) {
 	}
 	shared.users++
 	k := key{
-		spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests,
+		spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests, spec.Alone,
 		spec.RealNodes, spec.Bridges,
 	}
 	if p, ok := shared.planes[k]; ok {

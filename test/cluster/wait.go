@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// A state is probed this often at first, and ever less often while it is long in coming: probes
+// of tests that run side by side would be a good part of what the API server does.
+const (
+	probeEvery  = 50 * time.Millisecond
+	probeAtMost = 250 * time.Millisecond
+)
+
 // Eventually waits until probe reports that the state it describes is reached.
 // probe returns a description of what it saw, which is shown when the time is
 // up, and whether that is what the test waits for. What a probe saw whose time ran out is
@@ -15,9 +22,7 @@ func Eventually(t testing.TB, what string, within time.Duration, probe func(cont
 	// The context of a test ends before its cleanups run, and those wait too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	last := "nothing, the first probe did not end in time"
+	last, began := "nothing, the first probe did not end in time", time.Now()
 	for {
 		saw, ok := probe(ctx)
 		if ok {
@@ -29,7 +34,7 @@ func Eventually(t testing.TB, what string, within time.Duration, probe func(cont
 		select {
 		case <-ctx.Done():
 			t.Fatalf("waited %s for %s; last seen: %s", within, what, last)
-		case <-tick.C:
+		case <-time.After(min(max(probeEvery, time.Since(began)/20), probeAtMost)):
 		}
 	}
 }

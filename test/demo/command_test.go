@@ -43,7 +43,7 @@ func TestCommandsOfThePages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin := cluster.Build(t, "./cmd/kubectl-ebbtide")
+	plugin := cluster.Build(t, "cmd/kubectl-ebbtide")
 	cluster, kubectl := start(t)
 	ran := 0
 	for _, page := range append(pages, "../../README.md") {

@@ -13,6 +13,7 @@ import (
 // Where the API server does not serve EvictionRequests, a manager that would answer them
 // asks for none and says nothing about them, though it may neither read nor write them.
 func TestWhereEvictionRequestsAreNotServed(t *testing.T) {
+	t.Parallel()
 	w := bareWorld(t, cluster.Spec{OnlyAPIServer: true, NoMachines: true, Audit: true})
 	manager := w.cluster.StartManagerWith(t, "--eviction-requests=auto", "--machines=false")
 	// By then it has asked: the first time as soon as it leads.

@@ -23,7 +23,8 @@ import (
 // Ebbtide or one that has other names, and comes back when that is gone. A responder that
 // oversteps is no controller.
 func TestEbbtideStepsAside(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1})
+	t.Parallel()
+	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1, Alone: true})
 	manager := w.cluster.StartReplica(t)
 	w.awaitState(manager, core.StateActive)
 	w.awaitEvent(cluster.Account.Namespace, v1alpha1.EventEvictionControllerActive, "nobody else is")

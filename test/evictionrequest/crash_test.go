@@ -20,7 +20,8 @@ import (
 // The manager is killed behind each of its writes. Another one goes on where it was: the
 // pod is evicted once, in the order of its responders, and nothing is made twice.
 func TestTheManagerIsKilledBehindEveryWrite(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
+	t.Parallel()
+	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	var seen []string
 	var evicted atomic.Int32
 	done := make(chan struct{})
@@ -61,7 +62,8 @@ func TestTheManagerIsKilledBehindEveryWrite(t *testing.T) {
 
 // The clock that counts is that of the API server: what is written is dated by its answers.
 func TestTimesAreThoseOfTheAPIServer(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
+	t.Parallel()
+	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	w.cluster.StartManager(t)
 	// As far as the API server takes a time for its own.
 	const ahead = 20 * time.Second

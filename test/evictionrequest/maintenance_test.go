@@ -146,7 +146,8 @@ func TestSomebodyForgesARequest(t *testing.T) {
 
 // The manager is killed behind each of its writes, and the pod is asked once and leaves once.
 func TestTheManagerIsKilledWhileAMaintenanceAsks(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
+	t.Parallel()
+	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	var asked atomic.Int32
 	done := make(chan struct{})
 	w.cluster.Witness(t, func(write cluster.Write) bool {

@@ -43,7 +43,8 @@ func (w *world) killedBehind() (writes func() []string, end func()) {
 // The manager is killed behind each write of a surge. Another one goes on where it was: the pod
 // is replaced, and nothing is left.
 func TestTheManagerIsKilledBehindEveryWriteOfASurge(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
+	t.Parallel()
+	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	w.cluster.StartManager(t)
 	pod, letNew := w.serve(named)
 	endpoints := w.cluster.WatchEndpoints(t, client.ObjectKey{Namespace: w.ns, Name: "web"})
@@ -70,7 +71,8 @@ func TestTheManagerIsKilledBehindEveryWriteOfASurge(t *testing.T) {
 
 // The same when the request is withdrawn in the middle: the pod is as it was.
 func TestTheManagerIsKilledBehindEveryWriteOfAWithdrawal(t *testing.T) {
-	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
+	t.Parallel()
+	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	w.cluster.StartManager(t)
 	pod, letNew := w.serve(named)
 	defer letNew()

@@ -13,7 +13,8 @@ import (
 // who may, and evictions go through as if there were no Ebbtide. The next manager is
 // found at its new address, with the old certificate.
 func TestNobodyStartsAMaintenanceWhileTheManagerIsDown(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newMortalWorld(t)
 	node := w.nodes("one")[0]
 	w.maintain("early", v1alpha1.StageIdle, []string{node})
 	pod := w.movable(node, "movable")

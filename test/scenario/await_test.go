@@ -182,12 +182,9 @@ func (w *world) awaitEvent(object, reason string) {
 	w.t.Helper()
 	w.eventually(reason+" event on "+object, func() (bool, any) {
 		list := &eventsv1.EventList{}
-		w.must("list events", w.client.List(w.ctx, list))
+		w.must("list events", w.client.List(w.ctx, list, client.MatchingFields{"regarding.name": w.name(object)}))
 		var seen []string
 		for _, e := range list.Items {
-			if e.Regarding.Name != w.name(object) {
-				continue
-			}
 			if e.Reason == reason {
 				return true, nil
 			}

@@ -114,7 +114,8 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 // comes to the node that tolerates everything; the next manager removes it again,
 // and gives all back in the end.
 func TestManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newMortalWorld(t)
 	nodes := w.nodes("one", "two")
 	w.everywhere(daemon{name: "log"}, nodes)
 	w.everywhere(daemon{name: "proxy", tolerant: true}, nodes)

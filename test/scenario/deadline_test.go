@@ -85,7 +85,8 @@ func TestADeadlineThatWaitsSaysForWhom(t *testing.T) {
 // A pod that is stuck holds the next one up only until that would not have its grace
 // period. The manager is killed meanwhile; another one goes on, in the same order.
 func TestAManagerIsKilledAtTheDeadline(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newMortalWorld(t)
 	node := w.nodes("one")[0]
 	w.pods(node, pod{name: "batch", priority: 100, neverEvicted: true, held: true}, pod{name: "db", priority: 5000, neverEvicted: true})
 	w.maintainToDeadline("power-off", 40*time.Second, 38*time.Second, node)

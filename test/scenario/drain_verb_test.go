@@ -27,8 +27,8 @@ type said struct {
 	Out, ErrOut string
 }
 
-// plugin runs kubectl ebbtide, again while another scenario has killed the manager that all
-// share. Names are shown without what makes them this world's own.
+// plugin runs kubectl ebbtide, again while no manager answers, which may just have been killed.
+// Names are shown without what makes them this world's own.
 func (w *world) plugin(ctx context.Context, args ...string) said {
 	w.t.Helper()
 	var got said

@@ -93,7 +93,8 @@ func TestADryRunAsksNobody(t *testing.T) {
 // Who drains waits no longer for evacuators when nobody can ask them. Evacuations,
 // which could be asked for by anybody then, wait.
 func TestEvictionsWorkWithoutTheManager(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newMortalWorld(t)
 	movable := w.movable(w.nodes("one")[0], "movable")
 	w.manager.Kill(t)
 

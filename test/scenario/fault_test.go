@@ -12,7 +12,8 @@ import (
 // The manager is killed while the drain waits for a budget. Another one goes on
 // where it was: order, budget and the node's previous state hold.
 func TestManagerIsKilledInTheMiddle(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newMortalWorld(t)
 	nodes := w.nodes("one", "two")
 	w.cordon(nodes[1], true)
 	w.pods(nodes[0], pod{name: "low", priority: 100, held: true}, pod{name: "high", priority: 5000})

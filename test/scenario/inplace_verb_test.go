@@ -142,10 +142,10 @@ func (w *world) awaitWarning(kind, name, reason, words string) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%s event on %s %s that says %q", reason, kind, name, words), func() (bool, any) {
 		list := &eventsv1.EventList{}
-		w.must("list events", w.client.List(w.ctx, list))
+		w.must("list events", w.client.List(w.ctx, list, client.MatchingFields{"regarding.kind": kind, "regarding.name": name}))
 		var seen []string
 		for _, e := range list.Items {
-			if e.Regarding.Kind != kind || e.Regarding.Name != name || e.Regarding.Namespace != "" && e.Regarding.Namespace != w.ns {
+			if e.Regarding.Namespace != "" && e.Regarding.Namespace != w.ns {
 				continue
 			}
 			if e.Type == corev1.EventTypeWarning && e.Reason == reason && contains(e.Note, words) {

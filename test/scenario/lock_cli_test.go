@@ -38,7 +38,7 @@ func newTerminal(t *testing.T, spec cluster.Spec) terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := cluster.Build(t, "./cmd/kubectl-ebbtide")
+	dir := cluster.Build(t, "cmd/kubectl-ebbtide")
 	ns := c.Namespace(t)
 	if err := c.Client.Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},

@@ -16,6 +16,7 @@ import (
 // once, whatever holds it: the garbage collector begins with what it owns. That is
 // refused. Deleted in any other way it goes step by step.
 func TestAMachineIsNotDeletedInTheForeground(t *testing.T) {
+	t.Parallel()
 	w := newMachineWorld(t)
 	for short, policy := range map[string]metav1.DeletionPropagation{
 		"back": metav1.DeletePropagationBackground, "orphan": metav1.DeletePropagationOrphan,
@@ -38,6 +39,7 @@ func TestAMachineIsNotDeletedInTheForeground(t *testing.T) {
 // The finalizer of the garbage collector would do the same, by the right to patch
 // a Machine alone.
 func TestAMachineIsNotMarkedForTheForeground(t *testing.T) {
+	t.Parallel()
 	w := newMachineWorld(t)
 	m := w.runningAs("m", stays())
 	err := w.setFinalizers(w.machineOf(m), `["`+v1alpha1.MachineFinalizer+`","foregroundDeletion"]`)

@@ -55,7 +55,8 @@ func (w *world) inEveryStep() []stop {
 // some of these end while it is dead. Another one goes on where each was; when
 // the steps began is what it was.
 func TestManagerIsKilledInEveryStepOfADeletion(t *testing.T) {
-	w := newMachineWorld(t)
+	t.Parallel()
+	w := newMachineWorldIn(t, mortal)
 	stops := w.inEveryStep()
 	before := map[string]*v1alpha1.MachineDeletionStatus{}
 	for _, s := range stops {
@@ -89,7 +90,8 @@ func TestManagerIsKilledInEveryStepOfADeletion(t *testing.T) {
 // The manager is killed while it makes Machines and empties others, again and
 // again. What it has begun has the same end.
 func TestManagerIsKilledWhileMachinesComeAndGo(t *testing.T) {
-	w := newMachineWorld(t)
+	t.Parallel()
+	w := newMachineWorldIn(t, mortal)
 	old := w.running("old-1", "old-2", "old-3")
 	for i, name := range []string{"web-1", "web-2", "web-3"} {
 		w.pods(old[i], pod{name: name})

@@ -45,6 +45,7 @@ func (w *world) storm(object client.Object, name, patch string) (end func()) {
 // Somebody writes the Machine, its infrastructure and its Node twenty times a
 // second. It lives and goes nevertheless.
 func TestAMachineLivesAndGoesInAStorm(t *testing.T) {
+	t.Parallel()
 	w := newMachineWorld(t)
 	const annotation = `{"metadata":{"annotations":{"example.com/storm":"%d"}}}`
 	name := w.name("windy")
@@ -61,6 +62,7 @@ func TestAMachineLivesAndGoesInAStorm(t *testing.T) {
 // Machines that wait, each in another step, are not written to: not while their
 // evictions are refused, and not for the time that passes.
 func TestMachinesThatWaitAreNotWritten(t *testing.T) {
+	t.Parallel()
 	w := newMachineWorld(t)
 	stops := w.inEveryStep()
 	timed := w.runningAs("timed", stays(), func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(20)) })

@@ -25,7 +25,12 @@ const partHold = "scenario.ebbtide.dev/part"
 // newMachineWorld is a world with infrastructure for Machines and a Cluster.
 func newMachineWorld(t *testing.T, changes ...func(*v1alpha1.Cluster)) *world {
 	t.Helper()
-	w := newWorld(t)
+	return newMachineWorldIn(t, cluster.Spec{}, changes...)
+}
+
+func newMachineWorldIn(t *testing.T, spec cluster.Spec, changes ...func(*v1alpha1.Cluster)) *world {
+	t.Helper()
+	w := newWorldIn(t, spec)
 	w.cluster.StartProvider(t)
 	w.clusterOf(hosts, changes...)
 	return w

@@ -79,6 +79,7 @@ func TestPodsBelowTheDepthAndStaticPodsAreRetained(t *testing.T) {
 
 // Fifty nodes under one maintenance empty at once.
 func TestFiftyNodesAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var names []string
 	for i := range 50 {

@@ -113,7 +113,8 @@ func TestMachinesOfALostClusterGo(t *testing.T) {
 // The manager is killed while it drains a node of another cluster. The next one
 // goes on where it was.
 func TestManagerIsKilledWhileItDrainsAnotherCluster(t *testing.T) {
-	w := newMachineWorld(t)
+	t.Parallel()
+	w := newMachineWorldIn(t, mortal)
 	east := w.remote("east")
 	name := east.running("m", stays())
 	east.rule("portworx", ordered(100))

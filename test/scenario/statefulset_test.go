@@ -24,9 +24,9 @@ spec:
 `
 
 // kubectl drain calls by name. When the pod of a StatefulSet has moved it is done,
-// and leaves the next pod of the name alone. It runs by itself: whoever kills the
-// manager makes it forget who waits.
+// and leaves the next pod of the name alone.
 func TestKubectlDrainEndsWhenAStatefulSetHasMoved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("old", "new")
 	w.cordon(nodes[1], true)

@@ -330,7 +330,8 @@ func TestADeploymentIsDeletedInTheMiddleOfItsSurge(t *testing.T) {
 // The manager is killed while a pod waits for its replacement; another one ends
 // what it began.
 func TestManagerIsKilledDuringASurge(t *testing.T) {
-	w := newWorld(t)
+	t.Parallel()
+	w := newMortalWorld(t)
 	nodes, letNew := w.oldAndNew()
 	w.serve(app{name: "web", replicas: 1, ready: "2s"})
 	pod, before := w.thePod("web"), w.shape("web")

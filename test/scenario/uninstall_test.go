@@ -53,7 +53,7 @@ type leaving struct {
 
 func newLeaving(t *testing.T) *leaving {
 	t.Helper()
-	l := &leaving{fleet: newFleetIn(t, cluster.Spec{Replicas: true, NoMachines: true}), bin: cluster.Build(t, "./cmd/ebbtide", "./cmd/kubectl-ebbtide")}
+	l := &leaving{fleet: newFleetIn(t, cluster.Spec{Replicas: true, NoMachines: true}), bin: cluster.Build(t, "cmd/ebbtide", "cmd/kubectl-ebbtide")}
 	more := l.nodes("cordoned", "planned")
 	l.cordoned, l.announced = more[0], more[1]
 	l.all = append(more, l.held, l.old, l.name("new"), l.reboots[0].node, l.reboots[1].node, l.name("three"))

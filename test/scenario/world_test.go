@@ -47,6 +47,15 @@ func newWorld(t *testing.T) *world {
 	return newWorldIn(t, cluster.Spec{})
 }
 
+// mortal is the control plane of scenarios that kill the manager, one after the other.
+var mortal = cluster.Spec{Alone: true}
+
+// newMortalWorld is a world whose manager may be killed: nobody else needs it.
+func newMortalWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldIn(t, mortal)
+}
+
 // newWorldIn is a world in a cluster of its kind. Without Ebbtide there is no manager.
 func newWorldIn(t *testing.T, spec cluster.Spec) *world {
 	t.Helper()
@@ -94,8 +103,8 @@ func (w *world) create(object client.Object) {
 	w.must(fmt.Sprintf("create %T %s", object, object.GetName()), w.admitted(func() error { return w.client.Create(w.ctx, object) }))
 }
 
-// admitted calls the API, again while our webhooks are not there to agree: another
-// scenario may just have killed the manager that all share.
+// admitted calls the API, again while our webhooks are not there to agree: the manager may
+// just have been killed.
 func (w *world) admitted(call func() error) (err error) {
 	w.t.Helper()
 	cluster.Eventually(w.t, "our webhooks to be called", 2*time.Minute, func(context.Context) (string, bool) {

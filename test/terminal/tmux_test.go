@@ -119,5 +119,5 @@ func (m terminal) code(t *testing.T) int {
 // built builds the plugin, and returns the PATH of somebody who has it and kubectl.
 func built(t *testing.T, kubectl string) (path string) {
 	t.Helper()
-	return strings.Join([]string{cluster.Build(t, "./cmd/kubectl-ebbtide"), filepath.Dir(kubectl), os.Getenv("PATH")}, string(os.PathListSeparator))
+	return strings.Join([]string{cluster.Build(t, "cmd/kubectl-ebbtide"), filepath.Dir(kubectl), os.Getenv("PATH")}, string(os.PathListSeparator))
 }
