@@ -54,14 +54,14 @@ node-binaries: ## Build what real nodes run from source, too: kubelet, kube-prox
 	@go run ./cmd/kubectl-ebbtide sandbox build --nodes
 
 # go test cannot see that a scenario runs the manager as a process of its own, so
-# it must not answer from its cache. The scenarios take longest and mostly wait, so they
-# go first, and three of them at once.
-# Sixty programs are linked and ten control planes run, on two cores: linking without debug
+# it must not answer from its cache. Most stories wait for something most of the time, so
+# several packages run at once, and several stories of each. Those that take longest go first.
+# Sixty programs are linked and forty control planes run, on two cores: linking without debug
 # information is faster, and with more memory less time goes into collecting garbage.
 test: export GOFLAGS := $(GOFLAGS) -ldflags=-w
 test: export GOGC := 300
 test: controlplane ## Run all tests
-	go test -count=1 -p 2 -parallel 3 -timeout 20m ./test/scenario ./...
+	go test -count=1 -p 3 -parallel 4 -timeout 20m ./test/scenario ./test/evictionrequest ./internal/uninstall ./test/proof ./test/demo ./test/api ./...
 
 scenario: controlplane ## Run only the scenarios on the real control plane
 	go test -count=1 -v -timeout 20m ./test/scenario/...

@@ -19,10 +19,20 @@ const (
 // not shown where one before it saw more.
 func Eventually(t testing.TB, what string, within time.Duration, probe func(context.Context) (saw string, ok bool)) {
 	t.Helper()
+	EventuallyShown(t, what, within, func(ctx context.Context) (func() string, bool) {
+		saw, ok := probe(ctx)
+		return func() string { return saw }, ok
+	})
+}
+
+// EventuallyShown is Eventually for what takes long to describe: that is called for only
+// when the time is up.
+func EventuallyShown(t testing.TB, what string, within time.Duration, probe func(context.Context) (saw func() string, ok bool)) {
+	t.Helper()
 	// The context of a test ends before its cleanups run, and those wait too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
 	defer cancel()
-	last, began := "nothing, the first probe did not end in time", time.Now()
+	last, began := func() string { return "nothing, the first probe did not end in time" }, time.Now()
 	for {
 		saw, ok := probe(ctx)
 		if ok {
@@ -33,7 +43,7 @@ func Eventually(t testing.TB, what string, within time.Duration, probe func(cont
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited %s for %s; last seen: %s", within, what, last)
+			t.Fatalf("waited %s for %s; last seen: %s", within, what, last())
 		case <-time.After(min(max(probeEvery, time.Since(began)/20), probeAtMost)):
 		}
 	}

@@ -142,17 +142,10 @@ func (w *world) budget(minAvailable int) *policyv1.PodDisruptionBudget {
 // eventually waits for a state; what is there is shown if it does not come.
 func (w *world) eventually(what string, is func() (bool, any)) {
 	w.t.Helper()
-	deadline := time.Now().Add(soon)
-	for {
+	cluster.EventuallyShown(w.t, what, soon, func(context.Context) (func() string, bool) {
 		done, seen := is()
-		if done {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("waited %s for %s; there is: %v", soon, what, seen)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return func() string { return fmt.Sprint(seen) }, done
+	})
 }
 
 // awaitRequest waits until a request says something.

@@ -25,14 +25,13 @@ const patience = 60 * time.Second
 // eventually waits for a state; last is what was seen instead.
 func (w *world) eventually(what string, reached func() (ok bool, last any)) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, patience, func(context.Context) (string, bool) {
+	cluster.EventuallyShown(w.t, what, patience, func(context.Context) (func() string, bool) {
 		ok, last := reached()
-		if ok {
-			return "", true
-		}
-		seen, err := yaml.Marshal(last)
-		w.must("print what was seen", err)
-		return "\n" + string(seen), false
+		return func() string {
+			seen, err := yaml.Marshal(last)
+			w.must("print what was seen", err)
+			return "\n" + string(seen)
+		}, ok
 	})
 }
 
