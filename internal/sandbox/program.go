@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // Program is a running main package of the checkout.
@@ -68,9 +69,18 @@ func BuildPrograms(ctx context.Context, dir string, folders ...string) error {
 	return nil
 }
 
+// linked are the main packages of the checkout that this process has had linked.
+var linked = struct {
+	mu      sync.Mutex
+	folders map[string]bool
+}{folders: map[string]bool{}}
+
 // buildProgram has a main package of the checkout at a path. What was linked is kept, so that
-// who starts many sandboxes waits once: the go command sees that it is still what it would link.
+// who starts many sandboxes waits once: the go command sees that it is still what it would link,
+// and is asked once.
 func buildProgram(ctx context.Context, root, folder, path string) error {
+	linked.mu.Lock()
+	defer linked.mu.Unlock()
 	kept := filepath.Join(root, ".bin", "programs")
 	if err := os.MkdirAll(kept, 0o755); err != nil {
 		return err
@@ -81,8 +91,11 @@ func buildProgram(ctx context.Context, root, folder, path string) error {
 	}
 	defer unlock()
 	program := filepath.Join(kept, filepath.Base(folder))
-	if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-ldflags=-w", "-o", program, "./"+folder); err != nil {
-		return err
+	if !linked.folders[folder] {
+		if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-ldflags=-w", "-o", program, "./"+folder); err != nil {
+			return err
+		}
+		linked.folders[folder] = true
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -91,11 +104,11 @@ func buildProgram(ctx context.Context, root, folder, path string) error {
 	if os.Link(program, path) == nil {
 		return nil
 	}
-	linked, err := os.ReadFile(program)
+	data, err := os.ReadFile(program)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, linked, 0o755)
+	return os.WriteFile(path, data, 0o755)
 }
 
 // Kill ends the program at once, as a crash would.
