@@ -38,17 +38,38 @@ type ServedAPI struct {
 }
 
 // Served runs parts of the manager only while an API is served: where it is not there is
-// no watch of it and no word about it. Its parts run where the manager leads.
+// no watch of it and no word about it. Every replica asks, and runs some of the parts; the
+// others run where the manager leads.
 type Served struct {
 	api       ServedAPI
 	mgr       manager.Manager
 	discovery discovery.ServerResourcesInterface
-	indexes   []index
-	parts     []func(context.Context) error
+	leading   portion
+	all       portion
 	served    atomic.Bool
 	answer    atomic.Pointer[bool]
 	answered  []func()
 	every     time.Duration
+}
+
+// portion is what begins together.
+type portion struct {
+	indexes []index
+	parts   []func(context.Context) error
+}
+
+// index adds one that is not there.
+func (p *portion) index(one index) {
+	if !p.has(one) {
+		p.indexes = append(p.indexes, one)
+	}
+}
+
+// has reports whether an index is among them.
+func (p portion) has(one index) bool {
+	return slices.ContainsFunc(p.indexes, func(other index) bool {
+		return other.field == one.field && reflect.TypeOf(other.object) == reflect.TypeOf(one.object)
+	})
 }
 
 // NewServed returns a Served without parts, which the manager runs.
@@ -63,18 +84,31 @@ func NewServed(mgr manager.Manager, api ServedAPI) (*Served, error) {
 	return s, mgr.Add(s)
 }
 
-// Index adds a field index of a kind, which is there once, whoever asks for it again: a field
-// of a kind means the same to all. Call it before the manager starts.
+// NeedLeaderElection is for the manager: there are parts that run without.
+func (s *Served) NeedLeaderElection() bool { return false }
+
+// Index adds a field index of a kind for the parts that run where the manager leads. It is
+// there once, whoever asks for it again: a field of a kind means the same to all. Call it before
+// the manager starts.
 func (s *Served) Index(object client.Object, field string, extract client.IndexerFunc) {
-	same := func(i index) bool { return i.field == field && reflect.TypeOf(i.object) == reflect.TypeOf(object) }
-	if !slices.ContainsFunc(s.indexes, same) {
-		s.indexes = append(s.indexes, index{object, field, extract})
-	}
+	s.leading.index(index{object, field, extract})
 }
 
-// Part adds what runs while the API is served, until its context ends. One that returns
-// before ends all, and all are begun anew. Call it before the manager starts.
-func (s *Served) Part(run func(context.Context) error) { s.parts = append(s.parts, run) }
+// IndexEverywhere is Index for all parts.
+func (s *Served) IndexEverywhere(object client.Object, field string, extract client.IndexerFunc) {
+	s.all.index(index{object, field, extract})
+}
+
+// Part adds what runs where the manager leads while the API is served, until its context ends.
+// One that returns before ends all, and all are begun anew. Call it before the manager starts.
+func (s *Served) Part(run func(context.Context) error) {
+	s.leading.parts = append(s.leading.parts, run)
+}
+
+// PartEverywhere adds what runs in every replica, and otherwise as Part does.
+func (s *Served) PartEverywhere(run func(context.Context) error) {
+	s.all.parts = append(s.all.parts, run)
+}
 
 // Now reports whether the API was served when it was last asked.
 func (s *Served) Now() bool { return s.served.Load() }
@@ -167,6 +201,7 @@ func (s *Served) ask() (bool, error) {
 // session are the parts while an API is served.
 type session struct {
 	cancel context.CancelFunc
+	logger logr.Logger
 	parts  sync.WaitGroup
 	broken chan struct{}
 	forget func()
@@ -174,7 +209,7 @@ type session struct {
 
 func (s *Served) begin(ctx context.Context, logger logr.Logger) *session {
 	ctx, cancel := context.WithCancel(ctx)
-	running := &session{cancel: cancel, broken: make(chan struct{}, len(s.parts)+1)}
+	running := &session{cancel: cancel, logger: logger, broken: make(chan struct{}, 1)}
 	running.forget = func() {
 		for _, kind := range s.api.Kinds {
 			if err := s.mgr.GetCache().RemoveInformer(context.WithoutCancel(ctx), kind); err != nil {
@@ -182,22 +217,47 @@ func (s *Served) begin(ctx context.Context, logger logr.Logger) *session {
 			}
 		}
 	}
-	if err := addIndexes(ctx, s.mgr.GetFieldIndexer(), s.indexes); err != nil {
-		logger.Error(err, "An API cannot be read")
-		running.broken <- struct{}{}
-		return running
+	running.join(ctx, s.mgr.GetFieldIndexer(), s.all)
+	leading := portion{parts: s.leading.parts}
+	for _, one := range s.leading.indexes {
+		if !s.all.has(one) {
+			leading.indexes = append(leading.indexes, one)
+		}
 	}
-	for _, part := range s.parts {
-		running.parts.Go(func() {
+	running.parts.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-s.mgr.Elected():
+			running.join(ctx, s.mgr.GetFieldIndexer(), leading)
+		}
+	})
+	return running
+}
+
+// join begins more.
+func (s *session) join(ctx context.Context, indexer client.FieldIndexer, more portion) {
+	if err := addIndexes(ctx, indexer, more.indexes); err != nil {
+		s.logger.Error(err, "An API cannot be read")
+		s.fail()
+		return
+	}
+	for _, part := range more.parts {
+		s.parts.Go(func() {
 			err := part(ctx)
 			if ctx.Err() != nil {
 				return
 			}
-			logger.Error(errors.Join(err, errors.New("it has ended")), "What acts on an API is begun anew")
-			running.broken <- struct{}{}
+			s.logger.Error(errors.Join(err, errors.New("it has ended")), "What acts on an API is begun anew")
+			s.fail()
 		})
 	}
-	return running
+}
+
+func (s *session) fail() {
+	select {
+	case s.broken <- struct{}{}:
+	default:
+	}
 }
 
 // failed is closed or sent to when a part has ended. Nobody's never is.

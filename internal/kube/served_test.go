@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,10 +47,20 @@ type bystander struct {
 	manager.Manager
 	watches watches
 	indexes indexer
+	// elected is closed when it leads.
+	elected chan struct{}
+}
+
+// newLeader is one that leads.
+func newLeader() *bystander {
+	b := &bystander{elected: make(chan struct{})}
+	close(b.elected)
+	return b
 }
 
 func (b *bystander) GetLogger() logr.Logger               { return logr.Discard() }
 func (b *bystander) GetFieldIndexer() client.FieldIndexer { return &b.indexes }
+func (b *bystander) Elected() <-chan struct{}             { return b.elected }
 func (b *bystander) GetCache() cache.Cache                { return &b.watches }
 
 // indexer takes an index once, as an informer does.
@@ -80,7 +91,7 @@ func (w *watches) RemoveInformer(context.Context, client.Object) error {
 func TestAnAPIComesAndGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := apierrors.NewNotFound(schema.GroupResource{}, "")
-		offer, mgr := &catalogue{err: gone}, &bystander{}
+		offer, mgr := &catalogue{err: gone}, newLeader()
 		served := &Served{
 			api: ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions", "evictionrequests"}, Kinds: []client.Object{&lifecyclev1alpha1.Eviction{}}},
 			mgr: mgr, discovery: offer, every: askServedEvery,
@@ -142,7 +153,7 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 // Several parts that read by one field may all ask for its index.
 func TestAnIndexIsThereOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mgr := &bystander{}
+		mgr := newLeader()
 		served := &Served{
 			api: ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions"}},
 			mgr: mgr, discovery: &catalogue{resources: []string{"evictions"}}, every: askServedEvery,
@@ -170,5 +181,50 @@ func TestAnIndexIsThereOnce(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// A replica that does not lead runs what every one of them runs; when it comes to lead it runs
+// the rest as well. What both of them index is indexed once.
+func TestAReplicaComesToLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		offer, mgr := &catalogue{resources: []string{"evictions"}}, &bystander{elected: make(chan struct{})}
+		served := &Served{api: ServedAPI{Resources: []string{"evictions"}}, mgr: mgr, discovery: offer, every: askServedEvery}
+		var mu sync.Mutex
+		var running []string
+		part := func(name string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				mu.Lock()
+				running = append(running, name)
+				mu.Unlock()
+				<-ctx.Done()
+				mu.Lock()
+				defer mu.Unlock()
+				running = slices.DeleteFunc(running, func(other string) bool { return other == name })
+				return nil
+			}
+		}
+		served.Part(part("leading"))
+		served.PartEverywhere(part("everywhere"))
+		served.Index(&lifecyclev1alpha1.Eviction{}, "pod", nil)
+		served.Index(&lifecyclev1alpha1.EvictionRequest{}, "pod", nil)
+		served.IndexEverywhere(&lifecyclev1alpha1.Eviction{}, "pod", nil)
+		if served.NeedLeaderElection() {
+			t.Error("a replica that does not lead does not even ask")
+		}
+		go func() { _ = served.Start(t.Context()) }()
+		want := func(what string, parts, indexed []string) {
+			t.Helper()
+			synctest.Wait()
+			if !slices.Equal(running, parts) || !slices.Equal(mgr.indexes.taken, indexed) {
+				t.Errorf("%s: %v run, indexed: %v; want %v and %v", what, running, mgr.indexes.taken, parts, indexed)
+			}
+		}
+		want("it does not lead", []string{"everywhere"}, []string{"*v1alpha1.Eviction by pod"})
+		close(mgr.elected)
+		want("it leads", []string{"everywhere", "leading"}, []string{"*v1alpha1.Eviction by pod", "*v1alpha1.EvictionRequest by pod"})
+		offer.resources = nil
+		time.Sleep(askServedEvery)
+		want("the API is gone", []string{}, []string{"*v1alpha1.Eviction by pod", "*v1alpha1.EvictionRequest by pod"})
 	})
 }

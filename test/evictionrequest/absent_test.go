@@ -16,7 +16,7 @@ func TestWhereEvictionRequestsAreNotServed(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{OnlyAPIServer: true, NoMachines: true, Audit: true})
 	manager := w.cluster.StartManagerWith(t, "--eviction-requests=auto", "--machines=false")
-	// By then it has asked: the first time as soon as it leads.
+	// By then it has asked: the first time when it starts.
 	time.Sleep(3 * time.Second)
 	log, err := os.ReadFile(manager.LogFile())
 	w.must(err)
