@@ -84,15 +84,19 @@ func (a *attempt) ofEviction(ctx context.Context, e *lifecyclev1alpha1.Eviction,
 func (r *reconciler) create(ctx context.Context, e *lifecyclev1alpha1.Eviction) error {
 	err := r.client.Create(ctx, e, client.FieldOwner(core.FieldManager))
 	switch {
-	case apierrors.IsAlreadyExists(err):
-		// The cache will show it.
-		log.FromContext(ctx).V(1).Info("Decided on old state", "because", err.Error())
-		return nil
+	case apierrors.IsAlreadyExists(err) && !r.shows(ctx, e):
+		// The cache will, and the next number is taken if it is of another pod.
+		return apierrors.NewConflict(lifecyclev1alpha1.Resource("evictions"), e.Name, err)
 	case err != nil:
 		return fmt.Errorf("create Eviction %s: %w", e.Name, err)
 	}
 	log.FromContext(ctx).Info("Began an eviction that was asked for", "eviction", e.Name)
 	return nil
+}
+
+// shows reports whether the cache has an Eviction of this name.
+func (r *reconciler) shows(ctx context.Context, e *lifecyclev1alpha1.Eviction) bool {
+	return r.client.Get(ctx, client.ObjectKeyFromObject(e), &lifecyclev1alpha1.Eviction{}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) == nil
 }
 
 // mend gives an Eviction the labels and owners that it lacks, and returns its new version.

@@ -2,12 +2,16 @@ package evictionrequest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -258,4 +262,57 @@ func TestWhatWasWrittenIsWaitedFor(t *testing.T) {
 	s.refuse = func(string) error { return nil }
 	s.settle("web-0")
 	s.expect("the first in the end", turns(s.eviction("pod-1-web-0")), leader+" Active, "+evictor+" Inactive")
+}
+
+// Who may create Evictions and nothing else gives one of another pod the name of the next one of
+// a victim, which is asked for all the same, by the next number.
+func TestANameOfAnEvictionIsTaken(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	victim, own := s.pod("web-0", leader+" 20000"), s.pod("own")
+	_, mallory := s.cluster.User(t, rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictions"}, Verbs: []string{"create"}})
+	for _, name := range []string{"pod-1-web-0", "pod-7-web-0"} {
+		s.must(mallory.Create(s.ctx, &lifecyclev1alpha1.Eviction{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name},
+			Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: own.Name, UID: own.UID}}},
+		}))
+	}
+	request := s.ask("upgrade", "example.com/upgrade", victim)
+	s.settle("web-0")
+	s.expect("the request", s.says(request), awaiting)
+	s.expect("its Eviction", turns(s.eviction("pod-8-web-0")), leader+" Active, "+evictor+" Inactive")
+	// Theirs is decided about with their own pod.
+	s.expect("the Eviction that took the name", turns(s.eviction("pod-1-web-0")), "")
+}
+
+// A name that was taken a moment ago is not in the cache: nobody is told anything, and whoever
+// took it has the victim looked at again.
+func TestANameOfAnEvictionWasJustTaken(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	victim, own := s.pod("web-0", leader+" 20000"), s.pod("own")
+	taken := &lifecyclev1alpha1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "pod-1-web-0"},
+		Spec:       lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{Pod: &lifecyclev1alpha1.EvictionPodReference{Name: own.Name, UID: own.UID}}},
+	}
+	request := s.ask("upgrade", "example.com/upgrade", victim)
+	behind := true
+	s.refuse = func(asked string) error {
+		switch {
+		case asked == "create Eviction pod-1-web-0":
+			s.must(s.client.Create(s.ctx, taken))
+		case behind && asked == "get Eviction pod-1-web-0":
+			return apierrors.NewNotFound(lifecyclev1alpha1.Resource("evictions"), "pod-1-web-0")
+		}
+		return nil
+	}
+	s.must(s.step("web-0"))
+	s.expect("the request", s.says(request), "")
+	if of := ofObject(s.ctx, taken); !slices.Contains(of, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: s.ns, Name: "web-0"}}) {
+		t.Errorf("it has %v looked at, want web-0 among them", of)
+	}
+	behind, s.refuse = false, func(string) error { return nil }
+	s.settle("web-0")
+	s.expect("the request", s.says(request), awaiting)
+	s.expect("its Eviction", turns(s.eviction("pod-2-web-0")), leader+" Active, "+evictor+" Inactive")
 }

@@ -35,7 +35,14 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (cor
 	if err := r.client.List(ctx, evictions, of...); err != nil {
 		return seen, fmt.Errorf("list the Evictions of pod %s: %w", key.Name, err)
 	}
-	seen.Requests, seen.Evictions = kube.Pointers(requests.Items), kube.Pointers(evictions.Items)
+	seen.Requests = kube.Pointers(requests.Items)
+	for _, e := range kube.Pointers(evictions.Items) {
+		if target, named := core.EvictionTarget(e); named && core.Stem(target.Name) == key.Name {
+			seen.Evictions = append(seen.Evictions, e)
+		} else {
+			seen.Strangers = append(seen.Strangers, e)
+		}
+	}
 	for _, name := range names(&seen) {
 		pod, err := get(ctx, r.client, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,8 +113,7 @@ func (s *stage) listed(ctx context.Context, c client.WithWatch, list client.Obje
 		return err
 	}
 	of := func(object client.Object) bool {
-		found := stems(object)
-		return len(found) == 1 && found[0] == stem
+		return slices.Contains(stems(object), stem)
 	}
 	switch list := list.(type) {
 	case *lifecyclev1alpha1.EvictionRequestList:

@@ -2,6 +2,7 @@ package evictionrequest
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
@@ -19,25 +20,30 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// stemField finds the EvictionRequests and the Evictions of pods, by their stem.
+// stemField finds the EvictionRequests and the Evictions of pods, by their stem, and the
+// Evictions that are named as theirs.
 const stemField = "ebbtide.dev/target-stem"
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// stems extracts stemField.
+// stems extracts stemField. An Eviction is also found by the pod that its name is for, as
+// anybody may have given it that name.
 func stems(object client.Object) []string {
-	var target core.Target
-	var named bool
+	var all []string
 	switch object := object.(type) {
 	case *lifecyclev1alpha1.EvictionRequest:
-		target, named = core.TargetOf(object)
+		if target, named := core.TargetOf(object); named {
+			all = append(all, core.Stem(target.Name))
+		}
 	case *lifecyclev1alpha1.Eviction:
-		target, named = core.EvictionTarget(object)
+		if target, named := core.EvictionTarget(object); named {
+			all = append(all, core.Stem(target.Name))
+		}
+		if stem := core.NameStem(object.Name); stem != "" && !slices.Contains(all, stem) {
+			all = append(all, stem)
+		}
 	}
-	if !named {
-		return nil
-	}
-	return []string{core.Stem(target.Name)}
+	return all
 }
 
 func (r *reconciler) sources(c cache.Cache, role *Role) []source.Source {

@@ -71,6 +71,8 @@ type Snapshot struct {
 	// Requests and Evictions are all of these pods.
 	Requests  []*lifecyclev1alpha1.EvictionRequest
 	Evictions []*lifecyclev1alpha1.Eviction
+	// Strangers are Evictions of other pods whose names are for these: only their names matter.
+	Strangers []*lifecyclev1alpha1.Eviction
 	// Ended is for how long targets have been seen to be gone or to have ended; what is
 	// missing was not seen before.
 	Ended map[types.UID]time.Duration

@@ -41,6 +41,16 @@ func nextName(pod string, evictions []*lifecyclev1alpha1.Eviction) string {
 	}
 }
 
+// NameStem is the Stem of the pods that the name of an Eviction is for; empty if it is for none.
+func NameStem(name string) string {
+	rest, ours := strings.CutPrefix(name, "pod-")
+	digits, pod, found := strings.Cut(rest, "-")
+	if _, err := strconv.Atoi(digits); !ours || !found || err != nil {
+		return ""
+	}
+	return Stem(pod)
+}
+
 // number is the n of a name; 0 if it has none.
 func number(name string) int {
 	rest, ours := strings.CutPrefix(name, "pod-")

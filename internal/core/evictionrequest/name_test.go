@@ -98,3 +98,16 @@ func (s *stage) areNamed(pods []string, first string) {
 		taken[e.Name] = true
 	}
 }
+
+// An Eviction is found by the pods that its name is for, whoever it evicts.
+func TestForWhichPodANameIs(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"pod-1-web-0": "web-0", "pod-12345678-a.b": "a.b", "pod--1-web": "", "pod-x-web": "", "pod-1": "", "theirs": "", "pod-1-": "",
+		"pod-7-" + strings.Repeat("a", 247): strings.Repeat("a", 241),
+	} {
+		if got := evictionrequest.NameStem(name); got != want {
+			t.Errorf("%q is for pods with %q, want %q", name, got, want)
+		}
+	}
+}

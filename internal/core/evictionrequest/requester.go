@@ -53,7 +53,7 @@ func relevance(request *lifecyclev1alpha1.EvictionRequest) int {
 // creation is the next Eviction of the target. Others are created at the same time.
 func (s subject) creation(others []*lifecyclev1alpha1.Eviction) *lifecyclev1alpha1.Eviction {
 	e := &lifecyclev1alpha1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.requests[0].Namespace, Name: nextName(s.target.Name, slices.Concat(s.Evictions, others))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.requests[0].Namespace, Name: nextName(s.target.Name, slices.Concat(s.Evictions, s.Strangers, others))},
 		Spec: lifecyclev1alpha1.EvictionSpec{Target: lifecyclev1alpha1.EvictionTarget{
 			Pod: &lifecyclev1alpha1.EvictionPodReference{Name: s.target.Name, UID: s.target.UID},
 		}},
