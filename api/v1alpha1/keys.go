@@ -144,8 +144,9 @@ const (
 	MachineFinalizer = "ebbtide.dev/machine"
 	// ClusterFinalizer holds a Cluster while it has Machines.
 	ClusterFinalizer = "ebbtide.dev/cluster"
-	// EvictionRequestAnnotation on an Eviction says that Ebbtide makes it for an
-	// EvictionRequest: its author waits for the evacuators of the pod, as others do.
+	// EvictionRequestAnnotation on an Eviction says that it is made for an
+	// EvictionRequest: its author waits for the evacuators of the pod, as others do. Its
+	// value is the responder that makes it, which need not wait for itself in its turn.
 	EvictionRequestAnnotation = "ebbtide.dev/eviction-request"
 	// MachineDrainAnnotation on an Eviction says that it is made for a Machine:
 	// unlike those of an Evacuation it waits for the pod's evacuators.

@@ -26,6 +26,16 @@ import (
 type guards struct {
 	fence *kube.Fence
 	skew  *kube.Skew
+	// requests knows whether EvictionRequests are served; nil if nobody is to ask.
+	requests *kube.Served
+}
+
+// serveRequests has it found out whether EvictionRequests are served, unless nobody is to ask.
+func (g *guards) serveRequests(mgr manager.Manager, f flags) (err error) {
+	if f.evictionRequests != core.ModeOff {
+		g.requests, err = kube.NewServed(mgr, evictionrequest.API())
+	}
+	return err
 }
 
 // add has the manager run everything that Ebbtide is made of.
@@ -71,23 +81,21 @@ func add(mgr manager.Manager, f flags, g guards) error {
 func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) (nodemaintenance.Requests, error) {
 	options := evictionrequest.RoleOptions{Mode: f.evictionRequests, Namespace: f.namespace, Skew: g.skew}
 	if f.evictionRequests == core.ModeOff {
-		_, err := evictionrequest.NewRole(mgr, options)
-		return nil, err
+		if _, err := evictionrequest.NewRole(mgr, options); err != nil {
+			return nil, err
+		}
+		return nil, evictor.AddOff(mgr)
 	}
-	served, err := kube.NewServed(mgr, evictionrequest.API())
-	if err != nil {
-		return nil, err
-	}
-	options.Served = served
+	options.Served = g.requests
 	role, err := evictionrequest.NewRole(mgr, options)
 	if err != nil {
 		return nil, err
 	}
-	evictionrequest.Add(mgr, evictionrequest.Options{Served: served, Role: role, Skew: g.skew})
-	requests := requester.Add(mgr, requester.Options{Served: served, Acts: role.Acts, OnActive: role.OnActive, Now: g.skew.Server})
+	evictionrequest.Add(mgr, evictionrequest.Options{Served: g.requests, Role: role, Skew: g.skew})
+	requests := requester.Add(mgr, requester.Options{Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Now: g.skew.Server})
 	return requests, evictor.Add(mgr, evictor.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic, Surge: f.surge,
-		Served: served, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
+		Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
 	})
 }
 

@@ -60,7 +60,11 @@ func run(ctx context.Context, f flags) error {
 			return err
 		}
 	}
-	if err := add(mgr, f, guards{fence, skew}); err != nil {
+	g := guards{fence: fence, skew: skew}
+	if err := g.serveRequests(mgr, f); err != nil {
+		return err
+	}
+	if err := add(mgr, f, g); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -72,7 +76,7 @@ func run(ctx context.Context, f flags) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if f.webhooks {
 		options := f.webhookOptions()
-		options.Now = skew.Now
+		options.Now, options.EvictionRequests = skew.Now, g.requests
 		server, err := webhook.Add(mgr, options)
 		if err != nil {
 			return err

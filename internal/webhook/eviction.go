@@ -34,6 +34,8 @@ type evictionGate struct {
 	cached  client.Reader
 	direct  client.Client
 	callers *callers
+	// responders is nil where nobody is to ask by EvictionRequests.
+	responders *responders
 	// notices is nil if nobody is to be told of NodeMaintenances.
 	notices *notices
 	// writes bounds what is written for those who call.
@@ -133,6 +135,7 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 	if found.pod == nil {
 		return call, nil
 	}
+	call.As, call.Responding = asResponder(eviction), g.responders.of(ctx, found.pod, clockOf(call))
 	if call.Budgets, err = g.budgets(ctx, request.Namespace); err != nil {
 		return evacuation.Call{}, err
 	}
@@ -145,6 +148,14 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		return evacuation.Call{}, fmt.Errorf("get the evacuation: %w", err)
 	}
 	return call, nil
+}
+
+// clockOf is the time of a call; zero while it is in doubt.
+func clockOf(call evacuation.Call) time.Time {
+	if call.Doubt != "" {
+		return time.Time{}
+	}
+	return call.Now
 }
 
 // budgets are those of the namespace, as the API server has them: a lock counts from

@@ -41,6 +41,10 @@ type Options struct {
 	// EvictionNotice has those who evict the pods of a node told once how a
 	// NodeMaintenance would drain it.
 	EvictionNotice bool
+	// EvictionRequests knows whether lifecycle.k8s.io is served, so that those who evict wait
+	// for the responders of a pod in their turns; nil never asks for it. It is to be begun by
+	// the manager afterwards.
+	EvictionRequests *kube.Served
 	// Now is what time it is, and why that is not believed.
 	Now kube.Now
 	// Client is what the API server has to show.
@@ -67,7 +71,8 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 		return nil, err
 	}
 	room := make(turns, requestsAtOnce)
-	for path, handler := range handlers(mgr, reviewer{direct}, options) {
+	moving := addResponders(mgr.GetClient(), mgr.GetCache(), options.EvictionRequests)
+	for path, handler := range handlers(mgr, reviewer{direct}, moving, options) {
 		server.register(path, room.of(&webhook.Admission{Handler: bounded{handler}}))
 	}
 	informers, err := startInformers(mgr.GetCache())
@@ -83,8 +88,10 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 
 // handlers are what answers under each path; the webhook configurations of the
 // chart name the same paths.
-func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string]admission.Handler {
+func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options Options) map[string]admission.Handler {
 	pods := registry{cached: mgr.GetClient(), live: reviews.client, surge: options.Surge}
+	gate := newEvictionGate(pods, mgr.GetClient(), reviews.client, options)
+	gate.responders = moving
 	return map[string]admission.Handler{
 		"/mutate/nodemaintenances":    maintenanceDefaulter{},
 		"/mutate/daemonset-pods":      newDaemonSetGate(mgr.GetScheme(), reviews.client),
@@ -96,7 +103,7 @@ func handlers(mgr manager.Manager, reviews reviewer, options Options) map[string
 		"/validate/machines":          machineValidator{reviews},
 		"/validate/machinedrainrules": machineDrainRuleValidator{options.Namespace},
 		"/validate/evictionrequests":  evictionRequestValidator{reviews},
-		"/validate/evictions":         newEvictionGate(pods, mgr.GetClient(), reviews.client, options),
+		"/validate/evictions":         gate,
 	}
 }
 

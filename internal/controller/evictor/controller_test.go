@@ -204,3 +204,28 @@ func TestWhoIsAsideEvictsNobody(t *testing.T) {
 		t.Errorf("it ends with %v and has evicted %v, want nobody", err, s.evicted)
 	}
 }
+
+// A manager that responds to nobody lets go of what one before it has asked for, whatever
+// Evictions there are, and of nothing else.
+func TestWhoRespondsToNobodyLetsGo(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "web-0")
+	const operator = v1alpha1.InstigatorFinalizerPrefix + "operator.example.com"
+	for name, finalizers := range map[string][]string{"ours": {v1alpha1.LifecycleInstigator, operator}, "theirs": {operator}} {
+		e := &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Finalizers: finalizers, Annotations: map[string]string{v1alpha1.EvictionTurnAnnotation: `{"name":"web-0","uid":"eviction-web-0","responder":"` + core.DefaultEvictor + `"}`},
+		}}
+		if err := s.client.Create(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.r.off(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web-0"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ours", "theirs"} {
+		e := &v1alpha1.Evacuation{}
+		if err := s.client.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: name}, e); err != nil || len(e.Finalizers) != 1 || e.Finalizers[0] != operator {
+			t.Errorf("Evacuation %s is asked for by %v (%v), want %s only", name, e.Finalizers, err, operator)
+		}
+	}
+}

@@ -111,9 +111,7 @@ func (r *reconciler) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation
 }
 
 func (r *reconciler) ofEvacuation(ctx context.Context, e *v1alpha1.Evacuation, q eviction.Requests) {
-	for _, name := range kube.EvacuationTurn(e) {
-		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: name}})
-	}
+	turnsOf(e, q)
 	pod := &corev1.Pod{}
 	pod.Namespace, pod.UID = e.Namespace, e.Spec.PodRef.UID
 	r.ofPod(ctx, pod, q)

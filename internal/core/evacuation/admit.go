@@ -32,6 +32,10 @@ type Call struct {
 	// NodeGoes is true if the caller empties the node for its Machine, which goes for
 	// good: what the drain of the node has locked does not bar its own pods then.
 	NodeGoes bool
+	// Responding is who moves the pod for an EvictionRequest, and As the responder that the
+	// caller says to be; empty if it says nothing of the kind.
+	Responding Responding
+	As         string
 }
 
 // CallerPatience is for how long after a call of the eviction API by name the next
@@ -75,9 +79,9 @@ type Verdict struct {
 func (v Verdict) Asks() bool { return v.Create != nil || v.Join }
 
 // Admit decides about a call of the eviction API. While a budget of the pod is
-// locked, the caller has to wait and nobody is asked to move the pod. While an
-// evacuator can still move it, the caller has to wait, too, and the pod's evacuators are
-// asked in the caller's name.
+// locked, or a responder to an Eviction of the pod has its turn, the caller has to wait and
+// nobody is asked to move the pod. While an evacuator can still move it, the caller has to
+// wait, too, and the pod's evacuators are asked in the caller's name.
 func Admit(c Call) Verdict {
 	if leavesAnyway(c) {
 		return Verdict{Admitted: true}
@@ -89,6 +93,10 @@ func Admit(c Call) Verdict {
 	if b, hold := budget.FirstLocked(c.barring(), c.Now, c.Doubt, c.LongestLock); b != nil {
 		// A caller who has asked before goes on asking.
 		return Verdict{Message: barred(b, hold, c.Doubt) + "; try again when it is free", Attempt: c.dueAttempt()}
+	}
+	if words := c.responding(); words != "" {
+		// One engine for a pod: nobody else is asked to move it.
+		return Verdict{Message: words, Attempt: c.dueAttempt()}
 	}
 	s := joined(c)
 	d := Decide(s)

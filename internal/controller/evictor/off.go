@@ -1,0 +1,48 @@
+package evictor
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/eviction"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// AddOff has a manager that responds to nobody ask no more for the Evacuations that one before
+// it has asked for in turns of ours. It knows nothing of Evictions, and reads none.
+//
+// Errors: Evacuations cannot be watched.
+func AddOff(mgr manager.Manager) error {
+	r := &reconciler{client: mgr.GetClient(), emit: kube.Emitter(mgr.GetEventRecorder("ebbtide"))}
+	asked := handler.TypedFuncs[*v1alpha1.Evacuation, reconcile.Request]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
+			turnsOf(e.Object, q)
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q eviction.Requests) {
+			turnsOf(e.ObjectNew, q)
+		},
+	}
+	return kube.AddController(mgr, "evictor-off", controller.Options{Reconciler: reconcile.Func(r.off)},
+		[]source.Source{source.Kind(mgr.GetCache(), &v1alpha1.Evacuation{}, asked)})
+}
+
+// off lets go of what was asked for in turns of an Eviction: to who responds to nobody there is
+// none.
+func (r *reconciler) off(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	return reconcile.Result{}, r.release(ctx, request.NamespacedName, nil, false)
+}
+
+// turnsOf asks for the Eviction that an Evacuation was asked for in a turn of.
+func turnsOf(e *v1alpha1.Evacuation, q eviction.Requests) {
+	for _, name := range kube.EvacuationTurn(e) {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: name}})
+	}
+}
