@@ -153,8 +153,12 @@ func (r *Requester) Reconcile(ctx context.Context, key reconcile.Request) (recon
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("get pod %s: %w", target.Name, err)
 	}
-	gone := r.sawPod(key.NamespacedName, err == nil && pod.UID == target.UID)
+	there := err == nil && pod.UID == target.UID
+	gone := r.sawPod(key.NamespacedName, there)
 	disposal := core.Dispose(request, r.options.Now(), gone)
+	if there && disposal.Record == nil && !disposal.Delete {
+		disposal.Record = core.Located(request, pod)
+	}
 	return reconcile.Result{RequeueAfter: disposal.RequeueAfter}, kube.WithoutStale(ctx, r.dispose(ctx, request, disposal))
 }
 

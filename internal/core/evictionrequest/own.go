@@ -103,6 +103,19 @@ func StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Sta
 	return Withdrawn
 }
 
+// Located is a request of ours as it names the node of its pod, by which a manager that comes
+// later finds it; nil if it does, or asks for nothing. Anybody may have changed that who may
+// write it.
+func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+	node := pod.Spec.NodeName
+	if StandingOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
+		return nil
+	}
+	located := request.DeepCopy()
+	metav1.SetMetaDataAnnotation(&located.ObjectMeta, v1alpha1.NodeAnnotation, node)
+	return located
+}
+
 // AwaitsAnswer reports whether nobody has answered a request yet.
 func AwaitsAnswer(request *lifecyclev1alpha1.EvictionRequest) bool {
 	return request.Status.ObservedGeneration == nil

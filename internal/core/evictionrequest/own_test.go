@@ -70,3 +70,38 @@ func TestDispose(t *testing.T) {
 		}
 	}
 }
+
+// Whoever takes the node off a request of ours hides it from no manager: it is written anew. What
+// is not ours, or asks for nothing, is left alone.
+func TestARequestNamesItsNode(t *testing.T) {
+	t.Parallel()
+	pod := newStage(t).pod("web-0", "example.com/leader 20000")
+	pod.Spec.NodeName = "one"
+	request := evictionrequest.NewRequest(pod)
+	if got := evictionrequest.Located(request, pod); got != nil {
+		t.Errorf("a request that names its node is written: %v", got.Annotations)
+	}
+	for _, changed := range []map[string]string{nil, {v1alpha1.NodeAnnotation: "two", "example.com/kept": "x"}} {
+		request.Annotations = changed
+		got := evictionrequest.Located(request, pod)
+		if got == nil || got.Annotations[v1alpha1.NodeAnnotation] != "one" || len(got.Annotations) != max(1, len(changed)) {
+			t.Errorf("with the annotations %v it is to be %v, want node one", changed, got)
+		}
+		if request.Annotations[v1alpha1.NodeAnnotation] == "one" {
+			t.Error("the snapshot was changed")
+		}
+	}
+	for what, change := range map[string]func(*lifecyclev1alpha1.EvictionRequest){
+		"it is withdrawn": func(r *lifecyclev1alpha1.EvictionRequest) {
+			r.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
+		},
+		"it is another's": func(r *lifecyclev1alpha1.EvictionRequest) { r.Spec.Requester = "example.com/upgrade" },
+		"its pod is gone": func(r *lifecyclev1alpha1.EvictionRequest) { r.Spec.Target.Pod.UID = "earlier" },
+	} {
+		other := request.DeepCopy()
+		change(other)
+		if got := evictionrequest.Located(other, pod); got != nil {
+			t.Errorf("%s, and it is written: %v", what, got.Annotations)
+		}
+	}
+}
