@@ -25,13 +25,24 @@ import (
 // catalogue is an API server of which only what it serves is asked.
 type catalogue struct {
 	discovery.ServerResourcesInterface
+	asked atomic.Int32
+
+	mu        sync.Mutex
 	resources []string
 	err       error
-	asked     atomic.Int32
+}
+
+// answers has it serve resources, or answer with an error.
+func (c *catalogue) answers(err error, resources ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resources, c.err = resources, err
 }
 
 func (c *catalogue) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
 	c.asked.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -78,11 +89,11 @@ func (f *indexer) IndexField(_ context.Context, object client.Object, field stri
 // watches counts those that were ended.
 type watches struct {
 	cache.Cache
-	ended int
+	ended atomic.Int32
 }
 
 func (w *watches) RemoveInformer(context.Context, client.Object) error {
-	w.ended++
+	w.ended.Add(1)
 	return nil
 }
 
@@ -96,11 +107,12 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 			api: ServedAPI{GroupVersion: lifecyclev1alpha1.SchemeGroupVersion, Resources: []string{"evictions", "evictionrequests"}, Kinds: []client.Object{&lifecyclev1alpha1.Eviction{}}},
 			mgr: mgr, discovery: offer, every: askServedEvery,
 		}
-		begun, running, fails := 0, 0, make(chan error)
+		var begun, running atomic.Int32
+		fails := make(chan error)
 		served.Part(func(ctx context.Context) error {
-			begun++
-			running++
-			defer func() { running-- }()
+			begun.Add(1)
+			running.Add(1)
+			defer running.Add(-1)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -111,25 +123,25 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- served.Start(ctx) }()
-		after := func(what string, pause time.Duration, wantBegun, wantRunning, wantEnded int) {
+		after := func(what string, pause time.Duration, wantBegun, wantRunning, wantEnded int32) {
 			t.Helper()
 			time.Sleep(pause)
 			synctest.Wait()
-			if begun != wantBegun || running != wantRunning || mgr.watches.ended != wantEnded || served.Now() != (wantRunning > 0) {
+			if begun.Load() != wantBegun || running.Load() != wantRunning || mgr.watches.ended.Load() != wantEnded || served.Now() != (wantRunning > 0) {
 				t.Errorf("%s: begun %d times, %d go on, %d watches ended, served: %t; want %d, %d, %d, %t",
-					what, begun, running, mgr.watches.ended, served.Now(), wantBegun, wantRunning, wantEnded, wantRunning > 0)
+					what, begun.Load(), running.Load(), mgr.watches.ended.Load(), served.Now(), wantBegun, wantRunning, wantEnded, wantRunning > 0)
 			}
 		}
 		after("it is not served", time.Second, 0, 0, 0)
-		offer.err, offer.resources = nil, []string{"evictionrequests"}
+		offer.answers(nil, "evictionrequests")
 		after("half of it is", askServedEvery, 0, 0, 0)
-		offer.resources = []string{"evictionrequests", "evictions"}
+		offer.answers(nil, "evictionrequests", "evictions")
 		after("it is served", askServedEvery, 1, 1, 0)
-		offer.err = errors.New("the API server is overloaded")
+		offer.answers(errors.New("the API server is overloaded"))
 		after("nobody knows", askServedEvery, 1, 1, 0)
-		offer.err = gone
+		offer.answers(gone)
 		after("it is gone", askServedEvery, 1, 0, 1)
-		offer.err = nil
+		offer.answers(nil, "evictionrequests", "evictions")
 		after("it is back", askServedEvery, 2, 1, 1)
 		fails <- errors.New("it broke")
 		after("what acts on it has ended", time.Second, 2, 0, 2)
@@ -144,7 +156,7 @@ func TestAnAPIComesAndGoes(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if running != 0 {
+		if running.Load() != 0 {
 			t.Error("what acts on it goes on without a manager")
 		}
 	})
