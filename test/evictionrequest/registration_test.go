@@ -56,7 +56,10 @@ func TestPodsOfADeploymentNameOurResponder(t *testing.T) {
 		"one that asks for nothing":   {"", unchanged, ""},
 		"one that says something odd": {"ten thousand", unchanged, ""},
 		"one that says too much":      {strings.Repeat("9", 200_000), unchanged, ""},
-		"one of nobody":               {"10000/controller", func(pod *corev1.Pod) { pod.OwnerReferences = nil }, ""},
+		"one of a PodGroup": {"10000/controller", func(pod *corev1.Pod) {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("training")}
+		}, ""},
+		"one of nobody": {"10000/controller", func(pod *corev1.Pod) { pod.OwnerReferences = nil }, ""},
 		"one of a Job": {"10000/controller", func(pod *corev1.Pod) {
 			pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = "batch/v1", "Job"
 		}, ""},

@@ -23,11 +23,12 @@ type Refusal struct {
 	Message string
 }
 
-// EvacuationRefused explains a pod that cannot be asked to leave.
-func EvacuationRefused(pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
+// EvacuationRefused explains a pod that cannot be asked to leave, by an object of a kind:
+// Evacuation or EvictionRequest.
+func EvacuationRefused(kind string, pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerEvacuationRefused, ofOwner(pod), r.Since)
-	b.Message = r.tell("The Evacuation of pod " + pod.Namespace + "/" + pod.Name)
-	b.Suggestion = writers("Evacuations") + " What else may limit them: kubectl -n " + pod.Namespace + " describe resourcequotas"
+	b.Message = r.tell(fmt.Sprintf("The %s of pod %s/%s", kind, pod.Namespace, pod.Name))
+	b.Suggestion = writers(kind+"s") + " What else may limit them: kubectl -n " + pod.Namespace + " describe resourcequotas"
 	return b
 }
 

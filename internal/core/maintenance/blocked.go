@@ -62,7 +62,7 @@ func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Bl
 	}
 	found, blocked := blocker.Of(&facts)
 	if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
-		return blocker.EvacuationRefused(p.object, refusal), true
+		return blocker.EvacuationRefused(p.way.kind(), p.object, refusal), true
 	}
 	return found, blocked
 }

@@ -227,3 +227,18 @@ func TestManyRefusalsStayShort(t *testing.T) {
 		t.Errorf("%d blocked pods are counted, want all", got)
 	}
 }
+
+// A pod that is asked by an EvictionRequest is said to be refused that, and not an Evacuation.
+func TestARefusedEvictionRequestIsNamed(t *testing.T) {
+	w, pod := ledWorld(t)
+
+	d := maintenance.Decide(w.refusing("no requests here", evacuationOf(pod.UID)))
+
+	want := []string{"n: EvacuationRefused 1 The EvictionRequest of pod default/pod-0001 is refused: no requests here. It is tried again at 07:00:30 UTC."}
+	if diff := cmp.Diff(want, blockersOf(d, 0)); diff != "" {
+		t.Errorf("blockers (-want +got):\n%s", diff)
+	}
+	if got, want := d.Maintenances[0].Status.NodeStatuses[0].Blockers[0].Suggestion, "Let Ebbtide write EvictionRequests."; !strings.HasPrefix(got, want) {
+		t.Errorf("what helps is %q, want %q", got, want)
+	}
+}

@@ -64,6 +64,14 @@ const (
 	byNobody way = "Nobody"
 )
 
+// kind is that of the object by which a pod is asked.
+func (w way) kind() string {
+	if w == byRequest {
+		return "EvictionRequest"
+	}
+	return "Evacuation"
+}
+
 // standing is what the pod was asked by what has the name of our EvictionRequest for it.
 func (p Pod) standing() evictionrequest.Standing {
 	return evictionrequest.StandingOf(p.Request, p.Object)

@@ -20,6 +20,7 @@ import (
 
 const (
 	simulations = 200
+	asking      = 100 // further ones in which pods may name responders
 	unrest      = 40  // passes during which everything may happen
 	patience    = 400 // passes after which everything has to be drained
 )
@@ -35,19 +36,21 @@ type simulation struct {
 	// before is what nodes were before anybody touched them.
 	before  map[string]bool
 	returns returns
+	answers answers
 	// freed is true if a maintenance went straight from Idle to Complete: that may
 	// lift a person's cordon.
 	freed bool
 }
 
 func TestSimulation(t *testing.T) {
-	for seed := range uint64(simulations) {
+	for seed := range uint64(simulations + asking) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newSimulation(t, seed)
 			for range unrest {
 				s.happen()
 				s.changeReturns()
 				s.changeRules()
+				s.changeAnswers()
 				s.step(true)
 			}
 			s.drainAll()
@@ -57,12 +60,13 @@ func TestSimulation(t *testing.T) {
 	if returnedInSimulations < simulations/10 {
 		t.Errorf("only %d maintenances have completed themselves", returnedInSimulations)
 	}
+	checkCameOfRequests(t)
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{
 		world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 4212)), selectors: seed%2 == 0,
-		before: map[string]bool{}, returns: newReturns(seed),
+		before: map[string]bool{}, returns: newReturns(seed), answers: newAnswers(seed),
 	}
 	s.runners.DaemonSets = s.random.IntN(2) == 0
 	s.runners.Agents = map[string]maintenance.Agent{"node-0": {}}
@@ -100,6 +104,7 @@ func (s *simulation) bear() {
 	case 2:
 		pod.Labels[v1alpha1.DrainLabel] = pick(s, []string{"skip", "wait-completed", "nonsense"})
 	}
+	s.lead(pod)
 	s.settleDown(pod)
 }
 
@@ -213,7 +218,7 @@ func (s *simulation) finish(percent int) {
 		s.pods[name] = slices.DeleteFunc(s.pods[name], func(pod *corev1.Pod) bool {
 			_, evacuating := s.evacuations[pod.UID]
 			waited := s.treatment(name, pod).Behavior == v1alpha1.DrainBehaviorWaitCompleted
-			if gone := (evacuating || waited) && s.chance(percent); !gone {
+			if gone := (evacuating || waited || s.moved(pod)) && s.chance(percent); !gone {
 				return false
 			}
 			delete(s.evacuations, pod.UID)
@@ -238,7 +243,7 @@ func (s *simulation) step(failures bool) maintenance.Decision {
 		stopped := slices.ContainsFunc(d.Maintenances, func(name string) bool { return failed[name] })
 		if !stopped && !(failures && s.chance(10)) {
 			s.checkRecorded(d)
-			s.act(d)
+			s.actByWays(d)
 			s.returns.acted(d)
 			s.checkSuppressed(d)
 		}
@@ -319,7 +324,9 @@ func fingerprint(t *testing.T, snapshot maintenance.Snapshot) string {
 // drainAll lets the evacuations finish and nothing new come.
 func (s *simulation) drainAll() {
 	s.repairRules()
+	s.settleAnswers()
 	for range patience {
+		s.patient()
 		decision := s.step(false)
 		s.finish(50)
 		s.lockSome(100)
@@ -360,6 +367,7 @@ func (s *simulation) completeAll() {
 	for _, node := range s.nodes {
 		s.checkRestored(node)
 	}
+	s.checkNobodyIsAsked()
 }
 
 func (s *simulation) checkRestored(node *corev1.Node) {

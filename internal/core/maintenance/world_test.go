@@ -259,7 +259,9 @@ func (w *world) act(d *maintenance.NodeDecision) {
 		w.end(deletion.Pod, deletion.GracePeriodSeconds)
 	}
 	for _, asked := range d.Evacuate {
-		w.evacuate(asked.Pod)
+		if asked.EvictionRequest == nil {
+			w.evacuate(asked.Pod)
+		}
 	}
 	for _, evacuation := range d.Withdraw {
 		delete(w.evacuations, evacuation.Spec.PodRef.UID)
