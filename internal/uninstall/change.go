@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +19,8 @@ type changes struct {
 	all      sync.WaitGroup
 }
 
-// watch begins to watch kinds: what changes from now on is told of, many changes as one.
+// watch begins to watch kinds: what changes from now on is told of, many changes as one. A
+// kind that the API server does not know does not change.
 //
 // Errors: one of them cannot be watched.
 func watch(ctx context.Context, c client.WithWatch, kinds ...kind) (*changes, error) {
@@ -25,6 +28,9 @@ func watch(ctx context.Context, c client.WithWatch, kinds ...kind) (*changes, er
 	w := &changes{happened: make(chan struct{}, 1), stop: stop}
 	for _, k := range kinds {
 		stream, err := begin(ctx, c, k)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			continue
+		}
 		if err != nil {
 			w.end()
 			return nil, err

@@ -16,7 +16,7 @@ package uninstall
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances/status,verbs=update
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations;drainrecords,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=machines;clusters,verbs=list
-// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests,verbs=list;delete
+// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodeagents,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=nodes;pods,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
@@ -27,3 +27,5 @@ package uninstall
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create,namespace=release
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=ebbtide-uninstall,verbs=get;patch;delete,namespace=release
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide.dev;drain-lock-mutex,verbs=get;patch;delete,namespace=release
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide-eviction-controller,verbs=get;patch;delete,namespace=kube-system
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=roles,resourceNames=ebbtide-eviction-requests,verbs=get,namespace=kube-system

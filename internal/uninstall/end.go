@@ -22,7 +22,7 @@ import (
 //
 // Errors: something goes on when the time is up; the error names it and for whom it waits.
 func (h Hook) end(ctx context.Context, s *surveyor) error {
-	changed, err := watch(ctx, h.Client, maintenances, evacuations, drainRecords, agents)
+	changed, err := watch(ctx, h.Client, maintenances, evacuations, requests, drainRecords, agents)
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -36,7 +38,33 @@ func (h Hook) inherit(ctx context.Context) error {
 			return fmt.Errorf("have %s %s go with the managers: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)
 		}
 	}
+	if err := h.inheritRequests(ctx); err != nil {
+		return err
+	}
 	fmt.Fprintf(h.Out, "What managers have made in namespace %s goes with ServiceAccount %s.\n", h.Namespace, h.ServiceAccount)
+	return nil
+}
+
+// requestRole is the Role of the chart by which managers hold the Lease of EvictionRequests,
+// in its namespace, where their ServiceAccount cannot own anything.
+const requestRole = "ebbtide-eviction-requests"
+
+// inheritRequests has the Lease of EvictionRequests go with the right to it. Where that is
+// gone already nobody can write it again.
+func (h Hook) inheritRequests(ctx context.Context) error {
+	role := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: evictionrequest.LeaseNamespace, Name: requestRole}}
+	role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("Role"))
+	err := h.Client.Get(ctx, client.ObjectKeyFromObject(role), role)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = client.IgnoreNotFound(h.Client.Delete(ctx, requestLease()))
+	case err == nil:
+		owner := metav1.OwnerReference{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role", Name: role.Name, UID: role.UID}
+		err = h.bequeath(ctx, requestLease(), owner)
+	}
+	if err != nil {
+		return fmt.Errorf("have Lease %s/%s go with Role %s: %w", evictionrequest.LeaseNamespace, evictionrequest.Lease, requestRole, err)
+	}
 	return nil
 }
 

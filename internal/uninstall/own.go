@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -101,10 +102,11 @@ func leader(lease *coordinationv1.Lease, now time.Time) string {
 		excerpt.Line(*spec.HolderIdentity, 100), lease.Namespace, ends.UTC().Format(time.RFC3339))
 }
 
-// own is what managers have made in their namespaces, or this program for an uninstall.
-// What Helm has made Helm removes.
+// own is what managers have made in their namespaces and for EvictionRequests, or this
+// program for an uninstall. What Helm has made Helm removes.
 func (s *surveyor) own(ctx context.Context, namespaces []string) []group {
-	all := make([]group, 0, 3*len(namespaces))
+	all := make([]group, 0, 3*len(namespaces)+1)
+	all = append(all, s.lookFor(ctx, leases, notHelms, requestLease()))
 	for _, namespace := range namespaces {
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 		all = append(all,
@@ -115,6 +117,12 @@ func (s *surveyor) own(ctx context.Context, namespaces []string) []group {
 		)
 	}
 	return all
+}
+
+// requestLease is the one that whoever answers EvictionRequests holds. No other program has
+// it by this name.
+func requestLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: evictionrequest.LeaseNamespace, Name: evictionrequest.Lease}}
 }
 
 // metadataOf is an object of which nothing else is read.

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -132,33 +133,58 @@ func metric(t *testing.T, text, name string) float64 {
 	return value
 }
 
-// writes are what the manager has written in the namespace, and what of it was refused as
-// invalid.
-func (w *world) writes() (count int, refused []string) {
+// audited is a write of the manager, as the API server has logged it.
+type audited struct {
+	Verb, RequestURI         string
+	User                     struct{ Username string }
+	ObjectRef                struct{ Namespace, Resource, Name string }
+	ResponseStatus           struct{ Code int }
+	RequestReceivedTimestamp metav1.MicroTime
+}
+
+// audited shows every write of the manager in the namespace.
+func (w *world) audited(see func(audited)) {
+	w.t.Helper()
+	w.auditedAnywhere(func(one audited) {
+		if one.ObjectRef.Namespace == w.ns {
+			see(one)
+		}
+	})
+}
+
+// auditedAnywhere shows every write of the manager.
+func (w *world) auditedAnywhere(see func(audited)) {
 	w.t.Helper()
 	file, err := os.Open(w.cluster.AuditLog)
 	w.must(err)
 	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var request struct {
-			Verb, RequestURI string
-			User             struct{ Username string }
-			ObjectRef        struct{ Namespace, Resource string }
-			ResponseStatus   struct{ Code int }
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			// What has no end yet is just being written.
+			return
 		}
-		w.must(json.Unmarshal(lines.Bytes(), &request))
-		if request.User.Username != cluster.Account.User() || request.ObjectRef.Namespace != w.ns || strings.HasPrefix(request.ObjectRef.Resource, "event") {
-			continue
+		var one audited
+		w.must(json.Unmarshal(line, &one))
+		if one.User.Username == cluster.Account.User() {
+			see(one)
 		}
-		switch code := request.ResponseStatus.Code; {
+	}
+}
+
+// writes are what the manager has written in the namespace, and what of it was refused as
+// invalid.
+func (w *world) writes() (count int, refused []string) {
+	w.t.Helper()
+	w.audited(func(one audited) {
+		switch code := one.ResponseStatus.Code; {
+		case strings.HasPrefix(one.ObjectRef.Resource, "event"):
 		case code < 300:
 			count++
 		case code == 422:
-			refused = append(refused, request.Verb+" "+request.RequestURI)
+			refused = append(refused, one.Verb+" "+one.RequestURI)
 		}
-	}
-	w.must(lines.Err())
+	})
 	return count, refused
 }

@@ -158,9 +158,10 @@ func (l *leaving) account(verb string) string {
 	ns, name := cluster.Account.Namespace, "ebbtide-"+verb
 	var all strings.Builder
 	all.WriteString(strings.ReplaceAll(string(text), "namespace: release", "namespace: "+ns))
-	for _, kind := range []string{"ClusterRole", "Role"} {
-		fmt.Fprintf(&all, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %[1]sBinding\nmetadata: {name: %[2]s}\n"+
-			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %[1]s, name: %[2]s}\nsubjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[3]s}]\n", kind, name, ns)
+	for _, of := range []struct{ kind, namespace string }{{"ClusterRole", ""}, {"Role", ns}, {"Role", metav1.NamespaceSystem}} {
+		fmt.Fprintf(&all, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: %[1]sBinding\nmetadata: {name: %[2]s, namespace: %[4]q}\n"+
+			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %[1]s, name: %[2]s}\nsubjects: [{kind: ServiceAccount, name: %[2]s, namespace: %[3]s}]\n",
+			of.kind, name, ns, of.namespace)
 	}
 	fmt.Fprintf(&all, "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %s}\n", name)
 	l.cluster.Apply(l.t, ns, all.String())
