@@ -27,8 +27,6 @@ var led = flag.Int("led", 100, "pods with responders on the nodes of one mainten
 const (
 	// ledOnNode is how many of them are on one node.
 	ledOnNode = 25
-	// leader is who responds for them.
-	leader = "example.com/leader"
 	// tried is how long a write that is forbidden rests at the least before it is tried again.
 	tried = 6 * time.Second
 	// patience is for all of them.
