@@ -128,6 +128,7 @@ verify: generate lint ## Check that the tree is generated, tidy, formatted and l
 	cd test/bench/lifecycle && go mod tidy -diff
 	cd test/node && go mod tidy -diff
 	cd internal/release/krew && go mod tidy -diff
+	cd test/alert/promtool && go mod tidy -diff
 	git diff --exit-code
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
 

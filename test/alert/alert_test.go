@@ -1,0 +1,115 @@
+package alert
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/charts/helm"
+)
+
+// The alerts of the chart fire when something is wrong, not before, and not because of other
+// Ebbtides. What they say fits what is installed: without bridges no Machine waits.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	for stories, bridges := range map[string][]any{"bridges.yaml": {"cluster-api", "openshift"}, "plain.yaml": nil} {
+		t.Run(stories, func(t *testing.T) {
+			t.Parallel()
+			rules := rulesOf(t, bridges)
+			if said, err := promtool(t, "check", "rules", "--lint=all", "--lint-fatal", rules); err != nil {
+				t.Errorf("Prometheus takes exception to the rules: %v\n%s", err, said)
+			}
+			told, err := os.ReadFile(filepath.Join("testdata", stories))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// They name the file with the rules, which is beside them.
+			tests := filepath.Join(filepath.Dir(rules), stories)
+			if err := os.WriteFile(tests, told, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := promtool(t, "test", "rules", tests); err != nil {
+				t.Errorf("%v\n%s", err, said)
+			}
+		})
+	}
+}
+
+// An alert that comes too late is noticed.
+func TestAnAlertThatIsLate(t *testing.T) {
+	t.Parallel()
+	rules := rulesOf(t, []any{"cluster-api"})
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := strings.ReplaceAll(string(text), "> 1800", "> 3600")
+	if late == string(text) {
+		t.Fatalf("no alert is about 30 minutes:\n%s", text)
+	}
+	tests := filepath.Join(filepath.Dir(rules), "bridges.yaml")
+	told, err := os.ReadFile(filepath.Join("testdata", "bridges.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{rules: []byte(late), tests: told} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said, err := promtool(t, "test", "rules", tests); err == nil || !strings.Contains(said, "alertname: EbbtideMachineWaits") {
+		t.Errorf("an alert after an hour is taken for one after half an hour: %v\n%s", err, said)
+	}
+}
+
+// rulesOf is a file, in a folder of its own, with the rules of the chart in the namespace
+// tides.
+func rulesOf(t *testing.T, bridges []any) (path string) {
+	t.Helper()
+	rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: map[string]any{
+		"alerts": map[string]any{"enabled": true}, "bridges": bridges,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := charts.Objects(rendered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if o.GetKind() != "PrometheusRule" {
+			continue
+		}
+		groups, _, err := unstructured.NestedSlice(o.Object, "spec", "groups")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(map[string]any{"groups": groups})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Fatal("the chart has no alerts")
+	return ""
+}
+
+// promtool is built the first time, without what finds targets, which is most of it: the go
+// command leaves that out for what it runs, but not for tools.
+func promtool(t *testing.T, args ...string) (said string, err error) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "go", append([]string{"run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...)...)
+	run.Dir = "promtool"
+	output, err := run.CombinedOutput()
+	return string(output), err
+}
