@@ -196,15 +196,30 @@ func hookCompletes(t *testing.T) {
 	)
 	l.maintain("still-possible", v1alpha1.StageIdle, []string{l.announced})
 
+	l.autoscaler(true)
 	l.exec(hook, "ebbtide", append(args, "--on-maintenances=Complete", "--timeout=90s")...).assertSays(t, 0,
 		"Completing NodeMaintenances (5): empty, reboot-one, reboot-two, replace, twice",
+		"NodeMaintenance empty is complete and waits for whoever removes its nodes; they are given back without that. The cluster-autoscaler drains node held to remove it",
 		"Deleting planned NodeMaintenances (2): next-week, still-possible",
 		"nobody honours its lock any more: PodDisruptionBudget", "user/anna until TIME: moving [2Jshards",
 		"Nothing of Ebbtide is left on any object.",
 	)
 	l.assertNobodyBegins()
+	l.autoscaler(false)
 	l.assertGivenBack()
 	l.assertGoesWithItsAccount()
+}
+
+// autoscaler begins to remove the node that is drained, or gives up.
+func (l *leaving) autoscaler(removes bool) {
+	l.t.Helper()
+	n := &corev1.Node{}
+	l.change(n, l.held, func() {
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.ToBeDeletedTaint })
+		if removes {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: v1alpha1.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule})
+		}
+	})
 }
 
 // assertNobodyBegins wants nothing to be begun that nobody would end.
