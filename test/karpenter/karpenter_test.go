@@ -20,12 +20,13 @@ import (
 // startKarpenter has Karpenter run on the control plane of a test, until that ends.
 func startKarpenter(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	source := strings.TrimSpace(string(goIn(t, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")))
 	binary, err := filepath.Abs("../../.bin/karpenter/kwok")
 	if err != nil {
 		t.Fatal(err)
 	}
 	goIn(t, "build", "-ldflags=-w", "-o", binary, "sigs.k8s.io/karpenter/kwok")
+	// Go tells of it only what it has, which it has now.
+	source := strings.TrimSpace(string(goIn(t, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")))
 	for _, pattern := range []string{"pkg/apis/crds/karpenter.sh_node[cp]*.yaml", "kwok/apis/crds/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join(source, pattern))
 		if err != nil || len(files) == 0 {
