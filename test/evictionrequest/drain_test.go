@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -31,15 +33,32 @@ func (w *world) evicts(user client.Client, pod *corev1.Pod) error {
 	return user.SubResource("eviction").Create(w.ctx, pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
 }
 
-// awaitHeld tries as drainers do until the answer is the one wanted: what the webhook has read
-// may be a moment old. The pod is there, and stays.
+// guarded makes a running pod that a budget holds until it is opened: what the webhook has read
+// may be a moment old, and nobody is to get through by being early.
+func (w *world) guarded(responder string) (pod *corev1.Pod, open func()) {
+	w.t.Helper()
+	pod = w.pod("web-0", responder)
+	b := w.budget(1)
+	w.eventually("the pod to run and its budget to know it", func() (bool, any) {
+		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(b), b))
+		return pod.Status.Phase == corev1.PodRunning && b.Status.CurrentHealthy == 1, b.Status
+	})
+	return pod, func() {
+		w.t.Helper()
+		w.must(w.client.Patch(w.ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"minAvailable":0}}`))))
+		w.eventually("the budget to be open", func() (bool, any) {
+			w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(b), b))
+			return b.Status.DisruptionsAllowed == 1 && b.Status.ObservedGeneration == b.Generation, b.Status
+		})
+	}
+}
+
+// awaitHeld tries as drainers do until the answer is the one wanted. The pod stays.
 func (w *world) awaitHeld(user client.Client, pod *corev1.Pod, words string) {
 	w.t.Helper()
 	w.eventually("an eviction to be told "+words, func() (bool, any) {
 		err := w.evicts(user, pod)
-		if err == nil {
-			w.t.Fatalf("pod %s is evicted, want it to wait: %s", pod.Name, words)
-		}
 		return apierrors.IsTooManyRequests(err) && strings.HasSuffix(err.Error(), words), err
 	})
 	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
@@ -53,23 +72,12 @@ func (w *world) awaitHeld(user client.Client, pod *corev1.Pod, words string) {
 func TestKubectlDrainBesideARequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	// The evictor cannot evict it, so that the drainer must.
-	pod := w.newPod("web-0", leader+" 20000")
-	w.must(w.client.Create(w.ctx, pod))
-	b := w.budget(1)
-	w.eventually("the pod to run", func() (bool, any) {
-		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
-		return pod.Status.Phase == corev1.PodRunning, pod.Status.Phase
-	})
+	pod, open := w.guarded(leader + " 20000")
 	_, drainer := w.cluster.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}})
 	w.ask("example.com/upgrade", pod)
 	w.awaitEviction("pod-1-web-0", awaiting, leader+" Active, "+evictor+" Inactive")
-	// Until then a budget refuses it, so that it cannot get through by being early.
-	w.eventually("an eviction to wait for the responder", func() (bool, any) {
-		err := w.evicts(drainer, pod)
-		return err != nil && strings.HasSuffix(err.Error(), turnOf(pod, "")), err
-	})
-	w.must(w.client.Patch(w.ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"minAvailable":0}}`))))
+	w.awaitHeld(drainer, pod, turnOf(pod, ""))
+	open()
 	w.must(w.reports("pod-1-web-0", leader, false))
 	w.awaitHeld(drainer, pod, turnOf(pod, ". It says: moving"))
 	if all := w.evacuations(); len(all) != 0 {
@@ -87,9 +95,11 @@ func TestKubectlDrainBesideARequest(t *testing.T) {
 func TestAResponderEvictsByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	pod := w.pod("web-0", leader+" 20000")
+	pod, open := w.guarded(leader + " 20000")
 	request := w.ask("example.com/upgrade", pod)
 	w.awaitEviction("pod-1-web-0", awaiting, leader+" Active, "+evictor+" Inactive")
+	w.awaitHeld(w.client, pod, turnOf(pod, ""))
+	open()
 	w.awaitHeld(w.client, pod, turnOf(pod, ""))
 	own := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.ns, Name: pod.Name, Annotations: map[string]string{v1alpha1.EvictionRequestAnnotation: leader},
@@ -102,22 +112,44 @@ func TestAResponderEvictsByItself(t *testing.T) {
 	})
 }
 
-// A replica that does not lead answers as the leader does.
+// A replica that does not lead answers as the leader would. Here somebody has the Lease for an
+// hour, and another controller gives turns.
 func TestAReplicaThatDoesNotLeadHoldsEvictions(t *testing.T) {
-	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1})
-	first := w.cluster.StartReplica(t)
-	w.awaitState(first, core.StateActive)
-	pod := w.pod("web-0", leader+" 20000")
-	w.ask("example.com/upgrade", pod)
-	w.awaitEviction("pod-1-web-0", awaiting, leader+" Active, "+evictor+" Inactive")
-	w.awaitHeld(w.client, pod, turnOf(pod, ""))
-	second := w.cluster.StartReplica(t)
-	first.Kill()
-	// The other one has the webhook before it has the Lease.
-	w.awaitHeld(w.client, pod, turnOf(pod, ""))
-	w.awaitState(second, core.StateActive)
-	w.awaitHeld(w.client, pod, turnOf(pod, ""))
+	now := metav1.NewMicroTime(time.Now())
+	taken := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Account.Namespace, Name: kube.LeaderLease},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new("somebody"), LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now, LeaseTransitions: new(int32(0)),
+		},
+	}
+	// Another replica may have been before us.
+	w.must(client.IgnoreAlreadyExists(w.client.Create(w.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: taken.Namespace}})))
+	w.must(client.IgnoreNotFound(w.client.Delete(w.ctx, taken.DeepCopy())))
+	w.must(w.client.Create(w.ctx, taken))
+	t.Cleanup(func() { _ = w.client.Delete(w.ctx, taken) })
+	replica := w.cluster.StartReplica(t)
+	pod, open := w.guarded(surger + " 10000")
+	w.began = metav1.NewTime(time.Now().Truncate(time.Second))
+	target := lifecycleac.EvictionTarget().WithPod(lifecycleac.EvictionPodReference().WithName(pod.Name).WithUID(pod.UID))
+	w.must(w.client.Apply(w.ctx, lifecycleac.Eviction("theirs", w.ns).WithSpec(lifecycleac.EvictionSpec().WithTarget(target)), client.FieldOwner(another)))
+	const active, inactive = lifecyclev1alpha1.ResponderStateActive, lifecyclev1alpha1.ResponderStateInactive
+	w.gives("theirs", active, inactive)
+	held := "eviction in progress: responder " + surger + " has its turn to move pod web-0 (Eviction theirs); try again until the pod is gone"
+	w.awaitHeld(w.client, pod, held)
+	open()
+	w.awaitHeld(w.client, pod, held)
+	own := lifecycleac.ResponderStatus().WithName(surger).WithHeartbeatTime(metav1.Now()).WithCompletionTime(metav1.Now())
+	w.must(w.client.Status().Apply(w.ctx, lifecycleac.Eviction("theirs", w.ns).WithStatus(lifecycleac.EvictionStatus().WithResponders(own)),
+		client.FieldOwner(surger), client.ForceOwnership))
+	w.gives("theirs", lifecyclev1alpha1.ResponderStateCompleted, active)
+	w.eventually("the pod to be evicted in the turn of the evictor", func() (bool, any) {
+		err := w.evicts(w.client, pod)
+		return err == nil || apierrors.IsNotFound(err), err
+	})
+	if replica.Leads(t) {
+		t.Error("the replica leads")
+	}
 }
 
 // Who may write the status of Evictions and nothing else can hold drainers up as long as they
@@ -126,7 +158,10 @@ func TestAReplicaThatDoesNotLeadHoldsEvictions(t *testing.T) {
 func TestAStatusIsForgedToHoldDrainersUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	pod, bare := w.pod("web-0", leader+" 20000"), w.pod("db-0")
+	pod, open := w.guarded(leader + " 20000")
+	bare := w.newPod("db-0")
+	bare.Labels = nil
+	w.must(w.client.Create(w.ctx, bare))
 	w.ask("example.com/upgrade", pod)
 	w.awaitEviction("pod-1-web-0", awaiting, leader+" Active, "+evictor+" Inactive")
 	_, mallory := w.cluster.User(t, rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictions/status"}, Verbs: []string{"patch"}})
@@ -138,6 +173,7 @@ func TestAStatusIsForgedToHoldDrainersUp(t *testing.T) {
 	own := lifecycleac.ResponderStatus().WithName(leader).WithHeartbeatTime(now)
 	w.must(says(own.WithMessage("one\ntwo\x1b[2J" + strings.Repeat("x", 3000))))
 	w.awaitHeld(w.client, pod, turnOf(pod, ". It says: one two [2J"+strings.Repeat("x", 286)+"…"))
+	open()
 	w.must(w.evicts(w.client, bare))
 	w.must(says(own.WithCompletionTime(now)))
 	w.awaitGone(pod)
