@@ -34,8 +34,8 @@ const (
 	// mostForLed is how many writes of the manager there are at the most for a pod that its
 	// responder moves: one asks, seven answer and evict, the others are shared by many.
 	mostForLed = 12
-	// mostSaid is how many bytes a maintenance says at the most.
-	mostSaid = 256 << 10
+	// mostSaid is how many bytes a maintenance says at the most, however many nodes it has.
+	mostSaid = 1 << 20
 )
 
 // crowd are nodes full of pods that name a responder, which one manager drains.
