@@ -38,10 +38,32 @@ const (
 	// ConditionSurged is False, with ReasonNotSurged, once DeploymentEvacuatorClass has not
 	// replaced the pod; the message says why. It is absent otherwise.
 	ConditionSurged = "Surged"
+	// ConditionEvictionRequested is True while the responders of the pod
+	// (spec.evictionResponders) are asked to move it, by an EvictionRequest of
+	// EvacuationRequester; the message says whose turn it is. It is False, for good, when the
+	// evacuation goes on itself; the reason is one of those below. It is absent from pods
+	// without responders, and where EvictionRequests are not served.
+	ConditionEvictionRequested = "EvictionRequested"
 )
 
 // ReasonNotSurged is that of ConditionSurged: nothing replaces the pod.
 const ReasonNotSurged = "NotSurged"
+
+// Reasons of ConditionEvictionRequested.
+const (
+	// ReasonResponderActive: a responder of the pod has its turn.
+	ReasonResponderActive = "ResponderActive"
+	// ReasonRespondersDone: all responders of the pod have had their turns.
+	ReasonRespondersDone = "RespondersDone"
+	// ReasonRequestUnanswered: nobody answers EvictionRequests.
+	ReasonRequestUnanswered = "Unanswered"
+	// ReasonRequestFailed: the EvictionRequest has failed; the message says why.
+	ReasonRequestFailed = "RequestFailed"
+	// ReasonRequestNameTaken: another EvictionRequest has the name of this one.
+	ReasonRequestNameTaken = "NameTaken"
+	// ReasonRequestsNotServed: EvictionRequests are served no more, or are not answered.
+	ReasonRequestsNotServed = "NotServed"
+)
 
 // Conditions of a DrainRecord.
 const (

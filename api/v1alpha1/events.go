@@ -72,6 +72,9 @@ const (
 	// EventEvictionRequestNameTaken warns that a pod is evacuated without its
 	// evictionResponders, because its EvictionRequest would have the name of another one.
 	EventEvictionRequestNameTaken = "EvictionRequestNameTaken"
+	// EventEvictionRequestRefused warns that the EvictionRequest cannot be made that the
+	// responders of a pod are to be asked by, so that the pod waits.
+	EventEvictionRequestRefused = "EvictionRequestRefused"
 	// EventPodDetached: the pod was taken out of its ReplicaSet to be replaced.
 	EventPodDetached = "PodDetached"
 	// EventPodGivenBack: a detached pod may go back to its ReplicaSet.

@@ -75,7 +75,7 @@ const (
 	// node was before and which maintenances hold it. It is written in the same
 	// update as the cordon and removed in the one that lifts it.
 	CordonAnnotation = "ebbtide.dev/cordon"
-	// NodeAnnotation on an Evacuation, or on an EvictionRequest of NodeMaintenanceRequester,
+	// NodeAnnotation on an Evacuation, or on an EvictionRequest of Ebbtide,
 	// names the node that the pod leaves.
 	NodeAnnotation = "ebbtide.dev/node"
 	// CompleteLabel on an Evacuation says that its pod is gone or has finished, so
@@ -107,7 +107,10 @@ const (
 	// NodeMaintenanceRequester is who NodeMaintenances are in the API group lifecycle.k8s.io:
 	// spec.requester of their EvictionRequests.
 	NodeMaintenanceRequester = "ebbtide.dev/node-maintenance"
-	// WithdrawnAnnotation on an EvictionRequest of NodeMaintenanceRequester is when it was
+	// EvacuationRequester is who those are there who ask for an Evacuation otherwise than by a
+	// NodeMaintenance.
+	EvacuationRequester = "ebbtide.dev/evacuation"
+	// WithdrawnAnnotation on an EvictionRequest of one of both requesters is when it was
 	// withdrawn, in RFC 3339, by the clock of the API server. It is deleted a minute later at
 	// the latest.
 	WithdrawnAnnotation = "ebbtide.dev/withdrawn"

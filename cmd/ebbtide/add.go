@@ -41,13 +41,13 @@ func (g *guards) serveRequests(mgr manager.Manager, f flags) (err error) {
 // add has the manager run everything that Ebbtide is made of.
 func add(mgr manager.Manager, f flags, g guards) error {
 	traffic := eviction.NewTraffic()
-	requests, err := addEvictionRequests(mgr, f, g, traffic)
+	asks, err := addEvictionRequests(mgr, f, g, traffic)
 	if err != nil {
 		return err
 	}
 	if err := nodemaintenance.Add(mgr, nodemaintenance.Options{
 		Namespace: f.namespace, Workers: f.nodeWorkers, Surge: f.surge, LongestLock: f.longestLock, Skew: g.skew, Bridges: f.bridges,
-		Requests: requests,
+		Requests: asks,
 	}); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func add(mgr manager.Manager, f flags, g guards) error {
 		return err
 	}
 	if err := evacuation.Add(mgr, evacuation.Options{
-		Workers: f.evacuationWorkers, Surge: f.surge, LongestLock: f.longestLock, Traffic: traffic, Skew: g.skew,
+		Workers: f.evacuationWorkers, Surge: f.surge, LongestLock: f.longestLock, Traffic: traffic, Skew: g.skew, Requests: asks,
 	}); err != nil {
 		return err
 	}
@@ -76,9 +76,15 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	return addMachines(mgr, f, g, traffic)
 }
 
+// requests are what NodeMaintenances and Evacuations ask the responders of pods by.
+type requests interface {
+	nodemaintenance.Requests
+	evacuation.Requests
+}
+
 // addEvictionRequests has it run what answers EvictionRequests, where they are served, and
-// returns what NodeMaintenances ask by; nil if they never do.
-func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) (nodemaintenance.Requests, error) {
+// returns what pods are asked by; nil if they never are.
+func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) (requests, error) {
 	options := evictionrequest.RoleOptions{Mode: f.evictionRequests, Namespace: f.namespace, Skew: g.skew}
 	if f.evictionRequests == core.ModeOff {
 		if _, err := evictionrequest.NewRole(mgr, options); err != nil {
@@ -92,8 +98,8 @@ func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *evicti
 		return nil, err
 	}
 	evictionrequest.Add(mgr, evictionrequest.Options{Served: g.requests, Role: role, Skew: g.skew})
-	requests := requester.Add(mgr, requester.Options{Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Now: g.skew.Server})
-	return requests, evictor.Add(mgr, evictor.Options{
+	asks := requester.Add(mgr, requester.Options{Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Now: g.skew.Server})
+	return asks, evictor.Add(mgr, evictor.Options{
 		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic, Surge: f.surge,
 		Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
 	})

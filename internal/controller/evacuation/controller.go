@@ -24,6 +24,7 @@ import (
 
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -42,6 +43,17 @@ type Options struct {
 	Traffic *eviction.Traffic
 	// Skew knows what time it is.
 	Skew *kube.Skew
+	// Requests is what is known of EvictionRequests; nil if nobody asks by them.
+	Requests Requests
+}
+
+// Requests are the EvictionRequests by which the responders of pods are asked.
+type Requests interface {
+	// State is what is known now.
+	State() evictionrequest.Prospect
+	// OnEvacuation has a function called with the name of an Evacuation, empty is every one,
+	// about which that may have changed, or what has come of its request.
+	OnEvacuation(changed func(types.NamespacedName))
 }
 
 const defaultWorkers = 32
@@ -56,6 +68,7 @@ type reconciler struct {
 	now        kube.Now
 	clock      clock.PassiveClock
 	surge      surge.Mode
+	requests   Requests
 	metrics    *metrics
 	dispatcher *eviction.Dispatcher
 	// wake has evacuations reconciled at once, before all others.
@@ -90,7 +103,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), bulk: bulk, live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now, clock: clock.RealClock{},
-		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
+		surge: options.Surge, requests: options.Requests, metrics: newMetrics(crmetrics.Registry),
 	}
 	r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
 		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Now: options.Skew.Now, Jitter: rand.Float64, LongestPause: core.LongestPause,

@@ -39,10 +39,29 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 			r.sweepLater = func(namespace string, after time.Duration) { sweepLater(q, namespace, after) }
 			return nil
 		}),
+		source.Func(r.onResponders),
 		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{}),
 		source.Kind(c, &corev1.Pod{}, eviction.LeavingPods(r.cleanLater)),
 		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.dispatcher.Budgets()),
 	}
+}
+
+// onResponders looks at evacuations again when the responders of their pods go on, and at
+// all of them when it changes whether these can be asked.
+func (r *reconciler) onResponders(ctx context.Context, q eviction.Requests) error {
+	if r.requests == nil {
+		return nil
+	}
+	r.requests.OnEvacuation(func(key types.NamespacedName) {
+		if key.Name != "" {
+			q.Add(reconcile.Request{NamespacedName: key})
+			return
+		}
+		for _, request := range r.held(ctx) {
+			q.Add(request)
+		}
+	})
+	return nil
 }
 
 // held are the evacuations of which something may wait for our clock to be believed.

@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
@@ -64,7 +65,7 @@ type Options struct {
 // Requests is what is known of the EvictionRequests of NodeMaintenances.
 type Requests interface {
 	// State is what is known now.
-	State() maintenance.Requester
+	State() evictionrequest.Prospect
 	// Unanswered notes that a request was withdrawn because nobody has answered it.
 	Unanswered()
 	// OnChange has a function called with the name of a node, empty is every node, whose pods

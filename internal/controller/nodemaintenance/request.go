@@ -49,22 +49,11 @@ func (r *reconciler) evictionRequests(ctx context.Context, snapshot *maintenance
 }
 
 func (r *reconciler) evictionRequest(ctx context.Context, pod *maintenance.Pod) error {
-	key := client.ObjectKey{Namespace: pod.Object.Namespace, Name: evictionrequest.OwnName(pod.Object.UID)}
-	request := &lifecyclev1alpha1.EvictionRequest{}
-	err := r.client.Get(ctx, key, request, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get EvictionRequest %s: %w", key, err)
-	}
+	key := client.ObjectKey{Namespace: pod.Object.Namespace, Name: evictionrequest.Maintenances.NameFor(pod.Object.UID)}
+	request, evictions, err := kube.Requested(ctx, r.client, key, pod.Object.UID)
 	pod.Request = request
-	var evictions lifecyclev1alpha1.EvictionList
-	if err := r.list(ctx, &evictions, client.MatchingFields{kube.EvictionPodField: string(pod.Object.UID)}, client.InNamespace(key.Namespace)); err != nil {
-		return fmt.Errorf("list the Evictions of pod %s: %w", pod.Object.Name, err)
-	}
-	pod.Eviction, _ = evictionrequest.Relevant(kube.Pointers(evictions.Items))
-	return nil
+	pod.Eviction, _ = evictionrequest.Relevant(evictions)
+	return err
 }
 
 // requestEviction creates the EvictionRequest of a pod.

@@ -12,7 +12,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/group"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 // asking is what is known of EvictionRequests, as the shell of them has it.
@@ -21,8 +20,8 @@ type asking struct {
 	unanswered bool
 }
 
-func (a *asking) State() maintenance.Requester {
-	return maintenance.Requester{Served: true, Able: !a.unanswered, Now: a.world.clock.Now()}
+func (a *asking) State() evictionrequest.Prospect {
+	return evictionrequest.Prospect{Served: true, Able: !a.unanswered, Now: a.world.clock.Now()}
 }
 func (a *asking) Unanswered()                 { a.unanswered = true }
 func (a *asking) OnChange(func(string, bool)) {}
@@ -88,7 +87,7 @@ func TestAPodWithRespondersIsAskedByARequest(t *testing.T) {
 		if request == nil || request.Spec.Intent != lifecyclev1alpha1.EvictionRequestIntentEviction || len(w.evacuations()) != 0 {
 			t.Fatalf("after dying behind write %d the pod is asked by %+v and %d Evacuations, want a request alone", dies+1, request, len(w.evacuations()))
 		}
-		if !evictionrequest.Own(request) || request.Annotations[v1alpha1.NodeAnnotation] != "n1" {
+		if !evictionrequest.Maintenances.Owns(request) || request.Annotations[v1alpha1.NodeAnnotation] != "n1" {
 			t.Errorf("the request is %+v", request)
 		}
 		upgrade := w.maintenance("upgrade")

@@ -11,19 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = workqueue.TypedRateLimitingInterface[item]
 
 // sources are what there is to see. The last one begins when the first ones have been read.
-func (r *Requester) sources(c cache.Cache) []source.Source {
-	return []source.Source{
-		source.Kind(c, &lifecyclev1alpha1.EvictionRequest{}, handler.TypedFuncs[*lifecyclev1alpha1.EvictionRequest, reconcile.Request]{
+func (r *Requester) sources(c cache.Cache) []source.TypedSource[item] {
+	return []source.TypedSource[item]{
+		source.TypedKind(c, &lifecyclev1alpha1.EvictionRequest{}, handler.TypedFuncs[*lifecyclev1alpha1.EvictionRequest, item]{
 			CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*lifecyclev1alpha1.EvictionRequest], q queue) {
 				r.requestMatters(ctx, nil, e.Object, q)
 			},
@@ -34,7 +34,7 @@ func (r *Requester) sources(c cache.Cache) []source.Source {
 				r.requestMatters(ctx, nil, e.Object, q)
 			},
 		}),
-		source.Kind(c, &lifecyclev1alpha1.Eviction{}, handler.TypedFuncs[*lifecyclev1alpha1.Eviction, reconcile.Request]{
+		source.TypedKind(c, &lifecyclev1alpha1.Eviction{}, handler.TypedFuncs[*lifecyclev1alpha1.Eviction, item]{
 			CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[*lifecyclev1alpha1.Eviction], _ queue) {
 				r.evictionMatters(ctx, e.Object)
 			},
@@ -42,17 +42,74 @@ func (r *Requester) sources(c cache.Cache) []source.Source {
 				r.evictionMatters(ctx, e.ObjectNew)
 			},
 		}),
-		source.Kind(c, &corev1.Pod{}, handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
+		source.TypedKind(c, &corev1.Pod{}, handler.TypedFuncs[*corev1.Pod, item]{
 			DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
 				if core.Requestable(e.Object) {
-					q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Object.Namespace, Name: core.OwnName(e.Object.UID)}})
+					q.Add(item{client.ObjectKeyFromObject(e.Object), e.Object.UID})
 				}
 			},
 		}),
-		source.Func(func(ctx context.Context, _ queue) error {
+		source.TypedKind(c, &v1alpha1.Evacuation{}, r.evacuationHandler()),
+		source.TypedFunc[item](func(ctx context.Context, q queue) error {
+			r.work(q)
+			context.AfterFunc(ctx, func() { r.work(nil) })
 			go r.read(ctx, c)
 			return nil
 		}),
+	}
+}
+
+// evacuationHandler looks at the requests of Evacuations that somebody asks for, or has,
+// whose wish they are.
+func (r *Requester) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation, item] {
+	return handler.TypedFuncs[*v1alpha1.Evacuation, item]{
+		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q queue) {
+			if evacuation.AskedByOthers(e.Object) {
+				q.Add(itemOf(e.Object))
+			}
+		},
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q queue) {
+			if before, now := evacuation.AskedByOthers(e.ObjectOld), evacuation.AskedByOthers(e.ObjectNew); before != now ||
+				now && evacuation.RespondersOver(e.ObjectOld) != evacuation.RespondersOver(e.ObjectNew) {
+				q.Add(itemOf(e.ObjectNew))
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.Evacuation], q queue) {
+			if evacuation.AskedByOthers(e.Object) {
+				q.Add(itemOf(e.Object))
+			}
+		},
+	}
+}
+
+func itemOf(e *v1alpha1.Evacuation) item {
+	return item{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, e.Spec.PodRef.UID}
+}
+
+// work says where there is work to do; nil is nowhere.
+func (r *Requester) work(q queue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = q
+}
+
+// lookAgain looks at the requests of all Evacuations that somebody asks for.
+func (r *Requester) lookAgain() {
+	r.mu.Lock()
+	q := r.queue
+	r.mu.Unlock()
+	if q == nil {
+		return
+	}
+	var list v1alpha1.EvacuationList
+	// The cache itself never fails; it does when the manager stops.
+	if r.client.List(context.Background(), &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) != nil {
+		return
+	}
+	for i := range list.Items {
+		if evacuation.AskedByOthers(&list.Items[i]) {
+			q.Add(itemOf(&list.Items[i]))
+		}
 	}
 }
 
@@ -63,36 +120,55 @@ func (r *Requester) read(ctx context.Context, c cache.Cache) {
 			return
 		}
 	}
-	r.options.OnActive(ctx, func(context.Context) { r.tell("", true) })
+	r.options.OnActive(ctx, func(context.Context) { r.tellAll() })
 	r.watch(true)
 }
 
-// requestMatters has a request of ours looked at, and the nodes that it concerns.
+// requestMatters has a request of ours looked at, and what it concerns.
 func (r *Requester) requestMatters(ctx context.Context, old, now *lifecyclev1alpha1.EvictionRequest, q queue) {
 	if old != nil && core.Own(old) && core.AwaitsAnswer(old) && !core.AwaitsAnswer(now) {
 		r.answer()
 	}
-	key := types.NamespacedName{Namespace: now.Namespace, Name: now.Name}
-	if core.Own(now) {
-		q.Add(reconcile.Request{NamespacedName: key})
-		urgent := old == nil || old.Generation != now.Generation || core.AwaitsAnswer(old) != core.AwaitsAnswer(now)
-		node := r.nodeOf(ctx, now.Namespace, now.Spec.Target.Pod.Name)
-		if node != "" {
-			r.tell(node, urgent)
-		}
-		// Somebody may have changed what leads us back to it.
-		if named := now.Annotations[v1alpha1.NodeAnnotation]; named != "" && named != node {
-			r.tell(named, urgent)
-		}
+	target, named := core.TargetOf(now)
+	if !named {
+		return
+	}
+	pod := item{types.NamespacedName{Namespace: now.Namespace, Name: target.Name}, target.UID}
+	// What is not ours may have the name of ours.
+	if now.Name == core.Evacuations.NameFor(target.UID) {
+		r.tellEvacuation(pod.evacuation())
+	}
+	if !core.Own(now) {
+		return
+	}
+	q.Add(pod)
+	if !core.Maintenances.Owns(now) {
+		return
+	}
+	urgent := old == nil || old.Generation != now.Generation || core.AwaitsAnswer(old) != core.AwaitsAnswer(now)
+	node := r.nodeOf(ctx, now.Namespace, target.Name)
+	if node != "" {
+		r.tell(node, urgent)
+	}
+	// Somebody may have changed what leads us back to it.
+	if named := now.Annotations[v1alpha1.NodeAnnotation]; named != "" && named != node {
+		r.tell(named, urgent)
 	}
 }
 
 // evictionMatters tells of what has come of the requests for a pod.
 func (r *Requester) evictionMatters(ctx context.Context, e *lifecyclev1alpha1.Eviction) {
-	if e.Labels[core.Requester] == "" || e.Spec.Target.Pod == nil {
+	target, named := core.EvictionTarget(e)
+	if !named {
 		return
 	}
-	if node := r.nodeOf(ctx, e.Namespace, e.Spec.Target.Pod.Name); node != "" {
+	if e.Labels[core.Evacuations.Name()] != "" {
+		r.tellEvacuation(item{types.NamespacedName{Namespace: e.Namespace, Name: target.Name}, target.UID}.evacuation())
+	}
+	if e.Labels[core.Maintenances.Name()] == "" {
+		return
+	}
+	if node := r.nodeOf(ctx, e.Namespace, target.Name); node != "" {
 		r.tell(node, false)
 	}
 }

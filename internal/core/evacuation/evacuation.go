@@ -31,12 +31,12 @@ const maxPodNameInName = 150
 
 // Name returns the name of the Evacuation of a pod.
 func Name(pod *corev1.Pod) string {
-	return nameOf(pod.UID, pod.Name)
+	return NameFor(pod.UID, pod.Name)
 }
 
-// nameOf cuts a long pod name. An object name may not end with a dash or a dot,
+// NameFor cuts a long pod name. An object name may not end with a dash or a dot,
 // so a cut that leaves one takes it away too.
-func nameOf(uid types.UID, podName string) string {
+func NameFor(uid types.UID, podName string) string {
 	podName = podName[:min(len(podName), maxPodNameInName)]
 	return string(uid) + "-" + strings.TrimRight(podName, "-.")
 }

@@ -49,10 +49,12 @@ func TestAPodThatIsNotReplacedIsHandedOver(t *testing.T) {
 			of(barePod(), inTurnOf(surger), active(deployment, at(0)), completed), handsOver,
 			"Pod web-0 is not replaced: evacuator deployment.apps.k8s.io completed and the pod is still there.",
 		},
-		"still being replaced":        {of(barePod(), inTurnOf(surger), active(deployment, at(0)), detached), evacuation.StateEvacuating, "Evacuator deployment.apps.k8s.io moves the pod."},
-		"somebody else wants it gone": {of(barePod(), inTurnOf(surger), finalizers(v1alpha1.LifecycleInstigator, v1alpha1.NodeMaintenanceInstigator), active(deployment, at(0)), completed, unsurged), evicts, ""},
-		"the evictor has its turn":    {of(barePod(), inTurnOf("imperative-eviction.k8s.io/evictor"), active(deployment, at(0)), completed, unsurged), evicts, ""},
-		"nobody knows whose turn":     {of(barePod(), inTurnOf(surger), noTurn, active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"still being replaced":                    {of(barePod(), inTurnOf(surger), active(deployment, at(0)), detached), evacuation.StateEvacuating, "Evacuator deployment.apps.k8s.io moves the pod."},
+		"somebody else wants it gone":             {of(barePod(), inTurnOf(surger), finalizers(v1alpha1.LifecycleInstigator, v1alpha1.NodeMaintenanceInstigator), active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"somebody else waits for responders":      {of(barePod(), inTurnOf(surger), others, active(deployment, at(0)), completed, unsurged), handsOver, "Gave up."},
+		"somebody else waits for nobody any more": {of(barePod(), inTurnOf(surger), others, active(deployment, at(0)), completed, unsurged, told("False", "over")), evicts, ""},
+		"the evictor has its turn":                {of(barePod(), inTurnOf("imperative-eviction.k8s.io/evictor"), active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"nobody knows whose turn":                 {of(barePod(), inTurnOf(surger), noTurn, active(deployment, at(0)), completed, unsurged), evicts, ""},
 	} {
 		d := evacuation.Decide(test.s)
 		if d.State != test.want || test.why != "" && d.Message != test.why || d.Evict != (test.want == evicts) {
@@ -62,6 +64,11 @@ func TestAPodThatIsNotReplacedIsHandedOver(t *testing.T) {
 			t.Errorf("%s: it does something: %+v", name, d)
 		}
 	}
+}
+
+func others(s *evacuation.Snapshot) {
+	s.Evacuation.Finalizers = append(s.Evacuation.Finalizers, v1alpha1.EvictionInstigator)
+	s.Evacuation.Annotations[v1alpha1.EvictionAttemptAnnotation] = now.Format(time.RFC3339)
 }
 
 func noTurn(s *evacuation.Snapshot) {

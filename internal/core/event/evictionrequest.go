@@ -33,12 +33,22 @@ func EvictionRequestUnanswered(pod *corev1.Pod) Event {
 // because somebody else's EvictionRequest has the name of ours.
 func EvictionRequestNameTaken(pod *corev1.Pod, name string) Event {
 	return ofPod(pod, v1alpha1.EventEvictionRequestNameTaken, fmt.Sprintf(
-		"EvictionRequest %s is not one of NodeMaintenances, or is being deleted; pod %s is evacuated without its evictionResponders (%s). To have these: kubectl -n %s delete evictionrequest %s",
+		"EvictionRequest %s is not Ebbtide's, or is being deleted; pod %s is evacuated without its evictionResponders (%s). To have these: kubectl -n %s delete evictionrequest %s",
 		name, excerpt.Of(pod.Name, maxNamed), Responders(pod), pod.Namespace, name))
+}
+
+// EvictionRequestRefused warns that the responders of a pod cannot be asked, and the pod
+// waits.
+func EvictionRequestRefused(pod *corev1.Pod, name string, because error) Event {
+	return ofPod(pod, v1alpha1.EventEvictionRequestRefused, fmt.Sprintf(
+		"EvictionRequest %s cannot be made, so that pod %s waits: %s", name, excerpt.Of(pod.Name, maxNamed), excerpt.Of(because.Error(), maxCause)))
 }
 
 // maxNamed is how many bytes of a name events and messages repeat.
 const maxNamed = 100
+
+// maxCause is how many bytes of an error they repeat.
+const maxCause = 500
 
 // Responders names some of the responders of a pod, as messages do.
 func Responders(pod *corev1.Pod) string {

@@ -14,16 +14,24 @@ import (
 )
 
 const (
-	// Requester is who NodeMaintenances are in spec.requester.
-	Requester = v1alpha1.NodeMaintenanceRequester
 	// AnswerDeadline is how long nobody may answer before a request of ours is withdrawn.
 	AnswerDeadline = 30 * time.Second
 	// KeptFor is how long a request of ours is kept that nobody needs any more: until its
 	// responders have heard of it.
 	KeptFor = time.Minute
+)
 
-	// ownRequests begins the names of the requests of NodeMaintenances, which share one for a pod.
-	ownRequests = "node-maintenance"
+// Requester is in whose name Ebbtide asks pods to leave.
+type Requester struct {
+	// name is that in spec.requester, stem begins the names of its requests.
+	name, stem string
+}
+
+var (
+	// Maintenances are all NodeMaintenances, which share the request for a pod.
+	Maintenances = Requester{v1alpha1.NodeMaintenanceRequester, "node-maintenance"}
+	// Evacuations are those who ask for the Evacuation of a pod, which NodeMaintenances do not.
+	Evacuations = Requester{v1alpha1.EvacuationRequester, "evacuation"}
 )
 
 // Standing is what a pod was asked by a request of ours.
@@ -43,14 +51,21 @@ const (
 	Taken Standing = "Taken"
 )
 
-// OwnName is the name of the request of NodeMaintenances for a pod. A pod that is made
-// anew has another one.
-func OwnName(pod types.UID) string { return RequestName(ownRequests, pod) }
+// Name is the requester in spec.requester.
+func (r Requester) Name() string { return r.name }
 
-// Own reports whether a request is one of NodeMaintenances.
-func Own(request *lifecyclev1alpha1.EvictionRequest) bool {
+// NameFor is the name of the request for a pod. A pod that is made anew has another one.
+func (r Requester) NameFor(pod types.UID) string { return RequestName(r.stem, pod) }
+
+// Owns reports whether a request is one of this requester's.
+func (r Requester) Owns(request *lifecyclev1alpha1.EvictionRequest) bool {
 	target, named := TargetOf(request)
-	return named && request.Spec.Requester == Requester && request.Name == OwnName(target.UID)
+	return named && request.Spec.Requester == r.name && request.Name == r.NameFor(target.UID)
+}
+
+// Own reports whether a request is one of Ebbtide's.
+func Own(request *lifecyclev1alpha1.EvictionRequest) bool {
+	return Maintenances.Owns(request) || Evacuations.Owns(request)
 }
 
 // Requestable reports whether an EvictionRequest is more to a pod than an Evacuation: it
@@ -59,15 +74,15 @@ func Requestable(pod *corev1.Pod) bool {
 	return len(pod.Spec.EvictionResponders) > 0 && pod.Spec.SchedulingGroup == nil && podclass.Type(pod) == v1alpha1.PodTypeDefault
 }
 
-// NewRequest returns the request of NodeMaintenances for a pod.
-func NewRequest(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+// New returns the request for a pod.
+func (r Requester) New(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	return &lifecyclev1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: OwnName(pod.UID), Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
+			Namespace: pod.Namespace, Name: r.NameFor(pod.UID), Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
 		},
 		Spec: lifecyclev1alpha1.EvictionRequestSpec{
 			Target:    lifecyclev1alpha1.EvictionRequestTarget{Pod: &lifecyclev1alpha1.EvictionRequestPodReference{Name: pod.Name, UID: pod.UID}},
-			Requester: Requester, Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
+			Requester: r.name, Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
 		},
 	}
 }
@@ -85,35 +100,40 @@ func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unan
 	return withdrawn
 }
 
-// StandingOf returns what a pod was asked by what has the name of our request for it; nil
+// StandingOf returns what a pod was asked by what has the name of the request for it; nil
 // if nothing has.
-func StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Standing {
+func (r Requester) StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Standing {
 	if request == nil {
 		return Unasked
 	}
 	target, _ := TargetOf(request)
 	switch {
-	case !Own(request), target.UID != pod.UID, target.Name != pod.Name, request.DeletionTimestamp != nil:
+	case !r.Owns(request), target.UID != pod.UID, target.Name != pod.Name, request.DeletionTimestamp != nil:
 		return Taken
 	case request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction:
 		return Asked
-	case request.Annotations[v1alpha1.UnansweredAnnotation] == "true":
+	case Unanswers(request):
 		return Unanswered
 	}
 	return Withdrawn
 }
 
-// Located is a request of ours as it names the node of its pod, by which a manager that comes
+// Located is a request of NodeMaintenances as it names the node of its pod, by which a manager that comes
 // later finds it; nil if it does, or asks for nothing. Anybody may have changed that who may
 // write it.
 func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	node := pod.Spec.NodeName
-	if StandingOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
+	if Maintenances.StandingOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
 		return nil
 	}
 	located := request.DeepCopy()
 	metav1.SetMetaDataAnnotation(&located.ObjectMeta, v1alpha1.NodeAnnotation, node)
 	return located
+}
+
+// Unanswers reports whether a request was withdrawn because nobody has answered it.
+func Unanswers(request *lifecyclev1alpha1.EvictionRequest) bool {
+	return request.Annotations[v1alpha1.UnansweredAnnotation] == "true"
 }
 
 // AwaitsAnswer reports whether nobody has answered a request yet.
@@ -135,6 +155,8 @@ func Failure(request *lifecyclev1alpha1.EvictionRequest) *metav1.Condition {
 
 // Disposal is what becomes of a request of ours.
 type Disposal struct {
+	// Create, unless nil, is the request that is missing.
+	Create *lifecyclev1alpha1.EvictionRequest
 	// Delete is true if it is deleted.
 	Delete bool
 	// Record, unless nil, is the request as it says when it was withdrawn.
@@ -175,8 +197,7 @@ func disposeWithdrawn(request *lifecyclev1alpha1.EvictionRequest, now time.Time,
 	since, err := time.Parse(time.RFC3339, request.Annotations[v1alpha1.WithdrawnAnnotation])
 	if err != nil || since.Sub(now) > KeptFor {
 		// Somebody else has withdrawn it, or has written this.
-		unanswered := request.Annotations[v1alpha1.UnansweredAnnotation] == "true"
-		return Disposal{Record: WithdrawnAt(request, now, unanswered), RequeueAfter: KeptFor}
+		return Disposal{Record: WithdrawnAt(request, now, Unanswers(request)), RequeueAfter: KeptFor}
 	}
 	if left := since.Add(KeptFor).Sub(now); left > 0 {
 		return Disposal{RequeueAfter: left}

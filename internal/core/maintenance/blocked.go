@@ -31,7 +31,7 @@ func (t *targeted) block(o *outcome) {
 			o.blocked = append(o.blocked, blockedPod{pod: p, blocker: found})
 		}
 		if p.awaitsAnswer() {
-			o.wake(t.Now, t.Now.Add(t.Requester.left(p)))
+			o.wake(t.Now, t.Now.Add(t.Requester.Left(p.request)))
 		}
 		if deleted := p.object.DeletionTimestamp; deleted != nil {
 			// No event tells when it is overdue. This is the first moment that is after
@@ -62,7 +62,7 @@ func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Bl
 	}
 	found, blocked := blocker.Of(&facts)
 	if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
-		return blocker.EvacuationRefused(p.way.kind(), p.object, refusal), true
+		return blocker.EvacuationRefused(p.way.Kind(), p.object, refusal), true
 	}
 	return found, blocked
 }

@@ -37,7 +37,7 @@ type pod struct {
 	request  *lifecyclev1alpha1.EvictionRequest
 	standing evictionrequest.Standing
 	eviction *lifecyclev1alpha1.Eviction
-	way      way
+	way      evictionrequest.Way
 	// unmirrored is true of a static pod that only its agent knows of; the object stands
 	// in for its mirror pod.
 	unmirrored bool

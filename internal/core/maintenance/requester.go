@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
@@ -15,26 +14,6 @@ import (
 
 // maxUnanswered is how many unanswered EvictionRequests of one decision have an event.
 const maxUnanswered = 100
-
-// longestAnswer is how long a request may have no answer while others have one.
-const longestAnswer = 10 * time.Minute
-
-// Requester is what is known of asking pods to leave by EvictionRequests of
-// lifecycle.k8s.io. Its zero value is that nobody does.
-type Requester struct {
-	// Unknown is why it is not known whether that can be done, in a sentence; empty if it is
-	// known. Pods with evictionResponders wait meanwhile.
-	Unknown string
-	// Served is true if the requests that there are can be seen, Able if new ones are made:
-	// somebody answers them, or may.
-	Served, Able bool
-	// Acting is true while Ebbtide answers them, Answered when somebody has answered one of
-	// ours last.
-	Acting   bool
-	Answered time.Time
-	// Now is the API server's time.
-	Now time.Time
-}
 
 // RequestWithdrawal takes an EvictionRequest of ours back.
 type RequestWithdrawal struct {
@@ -52,57 +31,22 @@ func (w RequestWithdrawal) Write() Write {
 	return Write{Kind: WriteRequestWithdrawal, Pod: target.UID}
 }
 
-// way is by what a pod is to leave.
-type way string
-
-const (
-	// byEvacuation is an Evacuation.
-	byEvacuation way = ""
-	// byRequest is an EvictionRequest.
-	byRequest way = "EvictionRequest"
-	// byNobody is that the pod waits until one of both is the right one.
-	byNobody way = "Nobody"
-)
-
-// kind is that of the object by which a pod is asked.
-func (w way) kind() string {
-	if w == byRequest {
-		return "EvictionRequest"
-	}
-	return "Evacuation"
-}
-
 // standing is what the pod was asked by what has the name of our EvictionRequest for it.
 func (p Pod) standing() evictionrequest.Standing {
-	return evictionrequest.StandingOf(p.Request, p.Object)
+	return evictionrequest.Maintenances.StandingOf(p.Request, p.Object)
 }
 
-// wayOf chooses by what a pod is asked to leave: there are never both for one pod. What we
-// have begun is not begun by the other way, unless nobody answers.
-func (r *reader) wayOf(p *pod) way {
-	s := r.Requester
-	switch {
-	case p.asked, !evictionrequest.Requestable(p.object):
-		return byEvacuation
-	case s.Unknown != "":
-		return byNobody
-	case !s.Served, p.standing == evictionrequest.Taken, p.standing == evictionrequest.Unanswered:
-		return byEvacuation
-	case p.standing == evictionrequest.Asked && r.unanswered(p):
-		// It is withdrawn first.
-		return byNobody
-	case p.standing == evictionrequest.Withdrawn && s.Able:
-		// It is deleted before there is another one, so that nobody takes its end for that one's.
-		return byNobody
-	case p.standing == evictionrequest.Asked, s.Able:
-		return byRequest
+// wayOf chooses by what a pod is asked to leave.
+func (r *reader) wayOf(p *pod) evictionrequest.Way {
+	if p.asked || !evictionrequest.Requestable(p.object) {
+		return evictionrequest.ByEvacuation
 	}
-	return byEvacuation
+	return r.Requester.Way(p.standing, r.unanswered(p))
 }
 
 // unanswered reports whether nobody answers the EvictionRequest of a pod.
 func (s *seen) unanswered(p *pod) bool {
-	return p.awaitsAnswer() && !s.Requester.Acting && s.Doubt == "" && s.Requester.left(p) <= 0
+	return p.standing == evictionrequest.Asked && s.Doubt == "" && s.Requester.Unanswered(p.request)
 }
 
 // awaitsAnswer reports whether the pod was asked and nobody has answered yet.
@@ -110,21 +54,11 @@ func (p *pod) awaitsAnswer() bool {
 	return p.standing == evictionrequest.Asked && evictionrequest.AwaitsAnswer(p.request) && !p.request.CreationTimestamp.IsZero()
 }
 
-// left is how long the request of a pod is waited for still: a controller that has answered
-// another one meanwhile is there, and has much to do.
-func (r Requester) left(p *pod) time.Duration {
-	since := p.request.CreationTimestamp.Time
-	if r.Answered.After(since) && r.Answered.Sub(since) < longestAnswer {
-		since = r.Answered
-	}
-	return since.Add(evictionrequest.AnswerDeadline).Sub(r.Now)
-}
-
 // waitsFor is why a pod that is to leave is asked by nobody yet; empty if there is nothing to
 // say: who does not answer is told of by an event.
 func (s *seen) waitsFor(p *pod) string {
 	switch {
-	case p.way != byNobody:
+	case p.way != evictionrequest.ByNobody:
 		return ""
 	case p.standing == evictionrequest.Withdrawn:
 		return fmt.Sprintf("its EvictionRequest %s was withdrawn, and is to be deleted before there is another one", p.request.Name)
@@ -140,9 +74,9 @@ func (p *pod) underWay() bool {
 // toAsk reports whether the pod has to be asked when it is its turn, by what it is to leave.
 func (p *pod) toAsk() bool {
 	switch p.way {
-	case byRequest:
+	case evictionrequest.ByRequest:
 		return p.standing == evictionrequest.Unasked
-	case byEvacuation:
+	case evictionrequest.ByEvacuation:
 		return !p.asked && (p.evacuation == nil || p.evacuation.DeletionTimestamp == nil)
 	}
 	return false
@@ -151,13 +85,13 @@ func (p *pod) toAsk() bool {
 // request asks a pod to leave by what it is to leave by.
 func (o *outcome) request(p *pod) Request {
 	events := o.warnings(p)
-	if p.way == byEvacuation {
+	if p.way == evictionrequest.ByEvacuation {
 		if p.standing == evictionrequest.Taken && evictionrequest.Requestable(p.object) {
-			events = append(events, event.EvictionRequestNameTaken(p.object, evictionrequest.OwnName(p.object.UID)))
+			events = append(events, event.EvictionRequestNameTaken(p.object, evictionrequest.Maintenances.NameFor(p.object.UID)))
 		}
 		return Request{Pod: p.object, Evacuation: p.evacuation, Events: events}
 	}
-	return Request{Pod: p.object, EvictionRequest: evictionrequest.NewRequest(p.object), Events: events}
+	return Request{Pod: p.object, EvictionRequest: evictionrequest.Maintenances.New(p.object), Events: events}
 }
 
 // withdrawRequest finds out whether the pod at this place is asked in vain, or twice.

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
 // Snapshot is everything that a decision reads. It is never changed by Decide.
@@ -42,7 +43,7 @@ type Snapshot struct {
 	// Runners tells which built-in evacuators somebody runs.
 	Runners Runners
 	// Requester is what is known of asking pods to leave by EvictionRequests.
-	Requester Requester
+	Requester evictionrequest.Prospect
 	// Namespace is Ebbtide's own, for messages.
 	Namespace string
 	// Planned says, by the name of a maintenance in Idle and by node, what it would do there;

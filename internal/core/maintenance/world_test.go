@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
@@ -35,7 +36,7 @@ type world struct {
 	// requests and evictions are by pod, requester is what is known of asking by them.
 	requests   map[types.UID]*lifecyclev1alpha1.EvictionRequest
 	evictions  map[types.UID]*lifecyclev1alpha1.Eviction
-	requester  maintenance.Requester
+	requester  evictionrequest.Prospect
 	rules      []*v1alpha1.MachineDrainRule
 	namespaces map[string]map[string]string
 	records    map[string]*v1alpha1.DrainRecord

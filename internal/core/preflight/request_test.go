@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
@@ -19,7 +18,7 @@ func responders(pod *corev1.Pod) {
 // A pod with responders leaves in a forecast whether or not it is known that anybody answers
 // EvictionRequests, and also if another maintenance has asked it by one.
 func TestRespondersAreAskedFirst(t *testing.T) {
-	for name, known := range map[string]maintenance.Requester{
+	for name, known := range map[string]evictionrequest.Prospect{
 		"nobody has looked": {}, "they are answered": {Served: true, Able: true, Acting: true},
 		"it is not known yet": {Unknown: "The API server has not said yet whether it serves EvictionRequests."},
 	} {
@@ -31,7 +30,7 @@ func TestRespondersAreAskedFirst(t *testing.T) {
 			pod := &w.World.Pods["one"][0]
 			pod.Object.UID = types.UID("db-0")
 			if asked {
-				pod.Request = evictionrequest.NewRequest(pod.Object)
+				pod.Request = evictionrequest.Maintenances.New(pod.Object)
 			}
 			told := w.forecast()
 			assertTold(t, told, "one would be drained: 1 pod leaves in 1 wave.", "1 db-0 Evacuator Leaves -> two")

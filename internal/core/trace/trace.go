@@ -171,7 +171,7 @@ func ofEvacuation(e *v1alpha1.Evacuation) Finding {
 	return f
 }
 
-// ofRequest takes back what NodeMaintenances have asked for, and nothing else: others answer
+// ofRequest takes back what Ebbtide has asked for, and nothing else: others answer
 // EvictionRequests, too. Who deletes one withdraws it.
 func ofRequest(request *lifecyclev1alpha1.EvictionRequest) Finding {
 	if !evictionrequest.Own(request) {
