@@ -1,16 +1,21 @@
 package scenario
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // Special cases of machine-deletion-process: an unreachable Node cannot say that
@@ -198,7 +203,11 @@ func TestAMachineThatLostItsInstanceSaysSo(t *testing.T) {
 	w.deleteMachines(m)
 
 	w.awaitNothingLeft(m)
-	w.awaitGone("web")
+	// Kubernetes looks every 20 seconds for pods of nodes that have been gone for 40.
+	cluster.Eventually(t, "the pod to go with its node", 2*patience, func(ctx context.Context) (string, bool) {
+		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: "web"}, &corev1.Pod{})
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
 }
 
 // Somebody else deletes the instance in the middle of a drain that a budget holds.
