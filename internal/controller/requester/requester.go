@@ -64,6 +64,8 @@ type Requester struct {
 	mu sync.Mutex
 	// watching is true while the requests that there are can be seen.
 	watching bool
+	// since is from when on that is so.
+	since time.Time
 	// answered is when somebody has answered a request last, unanswered when one was
 	// withdrawn because nobody had.
 	answered, unanswered time.Time
@@ -146,6 +148,9 @@ func (r *Requester) watch(watching bool) {
 	r.mu.Lock()
 	before := r.watching
 	r.watching = watching
+	if watching && !before {
+		r.since = r.options.Now()
+	}
 	r.mu.Unlock()
 	if before != watching {
 		r.tellAll()
@@ -157,7 +162,7 @@ func (r *Requester) State() core.Prospect {
 	served, known := r.asked()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	state := core.Prospect{Acting: r.options.Acts(), Answered: r.answered, Now: r.options.Now()}
+	state := core.Prospect{Acting: r.options.Acts(), Answered: r.answered, Since: r.since, Now: r.options.Now()}
 	switch {
 	case !known:
 		state.Unknown = "The API server has not said yet whether it serves EvictionRequests."

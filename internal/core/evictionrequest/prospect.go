@@ -22,6 +22,8 @@ type Prospect struct {
 	// ours last.
 	Acting   bool
 	Answered time.Time
+	// Since is when this manager has begun to see the requests.
+	Since time.Time
 	// Now is the API server's time.
 	Now time.Time
 }
@@ -73,9 +75,13 @@ func (p Prospect) Unanswered(request *lifecyclev1alpha1.EvictionRequest) bool {
 }
 
 // Left is how long an answer to a request is waited for still: a controller that has answered
-// another one meanwhile is there, and has much to do.
+// another one meanwhile is there, and has much to do. What had no answer when the manager
+// before was gone waits anew, as that may have been who had to answer.
 func (p Prospect) Left(request *lifecyclev1alpha1.EvictionRequest) time.Duration {
 	since := request.CreationTimestamp.Time
+	if p.Since.After(since) {
+		since = p.Since
+	}
 	if p.Answered.After(since) && p.Answered.Sub(since) < longestAnswer {
 		since = p.Answered
 	}

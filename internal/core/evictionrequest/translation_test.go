@@ -103,6 +103,9 @@ var translations = map[string]struct {
 	"nobody has answered": {translated(isAsked(10 * time.Second)), awaited + " 20s", "kept for 20s"},
 	"Ebbtide answers":     {translated(isAsked(time.Hour), func(t *translation) { t.Prospect.Acting = true }), awaited, "kept"},
 	"nobody answers":      {translated(isAsked(30 * time.Second)), awaited, "withdrawn as unanswered"},
+	"another manager had to answer": {
+		translated(isAsked(time.Hour), func(t *translation) { t.Prospect.Since = noon.Add(-10 * time.Second) }), awaited + " 20s", "kept for 20s",
+	},
 	"nobody has answered another one": {
 		translated(func(t *translation) { t.Prospect.Able = false }),
 		"Responded/Unanswered: Nobody answers EvictionRequests: pod web-0 is evacuated without its responders.; EvictionRequestUnanswered", "kept",
