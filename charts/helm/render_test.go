@@ -74,6 +74,8 @@ var always = []string{
 	"ServiceAccount ebbtide-uninstall in tides",
 	"ClusterRole ebbtide-uninstall",
 	"ClusterRoleBinding ebbtide-uninstall",
+	"Role ebbtide-uninstall in kube-system",
+	"RoleBinding ebbtide-uninstall in kube-system",
 	"Role ebbtide-uninstall in tides",
 	"RoleBinding ebbtide-uninstall in tides",
 	"Job ebbtide-uninstall in tides",
@@ -307,7 +309,7 @@ func TestHooksHaveRightsWhileTheyRun(t *testing.T) {
 	}
 	const always = "before-hook-creation,hook-succeeded,hook-failed"
 	want := map[string]int{
-		"pre-delete -1 " + always: 5, "pre-delete  before-hook-creation,hook-succeeded": 1,
+		"pre-delete -1 " + always: 7, "pre-delete  before-hook-creation,hook-succeeded": 1,
 		"test -1 " + always: 5, "test  before-hook-creation,hook-succeeded": 1,
 	}
 	if diff := cmp.Diff(want, policies); diff != "" {
