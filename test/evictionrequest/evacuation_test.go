@@ -58,7 +58,9 @@ func (w *world) awaitEvacuation(e *v1alpha1.Evacuation, want, message string) {
 func TestAnEvacuationAsksResponders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	pod := w.pod("web-0", leader+" 20000")
+	pod := w.newPod("web-0", leader+" 20000")
+	pod.Finalizers = []string{"example.com/slow"}
+	w.must(w.client.Create(w.ctx, pod))
 	e := w.evacuate(pod)
 	eviction := w.awaitEviction("pod-1-web-0", awaiting, leader+" Active, "+evictor+" Inactive")
 	if request := translated(pod); eviction.Labels["ebbtide.dev/evacuation"] != "requester" {
@@ -76,9 +78,23 @@ func TestAnEvacuationAsksResponders(t *testing.T) {
 		t.Fatal("the pod is evicted in the turn of its responder")
 	}
 	w.must(w.reports(eviction.Name, leader, true))
+	w.eventually("the pod to terminate", func() (bool, any) {
+		w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(pod), pod))
+		return pod.DeletionTimestamp != nil, nil
+	})
+	// It is not withdrawn while the pod terminates, also if it is looked at.
+	w.annotate(translated(pod))
+	w.must(w.client.Patch(w.ctx, pod, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
 	w.awaitGone(pod)
 	w.awaitGone(e)
 	w.awaitRequest(translated(pod), gone("web-0"))
+}
+
+// annotate has the manager look at a request, and gives it the time to.
+func (w *world) annotate(request *lifecyclev1alpha1.EvictionRequest) {
+	w.t.Helper()
+	w.must(w.client.Patch(w.ctx, request, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/look":"here"}}}`))))
+	time.Sleep(time.Second)
 }
 
 // It is called off: the responders are told, the pod stays, and nothing is left.

@@ -38,7 +38,8 @@ type Translation struct {
 func (t Translation) Disposal(gone *time.Duration) Disposal {
 	request, wanted := t.Request, t.wanted()
 	if request == nil || !Evacuations.Owns(request) {
-		if request == nil && wanted && t.way(Unasked) == ByRequest && !evacuation.RespondersOver(t.Evacuation) {
+		leaves := wanted && (t.Pod.DeletionTimestamp != nil || podclass.Terminal(t.Pod))
+		if request == nil && wanted && !leaves && t.way(Unasked) == ByRequest && !evacuation.RespondersOver(t.Evacuation) {
 			return Disposal{Create: Evacuations.New(t.Pod)}
 		}
 		return Disposal{}
@@ -56,11 +57,12 @@ func (t Translation) Disposal(gone *time.Duration) Disposal {
 }
 
 // wanted reports whether somebody asks for the Evacuation whose wish the request is, for a
-// pod that it can be made for.
+// pod that it can be made for. It is while the pod terminates: who withdraws then would have
+// the Eviction fail that has just succeeded.
 func (t Translation) wanted() bool {
 	e, pod := t.Evacuation, t.Pod
 	return e != nil && pod != nil && e.Spec.PodRef.UID == pod.UID && e.Name == evacuation.Name(pod) && evacuation.AskedByOthers(e) &&
-		Requestable(pod) && pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
+		Requestable(pod)
 }
 
 func (t Translation) way(standing Standing) Way {

@@ -137,8 +137,10 @@ var translations = map[string]struct {
 	"a responder of ours asks":       {translated(instigators(v1alpha1.LifecycleInstigator)), "", "kept"},
 	"a responder of ours has a turn": {translated(isAnswered, instigators(v1alpha1.LifecycleInstigator, v1alpha1.EvictionInstigator)), awaited, "kept"},
 	"the pod has no responders":      {translated(func(t *translation) { t.Pod.Spec.EvictionResponders = nil }), "", "kept"},
-	"the pod terminates":             {translated(func(t *translation) { t.Pod.DeletionTimestamp = at(0) }), "", "kept"},
-	"the pod has ended":              {translated(isAnswered, func(t *translation) { t.Pod.Status.Phase = corev1.PodFailed }), "", "withdrawn"},
+	"the pod terminates":             {translated(func(t *translation) { t.Pod.DeletionTimestamp = at(0) }), awaited + " 5s", "kept"},
+	"the pod terminates as asked":    {translated(isAnswered, func(t *translation) { t.Pod.DeletionTimestamp = at(0) }), awaited, "kept"},
+	"the pod has ended":              {translated(func(t *translation) { t.Pod.Status.Phase = corev1.PodFailed }), awaited + " 5s", "kept"},
+	"the pod has ended as asked":     {translated(isAnswered, func(t *translation) { t.Pod.Status.Phase = corev1.PodFailed }), awaited, "kept"},
 	"it is of another pod":           {translated(func(t *translation) { t.Evacuation.Spec.PodRef.UID = "6e3a" }), "", "kept"},
 	"it has a name of its own":       {translated(func(t *translation) { t.Evacuation.Name = "mine" }), "", "kept"},
 }
