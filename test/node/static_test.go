@@ -54,7 +54,6 @@ func (s *statics) leaves(t *testing.T) {
 		return "it is not", len(s.diary.notes(t, "asked to end")) == 1
 	})
 	t.Logf("asked to end %s after the Node says so", s.diary.once(t, "asked to end").Sub(begin).Round(time.Millisecond))
-	// A kubelet that has just been started may have no Lease yet, of which the Evacuation tells then.
 	evacuation, want := &v1alpha1.Evacuation{}, "edge-"+s.node+" is terminating the pod due to node maintenance."
 	cluster.Eventually(t, fmt.Sprintf("the Evacuation to tell %q", want), 5*time.Second, func(ctx context.Context) (string, bool) {
 		err := s.Client.Get(ctx, e, evacuation)

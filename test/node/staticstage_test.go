@@ -86,6 +86,7 @@ func newStatics(t testing.TB, spec cluster.Spec) *statics {
 	s.awaitMirror(t, "to run", func(pod *corev1.Pod) bool { return isPodReady(pod) })
 	s.startAgent(s.dir)
 	s.awaitState(t, v1alpha1.StaticPodRunning)
+	awaitLease(t, c, s.node, time.Time{})
 	return s
 }
 
@@ -232,10 +233,16 @@ func restartKubelet(t testing.TB, c *cluster.Cluster, node string) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	killed := time.Now()
-	cluster.Eventually(t, "another kubelet", 20*time.Second, func(ctx context.Context) (string, bool) {
+	awaitLease(t, c, node, time.Now())
+}
+
+// awaitLease waits for a kubelet that has renewed its Lease after a time. One that has just
+// been started may try for a while to make it.
+func awaitLease(t testing.TB, c *cluster.Cluster, node string, after time.Time) {
+	t.Helper()
+	cluster.Eventually(t, "the Lease of the kubelet of "+node, 40*time.Second, func(ctx context.Context) (string, bool) {
 		lease := &coordinationv1.Lease{}
 		err := c.Client.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, lease)
-		return fmt.Sprintf("%+v %v", lease.Spec, err), err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(killed)
+		return fmt.Sprintf("%+v %v", lease.Spec, err), err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(after)
 	})
 }
