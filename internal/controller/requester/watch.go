@@ -43,6 +43,12 @@ func (r *Requester) sources(c cache.Cache) []source.TypedSource[item] {
 			},
 		}),
 		source.TypedKind(c, &corev1.Pod{}, handler.TypedFuncs[*corev1.Pod, item]{
+			// Its request may have been seen before it.
+			CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*corev1.Pod], q queue) {
+				if core.Requestable(e.Object) {
+					q.Add(item{client.ObjectKeyFromObject(e.Object), e.Object.UID})
+				}
+			},
 			DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Pod], q queue) {
 				if core.Requestable(e.Object) {
 					q.Add(item{client.ObjectKeyFromObject(e.Object), e.Object.UID})
