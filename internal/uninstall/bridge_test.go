@@ -15,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/uninstall"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Machines of other controllers that would wait for ever are a reason not to uninstall, in
@@ -86,7 +87,7 @@ spec:
   versions:
   - {name: %[2]s, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `, one.Group, one.Version))
-		cluster.Eventually(t, "Machines of "+one.Group+" to be served", time.Minute, func(ctx context.Context) (string, bool) {
+		patience.Eventually(t, "Machines of "+one.Group+" to be served", func(ctx context.Context) (string, bool) {
 			err := c.Client.List(ctx, listOf(one), client.InNamespace(ns))
 			return fmt.Sprint(err), err == nil
 		})

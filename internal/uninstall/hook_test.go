@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/uninstall"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Where no manager completes anything the hook says so when its time is up, and leaves
@@ -105,7 +106,7 @@ func TestNobodyAnswers(t *testing.T) {
 	m := draining(t, c, "guarded")
 	c.WebhookPort(t) // Nobody listens there.
 	hook := uninstall.Hook{Client: c.Client, Namespace: ns, Mode: uninstall.Complete, Timeout: time.Minute, Out: &bytes.Buffer{}}
-	cluster.Eventually(t, "webhooks to be called", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "webhooks to be called", func(context.Context) (string, bool) {
 		err := c.Client.Create(t.Context(), m.DeepCopy(), client.DryRunAll)
 		return "", err != nil && strings.Contains(err.Error(), "failed calling webhook")
 	})

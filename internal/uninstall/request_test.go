@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/uninstall"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // requesting is an API server that serves EvictionRequests, and a namespace of it.
@@ -207,7 +208,7 @@ func TestTheHookTakesEvictionRequestsBack(t *testing.T) {
 	r.hold(held, `["example.com/audit"]`)
 	done := make(chan error, 1)
 	go func() { done <- hook.Run(context.WithoutCancel(t.Context())) }()
-	cluster.Eventually(t, "the hook to delete the request that somebody holds", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the hook to delete the request that somebody holds", func(ctx context.Context) (string, bool) {
 		err := r.c.Client.Get(ctx, client.ObjectKeyFromObject(held), held)
 		return fmt.Sprint(held.GetDeletionTimestamp(), err), err == nil && held.GetDeletionTimestamp() != nil
 	})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // The certificate comes from an empty Secret. Whatever happens to it later, the
@@ -41,7 +42,7 @@ func TestACertificateThatIsLostOrExpiresIsReplaced(t *testing.T) {
 			if err := c.Client.Update(t.Context(), secret); err != nil {
 				t.Fatal(err)
 			}
-			cluster.Eventually(t, "another certificate that lasts", 30*time.Second, func(context.Context) (string, bool) {
+			patience.Eventually(t, "another certificate that lasts", func(context.Context) (string, bool) {
 				now := shown(t, started.address)
 				return fmt.Sprintf("until %s", now.NotAfter), !now.Equal(before) && time.Until(now.NotAfter) > 300*24*time.Hour
 			})
@@ -58,7 +59,7 @@ func TestASecretThatIsCreatedAgainIsFilled(t *testing.T) {
 	must(t, c.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: named}))
 	awaitCalled(t, c)
 	must(t, c.Client.Create(t.Context(), &corev1.Secret{ObjectMeta: named}))
-	cluster.Eventually(t, "another certificate", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "another certificate", func(context.Context) (string, bool) {
 		return "the same certificate", !shown(t, started.address).Equal(before)
 	})
 	awaitCalled(t, c)
@@ -80,7 +81,7 @@ func TestTheCertificateOfSomebodyElseIsShown(t *testing.T) {
 	must(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	for range 2 {
 		theirs := issue(t, c, secret)
-		cluster.Eventually(t, "the certificate of the Secret", 30*time.Second, func(context.Context) (string, bool) {
+		patience.Eventually(t, "the certificate of the Secret", func(context.Context) (string, bool) {
 			connection, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 			if err != nil {
 				return err.Error(), false
@@ -132,7 +133,7 @@ func trust(t *testing.T, c *cluster.Cluster, bundle []byte) {
 func awaitCalled(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	ready := &readiness{reader: c.Client, address: started.address, dnsName: dnsName(cluster.Account.Namespace)}
-	cluster.Eventually(t, "the webhooks to be ready and called", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the webhooks to be ready and called", func(ctx context.Context) (string, bool) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
 		if err == nil {
 			err = ready.check(request)

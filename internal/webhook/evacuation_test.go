@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // registered are annotations by which evacuators register: classes and values.
@@ -271,7 +272,7 @@ func TestACancellationThatIsForbiddenIsRefused(t *testing.T) {
 		"evacuator mover.example.com has forbidden to cancel the evacuation of pod web; it ends when the pod is gone")
 
 	must(t, c.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
-	cluster.Eventually(t, "the deletion to be allowed when the pod is gone", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the deletion to be allowed when the pod is gone", func(ctx context.Context) (string, bool) {
 		err := c.Client.Delete(ctx, e)
 		return fmt.Sprint(err), err == nil
 	})

@@ -25,6 +25,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // lockedFor is a budget of all pods of a namespace that somebody has locked.
@@ -87,7 +88,7 @@ func TestALockDoesNotKeepWhatIsOver(t *testing.T) {
 	must(t, c.Client.Status().Update(t.Context(), done))
 	must(t, c.Client.Create(t.Context(), lockedFor(namespace, time.Hour)))
 
-	cluster.Eventually(t, "the eviction of a pod that has finished", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the eviction of a pod that has finished", func(context.Context) (string, bool) {
 		err := evict(t, c, done)
 		return errorText(err), err == nil
 	})

@@ -30,6 +30,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/validate"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // told is what the API server has said to one client beside its answers.
@@ -75,7 +76,7 @@ func newNode(t *testing.T, c *cluster.Cluster, name string) {
 	config.WarningHandler = heard
 	probe, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
 	must(t, err)
-	cluster.Eventually(t, "the webhooks to know node "+name, time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the webhooks to know node "+name, func(ctx context.Context) (string, bool) {
 		err := probe.Create(ctx, maintenanceOf(name, name), client.DryRunAll)
 		warnings := fmt.Sprint(heard.take(), err)
 		return warnings, !strings.Contains(warnings, "matches no node now")

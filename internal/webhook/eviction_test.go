@@ -29,6 +29,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // evictWith calls the eviction API for a pod.
@@ -97,7 +98,7 @@ func TestWhoEvictsAPodWaitsForItsEvacuators(t *testing.T) {
 	if err != nil || time.Since(first).Abs() > time.Minute {
 		t.Errorf("the attempt is noted as of %s (%v), want now", first, err)
 	}
-	cluster.Eventually(t, "the evacuation to be known", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the evacuation to be known", func(context.Context) (string, bool) {
 		err := evict(t, c, pod)
 		return err.Error(), !apierrors.IsTooManyRequests(err) || strings.Contains(err.Error(), "moves pod web (asked for at ")
 	})
@@ -162,7 +163,7 @@ func TestManyEvictAPodAtOnce(t *testing.T) {
 // eventuallyEvicted tries again as drainers do, until the cache has heard.
 func eventuallyEvicted(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) {
 	t.Helper()
-	cluster.Eventually(t, "the eviction", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the eviction", func(context.Context) (string, bool) {
 		err := evict(t, c, pod)
 		if err == nil {
 			return "", true
@@ -203,7 +204,7 @@ func TestAnEvacuationOfOthersIsJoined(t *testing.T) {
 	e := askedBy(pod)
 	must(t, c.Client.Create(t.Context(), e))
 	want := append(slices.Clone(e.Finalizers), v1alpha1.EvictionInstigator)
-	cluster.Eventually(t, "the evacuation to be joined", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the evacuation to be joined", func(context.Context) (string, bool) {
 		wantToWait(t, evict(t, c, pod))
 		joined := evacuationOf(t, c, pod)
 		return cmp.Diff(want, joined.Finalizers), slices.Equal(want, joined.Finalizers) && joined.Annotations[v1alpha1.EvictionAttemptAnnotation] != ""
@@ -217,7 +218,7 @@ func TestAnEvacuationThatGoesIsWaitedFor(t *testing.T) {
 	e.Finalizers = []string{"example.com/audit"}
 	must(t, c.Client.Create(t.Context(), e))
 	must(t, c.Client.Delete(t.Context(), e))
-	cluster.Eventually(t, "the answer", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the answer", func(context.Context) (string, bool) {
 		err := evict(t, c, pod)
 		wantToWait(t, err)
 		return err.Error(), strings.Contains(err.Error(), "an earlier evacuation of pod web is being deleted and held by example.com/audit; try again when it is gone")
@@ -225,7 +226,7 @@ func TestAnEvacuationThatGoesIsWaitedFor(t *testing.T) {
 	e = evacuationOf(t, c, pod)
 	e.Finalizers = nil
 	must(t, c.Client.Update(t.Context(), e))
-	cluster.Eventually(t, "an evacuation of its own", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "an evacuation of its own", func(context.Context) (string, bool) {
 		err := evict(t, c, pod)
 		wantToWait(t, err)
 		return err.Error(), evacuationOf(t, c, pod) != nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // silence has the webhooks for Machines of the chart asked about a namespace at a
@@ -53,7 +53,7 @@ func TestOnlyMoreHooksNeedTheManagerWhileAMachineGoes(t *testing.T) {
 	merge := func(document string, options ...client.PatchOption) error {
 		return c.Client.Patch(context.WithoutCancel(t.Context()), m.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(document)), options...)
 	}
-	cluster.Eventually(t, "the API server to ask nobody", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the API server to ask nobody", func(context.Context) (string, bool) {
 		err := merge(`{"spec":{"lifecycleHooks":{"preTerminate":[{"name":"Backup","owner":"keeper"}]}}}`, client.DryRunAll)
 		return fmt.Sprint(err), strings.Contains(fmt.Sprint(err), `failed calling webhook "machines.ebbtide.dev"`)
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Beside the right to delete the nodes, the one to delete pods past their budgets
@@ -32,7 +31,7 @@ func TestNobodyDeletesPastBudgetsWhoMayOnlyDrain(t *testing.T) {
 		APIGroups: maintains.APIGroups, Resources: maintains.Resources, Verbs: []string{v1alpha1.BypassBudgetsVerb},
 	}
 	name, drainer := c.User(t, maintains, deletes())
-	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the policy to be obeyed", func(ctx context.Context) (string, bool) {
 		err := drainer.Create(ctx, m.DeepCopy(), client.DryRunAll)
 		return fmt.Sprint(err), apierrors.IsForbidden(err) && strings.Contains(err.Error(),
 			fmt.Sprintf(`user %q does not have the verb "bypass-budgets" on nodemaintenances: choose Evict or Wait`, name))
@@ -58,7 +57,7 @@ func TestAnotherMaintenanceOfTheSameNodesIsWarnedOf(t *testing.T) {
 	second := maintenanceOf(c.Pool()+"-second", nodes[1])
 	second.Spec.Stage = v1alpha1.StageDrain
 	want := "NodeMaintenance " + first.Name + " also drains node " + nodes[1] + " in place: pods that stay there for it leave now"
-	cluster.Eventually(t, "the warning", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the warning", func(ctx context.Context) (string, bool) {
 		must(t, user.Create(ctx, second.DeepCopy(), client.DryRunAll))
 		got := strings.Join(warnings.take(), "\n")
 		return got, got == want

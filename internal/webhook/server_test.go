@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -105,7 +106,7 @@ func serve(t *testing.T, c *cluster.Cluster, rotate bool) (address string) {
 // awaitAnswer waits until the API server gets answers from our webhooks.
 func awaitAnswer(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	cluster.Eventually(t, "the API server to call our webhooks", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the API server to call our webhooks", func(ctx context.Context) (string, bool) {
 		err := c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
 		return fmt.Sprint(err), err == nil
 	})

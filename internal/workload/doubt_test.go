@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // A remote cluster has a clock of its own, by which the times of its pods are measured:
@@ -37,13 +37,13 @@ func TestARemoteClusterHasAClockOfItsOwn(t *testing.T) {
 	if now, _ := east.Now(); time.Until(now).Abs() > time.Minute {
 		t.Errorf("there it is %s, want it as late as here", now)
 	}
-	cluster.Eventually(t, "somebody told", soon, func(context.Context) (string, bool) { return "nobody", told.Load() > before })
+	patience.Eventually(t, "somebody told", func(context.Context) (string, bool) { return "nobody", told.Load() > before })
 }
 
 // awaitDoubt waits until it is said of the clock; empty is nothing.
 func awaitDoubt(t *testing.T, connection *Connection, words string) {
 	t.Helper()
-	cluster.Eventually(t, "doubts that say "+words, time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "doubts that say "+words, func(context.Context) (string, bool) {
 		_, doubt := connection.Now()
 		return doubt, (doubt == "") == (words == "") && strings.Contains(doubt, words)
 	})

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // front leaves to stop what that stops, and hands everything else to the API server,
@@ -105,7 +105,7 @@ func TestAPermissionThatIsTakenAway(t *testing.T) {
 	taken.Store(true)
 	server.CloseClientConnections()
 
-	cluster.Eventually(t, "what is missing", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "what is missing", func(context.Context) (string, bool) {
 		state := w.registry.State(client.ObjectKeyFromObject(c))
 		return state.Message, strings.HasPrefix(state.Message, "connect to "+server.URL+": ") && strings.HasSuffix(state.Message, "pods is forbidden")
 	})
@@ -134,7 +134,7 @@ func TestAWatchThatKeepsFailing(t *testing.T) {
 	failing.Store(true)
 	server.CloseClientConnections()
 
-	cluster.Eventually(t, "why it cannot be used", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "why it cannot be used", func(context.Context) (string, bool) {
 		state := w.registry.State(client.ObjectKeyFromObject(c))
 		return state.Reason + state.Message, state.Reason == v1alpha1.ReasonUnreachable && strings.HasSuffix(state.Message, "etcd has lost its pods")
 	})
@@ -158,7 +158,7 @@ func TestAKindThatIsNeverRead(t *testing.T) {
 		return stopped
 	})
 	c := w.remote(t, "east", kubeconfig)
-	cluster.Eventually(t, "what it waits for", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "what it waits for", func(context.Context) (string, bool) {
 		clock.Step(pace.probe)
 		_, err := w.registry.Use(c, user)
 		return fmt.Sprint(err), err != nil && strings.HasSuffix(err.Error(), "reading VolumeAttachment")
@@ -186,7 +186,7 @@ func TestAttemptsGetRarer(t *testing.T) {
 	})
 	_, _ = w.registry.Use(w.remote(t, "east", kubeconfig), user)
 	for attempt := range int32(8) {
-		cluster.Eventually(t, "the next attempt, and that it waits", soon, func(context.Context) (string, bool) {
+		patience.Eventually(t, "the next attempt, and that it waits", func(context.Context) (string, bool) {
 			return fmt.Sprintf("%d attempts", attempts.Load()), attempts.Load() == attempt+1 && clock.HasWaiters()
 		})
 		if attempt > 4 {
@@ -213,7 +213,7 @@ func TestAConnectionLeavesNothingRunning(t *testing.T) {
 
 	w.registry.Release(client.ObjectKeyFromObject(c), user)
 
-	cluster.Eventually(t, "the end of all goroutines", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the end of all goroutines", func(context.Context) (string, bool) {
 		left := running(t, label)
 		return fmt.Sprintf("%d stacks", left), left == 0
 	})

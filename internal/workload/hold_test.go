@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // tooLong is a cluster whose first word is already too much. It counts how often
@@ -43,7 +43,7 @@ func TestAClusterThatExceedsABoundIsLeftAlone(t *testing.T) {
 	c := w.remote(t, "east", kubeconfig)
 	_, _ = w.registry.Use(c, user)
 	for attempt, pause := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		cluster.Eventually(t, "the next attempt, and that it waits", soon, func(context.Context) (string, bool) {
+		patience.Eventually(t, "the next attempt, and that it waits", func(context.Context) (string, bool) {
 			return fmt.Sprintf("asked %d times", asked.Load()), asked.Load() == int32(attempt+1) && clock.HasWaiters()
 		})
 		state := w.awaitReason(t, c, v1alpha1.ReasonLimitExceeded)
@@ -82,13 +82,13 @@ func TestAClusterIsLeftAloneAfterARestart(t *testing.T) {
 	if at := <-told; at != client.ObjectKeyFromObject(c) {
 		t.Errorf("told of %s, want of the Cluster", at)
 	}
-	cluster.Eventually(t, "that it waits", soon, func(context.Context) (string, bool) { return "", clock.HasWaiters() })
+	patience.Eventually(t, "that it waits", func(context.Context) (string, bool) { return "", clock.HasWaiters() })
 	clock.Step(4*time.Minute - time.Second)
 	if got := asked.Load(); got != 0 {
 		t.Errorf("asked %d times before the time, want none", got)
 	}
 	clock.Step(2 * time.Second)
-	cluster.Eventually(t, "a longer pause", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "a longer pause", func(context.Context) (string, bool) {
 		hold := w.registry.State(client.ObjectKeyFromObject(c)).HoldOff
 		return fmt.Sprint(hold), hold.Count == 4
 	})

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // hoards are clusters that each stay within the bound of one, and keep what they can get.
@@ -110,7 +110,7 @@ func (w *world) hoardBeside(t *testing.T, bad []*v1alpha1.Cluster, good *v1alpha
 		_, _ = w.registry.Use(c, user)
 	}
 	disconnected := map[string]bool{}
-	cluster.Eventually(t, "some of them to be disconnected", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "some of them to be disconnected", func(context.Context) (string, bool) {
 		if state := w.registry.State(client.ObjectKeyFromObject(good)); state.Reason == v1alpha1.ReasonLimitExceeded {
 			t.Errorf("a cluster that takes little: %s: %s", state.Reason, state.Message)
 		}
@@ -180,13 +180,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 			_ = connection.Live.Get(t.Context(), client.ObjectKey{Name: fmt.Sprint("node-", n)}, &corev1.Node{})
 		})
 	}
-	cluster.Eventually(t, "all connections in use", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "all connections in use", func(context.Context) (string, bool) {
 		w.registry.ledger.mu.Lock()
 		defer w.registry.ledger.mu.Unlock()
 		n := w.registry.ledger.all[connections]
 		return fmt.Sprintf("%d connections to %s", n, server.URL), n == 32
 	})
-	cluster.Eventually(t, "the cluster to be asked", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the cluster to be asked", func(context.Context) (string, bool) {
 		return fmt.Sprintf("asked %d times at once", len(held)), len(held) >= 16
 	})
 	time.Sleep(200 * time.Millisecond)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // fewGoroutines is how many a cluster may have that nobody drains: a dozen for each of
@@ -24,7 +24,7 @@ func TestAClusterThatNobodyDrainsCostsFewGoroutines(t *testing.T) {
 	label := w.namespace + "-idle"
 	pprof.Do(t.Context(), pprof.Labels("connection", label), func(context.Context) { w.connect(t, c) })
 
-	cluster.Eventually(t, "few goroutines", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "few goroutines", func(context.Context) (string, bool) {
 		count, stacks := goroutines(t, label)
 		return strconv.Itoa(count) + " goroutines:\n" + stacks, count > 0 && count <= fewGoroutines
 	})

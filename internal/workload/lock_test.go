@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/eviction"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestWhoKnowsOfEvictions(t *testing.T) {
@@ -51,7 +51,7 @@ func TestALockHoldsInEveryCluster(t *testing.T) {
 			evictions := w.connect(t, c).Evictions
 			evictions.Want(user, []*corev1.Pod{pod}, nil)
 			defer evictions.Want(user, nil, nil)
-			cluster.Eventually(t, "the lock to be honoured", soon, func(context.Context) (string, bool) {
+			patience.Eventually(t, "the lock to be honoured", func(context.Context) (string, bool) {
 				answer := evictions.Answers(user)[pod.UID]
 				return fmt.Sprintf("%+v", answer), answer.Result == evacuation.Locked && answer.Type == v1alpha1.BlockerPDBLocked
 			})
@@ -59,7 +59,7 @@ func TestALockHoldsInEveryCluster(t *testing.T) {
 			if err := w.Client.Update(t.Context(), locked); err != nil {
 				t.Fatal(err)
 			}
-			cluster.Eventually(t, "the eviction", safety/2, func(ctx context.Context) (string, bool) {
+			patience.Eventually(t, "the eviction", func(ctx context.Context) (string, bool) {
 				err := w.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 				return fmt.Sprint(err, pod.DeletionTimestamp), apierrors.IsNotFound(err) || pod.DeletionTimestamp != nil
 			})
@@ -98,7 +98,7 @@ func (w *world) lockedPod(t *testing.T, name string) (*corev1.Pod, *policyv1.Pod
 // awaitCached waits until the manager has read a budget.
 func (w *world) awaitCached(t *testing.T, locked *policyv1.PodDisruptionBudget) {
 	t.Helper()
-	cluster.Eventually(t, "the budget to be read", soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the budget to be read", func(ctx context.Context) (string, bool) {
 		err := w.manager.GetClient().Get(ctx, client.ObjectKeyFromObject(locked), &policyv1.PodDisruptionBudget{})
 		return fmt.Sprint(err), err == nil
 	})

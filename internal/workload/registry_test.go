@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // same leaves the administrator's kubeconfig as it is.
@@ -239,7 +240,7 @@ func TestAClusterThatNobodyUsesAnyMore(t *testing.T) {
 	if state.Status != metav1.ConditionUnknown || state.Message != "No Machine needs the cluster." {
 		t.Errorf("state = %+v, want Unknown and why", state)
 	}
-	cluster.Eventually(t, "the end of the connection", soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the end of the connection", func(ctx context.Context) (string, bool) {
 		err := connection.Live.Get(ctx, client.ObjectKey{Name: w.namespace}, &corev1.Namespace{})
 		return "it still reads", err != nil
 	})

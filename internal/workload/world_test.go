@@ -22,6 +22,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
@@ -150,7 +151,7 @@ func (w *world) kubeconfig(t *testing.T, change func(*clientcmdapi.Cluster, *cli
 func (w *world) connect(t *testing.T, c *v1alpha1.Cluster) *Connection {
 	t.Helper()
 	var connection *Connection
-	cluster.Eventually(t, "the connection", soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the connection", func(context.Context) (string, bool) {
 		var err error
 		connection, err = w.registry.Use(c, user)
 		if err != nil {
@@ -165,7 +166,7 @@ func (w *world) connect(t *testing.T, c *v1alpha1.Cluster) *Connection {
 func (w *world) awaitReason(t *testing.T, c *v1alpha1.Cluster, reason string) State {
 	t.Helper()
 	var state State
-	cluster.Eventually(t, "reason "+reason, soon, func(context.Context) (string, bool) {
+	patience.Eventually(t, "reason "+reason, func(context.Context) (string, bool) {
 		state = w.registry.State(client.ObjectKeyFromObject(c))
 		return state.Reason + ": " + state.Message, state.Reason == reason
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // agentWorld is an API server with two nodes, on which agents may write.
@@ -50,7 +50,7 @@ func newAgentWorld(t *testing.T) *agentWorld {
 	for _, node := range []string{w.a, w.b} {
 		create(t, w.admin, fmt.Sprintf(`{apiVersion: v1, kind: Node, metadata: {name: %s}}`, node))
 	}
-	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
 		err := try(t, w.nameless, w.nodeAgent(w.a, ""))
 		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "names no node")
 	})

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"ebbtide.dev/ebbtide/charts/helm"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // bridgedMachine is a kind of Machine whose fields are whatever a test writes.
@@ -86,7 +86,7 @@ func serveMachines(t *testing.T, c *cluster.Cluster, versions ...string) {
 	for _, version := range versions {
 		group, name, _ := strings.Cut(version, "/")
 		c.Apply(t, "", fmt.Sprintf(bridgedMachine, group, name))
-		cluster.Eventually(t, "Machines of "+group+" to be served", time.Minute, func(ctx context.Context) (string, bool) {
+		patience.Eventually(t, "Machines of "+group+" to be served", func(ctx context.Context) (string, bool) {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.FromAPIVersionAndKind(version, "MachineList"))
 			err := c.Client.List(ctx, list)

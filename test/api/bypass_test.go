@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // ofEbbtide is a right to our kinds.
@@ -37,7 +37,7 @@ func mayNotBypass(t *testing.T) (server *cluster.Cluster, name string, user clie
 		ofEbbtide("drainrecords", write...), ofEbbtide("drainrecords/status", write...))
 	// The API server reads policies from a cache of its own.
 	for _, document := range []string{maintenance("first", deletes("Idle")), recordThat("Delete", "first")} {
-		cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+		patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 			err := try(t, user, document)
 			return fmt.Sprint(err), apierrors.IsForbidden(err)
 		})
@@ -225,7 +225,7 @@ func theManager(t *testing.T, server *cluster.Cluster, right rbacv1.PolicyRule, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the rights of the manager", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the rights of the manager", func(context.Context) (string, bool) {
 		err := try(t, manager, record("probe", ""))
 		return fmt.Sprint(err), err == nil
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const (
@@ -139,7 +139,7 @@ func TestNobodyElseHandsNodesOver(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"ebbtide.dev"}, Resources: []string{"nodemaintenances", "nodemaintenances/status"}, Verbs: []string{"create", "get", "update", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, Verbs: []string{"create", "get", "update", "patch"}},
 	)
-	cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 		err := try(t, server.Client, "{apiVersion: v1, kind: Node, metadata: {name: probe-of-handed-over, labels: {ebbtide.dev/handed-over: 'true'}}}")
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
 	})

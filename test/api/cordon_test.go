@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	coremaintenance "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // operator is a person who may change nodes, and what the API server says to them.
@@ -34,7 +35,7 @@ func newOperator(t *testing.T) operator {
 	o := operator{admin: server.Client, warnings: &warnings{}}
 	o.user = o.as(t, server, name)
 	first := o.node(t, name+"-first", ledgerOf(t, "any"))
-	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
 		err := o.cordon(t, o.user, first, false)
 		return fmt.Sprint(err), len(o.take()) > 0 || o.cordon(t, o.admin, first, true) != nil
 	})

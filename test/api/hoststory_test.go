@@ -26,6 +26,7 @@ import (
 	drain "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 var parts = []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"}
@@ -163,7 +164,7 @@ func (w *hostStory) run(change func(*agent.ControlPlane)) (stop func()) {
 // says waits for what the agent tells of a part.
 func (w *hostStory) says(part string, state v1alpha1.StaticPodState, words string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, fmt.Sprintf("the agent to say that %s is %s", part, state), time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(w.t, fmt.Sprintf("the agent to say that %s is %s", part, state), func(ctx context.Context) (string, bool) {
 		said := &v1alpha1.NodeAgent{}
 		if err := w.admin.Get(ctx, client.ObjectKey{Name: w.a}, said); err != nil {
 			return err.Error(), false
@@ -179,7 +180,7 @@ func (w *hostStory) says(part string, state v1alpha1.StaticPodState, words strin
 
 func (w *hostStory) claimed(by string) {
 	w.t.Helper()
-	cluster.Eventually(w.t, fmt.Sprintf("the claim to be %q's", by), time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(w.t, fmt.Sprintf("the claim to be %q's", by), func(context.Context) (string, bool) {
 		err := holds(w.t, w.admin, by)
 		return fmt.Sprint(err), err == nil
 	})

@@ -24,6 +24,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // gate is a proxy of the API server that holds requests up, or their answers.
@@ -105,7 +106,7 @@ func (d *desk) begin(program string, stdout io.Writer, args ...string) *running 
 	if err := r.Start(); err != nil {
 		d.t.Fatal(err)
 	}
-	kill := time.AfterFunc(time.Minute, func() { _ = r.Process.Kill() })
+	kill := time.AfterFunc(patience.Bound, func() { _ = r.Process.Kill() })
 	d.t.Cleanup(func() { kill.Stop(); _ = r.Process.Kill() })
 	return r
 }
@@ -193,7 +194,7 @@ func TestCtrlCWhileNodesChange(t *testing.T) {
 		t.Helper()
 		d := &desk{d.Cluster, t}
 		r := d.begin(program, nil, append(args, "--kubeconfig", d.Kubeconfig)...)
-		cluster.Eventually(t, "NodeMaintenance "+name+" in stage "+string(stage), 30*time.Second, func(context.Context) (string, bool) {
+		patience.Eventually(t, "NodeMaintenance "+name+" in stage "+string(stage), func(context.Context) (string, bool) {
 			is := d.maintenances()
 			return fmt.Sprint(len(is)), len(is) == 1 && is[0].Spec.Stage == stage
 		})

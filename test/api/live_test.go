@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/creack/pty"
@@ -16,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/cli"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // screen is a terminal on which kubectl ebbtide watch runs, and what it has written there.
@@ -75,7 +75,7 @@ func (s *screen) resize(columns, rows uint16) {
 func (s *screen) shows(want ...string) {
 	s.t.Helper()
 	for _, text := range want {
-		cluster.Eventually(s.t, fmt.Sprintf("the screen to show %q", text), 20*time.Second, func(context.Context) (string, bool) {
+		patience.Eventually(s.t, fmt.Sprintf("the screen to show %q", text), func(context.Context) (string, bool) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			written := ansi.Strip(s.written.String())
@@ -94,13 +94,8 @@ func (s *screen) types(keys string) {
 // ends wants the exit code, and returns what was said besides.
 func (s *screen) ends(code int) string {
 	s.t.Helper()
-	select {
-	case got := <-s.code:
-		if got != code {
-			s.t.Errorf("exit code %d, want %d: %s", got, code, s.said)
-		}
-	case <-time.After(20 * time.Second):
-		s.t.Fatal("it does not end")
+	if got := patience.Receive(s.t, "the end of the command", s.code); got != code {
+		s.t.Errorf("exit code %d, want %d: %s", got, code, s.said)
 	}
 	return s.said.String()
 }

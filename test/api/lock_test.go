@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // locked is a PodDisruptionBudget with this lock.
@@ -167,7 +168,7 @@ func TestNobodyElseWritesTheLockOfADrain(t *testing.T) {
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)
 	_, owner := server.User(t, onBudgets("create", "get", "update", "patch"))
-	cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 		err := try(t, server.Client, locked("probe-of-forged", drainLock("probe")))
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const foreground = metav1.FinalizerDeleteDependents
@@ -30,7 +30,7 @@ func TestAMachineIsNotDeletedInTheForeground(t *testing.T) {
 	})
 	m := create(t, server.Client, named("goes", machine(bare)))
 	inForeground := []client.DeleteOption{client.PropagationPolicy(metav1.DeletePropagationForeground), client.DryRunAll}
-	cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 		err := user.Delete(t.Context(), m, inForeground...)
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
 	})

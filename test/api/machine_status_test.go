@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // told is a condition in the form of a patch.
@@ -40,7 +40,7 @@ func mayWriteStatus(t *testing.T) (admin client.Client, name string, user, manag
 	c := create(t, server.Client, strings.Replace(workloadCluster("{}"), "name: east", "name: "+probe, 1))
 	for _, o := range []*unstructured.Unstructured{m, c} {
 		generation := 0
-		cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+		patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 			// Something new each time: what was written before the policies were read may stay.
 			generation++
 			err := patch(t, user, o, fmt.Sprintf("status: {observedGeneration: %d}", generation))

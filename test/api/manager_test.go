@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // takenOver is a client with the manager's name and every right, as if somebody had
@@ -171,7 +171,7 @@ const nodesRefusal = "Ebbtide's manager cordons nodes, changes labels, annotatio
 
 func (s confinement) play(t *testing.T, admin, manager client.Client) {
 	o := create(t, admin, s.object)
-	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
 		err := patch(t, client.NewDryRunClient(manager), o, s.mayNo[0])
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
 	})
@@ -204,7 +204,7 @@ func TestTheManagersAccountCompletesWhatIsDeleted(t *testing.T) {
 	if err := admin.Delete(t.Context(), m.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
 		err := patch(t, client.NewDryRunClient(manager), m, "spec: {reason: another}")
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
 	})

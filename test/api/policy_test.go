@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -25,6 +24,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const registers = v1alpha1.EvacuatorAnnotationPrefix
@@ -80,7 +80,7 @@ func warnedBy(t *testing.T, server *cluster.Cluster) (client.Client, *warnings) 
 		deployment("first", "first", nil),
 		locked("first", "first"),
 	} {
-		cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(context.Context) (string, bool) {
+		patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 			err := try(t, c, document)
 			return fmt.Sprint(err), err == nil && len(heard.take()) > 0
 		})
@@ -100,7 +100,7 @@ func installPolicies(t *testing.T, server *cluster.Cluster) {
 		}
 	}
 	// The API server reads policies from a cache of its own, in the order in which they were made.
-	cluster.Eventually(t, "the policies to be obeyed", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the policies to be obeyed", func(ctx context.Context) (string, bool) {
 		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: obeyed}}
 		err := server.Client.Create(ctx, probe, client.DryRunAll)
 		return fmt.Sprint(err), apierrors.IsForbidden(err) || apierrors.IsInvalid(err)
@@ -205,7 +205,7 @@ func TestWarningIsAudited(t *testing.T) {
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, Audit: true})
 	c, _ := warnedBy(t, server)
 	create(t, c, annotated("audited", map[string]string{registers + "a.example.com": "high"}))
-	cluster.Eventually(t, "the audit of the warning", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the audit of the warning", func(context.Context) (string, bool) {
 		log, err := os.ReadFile(server.AuditLog)
 		if err != nil {
 			t.Fatal(err)

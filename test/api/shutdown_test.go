@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // ofShutdown is the maintenance of a node that shuts down.
@@ -29,7 +28,7 @@ func TestTheManagersAccountMakesMaintenancesOfShutdownsOnly(t *testing.T) {
 	const asksMore = "Ebbtide's manager cordons or drains a node that shuts down, and asks for nothing else"
 	unlabelled := maintenance("node-shutdown-node-7", aNodeByName+"\nstage: Drain")
 	dry := client.NewDryRunClient(manager)
-	cluster.Eventually(t, "the policy to be obeyed", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
 		err := dry.Create(t.Context(), object(t, unlabelled))
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
 	})

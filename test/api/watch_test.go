@@ -3,11 +3,11 @@ package api
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/cli"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // stamped are lines that begin with a time.
@@ -56,13 +57,9 @@ func follow(t *testing.T, c *cluster.Cluster, args ...string) *watching {
 func (w *watching) sees(want ...string) {
 	w.t.Helper()
 	for _, line := range want {
-		select {
-		case got := <-w.lines:
-			if found := stamped.FindStringSubmatch(got); found == nil || found[1] != line {
-				w.t.Fatalf("it prints %q, want %q after a time", got, line)
-			}
-		case <-time.After(20 * time.Second):
-			w.t.Fatalf("it does not print %q", line)
+		got := patience.Receive(w.t, fmt.Sprintf("the line %q", line), w.lines)
+		if found := stamped.FindStringSubmatch(got); found == nil || found[1] != line {
+			w.t.Fatalf("it prints %q, want %q after a time", got, line)
 		}
 	}
 }
@@ -70,16 +67,12 @@ func (w *watching) sees(want ...string) {
 // ends wants the end, with no other line before and this exit code.
 func (w *watching) ends(code int) (said string) {
 	w.t.Helper()
-	select {
-	case got := <-w.code:
-		for line := range w.lines {
-			w.t.Errorf("it prints %q, too", line)
-		}
-		if got != code {
-			w.t.Errorf("exit code %d, want %d: %s", got, code, w.said)
-		}
-	case <-time.After(20 * time.Second):
-		w.t.Fatal("it does not end")
+	got := patience.Receive(w.t, "the end of the command", w.code)
+	for line := range w.lines {
+		w.t.Errorf("it prints %q, too", line)
+	}
+	if got != code {
+		w.t.Errorf("exit code %d, want %d: %s", got, code, w.said)
 	}
 	return w.said.String()
 }

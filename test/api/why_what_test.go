@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // budgets creates a budget of the pods with label app=web, of which the disruption controller, which
@@ -156,7 +157,7 @@ func TestWhoLooksWritesNothing(t *testing.T) {
 	if err := asUser.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "written"}}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "a write to be logged", 10*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "a write to be logged", func(context.Context) (string, bool) {
 		wrote := strings.Join(audit.writes(), ", ")
 		return wrote, wrote == "create configmaps"
 	})

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // shipped is Cluster API's core manager on one control plane.
@@ -144,7 +145,7 @@ func installKinds(t testing.TB, c *cluster.Cluster, source string) {
 			}
 		}
 	}
-	cluster.Eventually(t, "the kinds of Cluster API to be served", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the kinds of Cluster API to be served", func(ctx context.Context) (string, bool) {
 		for _, kind := range []schema.GroupVersionKind{machineKind, hostKind, controlPlaneKind} {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(kind)
@@ -257,7 +258,7 @@ func (s *shipped) start(t testing.TB, binary, kubeconfig, certificates string, p
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "Cluster API's webhooks to listen", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "Cluster API's webhooks to listen", func(context.Context) (string, bool) {
 		connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			return fmt.Sprint(err, s.tail()), false

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 var many = flag.Int("machines", 1000, "Machines that are there at once; the design is for 5,000")
@@ -40,7 +41,7 @@ func TestThousandsOfMachines(t *testing.T) {
 	})
 	begin := time.Now()
 	w.label(w.named(clusterKind, "prod"), v1alpha1.DrainOptLabel, "true")
-	cluster.Eventually(t, "all hooks", hookedIn, func(context.Context) (string, bool) {
+	patience.Eventually(t, "all hooks", func(context.Context) (string, bool) {
 		hooks := w.hooks()
 		return strconv.Itoa(hooks), hooks == *many
 	})
@@ -64,7 +65,7 @@ func TestThousandsOfMachines(t *testing.T) {
 	w.must(w.c.Client.Get(w.ctx, client.ObjectKeyFromObject(one), one))
 	w.waitsAtHooks(w.c.Client, one, node.Name)
 	begin = time.Now()
-	cluster.Eventually(t, "the node to be cordoned", beginsIn, func(context.Context) (string, bool) { return "", w.isCordoned(node.Name) })
+	patience.Eventually(t, "the node to be cordoned", func(context.Context) (string, bool) { return "", w.isCordoned(node.Name) })
 	t.Logf("%d Machines: all hooks after %s, the manager has %d MiB then and %d MiB later, the node of one that waits is cordoned after %s",
 		*many, took.Round(time.Millisecond), memory>>20, w.memory(replica)>>20, time.Since(begin).Round(time.Millisecond))
 	if memory > mostMemory {

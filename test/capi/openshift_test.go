@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +13,7 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // installOpenShift installs OpenShift's Machines and MachineSets, from its module. Nobody
@@ -29,7 +29,7 @@ func installOpenShift(t *testing.T, c *cluster.Cluster) {
 			}
 		}
 	}
-	cluster.Eventually(t, "the kinds of OpenShift to be served", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the kinds of OpenShift to be served", func(ctx context.Context) (string, bool) {
 		for _, kind := range []string{"MachineList", "MachineSetList"} {
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(core.OpenShiftMachine.GroupVersion().WithKind(kind))

@@ -17,6 +17,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // blocked is a world with one Machine whose application no budget lets go.
@@ -298,7 +299,8 @@ func TestADrainBeginsAtOnce(t *testing.T) {
 		return deleting(m), err != nil || deleting(m) != ""
 	})
 	begin := time.Now()
-	deadline := time.After(30 * time.Second)
+	bound, cancel := patience.Context(t)
+	defer cancel()
 	for {
 		select {
 		case event := <-watcher.ResultChan():
@@ -311,7 +313,7 @@ func TestADrainBeginsAtOnce(t *testing.T) {
 				w.awaitGone(victim)
 				return
 			}
-		case <-deadline:
+		case <-bound.Done():
 			t.Fatal("no pod was evicted")
 		}
 	}

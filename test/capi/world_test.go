@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // hook is Ebbtide's.
@@ -140,7 +140,7 @@ spec:
 
 // eraseMachines lets everything of a story go, whatever holds it.
 func (w *world) eraseMachines() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Bound)
 	defer cancel()
 	_ = w.c.Client.DeleteAllOf(ctx, kindOf(deploymentKind), client.InNamespace(w.ns))
 	for _, m := range w.machines() {
@@ -295,7 +295,7 @@ func (w *world) must(err error) {
 
 func (w *world) await(what string, probe func() (saw string, ok bool)) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, 90*time.Second, func(context.Context) (string, bool) { return probe() })
+	patience.Eventually(w.t, what, func(context.Context) (string, bool) { return probe() })
 }
 
 func kindOf(kind schema.GroupVersionKind) *unstructured.Unstructured {

@@ -20,7 +20,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -29,10 +28,8 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
+	"ebbtide.dev/ebbtide/test/patience"
 )
-
-// startWithin bounds the start of a control plane whose binaries are there.
-const startWithin = 3 * time.Minute
 
 // Spec is the kind of cluster that a test needs. Tests that ask for the same
 // share one.
@@ -255,7 +252,7 @@ func start(spec Spec) (*plane, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Bound)
 	defer cancel()
 	objects, err := chart(ctx, spec)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,10 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// caughtUpWithin bounds how far a Follower may be behind the API server.
-const caughtUpWithin = 30 * time.Second
+	"ebbtide.dev/ebbtide/test/patience"
+)
 
 // Follower sees every change of some objects, in the order in which the API
 // server made them. A watch that breaks goes on where it was.
@@ -61,7 +59,7 @@ func (f *Follower) WatchWithContext(ctx context.Context, options metav1.ListOpti
 func (f *Follower) Stop(t testing.TB) {
 	t.Helper()
 	defer f.changes.Stop()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), caughtUpWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	latest, err := f.latest(ctx)
 	if err != nil {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // metricsAPI is where the API of resource metrics is, of which autoscalers ask.
@@ -66,7 +67,7 @@ func (c *Cluster) ServeLoad(t testing.TB, namespace string) *Load {
 		}
 		// An API that does not answer would keep namespaces from being deleted.
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+			ctx, cancel := patience.Context(t)
 			defer cancel()
 			if err := c.remove(ctx, object); err != nil {
 				t.Errorf("take metrics back: %v", err)

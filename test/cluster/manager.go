@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Manager is the controller manager of a control plane, a process under its
@@ -36,7 +37,7 @@ func (c *Cluster) StartManager(t testing.TB) *Manager {
 func (m *Manager) Start(t testing.TB) {
 	t.Helper()
 	// A test that killed it may start it again in a cleanup.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	if err := m.start(ctx); err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func (m *Manager) alive() bool {
 // others have, on a control plane that no other test starts one on. It ends with the test.
 func (c *Cluster) StartManagerWith(t testing.TB, args ...string) *sandbox.Manager {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	m, err := c.plane.StartManager(ctx, args...)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,13 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // PoolLabel is on every node of a test; its value is the test's own.
 const PoolLabel = "sandbox.ebbtide.dev/pool"
-
-// cleanWithin bounds what a test undoes at its end.
-const cleanWithin = 60 * time.Second
 
 type counter struct{ n atomic.Int32 }
 
@@ -73,7 +71,7 @@ func (c *Cluster) ForgetNodes(t testing.TB, names ...string) {
 }
 
 func (c *Cluster) removeNodes(t testing.TB, names []string) {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	for _, name := range names {
 		// Nobody ends the pods of a node that is gone.
@@ -107,7 +105,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		namespace.Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": PoolLabel + "=" + c.prefix}
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		ctx, cancel := patience.Context(t)
 		defer cancel()
 		if err := client.IgnoreNotFound(c.Client.Delete(ctx, namespace)); err != nil {
 			t.Errorf("delete namespace %s: %v", name, err)
@@ -163,7 +161,7 @@ func (c *Cluster) applyOne(t testing.TB, namespace string, object *unstructured.
 
 // removeShared removes an object that no namespace takes with it.
 func (c *Cluster) removeShared(t testing.TB, object *unstructured.Unstructured) {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	if err := c.remove(ctx, object); err != nil && !apierrors.IsConflict(err) {
 		t.Errorf("remove %s %s: %v", object.GetKind(), object.GetName(), err)

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
@@ -12,13 +11,14 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // StartProgram builds the main package in a folder of this module and runs it
 // until the test ends. When the test fails, the end of its log is shown.
 func (c *Cluster) StartProgram(t testing.TB, folder string, args ...string) *sandbox.Program {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	program, err := c.plane.StartProgram(ctx, folder, args...)
 	if err != nil {

@@ -1,9 +1,10 @@
 package cluster
 
 import (
-	"context"
 	"net/http"
 	"testing"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // PowerOff cuts the power of a real node: everything on it ends at once, and Kubernetes is
@@ -14,7 +15,7 @@ func (c *Cluster) PowerOff(t testing.TB, node string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+		ctx, cancel := patience.Context(t)
 		defer cancel()
 		if c.plane.IsOn(node) {
 			return
@@ -37,7 +38,7 @@ func (c *Cluster) PowerOn(t testing.TB, node string) {
 // SwitchOn is PowerOn for a test that wants it refused.
 func (c *Cluster) SwitchOn(t testing.TB, node string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	return c.plane.PowerOn(ctx, node)
 }
@@ -45,7 +46,7 @@ func (c *Cluster) SwitchOn(t testing.TB, node string) error {
 // Import gives every real node the images of an archive, as internal/image writes it.
 func (c *Cluster) Import(t testing.TB, archive string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	if err := c.plane.Import(ctx, archive); err != nil {
 		t.Fatal(err)

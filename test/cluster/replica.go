@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Replica is one of several managers of which one leads.
@@ -38,7 +38,7 @@ func (c *Cluster) StartReplica(t testing.TB) Replica {
 // Errors: it cannot be started.
 func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startWithin)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	r := Replica{metrics: fmt.Sprintf("127.0.0.1:%d", freePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	c.plane.service.add(r.webhook)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // asLong is what the annotations below ask for.
@@ -68,7 +69,7 @@ func TestAPodIsAsSlowAsItsAnnotationsSay(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the end of the pod", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the end of the pod", func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
@@ -85,7 +86,7 @@ func TestAPodIsAsSlowAsItsAnnotationsSay(t *testing.T) {
 func waitFor(t *testing.T, c *cluster.Cluster, object client.Object, what string, reached func() bool) {
 	t.Helper()
 	key := client.ObjectKeyFromObject(object)
-	cluster.Eventually(t, fmt.Sprintf("%s %s", key, what), 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, fmt.Sprintf("%s %s", key, what), func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, key, object)
 		return fmt.Sprintf("%+v, error %v", object, err), err == nil && reached()
 	})

@@ -20,6 +20,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Write is one that the manager made and the API server accepted.
@@ -199,7 +201,7 @@ func (t *tap) show(write Write) (kill bool) {
 }
 
 func (t *tap) restart() {
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Bound)
 	defer cancel()
 	err := t.plane.manager.start(ctx)
 	t.mu.Lock()

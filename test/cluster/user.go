@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // User returns the client of a user of this test, whose rights in the whole
@@ -33,7 +34,7 @@ func (c *Cluster) User(t testing.TB, rules ...rbacv1.PolicyRule) (name string, u
 			t.Fatalf("give rights to user %s: %v", name, err)
 		}
 		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), cleanWithin)
+			ctx, cancel := patience.Context(t)
 			defer cancel()
 			if err := c.remove(ctx, object); err != nil {
 				t.Errorf("take rights from user %s: %v", name, err)
@@ -46,7 +47,7 @@ func (c *Cluster) User(t testing.TB, rules ...rbacv1.PolicyRule) (name string, u
 	if err != nil {
 		t.Fatalf("make the client of user %s: %v", name, err)
 	}
-	Eventually(t, "the rights of user "+name, 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the rights of user "+name, func(ctx context.Context) (string, bool) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "sandbox.ebbtide.dev", Resource: name, Verb: "get"},
 		}}

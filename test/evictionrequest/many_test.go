@@ -29,8 +29,8 @@ const (
 	ledOnNode = 25
 	// tried is how long a write that is forbidden rests at the least before it is tried again.
 	tried = 6 * time.Second
-	// patience is for all of them.
-	patience = 8 * time.Minute
+	// allOf bounds a state of all of them.
+	allOf = 20 * time.Minute
 	// mostForLed is how many writes of the manager there are at the most for a pod that its
 	// responder moves: one asks, seven answer and evict, the others are shared by many.
 	mostForLed = 12
@@ -94,13 +94,13 @@ func (c *crowd) drainAll() *v1alpha1.NodeMaintenance {
 // await waits for what takes longer with more pods.
 func (c *crowd) await(what string, is func() (bool, any)) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(allOf); ; time.Sleep(100 * time.Millisecond) {
 		done, seen := is()
 		if done {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("waited %s for %s; there is: %v\n%s", patience, what, seen, c.manager.Tail(20))
+			c.t.Fatalf("waited %s for %s; there is: %v\n%s", allOf, what, seen, c.manager.Tail(20))
 		}
 	}
 }

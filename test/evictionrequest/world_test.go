@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
@@ -21,12 +20,10 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/evictionrequest/said"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainOfEvictionRequests(m)) }
-
-// soon is how long anything may take that is not waited for on purpose.
-const soon = 30 * time.Second
 
 const (
 	evictor  = core.DefaultEvictor
@@ -142,7 +139,7 @@ func (w *world) budget(minAvailable int) *policyv1.PodDisruptionBudget {
 // eventually waits for a state; what is there is shown if it does not come.
 func (w *world) eventually(what string, is func() (bool, any)) {
 	w.t.Helper()
-	cluster.EventuallyShown(w.t, what, soon, func(context.Context) (func() string, bool) {
+	patience.EventuallyShown(w.t, what, func(context.Context) (func() string, bool) {
 		done, seen := is()
 		return func() string { return fmt.Sprint(seen) }, done
 	})

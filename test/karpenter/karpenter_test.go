@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // startKarpenter has Karpenter run on the control plane of a test, until that ends.
@@ -86,7 +86,7 @@ func create(t *testing.T, c *cluster.Cluster, text string) {
 	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(text, "---\n")), &object.Object); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the kind of "+object.GetName()+" to be served", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the kind of "+object.GetName()+" to be served", func(ctx context.Context) (string, bool) {
 		err := client.IgnoreAlreadyExists(c.Client.Create(ctx, object.DeepCopy()))
 		if err != nil {
 			return err.Error(), false

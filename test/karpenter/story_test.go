@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const (
@@ -65,7 +65,7 @@ func TestKarpenterLeavesAnEmptiedNodeAloneUntilItIsToGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodeOf(t, c, first)
-	cluster.Eventually(t, "Karpenter to say that it may not disrupt the emptied node", 3*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "Karpenter to say that it may not disrupt the emptied node", func(ctx context.Context) (string, bool) {
 		var events corev1.EventList
 		if err := c.Client.List(ctx, &events); err != nil {
 			return err.Error(), false
@@ -88,7 +88,7 @@ func TestKarpenterLeavesAnEmptiedNodeAloneUntilItIsToGo(t *testing.T) {
 	if err := c.Client.Patch(t.Context(), m, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "Karpenter to remove the node that is to go", 3*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "Karpenter to remove the node that is to go", func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, client.ObjectKey{Name: first}, &node)
 		return fmt.Sprintf("%v %v %v", err, node.Annotations, node.Spec.Taints), apierrors.IsNotFound(err)
 	})
@@ -97,7 +97,7 @@ func TestKarpenterLeavesAnEmptiedNodeAloneUntilItIsToGo(t *testing.T) {
 // nodeOf is the node on which the application runs, once it is another one than this.
 func nodeOf(t *testing.T, c *cluster.Cluster, but string) (name string) {
 	t.Helper()
-	cluster.Eventually(t, "the application to run on a node of Karpenter's", 3*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the application to run on a node of Karpenter's", func(ctx context.Context) (string, bool) {
 		var pods corev1.PodList
 		if err := c.Client.List(ctx, &pods, client.InNamespace("default"), client.MatchingLabels{"app": "web"}); err != nil {
 			return err.Error(), false

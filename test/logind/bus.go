@@ -4,7 +4,6 @@ package logind
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -112,16 +110,6 @@ func (b *Bus) connect(t *testing.T) *dbus.Conn {
 		t.Fatalf("connect to the bus: %v", err)
 	}
 	return conn
-}
-
-// within waits for a state of the test's own.
-func within(ctx context.Context, limit time.Duration, reached func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
-		if reached() {
-			return true
-		}
-	}
-	return reached()
 }
 
 // setting finds what the drop-in files say of a key; the last one counts.

@@ -1,7 +1,9 @@
 package logind
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,6 +14,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/godbus/dbus/v5/prop"
 	"golang.org/x/sys/unix"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const (
@@ -178,11 +182,11 @@ func (l *Logind) Held(who string) (held int) {
 }
 
 // AwaitHeld waits until somebody holds so many inhibitors.
-func (l *Logind) AwaitHeld(t *testing.T, who string, want int, limit time.Duration) {
+func (l *Logind) AwaitHeld(t *testing.T, who string, want int) {
 	t.Helper()
-	if !within(t.Context(), limit, func() bool { return l.Held(who) == want }) {
-		t.Fatalf("%s holds %d inhibitors after %s, want %d: %v", who, l.Held(who), limit, want, l.Inhibitors())
-	}
+	patience.Eventually(t, fmt.Sprintf("%d inhibitors of %s", want, who), func(context.Context) (string, bool) {
+		return fmt.Sprint(l.Inhibitors()), l.Held(who) == want
+	})
 }
 
 // Prepare begins a shutdown, which waits for its inhibitors; or cancels it.

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
 	fake "ebbtide.dev/ebbtide/test/logind"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // agentName is the DaemonSet of the chart and its ServiceAccount.
@@ -75,7 +75,7 @@ func (s *stage) agents(t *testing.T) {
 	at := func(name string) string { return onNode(t, s.Cluster, node, name) }
 	logind := fake.Start(t, fake.StartBusIn(t, at("run/dbus")), fake.Spec{DropIns: at("run/systemd/logind.conf.d")})
 	s.switchAgentsOn(t)
-	logind.AwaitHeld(t, "ebbtide", 1, 10*time.Second)
+	logind.AwaitHeld(t, "ebbtide", 1)
 	diaries := s.startEdges(t, node)
 	s.bound(t, node)
 
@@ -84,7 +84,7 @@ func (s *stage) agents(t *testing.T) {
 		m.Spec.DrainDepth = v1alpha1.PodTypeStatic
 		m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodType: v1alpha1.PodTypeStatic, PodPriority: 500}}
 	})
-	t.Logf("drained in %s", s.drained(t, "edge", time.Minute))
+	t.Logf("drained in %s", s.drained(t, "edge"))
 	for n, name := range edges[1:] {
 		before, asked := diaries[edges[n]].once(t, "ended"), diaries[name].once(t, "asked to end")
 		t.Logf("%s was asked to end %s after the end of %s", name, asked.Sub(before).Round(time.Millisecond), edges[n])
@@ -98,7 +98,7 @@ func (s *stage) agents(t *testing.T) {
 	if signals := logind.Signals(); len(signals) != 1 {
 		t.Errorf("logind was sent signals %v, want one to read the delay that the agent asks for", signals)
 	}
-	logind.AwaitHeld(t, "ebbtide", 1, 10*time.Second)
+	logind.AwaitHeld(t, "ebbtide", 1)
 	s.tells(t, node, v1alpha1.StaticPodHeld)
 	for _, name := range edges[1:] {
 		if started := diaries[name].notes(t, "serving"); len(started) != 1 {
@@ -109,7 +109,7 @@ func (s *stage) agents(t *testing.T) {
 	begin := time.Now()
 	s.run(t, `kubectl patch nodemaintenance edge --type=merge -p '{"spec":{"stage":"Complete"}}'`)
 	for _, name := range edges[1:] {
-		cluster.Eventually(t, name+" to be back", 20*time.Second, func(context.Context) (string, bool) {
+		patience.Eventually(t, name+" to be back", func(context.Context) (string, bool) {
 			started := diaries[name].notes(t, "serving")
 			return fmt.Sprint(started), len(started) == 2
 		})
@@ -137,7 +137,7 @@ func (s *stage) switchAgentsOn(t *testing.T) {
 	s.run(t, string(line[1]))
 	s.agentsReady(t)
 	t.Logf("agents are ready on all nodes after %s", time.Since(begin).Round(100*time.Millisecond))
-	cluster.Eventually(t, "all agents to answer", 20*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "all agents to answer", func(context.Context) (string, bool) {
 		out := s.run(t, "kubectl ebbtide agents")
 		return out, len(regexp.MustCompile(`(?m)^node-[123] +yes `).FindAllString(out, -1)) == len(s.Nodes)
 	})
@@ -152,7 +152,7 @@ func (s *stage) agentsReady(t *testing.T) {
 			t.Log(s.managers(t))
 		}
 	}()
-	cluster.Eventually(t, "agents to be ready", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "agents to be ready", func(ctx context.Context) (string, bool) {
 		set := &appsv1.DaemonSet{}
 		err := s.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: agentName}, set)
 		status, want := set.Status, int32(len(s.Nodes))
@@ -182,7 +182,7 @@ func (s *stage) startEdges(t *testing.T, node string) map[string]diary {
 	}
 	s.tells(t, node, v1alpha1.StaticPodRunning)
 	for _, name := range edges {
-		cluster.Eventually(t, name+" to serve", 30*time.Second, func(context.Context) (string, bool) {
+		patience.Eventually(t, name+" to serve", func(context.Context) (string, bool) {
 			return "it does not", len(diaries[name].notes(t, "serving")) == 1
 		})
 	}
@@ -192,7 +192,7 @@ func (s *stage) startEdges(t *testing.T, node string) map[string]diary {
 // tells waits until the agent of a node says so of both static pods.
 func (s *stage) tells(t *testing.T, node string, state v1alpha1.StaticPodState) {
 	t.Helper()
-	cluster.Eventually(t, "both static pods to be "+string(state), time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "both static pods to be "+string(state), func(ctx context.Context) (string, bool) {
 		agent := &v1alpha1.NodeAgent{}
 		err := s.Client.Get(ctx, client.ObjectKey{Name: node}, agent)
 		n := 0
@@ -268,7 +268,7 @@ func (s *stage) replaceAgents(t *testing.T, node string) {
 	if err := s.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "another agent on "+node, time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "another agent on "+node, func(ctx context.Context) (string, bool) {
 		agent := &v1alpha1.NodeAgent{}
 		err := s.Client.Get(ctx, client.ObjectKey{Name: node}, agent)
 		return fmt.Sprintf("%+v %v", agent.Status, err), agent.Status.PodName != before.Name

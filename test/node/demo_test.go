@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // demoLines are what the demo tells, in this order.
@@ -48,7 +49,7 @@ func TestTheDemoOfANode(t *testing.T) {
 	if !told.Match(said) {
 		t.Errorf("the demo says\n%s\nwant %s", said, told)
 	}
-	cluster.Eventually(t, "everything to be gone", 20*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "everything to be gone", func(context.Context) (string, bool) {
 		diff := cmp.Diff(before, trace(t, dir))
 		return diff, diff == ""
 	})

@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // holderEnv has the test binary hold a rack in a folder, until its input ends.
@@ -127,7 +128,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = holder.Wait()
-	cluster.Eventually(t, "everything to be gone", 20*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "everything to be gone", func(context.Context) (string, bool) {
 		diff := cmp.Diff(before, trace(t, dir))
 		return diff, diff == ""
 	})
@@ -162,7 +163,7 @@ func TestTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", step.args, diff)
 		}
 	}
-	cluster.Eventually(t, "everything to be gone", 20*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "everything to be gone", func(context.Context) (string, bool) {
 		diff := cmp.Diff(before, trace(t, dir))
 		return diff, diff == ""
 	})

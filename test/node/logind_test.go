@@ -15,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/agent/logind"
 	fake "ebbtide.dev/ebbtide/test/logind"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // ears hear what the agent is told of logind.
@@ -41,11 +42,12 @@ func listen(t *testing.T, bus *logind.Bus) *ears {
 // hears waits until it is told so.
 func (e *ears) hears(what string, so func(logind.State) bool) logind.State {
 	e.t.Helper()
-	limit := time.After(15 * time.Second)
+	bound, cancel := patience.Context(e.t)
+	defer cancel()
 	for !so(e.last) {
 		select {
 		case e.last = <-e.states:
-		case <-limit:
+		case <-bound.Done():
 			e.t.Fatalf("nobody says that %s; the last that was said is %+v", what, e.last)
 		}
 	}
@@ -72,7 +74,7 @@ func TestAShutdownWaitsForItsInhibitor(t *testing.T) {
 		t.Errorf("at first (-want +got):\n%s", diff)
 	}
 	lock := e.inhibit()
-	l.AwaitHeld(t, "ebbtide", 1, time.Second)
+	l.AwaitHeld(t, "ebbtide", 1)
 	want := fake.Inhibitor{What: "shutdown", Who: "ebbtide", Why: "Pods are leaving this node", Mode: "delay", PID: uint32(os.Getpid())}
 	if diff := cmp.Diff([]fake.Inhibitor{want}, l.Inhibitors()); diff != "" {
 		t.Errorf("inhibitors (-want +got):\n%s", diff)
@@ -91,7 +93,7 @@ func TestAShutdownWaitsForItsInhibitor(t *testing.T) {
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l.AwaitHeld(t, "ebbtide", 0, 3*time.Second)
+	l.AwaitHeld(t, "ebbtide", 0)
 }
 
 // Who starts in the middle of a shutdown has missed the signal.
@@ -127,7 +129,7 @@ func TestABusThatIsLostIsDialledAgain(t *testing.T) {
 		t.Errorf("heard %+v, want the shutdown that began meanwhile in another session", again)
 	}
 	e.inhibit()
-	l.AwaitHeld(t, "ebbtide", 1, time.Second)
+	l.AwaitHeld(t, "ebbtide", 1)
 	_ = old.Close() // The old logind is gone.
 	if l.Held("ebbtide") != 1 {
 		t.Error("the new inhibitor went with the old one")

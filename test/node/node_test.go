@@ -16,6 +16,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/image"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -61,7 +62,7 @@ func getNode(ctx context.Context, c *cluster.Cluster, name string) (*corev1.Node
 // Ready, and returns its boot.
 func waitReady(t *testing.T, c *cluster.Cluster, name, notBoot string) (boot string) {
 	t.Helper()
-	cluster.Eventually(t, "node "+name+" to be Ready again", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "node "+name+" to be Ready again", func(ctx context.Context) (string, bool) {
 		node, err := getNode(ctx, c, name)
 		boot = node.Status.NodeInfo.BootID
 		return fmt.Sprintf("boot %s, conditions %v, %v", boot, node.Status.Conditions, err), err == nil && boot != notBoot && isReady(node)
@@ -124,7 +125,7 @@ func TestEachStartOfANodeIsABoot(t *testing.T) {
 		t.Errorf("node %s is another one after a boot: UID %s → %s, machine %s → %s", name, before.UID, after.UID,
 			before.Status.NodeInfo.MachineID, after.Status.NodeInfo.MachineID)
 	}
-	cluster.Eventually(t, "the event that node "+name+" was rebooted", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the event that node "+name+" was rebooted", func(ctx context.Context) (string, bool) {
 		events := &corev1.EventList{}
 		err := c.Client.List(ctx, events, client.MatchingFields{"reason": "Rebooted", "involvedObject.name": name})
 		var messages []string

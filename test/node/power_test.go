@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // budget lets nobody go, or as few as it says.
@@ -64,7 +64,7 @@ func (s *stage) cutLeader(t *testing.T) {
 	s.serveOn(t, namespace, node, program{name: "held", grace: 2 * time.Second})
 	held := s.budget(t, namespace, "held", 0)
 	s.maintain(t, "leader", node)
-	s.says(t, "leader", v1alpha1.BlockerPDBUnsatisfiable, 30*time.Second)
+	s.says(t, "leader", v1alpha1.BlockerPDBUnsatisfiable)
 	boot := s.bootOf(t, dark)
 
 	s.PowerOff(t, dark)
@@ -72,7 +72,7 @@ func (s *stage) cutLeader(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	s.drained(t, "leader", 90*time.Second)
+	s.drained(t, "leader")
 	after, _ := s.leader(t)
 	t.Logf("%s had led; %s had drained the node %s after the power cut", before, after, time.Since(cut).Round(100*time.Millisecond))
 	if after == before {
@@ -95,10 +95,10 @@ func (s *stage) cutDrained(t *testing.T) {
 		return pod.Spec.NodeName == node && pod.DeletionTimestamp != nil
 	})
 	s.PowerOff(t, node)
-	t.Logf("while it is dark: %s", s.says(t, "dark", v1alpha1.BlockerNodeUnreachable, 2*time.Minute))
+	t.Logf("while it is dark: %s", s.says(t, "dark", v1alpha1.BlockerNodeUnreachable))
 	s.PowerOn(t, node)
 	waitReady(t, s.Cluster, node, boot)
-	t.Logf("drained %s after the boot", s.drained(t, "dark", time.Minute))
+	t.Logf("drained %s after the boot", s.drained(t, "dark"))
 	s.goneFrom(t, namespace, node, "deaf")
 	s.complete(t, "dark")
 	s.settled(t)
@@ -116,7 +116,7 @@ func (s *stage) rebootInPlace(t *testing.T) {
 	s.maintain(t, "reboot", node, func(m *v1alpha1.NodeMaintenance) {
 		m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 120, LockTimeoutSeconds: 60, OnLockTimeout: v1alpha1.LockTimeoutWait}
 	})
-	s.drained(t, "reboot", 30*time.Second)
+	s.drained(t, "reboot")
 
 	s.PowerOff(t, node)
 	dark := time.Now()
@@ -136,7 +136,7 @@ func (s *stage) rebootInPlace(t *testing.T) {
 	}
 	s.PowerOn(t, node)
 	waitReady(t, s.Cluster, node, boot)
-	cluster.Eventually(t, "the lock to go", 3*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the lock to go", func(ctx context.Context) (string, bool) {
 		b := &policyv1.PodDisruptionBudget{}
 		err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shard"}, b)
 		return fmt.Sprint(b.Annotations, err), err == nil && b.Annotations[v1alpha1.LockAnnotation] == ""

@@ -25,7 +25,7 @@ func (s *stage) held(t *testing.T, maintenance string) (node string, let func())
 	s.serveOn(t, namespace, node, program{name: "held", grace: 2 * time.Second})
 	budget := s.budget(t, namespace, "held", 0)
 	s.maintain(t, maintenance, node)
-	s.says(t, maintenance, v1alpha1.BlockerPDBUnsatisfiable, 30*time.Second)
+	s.says(t, maintenance, v1alpha1.BlockerPDBUnsatisfiable)
 	return node, func() {
 		if err := s.Client.Delete(t.Context(), budget); err != nil {
 			t.Fatal(err)
@@ -44,10 +44,10 @@ func (s *stage) upgrade(t *testing.T) {
 	for _, step := range []string{"helm upgrade ebbtide charts/ebbtide" + values, "helm rollback ebbtide --namespace " + system + " --wait", "helm upgrade ebbtide charts/ebbtide" + values} {
 		s.run(t, step)
 		s.settled(t)
-		s.says(t, "upgrade", v1alpha1.BlockerPDBUnsatisfiable, 30*time.Second)
+		s.says(t, "upgrade", v1alpha1.BlockerPDBUnsatisfiable)
 	}
 	let()
-	t.Logf("drained %s after the budget was gone", s.drained(t, "upgrade", 30*time.Second))
+	t.Logf("drained %s after the budget was gone", s.drained(t, "upgrade"))
 	s.complete(t, "upgrade")
 }
 

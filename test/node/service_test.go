@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // deployment is the text of a program that is on any nodes.
@@ -41,7 +42,7 @@ func pods(ctx context.Context, c *cluster.Cluster, namespace, app string) (map[s
 // waitAvailable waits until a Deployment has all its replicas.
 func waitAvailable(t *testing.T, c *cluster.Cluster, namespace, name string) {
 	t.Helper()
-	cluster.Eventually(t, "Deployment "+name, time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "Deployment "+name, func(ctx context.Context) (string, bool) {
 		d := &appsv1.Deployment{}
 		err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
 		return fmt.Sprintf("%+v, %v", d.Status, err),
@@ -101,7 +102,7 @@ func TestAServiceLeadsToProgramsOnAllNodes(t *testing.T) {
 	}
 	url := address(t, c, namespace, "web")
 	answered := map[string]bool{}
-	cluster.Eventually(t, "an answer of every pod", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "an answer of every pod", func(ctx context.Context) (string, bool) {
 		name, err := ask(ctx, c, url)
 		answered[name] = err == nil
 		for _, name := range names(running) {
@@ -145,7 +146,7 @@ func deletePod(t *testing.T, c *cluster.Cluster, namespace, app string) time.Dur
 	if err := c.Client.Delete(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "pod "+pod.Name+" to be gone", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "pod "+pod.Name+" to be gone", func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return fmt.Sprint(pod.Status.Phase, err), client.IgnoreNotFound(err) == nil && err != nil
 	})
@@ -157,7 +158,7 @@ func TestAProgramThatCrashesIsStartedAgainAndOneThatIsSlowIsNotReady(t *testing.
 	importApp(t, c)
 	namespace := c.Namespace(t)
 	c.Apply(t, namespace, deployment("crashing", 1, time.Second, "-crash-after=1s")+"---"+deployment("slow", 1, time.Second, "-ready-after=6s"))
-	cluster.Eventually(t, "the crashing program to be started again", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the crashing program to be started again", func(ctx context.Context) (string, bool) {
 		running, err := pods(ctx, c, namespace, "crashing")
 		for _, list := range running {
 			for _, status := range list[0].Status.ContainerStatuses {
@@ -216,7 +217,7 @@ func TestAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
 	}
 	c.PowerOn(t, node)
 	waitReady(t, c, node, before.Status.NodeInfo.BootID)
-	cluster.Eventually(t, "pod "+pod.Name+" to serve again", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "pod "+pod.Name+" to serve again", func(ctx context.Context) (string, bool) {
 		now := &corev1.Pod{}
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(&pod), now); err != nil {
 			return err.Error(), false
@@ -244,7 +245,7 @@ spec:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(file) })
-	cluster.Eventually(t, "the mirror pod to run", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the mirror pod to run", func(ctx context.Context) (string, bool) {
 		pod := &corev1.Pod{}
 		err := c.Client.Get(ctx, mirror, pod)
 		return fmt.Sprint(pod.Status.Phase, err), pod.Status.Phase == corev1.PodRunning
@@ -252,7 +253,7 @@ spec:
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the mirror pod to go", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the mirror pod to go", func(ctx context.Context) (string, bool) {
 		pod := &corev1.Pod{}
 		err := c.Client.Get(ctx, mirror, pod)
 		return fmt.Sprint(pod.Status.Phase, err), err != nil && client.IgnoreNotFound(err) == nil

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Nodes with kubelets shut down. systemd-logind is played on a real D-Bus, which is where a
@@ -57,7 +57,7 @@ func (s *shutdowns) cancelled(t *testing.T) {
 	s.back(t)
 	s.condition(t, corev1.ConditionFalse, v1alpha1.ReasonNodeShutdownCancelled)
 	s.tells(t, v1alpha1.ShutdownCancelled, v1alpha1.ReasonShutdownWaits)
-	s.logind.AwaitHeld(t, "ebbtide", 1, time.Second)
+	s.logind.AwaitHeld(t, "ebbtide", 1)
 	if waitAvailable(t, s.Cluster, s.namespace, "held"); s.pod(t).Name == "" {
 		t.Errorf("the pod has left %s, which its budget does not allow", s.node)
 	}
@@ -91,10 +91,10 @@ func (s *shutdowns) killed(t *testing.T) {
 	s.logind.Prepare(t, true, "reboot")
 	s.tells(t, v1alpha1.ShutdownPreparing, v1alpha1.ReasonShutdownWaits)
 	s.agent.Kill()
-	s.logind.AwaitHeld(t, "ebbtide", 0, 3*time.Second)
+	s.logind.AwaitHeld(t, "ebbtide", 0)
 	s.startAgent(t)
 	// This logind gives an inhibitor also now, so the new agent goes on where the old one was.
-	s.logind.AwaitHeld(t, "ebbtide", 1, 5*time.Second)
+	s.logind.AwaitHeld(t, "ebbtide", 1)
 	s.tells(t, v1alpha1.ShutdownPreparing, v1alpha1.ReasonShutdownWaits)
 	s.logind.Prepare(t, false, "reboot")
 	s.back(t)
@@ -117,7 +117,7 @@ func (s *shutdowns) reboots(t *testing.T) {
 	if took := drained.Sub(begin); took < 27*time.Second || took > 39*time.Second {
 		t.Errorf("drained after %s, want the budget kept for 28 s, and 12 s used for the rest", took)
 	}
-	s.logind.AwaitHeld(t, "ebbtide", 0, 5*time.Second)
+	s.logind.AwaitHeld(t, "ebbtide", 0)
 	t.Logf("released %s after Drained was seen", time.Since(drained).Round(time.Millisecond))
 	s.tells(t, v1alpha1.ShutdownReleased, v1alpha1.ReasonShutdownWaits)
 	s.event(t, v1alpha1.EventNodeShutdownReleased, "the node is drained")
@@ -152,14 +152,14 @@ func (s *shutdowns) besideKubelet(t *testing.T) {
 		t.Fatal(err)
 	}
 	restartKubelet(t, s.Cluster, s.node)
-	s.logind.AwaitHeld(t, "kubelet", 1, 30*time.Second)
+	s.logind.AwaitHeld(t, "kubelet", 1)
 	// It begins to listen after that, says nothing when it does, and does not ask what it has
 	// missed (kubernetes/kubernetes#122674).
 	time.Sleep(2 * time.Second)
 	s.logind.Prepare(t, true, "poweroff")
 	s.tells(t, v1alpha1.ShutdownPreparing, v1alpha1.ReasonKubeletShutdown)
 	s.awaitNode(t, "to be cordoned", func(node *corev1.Node) bool { return node.Spec.Unschedulable })
-	cluster.Eventually(t, "the kubelet to stop the pod", 30*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the kubelet to stop the pod", func(context.Context) (string, bool) {
 		pod := s.pod(t)
 		return fmt.Sprintf("%+v", pod.Status), pod.Name == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 	})
@@ -185,7 +185,7 @@ func (s *shutdowns) condition(t *testing.T, status corev1.ConditionStatus, reaso
 
 func (s *shutdowns) awaitNode(t *testing.T, what string, so func(*corev1.Node) bool) {
 	t.Helper()
-	cluster.Eventually(t, "node "+s.node+" "+what, 20*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "node "+s.node+" "+what, func(ctx context.Context) (string, bool) {
 		node, err := getNode(ctx, s.Cluster, s.node)
 		return fmt.Sprintf("%+v %+v %v", node.Spec, node.Status.Conditions, err), err == nil && so(node)
 	})
@@ -194,7 +194,7 @@ func (s *shutdowns) awaitNode(t *testing.T, what string, so func(*corev1.Node) b
 func (s *shutdowns) awaitMaintenance(t *testing.T, what string, so func(*v1alpha1.NodeMaintenance) bool) (m *v1alpha1.NodeMaintenance) {
 	t.Helper()
 	name := "node-shutdown-" + s.node
-	cluster.Eventually(t, "NodeMaintenance "+name+" "+what, 45*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "NodeMaintenance "+name+" "+what, func(ctx context.Context) (string, bool) {
 		m = &v1alpha1.NodeMaintenance{}
 		err := s.Client.Get(ctx, client.ObjectKey{Name: name}, m)
 		return fmt.Sprintf("%+v %+v %v", m.Spec, m.Status, err), err == nil && so(m)
@@ -205,7 +205,7 @@ func (s *shutdowns) awaitMaintenance(t *testing.T, what string, so func(*v1alpha
 // back waits until the node takes pods again and nothing is left of its maintenance.
 func (s *shutdowns) back(t *testing.T) {
 	t.Helper()
-	cluster.Eventually(t, "the maintenance to be over", 90*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the maintenance to be over", func(ctx context.Context) (string, bool) {
 		err := s.Client.Get(ctx, client.ObjectKey{Name: "node-shutdown-" + s.node}, &v1alpha1.NodeMaintenance{})
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
@@ -215,7 +215,7 @@ func (s *shutdowns) back(t *testing.T) {
 // tells waits until the agent says so.
 func (s *shutdowns) tells(t *testing.T, phase v1alpha1.NodeShutdownPhase, manageable string) {
 	t.Helper()
-	cluster.Eventually(t, fmt.Sprintf("the agent to say %s, %s", phase, manageable), 20*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, fmt.Sprintf("the agent to say %s, %s", phase, manageable), func(ctx context.Context) (string, bool) {
 		agent := &v1alpha1.NodeAgent{}
 		err := s.Client.Get(ctx, client.ObjectKey{Name: s.node}, agent)
 		condition := meta.FindStatusCondition(agent.Status.Conditions, v1alpha1.ConditionShutdownManageable)
@@ -227,7 +227,7 @@ func (s *shutdowns) tells(t *testing.T, phase v1alpha1.NodeShutdownPhase, manage
 // event waits for one of the Node with these words.
 func (s *shutdowns) event(t *testing.T, reason, words string) {
 	t.Helper()
-	cluster.Eventually(t, "event "+reason, 20*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "event "+reason, func(ctx context.Context) (string, bool) {
 		events := &corev1.EventList{}
 		err := s.Client.List(ctx, events, client.MatchingFields{"reason": reason, "involvedObject.name": s.node})
 		for i := range events.Items {

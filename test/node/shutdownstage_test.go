@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/image"
 	"ebbtide.dev/ebbtide/test/cluster"
 	fake "ebbtide.dev/ebbtide/test/logind"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // shutdowns are two nodes, of which one shuts down, and the manager.
@@ -46,7 +47,7 @@ func newShutdowns(t *testing.T) *shutdowns {
 	}
 	s.boot(t)
 	s.tells(t, v1alpha1.ShutdownNone, v1alpha1.ReasonShutdownWaits)
-	s.logind.AwaitHeld(t, "ebbtide", 1, time.Second)
+	s.logind.AwaitHeld(t, "ebbtide", 1)
 	if signals := s.logind.Signals(); len(signals) != 1 {
 		t.Errorf("logind was sent signals %v, want one to read the delay that the agent asks for", signals)
 	}
@@ -88,7 +89,7 @@ func (s *shutdowns) serve(t *testing.T) {
 		}
 	}
 	// The Deployment may still count the pod that has just been deleted.
-	cluster.Eventually(t, "the application to run on "+s.node, time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the application to run on "+s.node, func(context.Context) (string, bool) {
 		pod := s.pod(t)
 		return fmt.Sprintf("%+v", pod.Status), slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

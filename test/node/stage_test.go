@@ -22,6 +22,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/image"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const (
@@ -137,7 +138,7 @@ func (s *stage) managers(t *testing.T) string {
 // leader is the manager that acts, and its node.
 func (s *stage) leader(t *testing.T) (pod, node string) {
 	t.Helper()
-	cluster.Eventually(t, "a manager that leads", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "a manager that leads", func(ctx context.Context) (string, bool) {
 		lease, running := &coordinationv1.Lease{}, &corev1.Pod{}
 		if err := s.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: leaderLease}, lease); err != nil {
 			return err.Error(), false
@@ -157,7 +158,7 @@ func (s *stage) leader(t *testing.T) (pod, node string) {
 // and may do otherwise while nodes are cordoned; then one of them has to move.
 func (s *stage) settled(t *testing.T) {
 	t.Helper()
-	cluster.Eventually(t, "two managers to be ready on two nodes", 2*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "two managers to be ready on two nodes", func(ctx context.Context) (string, bool) {
 		list := &corev1.PodList{}
 		err := s.Client.List(ctx, list, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": "ebbtide"})
 		ready, nodes := 0, map[string]bool{}
@@ -194,7 +195,7 @@ func (s *stage) maintain(t *testing.T, name, node string, edit ...func(*v1alpha1
 	for _, change := range edit {
 		change(m)
 	}
-	cluster.Eventually(t, "maintenance "+name+" to be taken", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "maintenance "+name+" to be taken", func(ctx context.Context) (string, bool) {
 		err := s.Client.Create(ctx, m)
 		return fmt.Sprint(err), err == nil
 	})
@@ -207,7 +208,7 @@ func (s *stage) maintenance(ctx context.Context, name string) (*v1alpha1.NodeMai
 }
 
 // drained waits until a maintenance says so, and returns how long after its creation that was.
-func (s *stage) drained(t *testing.T, name string, within time.Duration) time.Duration {
+func (s *stage) drained(t *testing.T, name string) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	defer func() {
@@ -215,7 +216,7 @@ func (s *stage) drained(t *testing.T, name string, within time.Duration) time.Du
 			t.Log(s.managers(t))
 		}
 	}()
-	cluster.Eventually(t, "maintenance "+name+" to be Drained", within, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "maintenance "+name+" to be Drained", func(ctx context.Context) (string, bool) {
 		m, err := s.maintenance(ctx, name)
 		return fmt.Sprintf("%s %+v %v", m.Status.Summary, m.Status.NodeStatuses, err), meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
 	})
@@ -223,9 +224,9 @@ func (s *stage) drained(t *testing.T, name string, within time.Duration) time.Du
 }
 
 // says waits until a maintenance has a blocker of a type.
-func (s *stage) says(t *testing.T, name string, blocker v1alpha1.BlockerType, within time.Duration) (message string) {
+func (s *stage) says(t *testing.T, name string, blocker v1alpha1.BlockerType) (message string) {
 	t.Helper()
-	cluster.Eventually(t, fmt.Sprintf("maintenance %s to be blocked by %s", name, blocker), within, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, fmt.Sprintf("maintenance %s to be blocked by %s", name, blocker), func(ctx context.Context) (string, bool) {
 		m, err := s.maintenance(ctx, name)
 		for i := range m.Status.NodeStatuses {
 			for _, one := range m.Status.NodeStatuses[i].Blockers {
@@ -243,7 +244,7 @@ func (s *stage) says(t *testing.T, name string, blocker v1alpha1.BlockerType, wi
 // complete ends a maintenance and waits until it is gone. One that is not there is over.
 func (s *stage) complete(t *testing.T, name string) {
 	t.Helper()
-	cluster.Eventually(t, "maintenance "+name+" to be over", 2*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "maintenance "+name+" to be over", func(ctx context.Context) (string, bool) {
 		m, err := s.maintenance(ctx, name)
 		if err != nil {
 			return err.Error(), client.IgnoreNotFound(err) == nil

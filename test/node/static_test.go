@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Static pods are files that a kubelet runs. The agent renames them as the Node says, and
@@ -47,15 +48,15 @@ func (s *statics) leaves(t *testing.T) {
 	}
 	begin := time.Now()
 	s.target(t, "0")
-	s.aside(t, true, 5*time.Second)
+	s.aside(t, true)
 	t.Logf("aside %s after the Node says so", time.Since(begin).Round(time.Millisecond))
 	s.awaitState(t, v1alpha1.StaticPodHolding)
-	cluster.Eventually(t, "the program to be asked to end", 3*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the program to be asked to end", func(context.Context) (string, bool) {
 		return "it is not", len(s.diary.notes(t, "asked to end")) == 1
 	})
 	t.Logf("asked to end %s after the Node says so", s.diary.once(t, "asked to end").Sub(begin).Round(time.Millisecond))
 	evacuation, want := &v1alpha1.Evacuation{}, "edge-"+s.node+" is terminating the pod due to node maintenance."
-	cluster.Eventually(t, fmt.Sprintf("the Evacuation to tell %q", want), 5*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, fmt.Sprintf("the Evacuation to tell %q", want), func(ctx context.Context) (string, bool) {
 		err := s.Client.Get(ctx, e, evacuation)
 		return fmt.Sprintf("%+v %v", evacuation.Status, err), evacuation.Status.ExpectedEvacuationFinishTime != nil && evacuation.Status.Message == want
 	})
@@ -102,7 +103,7 @@ func (s *statics) comesBack(t *testing.T) {
 	}
 	begin := time.Now()
 	s.startAgent(s.dir)
-	s.aside(t, false, 10*time.Second)
+	s.aside(t, false)
 	s.awaitMirror(t, "to run again", isPodReady)
 	t.Logf("it runs %s after its agent was started", time.Since(begin).Round(time.Millisecond))
 	s.awaitState(t, v1alpha1.StaticPodRunning)
@@ -110,7 +111,7 @@ func (s *statics) comesBack(t *testing.T) {
 		t.Errorf("the manifest had sum %s and has %s", before, after)
 	}
 	for _, reason := range []string{v1alpha1.EventStaticPodHeld, v1alpha1.EventStaticPodRestored} {
-		cluster.Eventually(t, "event "+reason, 20*time.Second, func(ctx context.Context) (string, bool) {
+		patience.Eventually(t, "event "+reason, func(ctx context.Context) (string, bool) {
 			events := &corev1.EventList{}
 			err := s.Client.List(ctx, events, client.MatchingFields{"reason": reason, "involvedObject.name": s.node})
 			return fmt.Sprint(len(events.Items), err), len(events.Items) > 0
@@ -122,7 +123,7 @@ func (s *statics) comesBack(t *testing.T) {
 func (s *statics) killedBehindRename(t *testing.T) {
 	s.evacuate(t)
 	s.target(t, "0")
-	s.aside(t, true, 5*time.Second)
+	s.aside(t, true)
 	s.agent.Kill()
 	s.startAgent(s.dir)
 	s.awaitState(t, v1alpha1.StaticPodHeld)
@@ -130,10 +131,10 @@ func (s *statics) killedBehindRename(t *testing.T) {
 
 func (s *statics) writtenMeanwhile(t *testing.T) {
 	s.write(t, staticText+"# anew\n")
-	s.aside(t, true, 5*time.Second)
+	s.aside(t, true)
 	wanted, _ := s.has(heldFile)
 	s.target(t, "")
-	s.aside(t, false, 5*time.Second)
+	s.aside(t, false)
 	s.awaitState(t, v1alpha1.StaticPodRunning)
 	s.awaitMirror(t, "to run again", isPodReady)
 	data, err := os.ReadFile(filepath.Join(s.dir, staticFile))
@@ -151,7 +152,7 @@ func (s *statics) mirrorDeleted(t *testing.T) {
 	s.evacuate(t)
 	begin := time.Now()
 	s.target(t, "0")
-	s.aside(t, true, 5*time.Second)
+	s.aside(t, true)
 	if err := s.Client.Delete(t.Context(), s.mirror(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func (s *statics) mirrorDeleted(t *testing.T) {
 		t.Errorf("held after %s, while the program takes three seconds to end", took)
 	}
 	s.target(t, "")
-	s.aside(t, false, 5*time.Second)
+	s.aside(t, false)
 	s.awaitMirror(t, "to run again", isPodReady)
 	s.awaitState(t, v1alpha1.StaticPodRunning)
 }
@@ -172,7 +173,7 @@ func (s *statics) mirrorForced(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), running, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the agent to tell that it runs on", 10*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the agent to tell that it runs on", func(context.Context) (string, bool) {
 		told := s.awaitState(t, v1alpha1.StaticPodRunning)
 		return fmt.Sprintf("%+v", told), told.Reason == v1alpha1.StaticPodNoMirror
 	})
@@ -214,12 +215,12 @@ func (s *statics) drain(t testing.TB, name string) *v1alpha1.NodeMaintenance {
 			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.node}},
 		}}}},
 	}}
-	cluster.Eventually(t, "the maintenance to be taken", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the maintenance to be taken", func(ctx context.Context) (string, bool) {
 		err := s.Client.Create(ctx, m)
 		return fmt.Sprint(err), err == nil
 	})
 	begin := time.Now()
-	cluster.Eventually(t, "the node to be drained", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the node to be drained", func(ctx context.Context) (string, bool) {
 		err := s.Client.Get(ctx, client.ObjectKeyFromObject(m), m)
 		return fmt.Sprintf("%+v %v", m.Status, err), meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
 	})

@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const (
@@ -120,7 +121,7 @@ func (s *statics) mirror(ctx context.Context) *corev1.Pod {
 
 func (s *statics) awaitMirror(t testing.TB, what string, wanted func(*corev1.Pod) bool) (pod *corev1.Pod) {
 	t.Helper()
-	cluster.Eventually(t, "the mirror pod "+what, time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the mirror pod "+what, func(ctx context.Context) (string, bool) {
 		pod = s.mirror(ctx)
 		return fmt.Sprint(pod), pod != nil && wanted(pod)
 	})
@@ -130,7 +131,7 @@ func (s *statics) awaitMirror(t testing.TB, what string, wanted func(*corev1.Pod
 // awaitState waits until the agent says so of the pod.
 func (s *statics) awaitState(t testing.TB, state v1alpha1.StaticPodState) (told v1alpha1.StaticPod) {
 	t.Helper()
-	cluster.Eventually(t, "the pod to be "+string(state), 40*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the pod to be "+string(state), func(ctx context.Context) (string, bool) {
 		agent := &v1alpha1.NodeAgent{}
 		err := s.Client.Get(ctx, types.NamespacedName{Name: s.node}, agent)
 		i := slices.IndexFunc(agent.Status.StaticPods, func(pod v1alpha1.StaticPod) bool { return pod.Name == "edge-"+s.node })
@@ -189,9 +190,9 @@ func (s *statics) evacuate(t testing.TB) types.NamespacedName {
 }
 
 // aside waits until the manifest is put aside, or back.
-func (s *statics) aside(t testing.TB, want bool, within time.Duration) {
+func (s *statics) aside(t testing.TB, want bool) {
 	t.Helper()
-	cluster.Eventually(t, fmt.Sprintf("the manifest to be aside: %t", want), within, func(context.Context) (string, bool) {
+	patience.Eventually(t, fmt.Sprintf("the manifest to be aside: %t", want), func(context.Context) (string, bool) {
 		_, held := s.has(heldFile)
 		_, there := s.has(staticFile)
 		return fmt.Sprintf("aside: %t, in place: %t", held, there), held == want && there != want
@@ -226,7 +227,7 @@ func kubelet(t testing.TB, c *cluster.Cluster, node string) int {
 func restartKubelet(t testing.TB, c *cluster.Cluster, node string) {
 	t.Helper()
 	before := 0
-	cluster.Eventually(t, "a kubelet on node "+node, 20*time.Second, func(context.Context) (string, bool) {
+	patience.Eventually(t, "a kubelet on node "+node, func(context.Context) (string, bool) {
 		before = kubelet(t, c, node)
 		return "none", before != 0
 	})
@@ -240,7 +241,7 @@ func restartKubelet(t testing.TB, c *cluster.Cluster, node string) {
 // been started may try for a while to make it.
 func awaitLease(t testing.TB, c *cluster.Cluster, node string, after time.Time) {
 	t.Helper()
-	cluster.Eventually(t, "the Lease of the kubelet of "+node, 40*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the Lease of the kubelet of "+node, func(ctx context.Context) (string, bool) {
 		lease := &coordinationv1.Lease{}
 		err := c.Client.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, lease)
 		return fmt.Sprintf("%+v %v", lease.Spec, err), err == nil && lease.Spec.RenewTime != nil && lease.Spec.RenewTime.After(after)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // story is played on a stage, on which others were before.
@@ -110,7 +110,7 @@ func (s *stage) installWithoutRights(t *testing.T) {
 // serveOn starts programs with one pod each that is on a node, and waits until they serve there.
 func (s *stage) serveOn(t *testing.T, namespace, node string, programs ...program) {
 	t.Helper()
-	cluster.Eventually(t, "node "+node+" to take pods", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "node "+node+" to take pods", func(ctx context.Context) (string, bool) {
 		object, err := getNode(ctx, s.Cluster, node)
 		return fmt.Sprintf("%+v, %v", object.Spec, err), err == nil && isReady(object) && !object.Spec.Unschedulable && len(object.Spec.Taints) == 0
 	})
@@ -202,7 +202,7 @@ func (s *stage) drainPrograms(t *testing.T) {
 	s.awaitPod(t, namespace, "db", "to run on "+node, func(pod *corev1.Pod) bool { return isPodReady(pod) && pod.Spec.NodeName == node })
 
 	s.maintain(t, "programs", node, func(m *v1alpha1.NodeMaintenance) { m.Spec.DrainDepth = v1alpha1.PodTypeDaemonSet })
-	t.Logf("drained in %s", s.drained(t, "programs", time.Minute))
+	t.Logf("drained in %s", s.drained(t, "programs"))
 	s.goneFrom(t, namespace, node, "graceful", "deaf", "slow", "crashing", "log-agent", "db")
 	for _, app := range []string{"graceful", "deaf", "slow"} {
 		waitAvailable(t, s.Cluster, namespace, app)
@@ -215,7 +215,7 @@ func (s *stage) drainPrograms(t *testing.T) {
 // awaitPod waits for a pod of an application as it is wanted.
 func (s *stage) awaitPod(t *testing.T, namespace, app, what string, wanted func(*corev1.Pod) bool) {
 	t.Helper()
-	cluster.Eventually(t, "a pod of "+app+" "+what, 2*time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "a pod of "+app+" "+what, func(ctx context.Context) (string, bool) {
 		list := &corev1.PodList{}
 		err := s.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"app": app})
 		saw := fmt.Sprint(err)
@@ -233,7 +233,7 @@ func (s *stage) awaitPod(t *testing.T, namespace, app, what string, wanted func(
 func (s *stage) answers(t *testing.T, namespace, name string) (url string) {
 	t.Helper()
 	url = address(t, s.Cluster, namespace, name)
-	cluster.Eventually(t, "Service "+name+" to answer", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "Service "+name+" to answer", func(ctx context.Context) (string, bool) {
 		_, err := ask(ctx, s.Cluster, url)
 		return fmt.Sprint(err), err == nil
 	})
@@ -300,7 +300,7 @@ func (s *stage) surgeUnderRequests(t *testing.T) {
 	for n, node := range s.Nodes[:2] {
 		name := fmt.Sprint("surge-", n)
 		s.maintain(t, name, node)
-		t.Logf("%s drained in %s", node, s.drained(t, name, time.Minute))
+		t.Logf("%s drained in %s", node, s.drained(t, name))
 		s.goneFrom(t, namespace, node, "shop")
 		s.complete(t, name)
 	}
@@ -332,7 +332,7 @@ func (s *stage) drainManagers(t *testing.T) {
 		pod, node := s.leader(t)
 		name := fmt.Sprint("managers-", n)
 		s.maintain(t, name, node)
-		took := s.drained(t, name, time.Minute)
+		took := s.drained(t, name)
 		now, elsewhere := s.leader(t)
 		t.Logf("%s, with %s that led, drained in %s; %s leads", node, pod, took, now)
 		if elsewhere == node {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // webAddress is where the node's kubelet asks for a static pod, on the node's own loopback.
@@ -57,7 +57,7 @@ func (s *statics) unmanageable(t *testing.T) {
 	}
 	s.giveBack(t, m)
 	s.configureKubelet(t, "staticPodPath: /etc/kubernetes/manifests")
-	cluster.Eventually(t, "the pod of the URL to be gone", 30*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the pod of the URL to be gone", func(ctx context.Context) (string, bool) {
 		err := s.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: "web-" + s.node}, &corev1.Pod{})
 		return fmt.Sprint(err), err != nil
 	})
@@ -143,7 +143,7 @@ func (s *statics) restartAgent(dir string) {
 func (s *statics) awaitPod(t *testing.T, name string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{}
-	cluster.Eventually(t, "pod "+name+" to be ready", time.Minute, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "pod "+name+" to be ready", func(ctx context.Context) (string, bool) {
 		err := s.Client.Get(ctx, types.NamespacedName{Namespace: "default", Name: name + "-" + s.node}, pod)
 		return fmt.Sprintf("%+v %v", pod.Status, err), err == nil && isPodReady(pod)
 	})
@@ -153,7 +153,7 @@ func (s *statics) awaitPod(t *testing.T, name string) *corev1.Pod {
 // unmanageableBecause wants the agent to leave a pod alone, for a reason.
 func (s *statics) unmanageableBecause(t *testing.T, name, reason, message string) {
 	t.Helper()
-	cluster.Eventually(t, name+" to be left alone because of "+reason, 20*time.Second, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, name+" to be left alone because of "+reason, func(ctx context.Context) (string, bool) {
 		agent := &v1alpha1.NodeAgent{}
 		err := s.Client.Get(ctx, types.NamespacedName{Name: s.node}, agent)
 		return fmt.Sprintf("%+v %v, want %s", agent.Status.StaticPods, err, message), slices.ContainsFunc(agent.Status.StaticPods, func(pod v1alpha1.StaticPod) bool {

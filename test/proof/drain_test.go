@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -19,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // drain is one that is under way.
@@ -84,14 +84,14 @@ func (d *drain) seeMaintenance() func(watch.EventType, client.Object) {
 // maintenance is cancelled.
 func (d *drain) play(s story) (cancelled bool) {
 	d.t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
+	bound, cancel := patience.Context(d.t)
+	defer cancel()
 	for change := 1; ; change++ {
 		select {
 		case <-d.drained:
 			return false
-		case <-deadline.C:
-			d.t.Fatalf("the nodes are not drained after %s:\n%s", patience, d.state())
+		case <-bound.Done():
+			d.t.Fatalf("the nodes are not drained:\n%s", d.state())
 		case <-d.changed:
 		}
 		if change == s.killAt {

@@ -26,6 +26,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // quiet is for how long nothing may have changed before all has come to rest: longer
@@ -120,7 +121,7 @@ func (s *stage) follow() *changes {
 func (s *stage) rest(c *changes, drained map[string]bool) *still {
 	s.t.Helper()
 	var seen *still
-	cluster.Eventually(s.t, "everything at rest", patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(s.t, "everything at rest", func(ctx context.Context) (string, bool) {
 		since := time.Since(time.Unix(0, c.last.Load()))
 		if since < quiet {
 			return fmt.Sprintf("the last change is %s ago", since), false

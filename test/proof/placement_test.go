@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/placement"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 var placements = flag.Int("placements", 6, "how many random clusters are scheduled")
@@ -117,7 +118,7 @@ func (s *scarce) storage() {
 func (s *scarce) shared(object client.Object) {
 	s.create(object)
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := patience.Context(s.t)
 		defer cancel()
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
 		_ = s.client.Patch(ctx, object, patch)
@@ -131,7 +132,7 @@ func (s *scarce) shared(object client.Object) {
 // volumes are there to be bound.
 func (s *scarce) awaitVolumes() {
 	s.t.Helper()
-	cluster.Eventually(s.t, "the volumes are settled", patience, func(context.Context) (string, bool) {
+	patience.Eventually(s.t, "the volumes are settled", func(context.Context) (string, bool) {
 		w := s.world()
 		for _, claim := range w.Claims {
 			if claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound {
@@ -149,7 +150,7 @@ func (s *scarce) awaitVolumes() {
 
 func (s *scarce) awaitNodes(names []string) {
 	s.t.Helper()
-	cluster.Eventually(s.t, "the nodes are ready", patience, func(context.Context) (string, bool) {
+	patience.Eventually(s.t, "the nodes are ready", func(context.Context) (string, bool) {
 		for _, n := range s.world().Nodes {
 			cordoned := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 			notReady := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
@@ -217,7 +218,7 @@ func (s *scarce) compare() {
 func (s *scarce) await(pod *corev1.Pod, expected bool) (node, says string) {
 	s.t.Helper()
 	refusedAt := time.Time{}
-	cluster.Eventually(s.t, "a decision on pod "+pod.Name, patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(s.t, "a decision on pod "+pod.Name, func(ctx context.Context) (string, bool) {
 		if err := s.client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return err.Error(), false
 		}
@@ -243,7 +244,7 @@ func (s *scarce) delete(pod *corev1.Pod) {
 	if err := s.client.Delete(s.t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 		s.t.Fatalf("delete pod: %v", err)
 	}
-	cluster.Eventually(s.t, "the end of pod "+pod.Name, patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(s.t, "the end of pod "+pod.Name, func(ctx context.Context) (string, bool) {
 		err := s.client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})

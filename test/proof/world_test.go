@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,12 +15,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
-
-// patience is how long a test waits for a state; it is generous, because two
-// cores play many worlds at once. A manager that is killed while it evicts can
-// make a budget wait two minutes for a pod that the API server counts as evicted.
-const patience = 4 * time.Minute
 
 // app is the name of everything that a world drains.
 const app = "web"
@@ -97,7 +92,7 @@ func (w *world) create(object client.Object) {
 func (w *world) awaitServing(s story) {
 	w.t.Helper()
 	want := int(s.replicas)
-	cluster.Eventually(w.t, "the application serves", patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(w.t, "the application serves", func(ctx context.Context) (string, bool) {
 		deployment := &appsv1.Deployment{}
 		if err := w.client.Get(ctx, w.key(), deployment); err != nil {
 			return err.Error(), false
@@ -145,7 +140,7 @@ func (w *world) maintenance(nodes []string) *v1alpha1.NodeMaintenance {
 // is nobody to admit it.
 func (w *world) try(what string, change func(context.Context) error) {
 	w.t.Helper()
-	cluster.Eventually(w.t, what, patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(w.t, what, func(ctx context.Context) (string, bool) {
 		err := change(ctx)
 		return fmt.Sprint(err), err == nil
 	})
@@ -155,7 +150,7 @@ func (w *world) try(what string, change func(context.Context) error) {
 func (w *world) awaitAsBefore(before fingerprint) {
 	w.t.Helper()
 	differs := "nothing was read"
-	cluster.Eventually(w.t, "everything as before", patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(w.t, "everything as before", func(ctx context.Context) (string, bool) {
 		now, err := w.fingerprint(ctx)
 		if err != nil {
 			return fmt.Sprintf("%s\nthen: %v", differs, err), false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -15,17 +14,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
-
-// patience is how long a scenario waits for a state; it is generous, because two
-// cores may run everything at once.
-const patience = 60 * time.Second
 
 // eventually waits for a state; last is what was seen instead.
 func (w *world) eventually(what string, reached func() (ok bool, last any)) {
 	w.t.Helper()
-	cluster.EventuallyShown(w.t, what, patience, func(context.Context) (func() string, bool) {
+	patience.EventuallyShown(w.t, what, func(context.Context) (func() string, bool) {
 		ok, last := reached()
 		return func() string {
 			seen, err := yaml.Marshal(last)

@@ -15,7 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Special cases of machine-deletion-process: an unreachable Node cannot say that
@@ -204,7 +204,7 @@ func TestAMachineThatLostItsInstanceSaysSo(t *testing.T) {
 
 	w.awaitNothingLeft(m)
 	// Kubernetes looks every 20 seconds for pods of nodes that have been gone for 40.
-	cluster.Eventually(t, "the pod to go with its node", 2*patience, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the pod to go with its node", func(ctx context.Context) (string, bool) {
 		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: "web"}, &corev1.Pod{})
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})

@@ -17,6 +17,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // TestSeveralManagers plays one after the other what happens to managers that share a
@@ -91,11 +92,7 @@ func doesNothingAfterAPause(t *testing.T) {
 
 func (f *fleet) awaitEnd(one cluster.Replica) {
 	f.t.Helper()
-	select {
-	case <-one.Done():
-	case <-time.After(30 * time.Second):
-		f.t.Errorf("a manager that has lost its lease still runs:\n%s", one.Tail(20))
-	}
+	patience.Receive(f.t, "the end of a manager that has lost its lease", one.Done())
 }
 
 // A rolling replacement asks the leader to end, and it gives its lease back at once.
@@ -189,7 +186,7 @@ func wait(ctx context.Context, pause time.Duration) {
 
 func (h *haunting) awaitStrikes(n int32) {
 	h.t.Helper()
-	cluster.Eventually(h.t, fmt.Sprintf("%d strikes", n), 5*time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(h.t, fmt.Sprintf("%d strikes", n), func(context.Context) (string, bool) {
 		return fmt.Sprint(h.strikes.Load()), h.strikes.Load() >= n
 	})
 }

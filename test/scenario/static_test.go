@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // kubelet plays the kubelet of a node and the agent beside it: it makes mirror pods,
@@ -242,7 +243,7 @@ func TestAnAgentThatIsDownHoldsTheDrainUntilItsNodeAgentIsDeleted(t *testing.T) 
 	k.awaitLeft(0, 1, 0)
 	// The manager gives the agent a minute.
 	k.awaitAsked("proxy")
-	cluster.Eventually(t, "the agent to be missed", 2*patience, func(context.Context) (string, bool) {
+	patience.Eventually(t, "the agent to be missed", func(context.Context) (string, bool) {
 		m := k.now()
 		return m.Status.Summary, strings.Contains(m.Status.Summary, "1 blocked")
 	})

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -107,7 +107,7 @@ func (w *world) create(object client.Object) {
 // just have been killed.
 func (w *world) admitted(call func() error) (err error) {
 	w.t.Helper()
-	cluster.Eventually(w.t, "our webhooks to be called", 2*time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(w.t, "our webhooks to be called", func(context.Context) (string, bool) {
 		err = call()
 		return fmt.Sprint(err), !sandbox.NotCalled(err)
 	})

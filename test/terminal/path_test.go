@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
@@ -14,8 +13,6 @@ import (
 var update = flag.Bool("update", false, "write what is printed into the README")
 
 // within is how long a step may take on a machine that is busy.
-const within = time.Minute
-
 // A person previews a drain, starts it, sees it blocked and leaves it, asks why, does what
 // is suggested, sees it go on, and gives the node back: what the README shows of it is what
 // is typed, and what is printed.
@@ -46,9 +43,9 @@ func (m terminal) take(t *testing.T, one step) (picture, after string) {
 	t.Helper()
 	m.enter(t, one.line)
 	if !one.interrupted {
-		return "", m.end(t, one.line, within)
+		return "", m.end(t, one.line)
 	}
-	picture = m.awaits(t, "the picture of "+one.line, within, func(screen string) bool {
+	picture = m.awaits(t, "the picture of "+one.line, func(screen string) bool {
 		_, any := missing(one.picture, screen)
 		return !any || *update && strings.Contains(screen, one.picture[len(one.picture)-1])
 	})
@@ -57,7 +54,7 @@ func (m terminal) take(t *testing.T, one step) (picture, after string) {
 	}
 	m.press(t, "C-c")
 	// Lines stay, and a picture goes. The terminal shows which key it was.
-	after = strings.TrimPrefix(m.end(t, one.line, within), picture)
+	after = strings.TrimPrefix(m.end(t, one.line), picture)
 	return picture, strings.TrimPrefix(strings.TrimSpace(after), "^C")
 }
 
@@ -75,12 +72,12 @@ func inASandbox(t *testing.T) terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said, code := m.run(t, "cd "+root, within); code != 0 {
+	if said, code := m.run(t, "cd "+root); code != 0 {
 		t.Fatalf("cd: %s", said)
 	}
-	up, code := m.run(t, "kubectl ebbtide sandbox up --dir "+filepath.Join(dir, "sandbox"), 3*within)
+	up, code := m.run(t, "kubectl ebbtide sandbox up --dir "+filepath.Join(dir, "sandbox"))
 	t.Cleanup(func() {
-		if down, code := m.run(t, "kubectl ebbtide sandbox down --dir "+filepath.Join(dir, "sandbox"), within); code != 0 || down != "The sandbox is down." {
+		if down, code := m.run(t, "kubectl ebbtide sandbox down --dir "+filepath.Join(dir, "sandbox")); code != 0 || down != "The sandbox is down." {
 			t.Errorf("sandbox down: exit code %d: %s", code, down)
 		}
 	})
@@ -88,6 +85,6 @@ func inASandbox(t *testing.T) terminal {
 	if code != 0 || !strings.Contains(up, export) {
 		t.Fatalf("sandbox up: exit code %d: %s", code, up)
 	}
-	m.run(t, export, within)
+	m.run(t, export)
 	return m
 }

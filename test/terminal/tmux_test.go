@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // prompt is what the shell waits with.
@@ -32,7 +32,7 @@ func open(t *testing.T, env ...string) terminal {
 	shell := slices.Concat([]string{"-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", "env"}, env, []string{"bash", "--norc", "--noprofile"})
 	m.tmux(t, shell...)
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", m.socket, "kill-server").Run() })
-	m.awaits(t, "the shell", 10*time.Second, func(screen string) bool { return strings.HasSuffix(screen, strings.TrimSpace(prompt)) })
+	m.awaits(t, "the shell", func(screen string) bool { return strings.HasSuffix(screen, strings.TrimSpace(prompt)) })
 	return m
 }
 
@@ -63,7 +63,7 @@ func (m terminal) enter(t *testing.T, line string) {
 	t.Helper()
 	m.press(t, "C-l")
 	// What was there goes into the history.
-	cluster.Eventually(t, "a clear window", time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(t, "a clear window", func(context.Context) (string, bool) {
 		visible := strings.TrimSpace(m.tmux(t, "capture-pane", "-p"))
 		return visible, visible == strings.TrimSpace(prompt)
 	})
@@ -73,9 +73,9 @@ func (m terminal) enter(t *testing.T, line string) {
 }
 
 // awaits waits until the screen is as it should be.
-func (m terminal) awaits(t *testing.T, what string, within time.Duration, is func(screen string) bool) (screen string) {
+func (m terminal) awaits(t *testing.T, what string, is func(screen string) bool) (screen string) {
 	t.Helper()
-	cluster.Eventually(t, what, within, func(context.Context) (string, bool) {
+	patience.Eventually(t, what, func(context.Context) (string, bool) {
 		screen = m.screen(t)
 		return "\n" + screen, is(screen)
 	})
@@ -84,17 +84,17 @@ func (m terminal) awaits(t *testing.T, what string, within time.Duration, is fun
 
 // run types a line, waits until the shell waits for the next one, and returns what was
 // printed in between and the exit code.
-func (m terminal) run(t *testing.T, line string, within time.Duration) (printed string, code int) {
+func (m terminal) run(t *testing.T, line string) (printed string, code int) {
 	t.Helper()
 	m.enter(t, line)
-	return m.end(t, line, within), m.code(t)
+	return m.end(t, line), m.code(t)
 }
 
 // end waits until the shell waits for the next line, and returns what was printed since this
 // one was typed.
-func (m terminal) end(t *testing.T, line string, within time.Duration) (printed string) {
+func (m terminal) end(t *testing.T, line string) (printed string) {
 	t.Helper()
-	m.awaits(t, "the end of "+line, within, func(screen string) bool {
+	m.awaits(t, "the end of "+line, func(screen string) bool {
 		_, after, typed := strings.Cut(screen, prompt+line)
 		text, ended := strings.CutSuffix(after, "\n"+strings.TrimSpace(prompt))
 		printed = strings.TrimSpace(text)
@@ -108,7 +108,7 @@ func (m terminal) code(t *testing.T) int {
 	t.Helper()
 	const ask = "echo $?"
 	m.enter(t, ask)
-	printed := m.end(t, ask, time.Minute)
+	printed := m.end(t, ask)
 	code, err := strconv.Atoi(printed)
 	if err != nil {
 		t.Fatalf("the exit code is %q", printed)

@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/workload"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
@@ -66,7 +67,7 @@ func startManager(t *testing.T, c *cluster.Cluster) *workload.Registry {
 func await(t *testing.T, c *cluster.Cluster, key types.NamespacedName, kind, want string) *metav1.Condition {
 	t.Helper()
 	var condition *metav1.Condition
-	cluster.Eventually(t, kind+" "+want, soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, kind+" "+want, func(ctx context.Context) (string, bool) {
 		stored := &v1alpha1.Cluster{}
 		if err := c.Client.Get(ctx, key, stored); err != nil {
 			return err.Error(), false
@@ -116,7 +117,7 @@ func TestTheLifeOfACluster(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one"}}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.Eventually(t, "the end of the Cluster", soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the end of the Cluster", func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, key, stored)
 		return fmt.Sprintf("%+v", stored), apierrors.IsNotFound(err)
 	})

@@ -32,9 +32,9 @@ const (
 	// oldRetry is the longest pause after a pass that was decided on old state:
 	// where somebody writes all the time, one of the next passes is fast enough.
 	oldRetry = time.Second
-	// passTimeout ends a pass whose requests hang, patience each of the up to five
+	// passTimeout ends a pass whose requests hang, readTimeout each of the up to five
 	// groups of reads before, so that there is time left to tell of it.
-	passTimeout, patience = time.Minute, 10 * time.Second
+	passTimeout, readTimeout = time.Minute, 10 * time.Second
 )
 
 // Options configures the controller.
@@ -163,7 +163,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // came last.
 func (r *reconciler) decide(ctx context.Context, seen *observed) lifecycle.Decision {
 	decision := lifecycle.Decide(seen.Snapshot)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	switch {
 	case decision.DrainEnds:

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
@@ -110,7 +111,7 @@ func (l *library) create() {
 	object.SetNamespace(l.namespace)
 	object.SetName("one")
 	object.Object["spec"] = map[string]any{"providerID": "rack:///one", "size": "large"}
-	cluster.Eventually(l.t, "an object of the new kind", soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(l.t, "an object of the new kind", func(ctx context.Context) (string, bool) {
 		err := l.Client.Create(ctx, object.DeepCopy())
 		return fmt.Sprint(err), err == nil || apierrors.IsAlreadyExists(err)
 	})
@@ -125,7 +126,7 @@ func (l *library) read(version string) (*unstructured.Unstructured, error) {
 // eventually waits until what is read is as wanted.
 func (l *library) eventually(what string, wanted func(*unstructured.Unstructured, error) bool) {
 	l.t.Helper()
-	cluster.Eventually(l.t, what, soon, func(context.Context) (string, bool) {
+	patience.Eventually(l.t, what, func(context.Context) (string, bool) {
 		object, err := l.read(l.kind.Version)
 		return fmt.Sprintf("%v, error %v", object, err), wanted(object, err)
 	})
@@ -212,7 +213,7 @@ func TestAVersionThatIsNotServedIsNotAnObjectThatIsGone(t *testing.T) {
 	told := l.told()
 	l.install(false)
 	one := types.NamespacedName{Namespace: l.namespace, Name: "one"}
-	cluster.Eventually(t, "the older version not to be served", soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "the older version not to be served", func(ctx context.Context) (string, bool) {
 		object, err := ask(ctx, l.objects.live, one, l.kind)
 		if object == nil && err == nil {
 			t.Fatal("the object is taken for gone")

@@ -92,7 +92,7 @@ func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error 
 }
 
 func (r *reconciler) observeCluster(ctx context.Context, seen *observed) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	cluster := &v1alpha1.Cluster{}
 	key := types.NamespacedName{Namespace: seen.Machine.Namespace, Name: seen.Machine.Spec.ClusterName}
@@ -124,7 +124,7 @@ type contract func(*unstructured.Unstructured, *v1alpha1.Machine) lifecycle.Exte
 func (r *reconciler) observeObject(
 	ctx context.Context, seen *observed, ref v1alpha1.ObjectReference, read contract,
 ) (*unstructured.Unstructured, lifecycle.Reading[lifecycle.External]) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	get := r.object
 	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {

@@ -27,7 +27,7 @@ func needsNode(machine *v1alpha1.Machine, cluster *v1alpha1.Cluster) bool {
 // observeNode reads the Node of a Machine that needs it and, if the Machine is
 // being deleted, what is on the Node.
 func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	key, cluster := client.ObjectKeyFromObject(seen.Machine), seen.Cluster.Object
 	if cluster == nil || !needsNode(seen.Machine, cluster) {

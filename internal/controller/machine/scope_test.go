@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Only a missing webhook, or a kind that came after the Machine, lets one name
@@ -18,7 +19,7 @@ func TestWhatIsInNoNamespaceIsNoPartOfAMachine(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	l := newLibrary(t, c, c.Config)
 	itself := types.NamespacedName{Namespace: l.namespace, Name: l.namespace}
-	cluster.Eventually(t, "namespaces to be in the cache", soon, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, "namespaces to be in the cache", func(ctx context.Context) (string, bool) {
 		found, err := l.objects.get(ctx, itself, corev1.SchemeGroupVersion.WithKind("Namespace"))
 		if found.object != nil || err != nil {
 			t.Fatalf("found %v, error %v, want nothing", found.object, err)

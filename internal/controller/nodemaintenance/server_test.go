@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -94,7 +95,7 @@ func (s *server) reconcile() {
 // moment to reach the cache.
 func (s *server) stepUntil(what string, reached func() (saw string, ok bool)) {
 	s.t.Helper()
-	cluster.Eventually(s.t, what, time.Minute, func(context.Context) (string, bool) {
+	patience.Eventually(s.t, what, func(context.Context) (string, bool) {
 		s.reconcile()
 		s.clock.Step(2 * time.Second)
 		return reached()

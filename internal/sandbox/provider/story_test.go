@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // within bounds what takes seconds at most on a loaded machine.
@@ -83,7 +84,7 @@ func (w world) own(t *testing.T, machine *v1alpha1.Machine, object client.Object
 // await reads an object until it is as wanted.
 func await(t *testing.T, c client.Reader, object client.Object, what string, reached func() bool) {
 	t.Helper()
-	cluster.Eventually(t, object.GetName()+" "+what, within, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, object.GetName()+" "+what, func(ctx context.Context) (string, bool) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err.Error(), false
 		}
@@ -94,7 +95,7 @@ func await(t *testing.T, c client.Reader, object client.Object, what string, rea
 // awaitGone waits until an object does not exist.
 func awaitGone(t *testing.T, c client.Reader, object client.Object) {
 	t.Helper()
-	cluster.Eventually(t, object.GetName()+" gone", within, func(ctx context.Context) (string, bool) {
+	patience.Eventually(t, object.GetName()+" gone", func(ctx context.Context) (string, bool) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(object), object)
 		return fmt.Sprintf("%v %+v", err, object), apierrors.IsNotFound(err)
 	})
