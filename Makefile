@@ -46,7 +46,7 @@ plugin:
 	@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./cmd/kubectl-ebbtide | wc -l); \
 	test $$n -lt 50 || echo "compiling kubectl-ebbtide first: $$n packages" >&2
 
-controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1)
+controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads what it can)
 	@go run ./cmd/kubectl-ebbtide sandbox build
 
 .PHONY: node-binaries test-node
@@ -183,7 +183,7 @@ reproduce: ## Build the manager a second time, from a copy of the source and fro
 # As the sandbox builds the manager, with which the plugin has most packages in common.
 demo demo-machines demo-node demo-eviction-request: export CGO_ENABLED = 0
 
-demo: plugin ## Drain a node of a real control plane before your eyes
+demo: plugin ## Drain a node of a real control plane before your eyes (KUBERNETES=release downloads most of it)
 	@go run ./cmd/kubectl-ebbtide sandbox demo
 
 demo-machines: plugin ## See a Machine of a real control plane from its creation to its end

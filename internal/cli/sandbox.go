@@ -20,8 +20,10 @@ func newSandbox(streams genericiooptions.IOStreams) *cobra.Command {
 it is asked for, the nodes are real: see "sandbox up --help".
 
 etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok are built
-from their Go modules, once and in about six minutes, and run as processes on
-127.0.0.1. No container runtime is needed; nothing but Go 1.26 is.`,
+from their Go modules, once, and run as processes on 127.0.0.1. No container
+runtime is needed; nothing but Go 1.26 is. With KUBERNETES=release in the
+environment, the official programs of Kubernetes are downloaded and verified
+instead of being built.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

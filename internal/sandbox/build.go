@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ebbtide.dev/ebbtide/internal/sandbox/download"
 )
 
 // Binaries are the executables of one Kubernetes version.
@@ -39,6 +41,11 @@ type BuildSpec struct {
 	// Nodes asks for what runs on real nodes, too: kubelet, kube-proxy, containerd
 	// and its network plugins.
 	Nodes bool
+	// Origin is where the programs of Kubernetes come from. Defaults to RequestedOrigin.
+	Origin Origin
+
+	// source is where official programs come from, if not from the Kubernetes project.
+	source *download.Source
 }
 
 func (s BuildSpec) wants(p part) bool {
@@ -61,10 +68,9 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 		}
 		spec.Dir = dir
 	}
-	b := &builder{
-		Binaries: Binaries{Dir: filepath.Join(spec.Dir, spec.Version), Version: spec.Version},
-		wants:    spec.wants,
-		progress: progress,
+	b, err := spec.builder(progress)
+	if err != nil {
+		return Binaries{}, err
 	}
 	if err := os.MkdirAll(b.Dir, 0o755); err != nil {
 		return Binaries{}, fmt.Errorf("build control plane: %w", err)
@@ -75,10 +81,37 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 	return b.Binaries, nil
 }
 
+func (s BuildSpec) builder(progress io.Writer) (*builder, error) {
+	b := &builder{
+		Binaries: Binaries{Dir: filepath.Join(s.Dir, s.Version), Version: s.Version},
+		wants:    s.wants,
+		origin:   s.Origin,
+		progress: progress,
+	}
+	if b.origin == "" {
+		origin, err := RequestedOrigin()
+		if err != nil {
+			return nil, err
+		}
+		b.origin = origin
+	}
+	if b.origin == FromRelease {
+		b.source = download.Official()
+		if s.source != nil {
+			b.source = *s.source
+		}
+		b.findOfficial()
+	}
+	return b, nil
+}
+
 type builder struct {
 	Binaries
 	wants    func(part) bool
-	mu       sync.Mutex // of progress
+	origin   Origin
+	source   download.Source
+	official map[string]download.File // programs that are downloaded, by name
+	mu       sync.Mutex               // of progress
 	progress io.Writer
 }
 
@@ -98,23 +131,23 @@ func (b *builder) build(ctx context.Context) error {
 	if missing, err = b.missing(); err != nil || len(missing) == 0 {
 		return err
 	}
-	b.say("%s", b.announcement())
 	start := time.Now()
+	if err := b.download(ctx); err != nil {
+		return err
+	}
+	if missing, err = b.missing(); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		b.say("%s", announcement(missing))
+	}
 	for i, t := range missing {
 		if err := b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(missing), t)); err != nil {
 			return err
 		}
 	}
-	b.say("built in %s: %s", time.Since(start).Round(time.Second), b.Dir)
+	b.say("done in %s: %s", time.Since(start).Round(time.Second), b.Dir)
 	return nil
-}
-
-func (b *builder) announcement() string {
-	what, minutes := "etcd and kwok", "six"
-	if b.wants(ofNodes) {
-		what, minutes = "etcd, kwok and containerd", "nine"
-	}
-	return fmt.Sprintf("building Kubernetes %s, %s from source; about %s minutes the first time, seconds from the build cache", b.Version, what, minutes)
 }
 
 // missing lists the binaries that are absent or were built from something else.
@@ -127,6 +160,9 @@ func (b *builder) missing() ([]target, error) {
 		}
 		// Without a module there is no stamp, and nothing that was built from it.
 		commands := slices.DeleteFunc(slices.Clone(w.commands), func(c command) bool {
+			if file, ok := b.official[c.name]; ok && b.wants(c.part) {
+				return b.has(c, releaseStamp(file))
+			}
 			return !b.wants(c.part) || err == nil && b.has(c, stamp)
 		})
 		if len(commands) > 0 {
@@ -191,19 +227,25 @@ func (b *builder) buildTarget(ctx context.Context, t target, label string) error
 		b.say("%s: the same as of another release", label)
 		return nil
 	}
-	// The lock is ours: what is there has been left by a build that was killed.
-	tmp := b.Path(".build")
-	if err := os.RemoveAll(tmp); err != nil {
+	tmp, remove, err := b.scratch()
+	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o755); err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }()
+	defer remove()
 	if err := b.compile(ctx, t, tmp, label); err != nil {
 		return err
 	}
 	return b.put(t, stamp, func(name string) error { return os.Rename(filepath.Join(tmp, name), b.Path(name)) })
+}
+
+// scratch makes an empty folder for files that are not complete yet. The caller holds the lock:
+// a folder that exists has been left by a build that was killed.
+func (b *builder) scratch() (dir string, remove func(), err error) {
+	dir = b.Path(".build")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, os.Mkdir(dir, 0o755)
 }
 
 // prepareModule makes the module of a wrapper unless it is there.

@@ -1,5 +1,6 @@
 // Package sandbox builds and runs a real Kubernetes control plane out of Go
-// modules, without containers and without downloaded binaries.
+// modules, without containers. On request, it downloads the official programs of
+// Kubernetes instead of building them.
 //
 // Build compiles etcd, kube-apiserver, kube-controller-manager, kube-scheduler
 // and kwok, each from a wrapper module of its own, so that their dependencies

@@ -75,7 +75,7 @@ func (p *progress) String() string {
 }
 
 // sayStill says how far a target is from time to time, until stopped.
-func (b *builder) sayStill(label string, p *progress) (stop func()) {
+func (b *builder) sayStill(label string, p fmt.Stringer) (stop func()) {
 	ticker := time.NewTicker(sayEvery)
 	done := make(chan struct{})
 	finished := make(chan struct{})
@@ -86,7 +86,7 @@ func (b *builder) sayStill(label string, p *progress) (stop func()) {
 			case <-done:
 				return
 			case <-ticker.C:
-				b.say("%s: %s", label, p)
+				b.say("%s %s", label, p)
 			}
 		}
 	}()

@@ -3,7 +3,9 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +26,22 @@ func (t target) String() string {
 		names = append(names, c.name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// announcement reports what is built, and how long that takes if nothing of it is in the build cache.
+func announcement(targets []target) string {
+	var names []string
+	var cost time.Duration
+	for _, t := range targets {
+		names = append(names, t.wrapper.title())
+		cost += t.wrapper.cost
+	}
+	what := names[0]
+	if last := len(names) - 1; last > 0 {
+		what = strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return fmt.Sprintf("building %s from source; about %d min on two cores the first time, less on more, seconds from the build cache",
+		what, int(math.Ceil(cost.Minutes())))
 }
 
 // packages are the main packages of a target.
@@ -54,7 +72,7 @@ func (b *builder) compile(ctx context.Context, t target, into, label string) err
 		args[len(args)-1] = filepath.Join(into, t.commands[0].name)
 	}
 	p := &progress{start: time.Now(), mains: t.packages()}
-	stop := b.sayStill(label, p)
+	stop := b.sayStill(label+":", p)
 	defer stop()
 	if err := p.find(ctx, dir); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/modfile"
 )
@@ -32,6 +33,16 @@ type wrapper struct {
 	source  string // of the only file, if it is a program of our own
 	// commands are the binaries to build and their packages.
 	commands []command
+	// cost is how long two cores build them with an empty build cache.
+	cost time.Duration
+}
+
+// title names what is built for a person.
+func (w wrapper) title() string {
+	if w.name == "kubernetes" {
+		return "Kubernetes " + strings.TrimPrefix(w.version, "v")
+	}
+	return w.name
 }
 
 // command is a binary to build and its package.
@@ -54,15 +65,15 @@ func wrappers(version string) []wrapper {
 	const cmd = "k8s.io/kubernetes/cmd/"
 	return []wrapper{
 		{
-			name: "etcd", module: "go.etcd.io/etcd/server/v3", version: etcdVersion,
+			name: "etcd", module: "go.etcd.io/etcd/server/v3", version: etcdVersion, cost: 30 * time.Second,
 			commands: []command{{name: "etcd", pkg: "go.etcd.io/etcd/server/v3"}},
 		},
 		{
-			name: "kwok", module: "sigs.k8s.io/kwok", version: kwokVersion,
+			name: "kwok", module: "sigs.k8s.io/kwok", version: kwokVersion, cost: 75 * time.Second,
 			commands: []command{{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"}},
 		},
 		{
-			name: "kubernetes", module: "k8s.io/kubernetes", version: "v" + version, staging: stagingVersion(version),
+			name: "kubernetes", module: "k8s.io/kubernetes", version: "v" + version, staging: stagingVersion(version), cost: 5 * time.Minute,
 			commands: []command{
 				{name: "kube-apiserver", pkg: cmd + "kube-apiserver"},
 				{name: "kube-controller-manager", pkg: cmd + "kube-controller-manager"},
@@ -82,7 +93,7 @@ func wrappers(version string) []wrapper {
 func containerd() wrapper {
 	const module = "github.com/containerd/containerd/v2"
 	return wrapper{
-		name: "containerd", module: module, version: containerdVersion,
+		name: "containerd", module: module, version: containerdVersion, cost: 2 * time.Minute,
 		commands: []command{
 			{name: "containerd", pkg: module + "/cmd/containerd", part: ofNodes},
 			{name: "containerd-shim-runc-v2", pkg: module + "/cmd/containerd-shim-runc-v2", part: ofNodes},
@@ -95,7 +106,7 @@ func containerd() wrapper {
 func cni() wrapper {
 	const module = "github.com/containernetworking/plugins"
 	return wrapper{
-		name: "cni", module: module, version: cniVersion,
+		name: "cni", module: module, version: cniVersion, cost: 15 * time.Second,
 		commands: []command{
 			{name: "bridge", pkg: module + "/plugins/main/bridge", part: ofNodes},
 			{name: "host-local", pkg: module + "/plugins/ipam/host-local", part: ofNodes},
@@ -150,7 +161,7 @@ func (w wrapper) generate(ctx context.Context, dir string) error {
 }
 
 func (w wrapper) write(ctx context.Context, dir string) error {
-	source, err := download(ctx, dir, w.module+"@"+w.version)
+	source, err := downloadModule(ctx, dir, w.module+"@"+w.version)
 	if err != nil {
 		return err
 	}
@@ -231,8 +242,8 @@ func (w wrapper) replaceSiblings(f *modfile.File) error {
 	return nil
 }
 
-// download fetches a module and returns its folder in the module cache.
-func download(ctx context.Context, dir, module string) (string, error) {
+// downloadModule fetches a module and returns its folder in the module cache.
+func downloadModule(ctx context.Context, dir, module string) (string, error) {
 	out, err := goTool(ctx, dir, "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
