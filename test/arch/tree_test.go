@@ -107,13 +107,15 @@ var loadTree = sync.OnceValues(func() ([]source, error) {
 		if err != nil {
 			return err
 		}
+		name := entry.Name()
 		if entry.IsDir() {
-			if name := entry.Name(); name == ".git" || name == ".bin" {
+			if name == ".git" || name == ".bin" {
 				return filepath.SkipDir
 			}
 			return nil
 		}
-		if !entry.Type().IsRegular() || strings.HasSuffix(path, ".sum") {
+		// In a worktree of Git .git is a file.
+		if name == ".git" || !entry.Type().IsRegular() || strings.HasSuffix(path, ".sum") {
 			return nil
 		}
 		s, err := read(path)
