@@ -6,11 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 row() { printf '%-14s %-5s %10s %5s %6s  %s\n' "$@"; }
 
-if ! command -v spin >/dev/null || ! command -v gcc >/dev/null; then
-	sudo=$([ "$(id -u)" = 0 ] || echo sudo)
-	{ $sudo apt-get update && $sudo apt-get install -y spin gcc libc6-dev; } >/dev/null ||
-		{ echo "spin or gcc is missing and apt-get cannot install it: install gcc, and Spin 6.5 from https://spinroot.com" >&2; exit 1; }
-fi
+../../test/node/packages spin gcc libc6-dev >&2 || { echo "Outside Debian: gcc, and Spin 6.5 from https://spinroot.com" >&2; exit 1; }
 if [ $# = 0 ]; then
 	row variant check states s MB found
 	grep -v '^#' variants.txt | awk '{print $1}' | xargs -n 1 -P 2 ./check.sh --brief && exit

@@ -60,7 +60,7 @@ func StartBusIn(t *testing.T, folder string) *Bus {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	if _, err := exec.LookPath("dbus-daemon"); err != nil {
-		t.Fatal("there is no dbus-daemon: install Debian's package dbus, or run test/node/packages as root")
+		t.Fatalf("this test starts a D-Bus daemon: install the package dbus (see test/packages.txt): %v", err)
 	}
 	socket := filepath.Join(folder, "system_bus_socket")
 	b := &Bus{Address: "unix:path=" + socket, config: filepath.Join(folder, "bus.conf")}

@@ -26,7 +26,7 @@ type terminal struct {
 func open(t *testing.T, env ...string) terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Fatalf("this test types into a terminal: install tmux (%v)", err)
+		t.Fatalf("this test types into a terminal: install the package tmux (see test/packages.txt): %v", err)
 	}
 	m := terminal{socket: filepath.Join(t.TempDir(), "tmux")}
 	shell := slices.Concat([]string{"-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", "env"}, env, []string{"bash", "--norc", "--noprofile"})
