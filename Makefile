@@ -63,10 +63,15 @@ test: export GOGC := 300
 test: controlplane ## Run all tests
 	go test -count=1 -p 3 -parallel 4 -timeout 20m ./test/scenario ./test/evictionrequest ./internal/uninstall ./test/proof ./test/demo ./test/api ./...
 
+# The prefix of a test's name decides: see CONTRIBUTING.md.
+.PHONY: test-all
+test-all: controlplane ## Run the tests that make test leaves out: those whose names begin with TestLong
+	go test -count=1 -p 3 -parallel 4 -timeout 30m -run '^TestLong' ./...
+
 scenario: controlplane ## Run only the scenarios on the real control plane
 	go test -count=1 -v -timeout 20m ./test/scenario/...
 
-test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.33, write the README's table (VERSIONS=1.36.4,1.33.13)
+test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
 # Everything on it is real, so it needs Linux and root; test/node/packages installs the rest.

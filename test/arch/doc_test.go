@@ -51,7 +51,7 @@ func TestDocuments(t *testing.T) {
 	for _, violation := range unlisted(texts["docs/layout.md"], packages(t)) {
 		t.Error(violation)
 	}
-	for _, path := range []string{"README.md", "docs/layout.md", "docs/rules.md"} {
+	for _, path := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/layout.md", "docs/rules.md"} {
 		if texts[path] == "" {
 			t.Errorf("%s is missing", path)
 		}

@@ -1,4 +1,4 @@
-// Package demo holds READMEs to what their commands really do and print.
+// Package demo compares READMEs and pages with what their commands really do and print.
 package demo
 
 import (
@@ -16,8 +16,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/demo"
 )
 
-func TestReadmeShowsTheDemo(t *testing.T) {
-	holdsTo(t, "../../README.md", demo.Demo.Run, story)
+func TestThePageShowsTheDemo(t *testing.T) {
+	holdsTo(t, "../../docs/sandbox.md", demo.Demo.Run, story)
 }
 
 func TestReadmeShowsTheDemoOfMachines(t *testing.T) {
@@ -48,24 +48,24 @@ func storyOfResponders(text string) []string {
 	return append(turns, end...)
 }
 
-// holdsTo runs a demo and compares what it prints with what a README shows, as far
+// holdsTo runs a demo and compares what it prints with what a page shows, as far
 // as two runs have it in common.
-func holdsTo(t *testing.T, readme string, run func(demo.Demo, context.Context) error, story func(string) []string) {
+func holdsTo(t *testing.T, page string, run func(demo.Demo, context.Context) error, story func(string) []string) {
 	t.Helper()
-	text, err := os.ReadFile(readme)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	block := regexp.MustCompile("(?s)<!-- demo -->\n```\n(.*?)```").FindSubmatch(text)
 	if block == nil {
-		t.Fatalf("%s does not show the demo", readme)
+		t.Fatalf("%s does not show the demo", page)
 	}
 	var printed, progress strings.Builder
 	if err := run(demo.Demo{Version: sandbox.RequestedVersion(), Out: &printed, Progress: &progress}, t.Context()); err != nil {
 		t.Fatalf("demo: %v\n%s%s", err, printed.String(), progress.String())
 	}
 	if diff := cmp.Diff(story(string(block[1])), story(printed.String())); diff != "" {
-		t.Errorf("%s shows another story (-README +demo):\n%s\nthe demo printed:\n%s", readme, diff, printed.String())
+		t.Errorf("%s shows another story (-page +demo):\n%s\nthe demo printed:\n%s", page, diff, printed.String())
 	}
 }
 

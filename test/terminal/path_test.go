@@ -10,15 +10,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
-var update = flag.Bool("update", false, "write what is printed into the README")
+var update = flag.Bool("update", false, "write what is printed into docs/guide.md")
 
 // within is how long a step may take on a machine that is busy.
 // A person previews a drain, starts it, sees it blocked and leaves it, asks why, does what
-// is suggested, sees it go on, and gives the node back: what the README shows of it is what
-// is typed, and what is printed.
+// is suggested, sees it go on, and gives the node back: what docs/guide.md shows is what is
+// typed, and what is printed. README.md shortens it, which test/arch checks.
 func TestTheWayOfAPerson(t *testing.T) {
 	t.Parallel()
-	shown := exchangeOf(t, "../../README.md")
+	shown := exchangeOf(t, "../../docs/guide.md")
 	m := inASandbox(t)
 	var printed strings.Builder
 	for _, one := range shown.steps {

@@ -1,6 +1,6 @@
 // Command version runs what depends on the release of Kubernetes on all releases that
-// Ebbtide is tested with, and writes into the README what ran: the tests of the API, and
-// stories of which each needs something else of the control plane.
+// Ebbtide is tested with, and writes the results to docs/versions.md: the tests of the API,
+// and stories that each need something else of the control plane.
 //
 // A release that fails keeps none of the others from being run. A table that is written
 // has a row for every release; one that was not run keeps its row.
@@ -37,17 +37,17 @@ var stories = []string{
 
 func main() {
 	versions := flag.String("versions", strings.Join(sandbox.TestedVersions(), ","), "releases to run, separated by commas")
-	readme := flag.String("readme", "README.md", "file with the table")
+	page := flag.String("page", "docs/versions.md", "file with the table")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, strings.Split(*versions, ","), *readme); err != nil {
+	if err := run(ctx, strings.Split(*versions, ","), *page); err != nil {
 		fmt.Fprintln(os.Stderr, "version:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, versions []string, readme string) error {
+func run(ctx context.Context, versions []string, page string) error {
 	var failed error
 	for _, version := range versions {
 		row, err := runVersion(ctx, version)
@@ -62,7 +62,7 @@ func run(ctx context.Context, versions []string, readme string) error {
 		if row.api.all() == 0 {
 			continue
 		}
-		if err := write(readme, sandbox.TestedVersions(), row); err != nil {
+		if err := write(page, sandbox.TestedVersions(), row); err != nil {
 			return errors.Join(failed, err)
 		}
 	}

@@ -11,15 +11,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
-// What ran is in the README, for each release that Ebbtide is said to run on.
-func TestTheReadmeSaysWhatRanOnEachRelease(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+// docs/versions.md has a row for each release that is tested, in which everything has passed.
+func TestThePageListsWhatRanOnEachRelease(t *testing.T) {
+	text, err := os.ReadFile("../../docs/versions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	table, _, found := strings.Cut(after(string(text), begin), end)
 	if !found {
-		t.Fatalf("README.md has no table between %q and %q", begin, end)
+		t.Fatalf("docs/versions.md has no table between %q and %q", begin, end)
 	}
 	var versions []string
 	for _, match := range regexp.MustCompile(`(?m)^\| (\d\S*) \| (.*) \| (.*) \| \d* \|$`).FindAllStringSubmatch(table, -1) {
@@ -32,7 +32,7 @@ func TestTheReadmeSaysWhatRanOnEachRelease(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(sandbox.TestedVersions(), versions); diff != "" {
-		t.Errorf("releases in the README; run make test-versions (-want +got):\n%s", diff)
+		t.Errorf("releases in docs/versions.md; run make test-versions (-want +got):\n%s", diff)
 	}
 }
 
@@ -63,9 +63,9 @@ func TestTheStoriesAreThere(t *testing.T) {
 }
 
 func TestARowTakesThePlaceOfItsRelease(t *testing.T) {
-	const readme = "# Ebbtide\n" + begin + header +
+	const page = "# Ebbtide\n" + begin + header +
 		"| 1.36.3 | 1 of 1 | 1 of 1 | 10 |\n\nsomebody's words\n| 1.35.4 | 2 of 2 | 2 of 2 | 20 |\n| 1.34.4 | 3 of 4 | 3 of 3 | 30 |\n" + end + "\nRead on\n"
-	got, err := replace([]byte(readme), []string{"1.36.4", "1.35.4", "1.34.4"},
+	got, err := replace([]byte(page), []string{"1.36.4", "1.35.4", "1.34.4"},
 		row{version: "1.34.4", api: result{passed: 4}, stories: result{passed: 2, failed: 1}, seconds: 31})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestARowTakesThePlaceOfItsRelease(t *testing.T) {
 	const want = "# Ebbtide\n" + begin + header +
 		"| 1.36.4 | not run | not run |  |\n| 1.35.4 | 2 of 2 | 2 of 2 | 20 |\n| 1.34.4 | 4 of 4 | 2 of 3 | 31 |\n" + end + "\nRead on\n"
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("README (-want +got):\n%s", diff)
+		t.Errorf("page (-want +got):\n%s", diff)
 	}
 	if _, err := replace([]byte("# Ebbtide\n"), nil, row{}); err == nil || !strings.Contains(err.Error(), "there is no table between") {
 		t.Errorf("a text without table: error is %v", err)
