@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // krew runs a program of Krew's own, which has a folder for what it installs.
-func krew(t *testing.T, root, program string, args ...string) (said string, err error) {
+func krew(t *testing.T, root, name string, args ...string) (said string, err error) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "go", append([]string{"tool", program}, args...)...)
-	run.Dir = "krew"
+	run := exec.CommandContext(t.Context(), prebuilt.Path(t, name), args...)
 	run.Env = append(os.Environ(), "KREW_ROOT="+root, "KREW_NO_UPGRADE_CHECK=1", "KREW_OS=linux", "KREW_ARCH=amd64")
 	output, err := run.CombinedOutput()
 	return string(output), err

@@ -48,7 +48,7 @@ func (c *Cluster) waitAdmission(ctx context.Context) error {
 		}}},
 	}
 	var lastErr error
-	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, startWithin, true, func(ctx context.Context) (bool, error) {
 		lastErr = c.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 		return !NotCalled(lastErr), nil
 	})

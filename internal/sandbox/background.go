@@ -28,7 +28,7 @@ const (
 	reportFD = 3
 	started  = "started"
 	// stopWithin bounds how long a keeper may take to end its cluster.
-	stopWithin = 20 * time.Second
+	stopWithin = 2 * time.Minute
 )
 
 // ErrUp means that a cluster is up in a folder already.

@@ -55,19 +55,6 @@ func (s BuildSpec) wants(p part) bool {
 // Build builds what is missing and returns at once when nothing is. It says on
 // progress what it is doing. Two builders of one folder wait for each other.
 func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, error) {
-	if spec.Version == "" {
-		spec.Version = RequestedVersion()
-	}
-	if err := CheckVersion(spec.Version); err != nil {
-		return Binaries{}, err
-	}
-	if spec.Dir == "" {
-		dir, err := defaultBinDir()
-		if err != nil {
-			return Binaries{}, err
-		}
-		spec.Dir = dir
-	}
 	b, err := spec.builder(progress)
 	if err != nil {
 		return Binaries{}, err
@@ -76,12 +63,52 @@ func Build(ctx context.Context, spec BuildSpec, progress io.Writer) (Binaries, e
 		return Binaries{}, fmt.Errorf("build control plane: %w", err)
 	}
 	if err := b.build(ctx); err != nil {
-		return Binaries{}, fmt.Errorf("build control plane %s: %w", spec.Version, err)
+		return Binaries{}, fmt.Errorf("build control plane %s: %w", b.Version, err)
+	}
+	return b.Binaries, nil
+}
+
+// Find returns what Build returns, and builds nothing. Where official programs are asked for,
+// it also accepts the ones that were built because they could not be downloaded.
+//
+// Errors: something is not built, which it names.
+func Find(spec BuildSpec) (Binaries, error) {
+	b, err := spec.builder(io.Discard)
+	if err != nil {
+		return Binaries{}, err
+	}
+	missing, err := b.missing()
+	if err != nil {
+		return Binaries{}, err
+	}
+	if len(missing) > 0 && b.origin == FromRelease {
+		spec.Origin = FromSource
+		return Find(spec)
+	}
+	var names []string
+	for _, t := range missing {
+		names = append(names, t.String())
+	}
+	if len(names) > 0 {
+		return Binaries{}, fmt.Errorf("not built for Kubernetes %s: %s", b.Version, strings.Join(names, ", "))
 	}
 	return b.Binaries, nil
 }
 
 func (s BuildSpec) builder(progress io.Writer) (*builder, error) {
+	if s.Version == "" {
+		s.Version = RequestedVersion()
+	}
+	if err := CheckVersion(s.Version); err != nil {
+		return nil, err
+	}
+	if s.Dir == "" {
+		dir, err := defaultBinDir()
+		if err != nil {
+			return nil, err
+		}
+		s.Dir = dir
+	}
 	b := &builder{
 		Binaries: Binaries{Dir: filepath.Join(s.Dir, s.Version), Version: s.Version},
 		wants:    s.wants,

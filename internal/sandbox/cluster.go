@@ -52,6 +52,9 @@ type Spec struct {
 	// on it, which Kubernetes before 1.37 cannot: see CheckEvictionRequests. They need rights
 	// for it.
 	EvictionRequests bool
+	// Programs is a folder with programs of the checkout that are built. Without one they are
+	// built when they are started.
+	Programs string
 }
 
 // Cluster is a running control plane.

@@ -22,9 +22,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
-// servedWithin bounds how long the API server may take to serve a new kind.
-const servedWithin = 30 * time.Second
-
 // InstallCRDs installs the kinds of the chart and of the sandbox's provider, and
 // waits until they are served. What is installed already stays as it is.
 func (c *Cluster) InstallCRDs(ctx context.Context) error {
@@ -63,7 +60,7 @@ func (c *Cluster) waitServed(ctx context.Context, crd *apiextensionsv1.CustomRes
 		Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Kind: crd.Spec.Names.ListKind,
 	})
 	var lastErr error
-	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, servedWithin, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, startWithin, true, func(ctx context.Context) (bool, error) {
 		lastErr = c.Client.List(ctx, list, client.Limit(1))
 		return lastErr == nil, nil
 	})

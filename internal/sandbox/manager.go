@@ -97,8 +97,8 @@ func (c *Cluster) managerInstance() string {
 // managerBinary builds the manager, or finds the one that was installed with
 // this program.
 func (c *Cluster) managerBinary(ctx context.Context) (string, error) {
-	if root, ok := checkout(); ok {
-		return c.buildOnce(ctx, root, "cmd/"+managerName)
+	if _, ok := checkout(); ok || c.spec.Programs != "" {
+		return c.program(ctx, "cmd/"+managerName)
 	}
 	self, err := os.Executable()
 	if err != nil {

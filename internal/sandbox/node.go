@@ -20,9 +20,6 @@ import (
 // NodeAnnotation with the value "fake" marks the nodes that kwok plays.
 const NodeAnnotation = "kwok.x-k8s.io/node"
 
-// nodesWithin bounds how long nodes may take to become ready.
-const nodesWithin = 60 * time.Second
-
 // names are those of the first nodes.
 func (c *Cluster) names(n int) []string {
 	names := make([]string, n)
@@ -83,7 +80,7 @@ func NewNode(name string, labels map[string]string) *corev1.Node {
 func (c *Cluster) waitSchedulable(ctx context.Context, name string) error {
 	node := &corev1.Node{}
 	var lastErr error
-	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, nodesWithin, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 25*time.Millisecond, startWithin, true, func(ctx context.Context) (bool, error) {
 		lastErr = c.Client.Get(ctx, clientKey(name), node)
 		return lastErr == nil && ready(node) && len(node.Spec.Taints) == 0, nil
 	})

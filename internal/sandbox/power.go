@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // Switch is what can be done to the power of a real node.
@@ -26,7 +25,7 @@ const (
 	// powerSocket is where the keeper of a sandbox hears of it.
 	powerSocket = "power"
 	// powerWithin bounds how long a node may take to boot or to end.
-	powerWithin = time.Minute
+	powerWithin = startWithin
 )
 
 // Power switches a real node of the sandbox off, which ends everything on it at once, or on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,14 +14,10 @@ import (
 // Program is a running main package of the checkout.
 type Program struct{ *process }
 
-// StartProgram builds the main package in a folder of the checkout, once per
-// cluster, and starts it. It ends with the cluster; several may run at once.
+// StartProgram starts the main package in a folder of the checkout. It is built before, unless
+// Spec.Programs has it. It ends with the cluster; several may run at once.
 func (c *Cluster) StartProgram(ctx context.Context, folder string, args ...string) (*Program, error) {
-	root, ok := checkout()
-	if !ok {
-		return nil, fmt.Errorf("start %s: only a checkout of Ebbtide has it", folder)
-	}
-	path, err := c.buildOnce(ctx, root, folder)
+	path, err := c.program(ctx, folder)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", folder, err)
 	}
@@ -37,9 +34,15 @@ func (c *Cluster) StartProgram(ctx context.Context, folder string, args ...strin
 	return &Program{p}, nil
 }
 
-// buildOnce builds a main package of the checkout unless this cluster has done
-// so, and returns the path of the binary.
-func (c *Cluster) buildOnce(ctx context.Context, root, folder string) (string, error) {
+// program returns the path of the binary of a main package of the checkout.
+func (c *Cluster) program(ctx context.Context, folder string) (string, error) {
+	if c.spec.Programs != "" {
+		return filepath.Join(c.spec.Programs, filepath.Base(folder)), nil
+	}
+	root, ok := checkout()
+	if !ok {
+		return "", errors.New("only a checkout of Ebbtide has its source")
+	}
 	c.buildMu.Lock()
 	defer c.buildMu.Unlock()
 	path := c.path(filepath.Base(folder))
@@ -53,18 +56,61 @@ func (c *Cluster) buildOnce(ctx context.Context, root, folder string) (string, e
 	return path, nil
 }
 
-// BuildPrograms builds main packages of the checkout, such as cmd/kubectl-ebbtide, into a folder.
+// ProgramDir returns the folder of the checkout in which its programs are linked.
 //
-// Errors: this is no checkout, or one of them does not compile.
-func BuildPrograms(ctx context.Context, dir string, folders ...string) error {
+// Errors: this is no checkout.
+func ProgramDir() (string, error) {
 	root, ok := checkout()
 	if !ok {
-		return errors.New("build programs: only a checkout of Ebbtide has their source")
+		return "", errors.New("only a checkout of Ebbtide has programs that are linked")
 	}
-	for _, folder := range folders {
-		if err := buildProgram(ctx, root, folder, filepath.Join(dir, filepath.Base(folder))); err != nil {
-			return fmt.Errorf("build %s: %w", folder, err)
-		}
+	return filepath.Join(root, ".bin", "programs"), nil
+}
+
+// Compilation is one call of the go command. It builds main packages of one module.
+type Compilation struct {
+	// Label begins each line of progress.
+	Label string
+	// Dir is the folder of the module.
+	Dir string
+	// Packages are the main packages.
+	Packages []string
+	// Tags are build tags.
+	Tags string
+	// Into is the file of a single program, or the folder of several and ends in a separator.
+	Into string
+}
+
+// Compile builds programs, and reports on progress what is compiled. It prints nothing if they
+// are up to date.
+//
+// Errors: a module cannot be downloaded, or something does not compile.
+func Compile(ctx context.Context, c Compilation, progress io.Writer) error {
+	dir, err := ProgramDir()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	b := &builder{progress: progress}
+	unlock, err := waitLock(ctx, filepath.Join(dir, ".lock"), func() { b.say("%s: waiting for another build", c.Label) })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p := newProgress(c.Packages)
+	stop := b.sayStill(c.Label+":", p)
+	defer stop()
+	if err := p.find(ctx, c.Dir, "-tags="+c.Tags); err != nil {
+		return fmt.Errorf("build %s: %w", c.Label, err)
+	}
+	if len(p.missing) > 0 {
+		b.say("%s: %s", c.Label, p)
+	}
+	args := append([]string{"build", "-v", "-buildvcs=false", "-ldflags=-w", "-tags=" + c.Tags, "-o", c.Into}, c.Packages...)
+	if _, err := runGo(ctx, c.Dir, p.expects, args...); err != nil {
+		return fmt.Errorf("build %s: %w", c.Label, err)
 	}
 	return nil
 }
@@ -81,18 +127,15 @@ var linked = struct {
 func buildProgram(ctx context.Context, root, folder, path string) error {
 	linked.mu.Lock()
 	defer linked.mu.Unlock()
-	kept := filepath.Join(root, ".bin", "programs")
-	if err := os.MkdirAll(kept, 0o755); err != nil {
-		return err
-	}
-	unlock, err := waitLock(ctx, filepath.Join(kept, ".lock"), func() {})
+	kept, err := ProgramDir()
 	if err != nil {
 		return err
 	}
-	defer unlock()
 	program := filepath.Join(kept, filepath.Base(folder))
 	if !linked.folders[folder] {
-		if _, err := goTool(ctx, root, "build", "-buildvcs=false", "-ldflags=-w", "-o", program, "./"+folder); err != nil {
+		// A command that has printed what it compiles need not say it again.
+		compilation := Compilation{Label: filepath.Base(folder), Dir: root, Packages: []string{"./" + folder}, Into: program}
+		if err := Compile(ctx, compilation, io.Discard); err != nil {
 			return err
 		}
 		linked.folders[folder] = true

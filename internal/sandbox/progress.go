@@ -24,10 +24,12 @@ type progress struct {
 	begun      int             // how many of them are compiled, or were
 }
 
-// find finds out what is to be compiled, for which modules may have to be downloaded. The
+func newProgress(mains []string) *progress { return &progress{start: time.Now(), mains: mains} }
+
+// find finds out what is to be compiled with a flag, for which modules may have to be downloaded. The
 // go command takes a package that imports a missing one for missing.
-func (p *progress) find(ctx context.Context, dir string) error {
-	args := []string{"list", "-mod=readonly", "-deps", "-f", `{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`}
+func (p *progress) find(ctx context.Context, dir, flag string) error {
+	args := []string{"list", flag, "-deps", "-f", `{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}`}
 	out, err := runGo(ctx, dir, p.expects, append(args, p.mains...)...)
 	if err != nil {
 		return err

@@ -71,10 +71,10 @@ func (b *builder) compile(ctx context.Context, t target, into, label string) err
 	if len(t.commands) == 1 {
 		args[len(args)-1] = filepath.Join(into, t.commands[0].name)
 	}
-	p := &progress{start: time.Now(), mains: t.packages()}
+	p := newProgress(t.packages())
 	stop := b.sayStill(label+":", p)
 	defer stop()
-	if err := p.find(ctx, dir); err != nil {
+	if err := p.find(ctx, dir, "-mod=readonly"); err != nil {
 		return err
 	}
 	b.say("%s: %s", label, p)

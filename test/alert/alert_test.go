@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/charts"
 	"ebbtide.dev/ebbtide/charts/helm"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // The alerts of the chart fire when something is wrong, not before, and not because of other
@@ -104,12 +105,8 @@ func rulesOf(t *testing.T, bridges []any) (path string) {
 	return ""
 }
 
-// promtool is built the first time, without what finds targets, which is most of it: the go
-// command leaves that out for what it runs, but not for tools.
 func promtool(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "go", append([]string{"run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...)...)
-	run.Dir = "promtool"
-	output, err := run.CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), prebuilt.Path(t, "promtool"), args...).CombinedOutput()
 	return string(output), err
 }

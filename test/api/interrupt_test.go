@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // gate is a proxy of the API server that holds requests up, or their answers.
@@ -77,7 +77,7 @@ func newGate(t *testing.T, config *rest.Config, words string, done bool) *gate {
 // binary is the plugin as it is installed.
 func binary(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(cluster.Build(t, "cmd/kubectl-ebbtide"), "kubectl-ebbtide")
+	return prebuilt.Path(t, "kubectl-ebbtide")
 }
 
 // running is the plugin at work.

@@ -29,6 +29,7 @@ import (
 
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // shipped is Cluster API's core manager on one control plane.
@@ -53,11 +54,9 @@ func startClusterAPI(t testing.TB, c *cluster.Cluster) *shipped {
 		return s
 	}
 	source := moduleDir(t)
-	begin := time.Now()
-	binary := build(t)
-	t.Logf("built Cluster API's manager in %s", time.Since(begin).Round(time.Second))
+	binary := prebuilt.Path(t, "cluster-api")
 	installKinds(t, c, source)
-	certificates := filepath.Join(filepath.Dir(binary), fmt.Sprintf("run-%d-%d", os.Getpid(), len(running.all)))
+	certificates := filepath.Join(filepath.Dir(binary), "..", "capi", fmt.Sprintf("run-%d-%d", os.Getpid(), len(running.all)))
 	if err := os.MkdirAll(certificates, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -102,19 +101,6 @@ func downloaded(t testing.TB, folder, module string) string {
 		t.Fatalf("no folder of module %s in %s: %v", module, out, err)
 	}
 	return where.Dir
-}
-
-// build makes the binary beside those of the control plane, and is quick if it is there.
-func build(t testing.TB) string {
-	t.Helper()
-	path, err := filepath.Abs("../../.bin/capi/core")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := goIn(t, "clusterapi", "build", "-ldflags=-w", "-o", path, "sigs.k8s.io/cluster-api/core"); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func goIn(t testing.TB, folder string, args ...string) ([]byte, error) {

@@ -6,7 +6,7 @@
 // in parallel, each with nodes and namespaces of its own. Pods of a namespace
 // stay on the nodes of the same test. Everything that a test makes through this
 // package is gone when it ends, and nothing outlives the process, even when it
-// is killed. Binaries that are missing are built first.
+// is killed. Nothing is built: see package prebuilt.
 //
 // A package that uses it has
 //
@@ -29,6 +29,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // Spec is the kind of cluster that a test needs. Tests that ask for the same
@@ -149,6 +150,10 @@ func MainOfEvictionRequests(m *testing.M) int {
 
 func run(m *testing.M, then func() int) int {
 	machine.Main(os.Args)
+	if err := prebuilt.Check(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	// Of controller-runtime, tests only use the client, which warns of no logger.
 	log.SetLogger(logr.Discard())
 	shared.mu.Lock()
@@ -247,8 +252,11 @@ func start(spec Spec) (*plane, int, error) {
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
-	// Building has no bound of ours: go test has one.
-	binaries, err := sandbox.Build(context.Background(), sandbox.BuildSpec{Nodes: spec.RealNodes > 0}, os.Stderr)
+	binaries, err := binaries(sandbox.BuildSpec{Nodes: spec.RealNodes > 0})
+	if err != nil {
+		return nil, 0, err
+	}
+	programs, err := sandbox.ProgramDir()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -260,7 +268,7 @@ func start(spec Spec) (*plane, int, error) {
 	}
 	c, err := sandbox.Start(ctx, binaries, sandbox.Spec{
 		RealNodes: spec.RealNodes, OnlyAPIServer: spec.OnlyAPIServer, Audit: spec.auditPolicy(), Chart: objects, NoMachines: spec.NoMachines,
-		EvictionRequests: spec.EvictionRequests,
+		EvictionRequests: spec.EvictionRequests, Programs: programs,
 	})
 	if err != nil {
 		return nil, 0, err

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-
-	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 // Kubectl runs the kubectl of the control plane's own release as the
@@ -29,13 +27,8 @@ type Kubectl struct {
 // StartKubectl is Kubectl for a test that looks on. It ends with the test.
 func (c *Cluster) StartKubectl(t testing.TB, args ...string) *Kubectl {
 	t.Helper()
-	// Built from the same module as the control plane, unless it is there.
-	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
 	k := &Kubectl{ended: make(chan struct{})}
-	command := exec.CommandContext(t.Context(), binaries.Path("kubectl"), args...)
+	command := exec.CommandContext(t.Context(), KubectlPath(t), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(c.plane.Dir, "kubectl-cache"))
 	command.Stdout, command.Stderr = &k.output, &k.output
 	go func() {

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +13,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
-	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 func TestMain(m *testing.M) {
 	// As in the command that shows the demos.
 	log.SetLogger(logr.Discard())
+	if err := prebuilt.Check(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
@@ -43,7 +48,7 @@ func TestCommandsOfThePages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin := cluster.Build(t, "cmd/kubectl-ebbtide")
+	plugin := filepath.Dir(prebuilt.Path(t, "kubectl-ebbtide"))
 	cluster, kubectl := start(t)
 	ran := 0
 	for _, page := range append(pages, "../../README.md") {
@@ -79,7 +84,7 @@ func start(t *testing.T) (cluster *sandbox.Cluster, kubectl string) {
 
 func startWith(t *testing.T, spec sandbox.Spec) (cluster *sandbox.Cluster, kubectl string) {
 	t.Helper()
-	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
+	binaries, err := sandbox.Find(sandbox.BuildSpec{Kubectl: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,16 +15,13 @@ import (
 
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // startKarpenter has Karpenter run on the control plane of a test, until that ends.
 func startKarpenter(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	binary, err := filepath.Abs("../../.bin/karpenter/kwok")
-	if err != nil {
-		t.Fatal(err)
-	}
-	goIn(t, "build", "-ldflags=-w", "-o", binary, "sigs.k8s.io/karpenter/kwok")
+	binary := prebuilt.Path(t, "karpenter")
 	// Go tells of it only what it has, which it has now.
 	source := strings.TrimSpace(string(goIn(t, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")))
 	for _, pattern := range []string{"pkg/apis/crds/karpenter.sh_node[cp]*.yaml", "kwok/apis/crds/*.yaml"} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // demoLines are what the demo tells, in this order.
@@ -31,7 +30,7 @@ var demoLines = []string{
 func TestTheDemoOfANode(t *testing.T) {
 	dir := t.TempDir()
 	before := trace(t, dir)
-	plugin := filepath.Join(cluster.Build(t, "./cmd/kubectl-ebbtide"), "kubectl-ebbtide")
+	plugin := prebuilt.Path(t, "kubectl-ebbtide")
 	out, err := exec.Command("setpriv", "--bounding-set=-sys_admin", plugin, "sandbox", "demo", "node").CombinedOutput()
 	if want := "what is missing:\n- CAP_SYS_ADMIN: "; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("where a node cannot be, the demo ends with %v, want %q\n%s", err, want, out)

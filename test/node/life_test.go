@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // holderEnv has the test binary hold a rack in a folder, until its input ends.
@@ -39,7 +40,7 @@ func holdRack(dir string) {
 }
 
 func bootRack(ctx context.Context, dir string) error {
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Nodes: true}, os.Stderr)
+	binaries, err := sandbox.Find(sandbox.BuildSpec{Nodes: true})
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 func TestTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	before := trace(t, dir)
-	plugin := filepath.Join(cluster.Build(t, "./cmd/kubectl-ebbtide"), "kubectl-ebbtide")
+	plugin := prebuilt.Path(t, "kubectl-ebbtide")
 	run := func(args ...string) string {
 		t.Helper()
 		out, _ := exec.Command(plugin, append([]string{"sandbox"}, append(args, "--dir", dir)...)...).CombinedOutput()

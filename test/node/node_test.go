@@ -41,12 +41,8 @@ const appImage = "sandbox.ebbtide.dev/app:1"
 // importApp gives the nodes the image of the application.
 func importApp(t testing.TB, c *cluster.Cluster) {
 	t.Helper()
-	dir := t.TempDir()
-	binary, archive := filepath.Join(dir, "app"), filepath.Join(dir, "app.tar")
-	if err := (image.Program{Dir: ".", Package: "./app"}).Build(t.Context(), image.AMD64, binary); err != nil {
-		t.Fatal(err)
-	}
-	app := image.Image{Name: appImage, Binaries: map[image.Platform]string{image.AMD64: binary}}
+	archive := filepath.Join(t.TempDir(), "app.tar")
+	app := image.Image{Name: appImage, Binaries: built(t, "app")}
 	if err := app.WriteArchive(archive, image.AMD64); err != nil {
 		t.Fatal(err)
 	}

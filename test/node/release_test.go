@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/image"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 const (
-	// earlier is a commit whose release people upgrade from: its chart and its manager, as
-	// a chart has the rights of its own manager only.
-	earlier = "d9efdcf"
 	// values are those of README.md.
 	values = " --namespace " + system + " --set image.repository=registry.example.com/ebbtide --wait --timeout 2m"
 )
@@ -37,9 +36,10 @@ func (s *stage) held(t *testing.T, maintenance string) (node string, let func())
 // goes back, and replaces it again. The drain goes on behind it all.
 func (s *stage) upgrade(t *testing.T) {
 	old := t.TempDir()
-	s.run(t, "git archive "+earlier+" | tar -x -C "+old)
-	s.importImage(t, old, earlier)
-	s.run(t, "helm upgrade ebbtide "+old+"/charts/ebbtide"+values+" --set image.tag="+earlier)
+	s.run(t, "git archive "+prebuilt.Earlier+" charts | tar -x -C "+old)
+	// The chart has the rights of its own manager only. That release has no agent.
+	s.importImage(t, prebuilt.Earlier, image.Image{Binaries: built(t, "ebbtide-earlier")})
+	s.run(t, "helm upgrade ebbtide "+old+"/charts/ebbtide"+values+" --set image.tag="+prebuilt.Earlier)
 	_, let := s.held(t, "upgrade")
 	for _, step := range []string{"helm upgrade ebbtide charts/ebbtide" + values, "helm rollback ebbtide --namespace " + system + " --wait", "helm upgrade ebbtide charts/ebbtide" + values} {
 		s.run(t, step)

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/image"
 	"ebbtide.dev/ebbtide/test/cluster"
 	fake "ebbtide.dev/ebbtide/test/logind"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // shutdowns are two nodes, of which one shuts down, and the manager.
@@ -40,10 +40,7 @@ func newShutdowns(t *testing.T) *shutdowns {
 	c.StartManager(t)
 	s := &shutdowns{
 		Cluster: c, test: t, node: c.Nodes[0], namespace: c.Namespace(t),
-		binary: filepath.Join(t.TempDir(), "agent"), kubeconfig: c.ServiceAccountKubeconfig(t, "default", "agent"),
-	}
-	if err := (image.Program{Dir: root, Package: "./cmd/ebbtide-agent"}).Build(t.Context(), image.AMD64, s.binary); err != nil {
-		t.Fatal(err)
+		binary: prebuilt.Path(t, "ebbtide-agent"), kubeconfig: c.ServiceAccountKubeconfig(t, "default", "agent"),
 	}
 	s.boot(t)
 	s.tells(t, v1alpha1.ShutdownNone, v1alpha1.ReasonShutdownWaits)

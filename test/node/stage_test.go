@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 const (
@@ -47,23 +48,12 @@ func newStage(t *testing.T) *stage {
 	s := &stage{Cluster: cluster.Start(t, cluster.Spec{RealNodes: 3, Workload: true, Audit: true}), bin: t.TempDir()}
 	importApp(t, s.Cluster)
 	s.importManager(t)
-	s.build(t, ".", "helm", "./helm")
-	s.build(t, root, "kubectl-ebbtide", "./cmd/kubectl-ebbtide")
-	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
-	if err == nil {
-		err = os.Symlink(binaries.Path("kubectl"), filepath.Join(s.bin, "kubectl"))
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range []string{prebuilt.Path(t, "helm"), prebuilt.Path(t, "kubectl-ebbtide"), cluster.KubectlPath(t)} {
+		if err := os.Symlink(path, filepath.Join(s.bin, filepath.Base(path))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
-}
-
-func (s *stage) build(t *testing.T, dir, name, pkg string) {
-	t.Helper()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", dir, "-o", filepath.Join(s.bin, name), pkg).CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, out)
-	}
 }
 
 // importManager gives the nodes the image that the README has people put into their registry.
@@ -77,26 +67,22 @@ func (s *stage) importManager(t *testing.T) {
 	if version == nil {
 		t.Fatal("Chart.yaml has no appVersion")
 	}
-	s.importImage(t, root, string(version[1]))
+	s.importImage(t, string(version[1]), image.Image{Binaries: built(t, "ebbtide"), Further: map[string]map[image.Platform]string{
+		"/ebbtide-agent": built(t, "ebbtide-agent"),
+	}})
 }
 
-// importImage gives the nodes the image that is built from a checkout.
-func (s *stage) importImage(t *testing.T, checkout, tag string) {
+// built is a program for the nodes.
+func built(t testing.TB, name string) map[image.Platform]string {
 	t.Helper()
-	dir := t.TempDir()
-	archive := filepath.Join(dir, "ebbtide.tar")
-	build := func(name string) map[image.Platform]string {
-		binary := filepath.Join(dir, name)
-		if err := (image.Program{Dir: checkout, Package: "./cmd/" + name}).Build(t.Context(), image.AMD64, binary); err != nil {
-			t.Fatal(err)
-		}
-		return map[image.Platform]string{image.AMD64: binary}
-	}
-	manager := image.Image{Name: "registry.example.com/ebbtide:" + tag, Binaries: build("ebbtide")}
-	// An earlier one may have no agent.
-	if _, err := os.Stat(filepath.Join(checkout, "cmd/ebbtide-agent")); err == nil {
-		manager.Further = map[string]map[image.Platform]string{"/ebbtide-agent": build("ebbtide-agent")}
-	}
+	return map[image.Platform]string{image.AMD64: prebuilt.Path(t, name)}
+}
+
+// importImage gives the nodes an image of the manager.
+func (s *stage) importImage(t *testing.T, tag string, manager image.Image) {
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "ebbtide.tar")
+	manager.Name = "registry.example.com/ebbtide:" + tag
 	if err := manager.WriteArchive(archive, image.AMD64); err != nil {
 		t.Fatal(err)
 	}

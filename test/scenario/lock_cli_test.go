@@ -18,8 +18,8 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
-	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // terminal is where people use kubectl and our plugin.
@@ -30,15 +30,11 @@ type terminal struct {
 	cluster   *cluster.Cluster
 }
 
-// newTerminal builds the plugin, and creates budget web.
+// newTerminal has the plugin in its PATH, and creates budget web.
 func newTerminal(t *testing.T, spec cluster.Spec) terminal {
 	t.Helper()
 	c := cluster.Start(t, spec)
-	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := cluster.Build(t, "cmd/kubectl-ebbtide")
+	kubectl := cluster.KubectlPath(t)
 	ns := c.Namespace(t)
 	if err := c.Client.Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},
@@ -47,9 +43,9 @@ func newTerminal(t *testing.T, spec cluster.Spec) terminal {
 		t.Fatal(err)
 	}
 	return terminal{
-		kubectl: binaries.Path("kubectl"),
-		env: append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+filepath.Join(dir, "cache"),
-			"PATH="+strings.Join([]string{dir, filepath.Dir(binaries.Path("kubectl")), os.Getenv("PATH")}, string(os.PathListSeparator))),
+		kubectl: kubectl,
+		env: append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "KUBECACHEDIR="+t.TempDir(),
+			"PATH="+strings.Join([]string{filepath.Dir(prebuilt.Path(t, "kubectl-ebbtide")), filepath.Dir(kubectl), os.Getenv("PATH")}, string(os.PathListSeparator))),
 		namespace: ns, cluster: c,
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // TestUninstall ends Ebbtide in the middle of drains, a surge, a reboot in place and
@@ -53,7 +54,12 @@ type leaving struct {
 
 func newLeaving(t *testing.T) *leaving {
 	t.Helper()
-	l := &leaving{fleet: newFleetIn(t, cluster.Spec{Replicas: true, NoMachines: true}), bin: cluster.Build(t, "cmd/ebbtide", "cmd/kubectl-ebbtide")}
+	l := &leaving{fleet: newFleetIn(t, cluster.Spec{Replicas: true, NoMachines: true}), bin: t.TempDir()}
+	for name, path := range map[string]string{
+		"ebbtide": prebuilt.Path(t, "ebbtide"), "kubectl-ebbtide": prebuilt.Path(t, "kubectl-ebbtide"), "kubectl": cluster.KubectlPath(t),
+	} {
+		l.must("put it into the PATH", os.Symlink(path, filepath.Join(l.bin, name)))
+	}
 	more := l.nodes("cordoned", "planned")
 	l.cordoned, l.announced = more[0], more[1]
 	l.all = append(more, l.held, l.old, l.name("new"), l.reboots[0].node, l.reboots[1].node, l.name("three"))
@@ -115,15 +121,15 @@ func (l *leaving) askToo(name string) {
 }
 
 // exec runs a binary of Ebbtide as a user with a kubeconfig.
-func (l *leaving) exec(kubeconfig, program string, args ...string) printed {
+func (l *leaving) exec(kubeconfig, name string, args ...string) printed {
 	l.t.Helper()
-	return l.launch(kubeconfig, filepath.Join(l.bin, program), args...)
+	return l.launch(kubeconfig, filepath.Join(l.bin, name), args...)
 }
 
 // launch runs a program to its end.
-func (l *leaving) launch(kubeconfig, program string, args ...string) printed {
+func (l *leaving) launch(kubeconfig, path string, args ...string) printed {
 	l.t.Helper()
-	command := exec.CommandContext(l.ctx, program, args...)
+	command := exec.CommandContext(l.ctx, path, args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "KUBECACHEDIR="+filepath.Join(l.bin, "cache"),
 		"PATH="+l.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	text, err := command.CombinedOutput()
@@ -353,12 +359,6 @@ func (l *leaving) awaitPlan(command string) (plan printed) {
 // shell runs a command as somebody pastes it.
 func (l *leaving) shell(command string) printed {
 	l.t.Helper()
-	binaries, err := sandbox.Build(l.ctx, sandbox.BuildSpec{Kubectl: true}, os.Stderr)
-	l.must("build kubectl", err)
-	l.must("put kubectl beside the plugin", os.MkdirAll(l.bin, 0o755))
-	if _, err := os.Stat(filepath.Join(l.bin, "kubectl")); err != nil {
-		l.must("put kubectl beside the plugin", os.Symlink(binaries.Path("kubectl"), filepath.Join(l.bin, "kubectl")))
-	}
 	return l.launch(l.cluster.Kubeconfig, "sh", "-c", command)
 }
 

@@ -2,12 +2,9 @@ package terminal
 
 import (
 	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 var update = flag.Bool("update", false, "write what is printed into docs/guide.md")
@@ -62,12 +59,8 @@ func (m terminal) take(t *testing.T, one step) (picture, after string) {
 // sandbox in it.
 func inASandbox(t *testing.T) terminal {
 	t.Helper()
-	binaries, err := sandbox.Build(t.Context(), sandbox.BuildSpec{Kubectl: true}, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	m := open(t, "PATH="+built(t, binaries.Path("kubectl")), "PS1="+prompt, "KUBECACHEDIR="+filepath.Join(dir, "cache"))
+	m := open(t, "PATH="+searchPath(t), "PS1="+prompt, "KUBECACHEDIR="+filepath.Join(dir, "cache"))
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

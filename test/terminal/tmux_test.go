@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // prompt is what the shell waits with.
@@ -116,8 +117,9 @@ func (m terminal) code(t *testing.T) int {
 	return code
 }
 
-// built builds the plugin, and returns the PATH of somebody who has it and kubectl.
-func built(t *testing.T, kubectl string) (path string) {
+// searchPath returns the PATH of a user who has the plugin and kubectl.
+func searchPath(t *testing.T) string {
 	t.Helper()
-	return strings.Join([]string{cluster.Build(t, "cmd/kubectl-ebbtide"), filepath.Dir(kubectl), os.Getenv("PATH")}, string(os.PathListSeparator))
+	dirs := []string{filepath.Dir(prebuilt.Path(t, "kubectl-ebbtide")), filepath.Dir(cluster.KubectlPath(t)), os.Getenv("PATH")}
+	return strings.Join(dirs, string(os.PathListSeparator))
 }
