@@ -5,7 +5,6 @@ K8S_VERSION ?= 1.37.1
 # What deflake repeats, how often, and which tests of it.
 PKG   ?= ./internal/core/...
 COUNT ?= 20
-RUN   ?= .
 # How many random drains proof-surge makes, and what they are drawn from; 0 for a new seed.
 DRAINS ?= 200
 SEED   ?= 0
@@ -29,6 +28,8 @@ OF_VERBS        = $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks, so that nothing else is built for them.
 BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' ':!test/capi' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
+# One build cache for programs and tests: with and without cgo, all packages are compiled twice.
+export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
 .PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines demo-node demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
@@ -49,55 +50,66 @@ plugin:
 controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads what it can)
 	@go run ./cmd/kubectl-ebbtide sandbox build
 
-.PHONY: node-binaries test-node
-node-binaries: ## Build what real nodes run from source, too: kubelet, kube-proxy, containerd, network plugins
-	@go run ./cmd/kubectl-ebbtide sandbox build --nodes
+# No test compiles anything: a set of programs is built before. The go command compiles what
+# builds them in silence, and this line says so.
+.PHONY: programs programs-all node-binaries test-node test-all test-busy
+programs: SETS = programs
+programs-all: SETS = programs programs-all karpenter $(if $(ROOT),nodes node-binaries)
+node-binaries: SETS = programs nodes node-binaries
+programs programs-all node-binaries:
+	@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./test/prebuilt/build | wc -l); \
+	test $$n -lt 50 || echo "compiling what builds the programs of tests: $$n packages" >&2
+	@go run ./test/prebuilt/build $(SETS)
 
-# go test cannot see that a scenario runs the manager as a process of its own, so
-# it must not answer from its cache. Most stories wait for something most of the time, so
-# several packages run at once, and several stories of each. Those that take longest go first.
-# Sixty programs are linked and forty control planes run, on two cores: linking without debug
-# information is faster, and with more memory less time goes into collecting garbage.
-test: export GOFLAGS := $(GOFLAGS) -ldflags=-w
-test: export GOGC := 300
-test: controlplane ## Run all tests
-	go test -count=1 -p 3 -parallel 4 -timeout 20m ./test/scenario ./test/evictionrequest ./internal/uninstall ./test/proof ./test/demo ./test/api ./...
+# Set where the stories on real nodes can run.
+ROOT := $(if $(filter Linux-0,$(shell uname)-$(shell id -u)),1)
+# The packages of the second tier, so that no others are linked for it.
+LONG = $(shell git grep -lE '^func TestLong' -- '*_test.go' ':!test/bench' ':!test/node' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+# go test cannot see that a scenario runs the manager as a process of its own, so it must not
+# answer from its cache. Most stories wait most of the time, so several packages run at once, and
+# several stories of each; those that take longest go first. make verify vets. Linking without
+# debug information is faster, and with more memory less time goes into collecting garbage.
+TEST := go test -count=1 -vet=off -ldflags=-w -timeout 60m
+test test-all: export GOGC := 300
+test: programs ## Run the first tier: unit tests, the API on a real API server, one story for each promise
+	$(TEST) -p 3 -parallel 4 -skip '^TestLong' ./test/scenario ./test/evictionrequest ./test/demo ./test/api ./...
 
-# The prefix of a test's name decides: see CONTRIBUTING.md.
-.PHONY: test-all
-test-all: controlplane ## Run the tests that make test leaves out: those whose names begin with TestLong
-	go test -count=1 -p 3 -parallel 4 -timeout 30m -run '^TestLong' ./...
+test-all: programs-all ## Run the second tier: the tests whose names begin with TestLong, and real nodes where there is root
+	$(TEST) -p 2 -parallel 4 -run '^TestLong' $(LONG)
+	cd test/bench && $(TEST) ./...
+	$(if $(ROOT),cd test/node && $(TEST) ./...)
 
-scenario: controlplane ## Run only the scenarios on the real control plane
-	go test -count=1 -v -timeout 20m ./test/scenario/...
+# Shows that no test depends on an idle machine.
+test-busy: ## Run both tiers while a loop keeps each core busy (TIMES=3)
+	@test/busy $(or $(TIMES),3)
+
+RUN ?= .
+scenario: programs ## Run stories on the real control plane (RUN=TestName KEEP=-keep)
+	go test -count=1 -v -timeout 60m -run '$(RUN)' ./test/scenario $(KEEP)
 
 test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
 # Everything on it is real, so it needs Linux and root; test/node/packages installs the rest.
 test-node: node-binaries ## Run the stories on real nodes (Linux, root)
-	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m ./...
-
-.PHONY: test-karpenter
-test-karpenter: controlplane ## Run the story with Karpenter as it ships, on its provider of kwok nodes, built from its module: minutes the first time
-	EBBTIDE_KARPENTER=1 go test -count=1 -v -timeout 20m ./test/karpenter
+	cd test/node && go test -count=1 -v -timeout 20m ./...
 
 .PHONY: test-capi bench-capi
-test-capi: controlplane ## Run all stories with Cluster API's own manager, of which make test runs one
-	EBBTIDE_CAPI=1 go test -count=1 -v -parallel 2 -timeout 30m ./test/capi
+test-capi: programs-all ## Run the stories with Cluster API's own manager
+	go test -count=1 -v -parallel 2 -timeout 60m ./test/capi
 
 # Neither side is to wait for an API server that collects its garbage: it shares the cores.
 bench-capi: export GOGC := 300
-bench-capi: controlplane ## Drain 20 Machines of Cluster API at once, by its own drain and behind the bridge: half an hour
-	EBBTIDE_CAPI=1 go test -count=1 -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/capi
+bench-capi: programs-all ## Drain 20 Machines of Cluster API at once, by its own drain and behind the bridge: half an hour
+	go test -count=1 -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/capi
 
 proof-agent: node-binaries ## Kill agents 2,000 times, and a kubelet 50 times while a static pod is held (Linux, root)
 	go test -count=1 -v -run TestNothingIsLostInCrashes ./internal/agent -crashes 2000
-	cd test/node && EBBTIDE_NODES=1 go test -count=1 -v -timeout 20m -run 'TestStaticPodsOnARealKubelet/(a_pod_leaves|it_stays_away)' . -kubelet-restarts 50
+	cd test/node && go test -count=1 -v -timeout 20m -run 'TestLongStaticPodsOnARealKubelet/(a_pod_leaves|it_stays_away)' . -kubelet-restarts 50
 
 bench-node: node-binaries ## Measure static pods on a real node, and an agent that has nothing to do (Linux, root)
-	cd test/node && EBBTIDE_NODES=1 go test -run '^$$' -bench StaticPod -benchtime 10x .
-	cd test/node && EBBTIDE_NODES=1 go test -run '^$$' -bench IdleAgent -benchtime 1x . -idle 10m
+	cd test/node && go test -run '^$$' -bench StaticPod -benchtime 10x .
+	cd test/node && go test -run '^$$' -bench IdleAgent -benchtime 1x . -idle 10m
 
 lint: ## Check the code against the rules of docs/rules.md
 	$(GOLANGCI_LINT) run ./...
@@ -146,27 +158,27 @@ fuzz: ## Run every fuzz test for FUZZTIME
 		go test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
 	done
 
-proof-eviction-requests: controlplane ## Show 10,000 statuses of Evictions to the validation of Kubernetes, simulate 10,000 evictions, and play 10,000 steps on an API server
+proof-eviction-requests: programs ## Show 10,000 statuses of Evictions to the validation of Kubernetes, simulate 10,000 evictions, and play 10,000 steps on an API server
 	cd test/bench/lifecycle && go test -count=1 -v ./...
 	go test -count=1 -v -run TestRandomEvictions ./internal/core/evictionrequest -runs 10000
 	go test -count=1 -v -timeout 60m -run TestRandomSteps ./internal/controller/evictionrequest -steps 10000
 
-proof-surge: controlplane ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
+proof-surge: programs ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestAServiceIsNeverDown|TestKubectlAlone' -drains $(DRAINS) -seed $(SEED)
 
-proof-placement: controlplane ## Compare where pods are thought to fit with what the scheduler does (CLUSTERS=60 SEED=0)
+proof-placement: programs ## Compare where pods are thought to fit with what the scheduler does (CLUSTERS=60 SEED=0)
 	cd test/proof && go test -count=1 -timeout 30m -parallel 4 -run 'TestPodsFitWhereTheSchedulerPutsThem' -placements $(or $(CLUSTERS),60) -seed $(SEED)
 
-proof-daemonset: controlplane ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
+proof-daemonset: programs ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
 	cd test/scenario && go test -v -count=1 -timeout 15m -parallel 2 -run 'DaemonSet' -prove
 
-proof-locks: controlplane ## Kill the manager behind every write of drains in place, those of their status and cordon too
+proof-locks: programs ## Kill the manager behind every write of drains in place, those of their status and cordon too
 	cd test/scenario && go test -v -count=1 -timeout 15m -run 'TestLocksOutliveTheManager' -prove
 
-proof-leaders: controlplane ## Kill, pause and rob managers again and again in the middle of drains, surges and locks
+proof-leaders: programs ## Kill, pause and rob managers again and again in the middle of drains, surges and locks
 	cd test/scenario && go test -v -count=1 -timeout 40m -run 'TestSeveralManagers' -prove
 
-proof-preflight: controlplane ## Forecast drains of random clusters, drain them, and compare (CLUSTERS=300 SEED=0)
+proof-preflight: programs ## Forecast drains of random clusters, drain them, and compare (CLUSTERS=300 SEED=0)
 	cd test/proof && go test -count=1 -timeout 60m -parallel 8 -run TestForecastsComeTrue -clusters $(or $(CLUSTERS),300) -seed $(SEED)
 
 model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
@@ -184,9 +196,6 @@ release: ## Make all that a version is published as into .bin/release; half an h
 
 reproduce: ## Build the manager a second time, from a copy of the source and from nothing, and compare
 	go test -count=1 -v -timeout 60m -run TestTheManagerTwice ./internal/release -prove
-
-# As the sandbox builds the manager, with which the plugin has most packages in common.
-demo demo-machines demo-node demo-eviction-request: export CGO_ENABLED = 0
 
 demo: plugin ## Drain a node of a real control plane before your eyes (KUBERNETES=release downloads most of it)
 	@go run ./cmd/kubectl-ebbtide sandbox demo

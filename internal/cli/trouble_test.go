@@ -41,7 +41,7 @@ func kubeconfig(t *testing.T, address string) string {
 }
 
 // Every verb that asks a cluster says which one does not answer, in one line and in time.
-func TestAClusterThatDoesNotAnswer(t *testing.T) {
+func TestLongAClusterThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -90,7 +90,7 @@ func startHolder(t *testing.T) (holder *exec.Cmd, dir string, pids []int) {
 	return holder, dir, pids
 }
 
-func TestNothingOutlivesAKilledProcess(t *testing.T) {
+func TestLongNothingOutlivesAKilledProcess(t *testing.T) {
 	holder, dir, pids := startHolder(t)
 	if err := holder.Process.Kill(); err != nil {
 		t.Fatal(err)

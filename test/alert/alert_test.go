@@ -17,7 +17,7 @@ import (
 
 // The alerts of the chart fire when something is wrong, not before, and not because of other
 // Ebbtides. What they say fits what is installed: without bridges no Machine waits.
-func TestAlerts(t *testing.T) {
+func TestLongAlerts(t *testing.T) {
 	t.Parallel()
 	for stories, bridges := range map[string][]any{"bridges.yaml": {"cluster-api", "openshift"}, "plain.yaml": nil} {
 		t.Run(stories, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestAlerts(t *testing.T) {
 }
 
 // An alert that comes too late is noticed.
-func TestAnAlertThatIsLate(t *testing.T) {
+func TestLongAnAlertThatIsLate(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(t, []any{"cluster-api"})
 	text, err := os.ReadFile(rules)

@@ -15,7 +15,7 @@ import (
 
 // What the alerts of the chart go by is what managers show: which of them leads, and for how
 // long a Machine has waited, also before this manager was there.
-func TestWhatAlertsGoBy(t *testing.T) {
+func TestLongWhatAlertsGoBy(t *testing.T) {
 	w, leads := bareWorld(t)
 	stands := w.c.StartReplica(t)
 	node := w.bareNode(w.ns+"-elsewhere", "sandbox:///other", "infra", "other")

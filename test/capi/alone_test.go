@@ -10,7 +10,7 @@ import (
 
 // The test bed is known to be real: without Ebbtide, Cluster API makes three machines,
 // drains the node of one that is deleted, and makes another one.
-func TestClusterAPIDrainsByItself(t *testing.T) {
+func TestLongClusterAPIDrainsByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, alone)
 	w.cluster("prod", nil)

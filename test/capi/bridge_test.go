@@ -22,7 +22,7 @@ var optedIn = map[string]string{v1alpha1.DrainOptLabel: "true"}
 // One Machine is deleted: Ebbtide drains behind its hook, and takes it off in the same write
 // that tells Cluster API not to drain. So Cluster API removes the machine without a drain of
 // its own, and nothing of Ebbtide is left.
-func TestAMachineIsDrainedByEbbtide(t *testing.T) {
+func TestLongAMachineIsDrainedByEbbtide(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)

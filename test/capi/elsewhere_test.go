@@ -26,7 +26,7 @@ func (w *world) bindKubeconfigs() {
 
 // The nodes are in another cluster, in which there is no Ebbtide: while that cannot be
 // reached the hook stays, and says why; then the node is drained there.
-func TestANodeOfAnotherClusterIsDrainedThere(t *testing.T) {
+func TestLongANodeOfAnotherClusterIsDrainedThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.elsewhere(cluster.Start(t, cluster.Spec{Workload: true}))
@@ -50,7 +50,7 @@ func TestANodeOfAnotherClusterIsDrainedThere(t *testing.T) {
 }
 
 // A rule of Cluster API's own group has a pod stay until its machine goes.
-func TestARuleOfClusterAPICounts(t *testing.T) {
+func TestLongARuleOfClusterAPICounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.bindKubeconfigs()
@@ -84,7 +84,7 @@ spec:
 }
 
 // The manager is gone for good, and a person lets the Machines go without it.
-func TestAMachineIsLetGoWithoutTheManager(t *testing.T) {
+func TestLongAMachineIsLetGoWithoutTheManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Spec{Bridges: "cluster-api", NoMachines: true})
 	w.cluster("prod", optedIn)

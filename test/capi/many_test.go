@@ -31,7 +31,7 @@ const (
 // Thousands of Machines get their hooks by one write each when their Cluster opts in.
 // Nothing is written from then on, also while Cluster API writes their status, and the
 // drain of one among them begins at once.
-func TestThousandsOfMachines(t *testing.T) {
+func TestLongThousandsOfMachines(t *testing.T) {
 	w, replica := bareWorld(t)
 	w.label(w.named(clusterKind, "prod"), v1alpha1.DrainOptLabel, "false")
 	node := w.bareNode(w.ns+"-worker", "sandbox:///worker-17", w.ns, "worker-17")

@@ -16,7 +16,7 @@ import (
 // While the cluster of its node does not answer a Machine keeps its hook and says why, those
 // of other clusters go on, and the time of its drain ends that: for a cluster that refuses
 // connections, and for one that takes them and never says a word.
-func TestAClusterThatDoesNotAnswer(t *testing.T) {
+func TestLongAClusterThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for name, cut := range map[string]struct {
 		how   func(*testing.T, *world, *cluster.Proxy)
@@ -79,7 +79,7 @@ func refuse(t *testing.T, w *world, p *cluster.Proxy) {
 
 // Two managers have the same bridge, and one leads. When that one dies in the middle of a
 // drain the other one goes on; nothing is done twice.
-func TestTwoManagersHaveOneBridge(t *testing.T) {
+func TestLongTwoManagersHaveOneBridge(t *testing.T) {
 	t.Parallel()
 	spec := cluster.Spec{Bridges: "cluster-api", Replicas: true}
 	w := newWorld(t, spec)

@@ -43,7 +43,7 @@ func installOpenShift(t *testing.T, c *cluster.Cluster) {
 
 // A Machine of OpenShift gets its hook before it is deleted, its node is drained behind it,
 // and the hook goes without the annotation with which hooks are not asked.
-func TestAMachineOfOpenShift(t *testing.T) {
+func TestLongAMachineOfOpenShift(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Spec{Bridges: "openshift"})
 	installOpenShift(t, c)

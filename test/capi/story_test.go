@@ -52,7 +52,7 @@ func (w *world) letGo() {
 
 // A pool of three is rolled out under an application with a single replica that surges: it
 // is there all the time.
-func TestAnApplicationStaysUpWhileItsPoolIsRolledOut(t *testing.T) {
+func TestLongAnApplicationStaysUpWhileItsPoolIsRolledOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	if least := w.rollOut(optedIn, 3); least < 1 {
@@ -61,7 +61,7 @@ func TestAnApplicationStaysUpWhileItsPoolIsRolledOut(t *testing.T) {
 }
 
 // The same without Ebbtide, so that one knows what the other story shows.
-func TestWithoutEbbtideItIsDown(t *testing.T) {
+func TestLongWithoutEbbtideItIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, alone)
 	if least := w.rollOut(nil, 0); least > 0 {
@@ -92,7 +92,7 @@ func (w *world) rollOut(labels map[string]string, hooks int) (least int) {
 }
 
 // A backup runs on a full node: Ebbtide waits for the hooks of others, by name.
-func TestHooksOfOthersGoFirst(t *testing.T) {
+func TestLongHooksOfOthersGoFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)
@@ -116,7 +116,7 @@ func TestHooksOfOthersGoFirst(t *testing.T) {
 
 // A hook that a person removes is not put on again: Cluster API goes on, and nothing lands
 // on the node meanwhile.
-func TestAHookThatSomebodyRemoves(t *testing.T) {
+func TestLongAHookThatSomebodyRemoves(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged)
 	w.delete(victim)
@@ -146,7 +146,7 @@ func (w *world) now(machine *unstructured.Unstructured) *unstructured.Unstructur
 }
 
 // The time that the Machine has for its drain ends ours, too.
-func TestTheTimeOfADrainIsOver(t *testing.T) {
+func TestLongTheTimeOfADrainIsOver(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 5}")
 	w.delete(victim)
@@ -156,7 +156,7 @@ func TestTheTimeOfADrainIsOver(t *testing.T) {
 }
 
 // Who opts out has no hooks any more, neither for all Machines nor for one.
-func TestOptingOutLeavesNothing(t *testing.T) {
+func TestLongOptingOutLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)
@@ -172,7 +172,7 @@ func TestOptingOutLeavesNothing(t *testing.T) {
 }
 
 // A Cluster goes with all its machines, and nobody drains for it.
-func TestAClusterIsDeleted(t *testing.T) {
+func TestLongAClusterIsDeleted(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged)
 	prod := w.named(clusterKind, "prod")
@@ -185,7 +185,7 @@ func TestAClusterIsDeleted(t *testing.T) {
 }
 
 // A pool is scaled down, and one machine of it is remediated.
-func TestAPoolIsScaledDownAndRemediated(t *testing.T) {
+func TestLongAPoolIsScaledDownAndRemediated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)
@@ -215,7 +215,7 @@ spec:
 }
 
 // Whichever write of the manager is its last, another one goes on where it has ended.
-func TestTheManagerIsKilledAtEveryWrite(t *testing.T) {
+func TestLongTheManagerIsKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, cluster.Spec{Bridges: "cluster-api", Tapped: true})
 	w.cluster("prod", optedIn)
@@ -253,7 +253,7 @@ func TestTheManagerIsKilledAtEveryWrite(t *testing.T) {
 }
 
 // A Machine whose machine never came has no node: nobody waits for Ebbtide.
-func TestAMachineWithoutNode(t *testing.T) {
+func TestLongAMachineWithoutNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)
@@ -281,7 +281,7 @@ spec:
 const startedWithin = 5 * time.Second
 
 // The first pod leaves at once when Cluster API says that it waits. It is measured alone.
-func TestADrainBeginsAtOnce(t *testing.T) {
+func TestLongADrainBeginsAtOnce(t *testing.T) {
 	w := newWorld(t, bridged)
 	w.cluster("prod", optedIn)
 	w.deployment("workers", "prod", 2)

@@ -3,7 +3,6 @@
 package karpenter
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -11,9 +10,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("EBBTIDE_KARPENTER") != "1" {
-		fmt.Println("stories with Karpenter run if EBBTIDE_KARPENTER=1")
-		os.Exit(0)
-	}
 	os.Exit(cluster.Main(m))
 }

@@ -47,7 +47,7 @@ spec:
 // Karpenter makes a node for an application. The node is drained: Karpenter makes another one, and
 // would remove the first one, which is empty, but says that it may not. When the maintenance says
 // that the node is to go, Karpenter removes it.
-func TestKarpenterLeavesAnEmptiedNodeAloneUntilItIsToGo(t *testing.T) {
+func TestLongKarpenterLeavesAnEmptiedNodeAloneUntilItIsToGo(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{Bridges: "karpenter"})
 	c.StartManager(t)
 	startKarpenter(t, c)

@@ -27,7 +27,7 @@ var demoLines = []string{
 }
 
 // The demo drains a node, cuts its power and has all come back, and leaves nothing.
-func TestTheDemoOfANode(t *testing.T) {
+func TestLongTheDemoOfANode(t *testing.T) {
 	dir := t.TempDir()
 	before := trace(t, dir)
 	plugin := prebuilt.Path(t, "kubectl-ebbtide")

@@ -90,7 +90,7 @@ func ofRack(file, text, dir string) bool {
 
 // A process that is killed takes its machines with it: no process, mount, network or cgroup
 // is left, and the host never had any of them but processes and cgroups.
-func TestNothingOutlivesAKilledProcess(t *testing.T) {
+func TestLongNothingOutlivesAKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	before := trace(t, dir)
 	self, err := os.Executable()
@@ -136,7 +136,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 }
 
 // Who has a sandbox with real nodes switches them by commands, and leaves nothing behind.
-func TestTheCommandsOfASandboxWithRealNodes(t *testing.T) {
+func TestLongTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	before := trace(t, dir)
 	plugin := prebuilt.Path(t, "kubectl-ebbtide")
@@ -171,7 +171,7 @@ func TestTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 }
 
 // Who cuts the power leaves nothing of a node, however many processes and mounts its pods have.
-func TestWhatAPowerCutLeavesIsADisk(t *testing.T) {
+func TestLongWhatAPowerCutLeavesIsADisk(t *testing.T) {
 	c := cluster.Start(t, bare)
 	importApp(t, c)
 	namespace := c.Namespace(t)

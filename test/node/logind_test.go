@@ -66,7 +66,7 @@ func (e *ears) inhibit() io.Closer {
 
 func answers(s logind.State) bool { return s.Session > 0 && s.Fault == "" }
 
-func TestAShutdownWaitsForItsInhibitor(t *testing.T) {
+func TestLongAShutdownWaitsForItsInhibitor(t *testing.T) {
 	bus := fake.StartBus(t)
 	l := fake.Start(t, bus, fake.Spec{Delay: 30 * time.Second})
 	e := listen(t, &logind.Bus{Address: bus.Address})
@@ -97,7 +97,7 @@ func TestAShutdownWaitsForItsInhibitor(t *testing.T) {
 }
 
 // Who starts in the middle of a shutdown has missed the signal.
-func TestAShutdownThatHasBegunIsHeardOf(t *testing.T) {
+func TestLongAShutdownThatHasBegunIsHeardOf(t *testing.T) {
 	bus := fake.StartBus(t)
 	l := fake.Start(t, bus, fake.Spec{Old: true})
 	l.SetPreparing(true, "")
@@ -109,7 +109,7 @@ func TestAShutdownThatHasBegunIsHeardOf(t *testing.T) {
 
 // The bus dies and comes again, with a shutdown that nobody has told of. The inhibitor
 // holds meanwhile: it is a pipe to logind, and no message.
-func TestABusThatIsLostIsDialledAgain(t *testing.T) {
+func TestLongABusThatIsLostIsDialledAgain(t *testing.T) {
 	bus := fake.StartBus(t)
 	l := fake.Start(t, bus, fake.Spec{})
 	e := listen(t, &logind.Bus{Address: bus.Address})
@@ -137,7 +137,7 @@ func TestABusThatIsLostIsDialledAgain(t *testing.T) {
 }
 
 // Another logind on the same bus has neither our inhibitor nor our settings.
-func TestAnotherLogindIsAnotherSession(t *testing.T) {
+func TestLongAnotherLogindIsAnotherSession(t *testing.T) {
 	bus := fake.StartBus(t)
 	l := fake.Start(t, bus, fake.Spec{})
 	e := listen(t, &logind.Bus{Address: bus.Address})
@@ -153,7 +153,7 @@ func TestAnotherLogindIsAnotherSession(t *testing.T) {
 	}
 }
 
-func TestWhereThereIsNoLogind(t *testing.T) {
+func TestLongWhereThereIsNoLogind(t *testing.T) {
 	bus := fake.StartBus(t)
 	got := listen(t, &logind.Bus{Address: bus.Address}).hears("there is none", func(s logind.State) bool { return s.Fault != "" })
 	if !strings.HasPrefix(got.Fault, "systemd-logind does not say PreparingForShutdown: ") {
@@ -161,7 +161,7 @@ func TestWhereThereIsNoLogind(t *testing.T) {
 	}
 }
 
-func TestTheDelayThatIsAskedFor(t *testing.T) {
+func TestLongTheDelayThatIsAskedFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		delay time.Duration
 		// folder is what logind reads, before is in it; empty if it reads elsewhere.
@@ -228,7 +228,7 @@ func delayed(t *testing.T, spec fake.Spec, asked logind.Bus) (said string, signa
 }
 
 // What others have among the inhibitors is bounded, and hides nobody.
-func TestTheInhibitorsOfOthers(t *testing.T) {
+func TestLongTheInhibitorsOfOthers(t *testing.T) {
 	bus := fake.StartBus(t)
 	l := fake.Start(t, bus, fake.Spec{})
 	e := listen(t, &logind.Bus{Address: bus.Address})
@@ -257,7 +257,7 @@ func TestTheInhibitorsOfOthers(t *testing.T) {
 }
 
 // A logind that does not answer is not waited for.
-func TestALogindThatDoesNotAnswer(t *testing.T) {
+func TestLongALogindThatDoesNotAnswer(t *testing.T) {
 	bus := fake.StartBus(t)
 	fake.Start(t, bus, fake.Spec{Deaf: true})
 	begin := time.Now()

@@ -1,5 +1,5 @@
 // Package node has the stories on real nodes: kubelets, containers and kube-proxies, with a
-// program of our own in the pods. They need Linux and root, and run if EBBTIDE_NODES=1.
+// program of our own in the pods. They need Linux and root.
 package node
 
 import (
@@ -22,12 +22,6 @@ import (
 func TestMain(m *testing.M) {
 	if hold := os.Getenv(holderEnv); hold != "" {
 		holdRack(hold)
-	}
-	// A process that is to become a machine is started without the variable, and is one
-	// of cluster.Main's.
-	if os.Getenv("EBBTIDE_NODES") != "1" && !strings.HasPrefix(os.Args[0], "ebbtide-") {
-		fmt.Println("stories on real nodes run if EBBTIDE_NODES=1")
-		os.Exit(0)
 	}
 	os.Exit(cluster.Main(m))
 }
@@ -75,7 +69,7 @@ func isReady(node *corev1.Node) bool {
 	return false
 }
 
-func TestEachNodeIsAMachineOfItsOwn(t *testing.T) {
+func TestLongEachNodeIsAMachineOfItsOwn(t *testing.T) {
 	c := cluster.Start(t, bare)
 	hosts, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -100,7 +94,7 @@ func TestEachNodeIsAMachineOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestEachStartOfANodeIsABoot(t *testing.T) {
+func TestLongEachStartOfANodeIsABoot(t *testing.T) {
 	c := cluster.Start(t, bare)
 	name := c.Nodes[2]
 	before, err := getNode(t.Context(), c, name)
@@ -133,7 +127,7 @@ func TestEachStartOfANodeIsABoot(t *testing.T) {
 }
 
 // What is asked of nodes that are not there, or are on, is refused by name.
-func TestThePowerOfOtherNodesIsNoSwitch(t *testing.T) {
+func TestLongThePowerOfOtherNodesIsNoSwitch(t *testing.T) {
 	c := cluster.Start(t, bare)
 	for want, err := range map[string]error{
 		`there is no real node "node-4"; choose one of node-1, node-2, node-3`: c.SwitchOn(t, "node-4"),

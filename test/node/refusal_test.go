@@ -8,7 +8,7 @@ import (
 )
 
 // A node that does not boot says why, and where to look. Nothing is given to it then.
-func TestANodeThatDoesNotBoot(t *testing.T) {
+func TestLongANodeThatDoesNotBoot(t *testing.T) {
 	dir := t.TempDir()
 	rack, err := machine.Open(t.Context(), machine.Spec{Dir: dir, Programs: t.TempDir(), Nodes: []string{"node-1"}, Services: "10.0.0.0/16"})
 	if err != nil {

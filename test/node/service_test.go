@@ -90,7 +90,7 @@ func names(all map[string][]corev1.Pod) (names []string) {
 	return names
 }
 
-func TestAServiceLeadsToProgramsOnAllNodes(t *testing.T) {
+func TestLongAServiceLeadsToProgramsOnAllNodes(t *testing.T) {
 	c := cluster.Start(t, bare)
 	importApp(t, c)
 	namespace := c.Namespace(t)
@@ -115,7 +115,7 @@ func TestAServiceLeadsToProgramsOnAllNodes(t *testing.T) {
 }
 
 // A program ends as it likes, within the grace that its pod has.
-func TestAProgramEndsInItsOwnWay(t *testing.T) {
+func TestLongAProgramEndsInItsOwnWay(t *testing.T) {
 	c := cluster.Start(t, bare)
 	importApp(t, c)
 	namespace := c.Namespace(t)
@@ -153,7 +153,7 @@ func deletePod(t *testing.T, c *cluster.Cluster, namespace, app string) time.Dur
 	return time.Since(begin)
 }
 
-func TestAProgramThatCrashesIsStartedAgainAndOneThatIsSlowIsNotReady(t *testing.T) {
+func TestLongAProgramThatCrashesIsStartedAgainAndOneThatIsSlowIsNotReady(t *testing.T) {
 	c := cluster.Start(t, bare)
 	importApp(t, c)
 	namespace := c.Namespace(t)
@@ -190,7 +190,7 @@ func TestAProgramThatCrashesIsStartedAgainAndOneThatIsSlowIsNotReady(t *testing.
 
 // The disk of a node survives a power cut, so that its pods are the same ones afterwards,
 // with containers of their own that were started anew.
-func TestAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
+func TestLongAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
 	c := cluster.Start(t, bare)
 	importApp(t, c)
 	namespace := c.Namespace(t)
@@ -228,7 +228,7 @@ func TestAPowerCutEndsProgramsAndTheBootStartsThemAgain(t *testing.T) {
 	})
 }
 
-func TestAManifestOnANodesDiskIsAPod(t *testing.T) {
+func TestLongAManifestOnANodesDiskIsAPod(t *testing.T) {
 	c := cluster.Start(t, bare)
 	importApp(t, c)
 	const manifest = `

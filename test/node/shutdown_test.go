@@ -23,7 +23,7 @@ import (
 
 // Nodes with kubelets shut down. systemd-logind is played on a real D-Bus, which is where a
 // node has it; the agent and the kubelet find it there.
-func TestNodesThatShutDown(t *testing.T) {
+func TestLongNodesThatShutDown(t *testing.T) {
 	s := newShutdowns(t)
 	play(t, s, []story[shutdowns]{
 		{"a shutdown is cancelled while a budget lets no pod go", (*shutdowns).cancelled},

@@ -23,7 +23,7 @@ import (
 
 // Static pods are files that a kubelet runs. The agent renames them as the Node says, and
 // these stories say it on the Node and in Evacuations, as the manager does.
-func TestStaticPodsOnARealKubelet(t *testing.T) {
+func TestLongStaticPodsOnARealKubelet(t *testing.T) {
 	s := newStatics(t, cluster.Spec{RealNodes: 1})
 	play(t, s, []story[statics]{
 		{"a pod leaves at its turn, with its grace period", (*statics).leaves},
@@ -69,7 +69,7 @@ func (s *statics) leaves(t *testing.T) {
 }
 
 // kubeletRestarts is how often the kubelet is restarted while a pod is held.
-var kubeletRestarts = flag.Int("kubelet-restarts", 3, "how often TestStaticPodsOnARealKubelet restarts the kubelet while a pod is held")
+var kubeletRestarts = flag.Int("kubelet-restarts", 3, "how often TestLongStaticPodsOnARealKubelet restarts the kubelet while a pod is held")
 
 func (s *statics) staysAway(t *testing.T) {
 	before := len(s.diary.notes(t, "serving"))

@@ -42,7 +42,7 @@ func play[S any](t *testing.T, stage *S, stories []story[S]) {
 
 // Ebbtide as people have it: installed by Helm on nodes with kubelets, with programs in the
 // pods that end as they like. The stories go on from where the one before has ended.
-func TestEbbtideOnRealNodes(t *testing.T) {
+func TestLongEbbtideOnRealNodes(t *testing.T) {
 	s := newStage(t)
 	play(t, s, []story[stage]{
 		{"it is installed by the lines of the README", (*stage).install},
