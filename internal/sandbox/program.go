@@ -157,5 +157,8 @@ func buildProgram(ctx context.Context, root, folder, path string) error {
 // Kill ends the program at once, as a crash would.
 func (p *Program) Kill() { p.kill() }
 
+// LogFile is the path of what the program printed.
+func (p *Program) LogFile() string { return p.log }
+
 // Tail returns the last n lines of what the program printed.
 func (p *Program) Tail(n int) string { return p.tail(n) }

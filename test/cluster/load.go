@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -15,8 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // metricsAPI is where the API of resource metrics is, of which autoscalers ask.
@@ -66,9 +65,7 @@ func (c *Cluster) ServeLoad(t testing.TB, namespace string) *Load {
 			t.Fatalf("offer metrics: %v", err)
 		}
 		// An API that does not answer would keep namespaces from being deleted.
-		t.Cleanup(func() {
-			ctx, cancel := patience.Context(t)
-			defer cancel()
+		c.undo(t, func(ctx context.Context) {
 			if err := c.remove(ctx, object); err != nil {
 				t.Errorf("take metrics back: %v", err)
 			}

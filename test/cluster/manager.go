@@ -20,16 +20,12 @@ type Manager struct {
 }
 
 // StartManager returns the manager, running. It ends with the test process.
-// When the test fails, the end of its log is shown.
+// When the test fails, what it logged last about the test is shown.
 func (c *Cluster) StartManager(t testing.TB) *Manager {
 	t.Helper()
 	m := &c.plane.manager
 	m.Start(t)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the end of the manager's log:\n%s", m.Tail(100))
-		}
-	})
+	c.explain(t, "the manager", m.log)
 	return m
 }
 
@@ -84,14 +80,14 @@ func (m *Manager) crash() bool {
 	return true
 }
 
-// Tail returns the last n lines of the log of the manager that ran last.
-func (m *Manager) Tail(n int) string {
+// log is that of the manager that ran last.
+func (m *Manager) log() logged {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.running == nil {
-		return ""
+		return nil
 	}
-	return m.running.Tail(n)
+	return m.running
 }
 
 func (m *Manager) alive() bool {

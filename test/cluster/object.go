@@ -17,8 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // PoolLabel is on every node of a test; its value is the test's own.
@@ -67,12 +65,10 @@ func (c *Cluster) NamedNodes(t testing.TB, labels map[string]string, names ...st
 // ends.
 func (c *Cluster) ForgetNodes(t testing.TB, names ...string) {
 	t.Helper()
-	t.Cleanup(func() { c.removeNodes(t, names) })
+	c.undo(t, func(ctx context.Context) { c.removeNodes(ctx, t, names) })
 }
 
-func (c *Cluster) removeNodes(t testing.TB, names []string) {
-	ctx, cancel := patience.Context(t)
-	defer cancel()
+func (c *Cluster) removeNodes(ctx context.Context, t testing.TB, names []string) {
 	for _, name := range names {
 		// Nobody ends the pods of a node that is gone.
 		pods := &corev1.PodList{}
@@ -104,9 +100,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	if len(c.plane.RealNodes()) == 0 {
 		namespace.Annotations = map[string]string{"scheduler.alpha.kubernetes.io/node-selector": PoolLabel + "=" + c.prefix}
 	}
-	t.Cleanup(func() {
-		ctx, cancel := patience.Context(t)
-		defer cancel()
+	c.undo(t, func(ctx context.Context) {
 		if err := client.IgnoreNotFound(c.Client.Delete(ctx, namespace)); err != nil {
 			t.Errorf("delete namespace %s: %v", name, err)
 		}
@@ -155,14 +149,12 @@ func (c *Cluster) applyOne(t testing.TB, namespace string, object *unstructured.
 		t.Fatalf("apply %s %s: %v", object.GetKind(), object.GetName(), err)
 	}
 	if !namespaced {
-		t.Cleanup(func() { c.removeShared(t, object) })
+		c.undo(t, func(ctx context.Context) { c.removeShared(ctx, t, object) })
 	}
 }
 
 // removeShared removes an object that no namespace takes with it.
-func (c *Cluster) removeShared(t testing.TB, object *unstructured.Unstructured) {
-	ctx, cancel := patience.Context(t)
-	defer cancel()
+func (c *Cluster) removeShared(ctx context.Context, t testing.TB, object *unstructured.Unstructured) {
 	if err := c.remove(ctx, object); err != nil && !apierrors.IsConflict(err) {
 		t.Errorf("remove %s %s: %v", object.GetKind(), object.GetName(), err)
 	}

@@ -14,8 +14,8 @@ import (
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
-// StartProgram builds the main package in a folder of this module and runs it
-// until the test ends. When the test fails, the end of its log is shown.
+// StartProgram runs the main package in a folder of this module until the test ends. When the
+// test fails, what it logged last about the test is shown.
 func (c *Cluster) StartProgram(t testing.TB, folder string, args ...string) *sandbox.Program {
 	t.Helper()
 	ctx, cancel := patience.Context(t)
@@ -26,10 +26,8 @@ func (c *Cluster) StartProgram(t testing.TB, folder string, args ...string) *san
 	}
 	t.Cleanup(func() {
 		program.Kill()
-		if t.Failed() {
-			t.Logf("the end of the log of %s:\n%s", folder, program.Tail(100))
-		}
 	})
+	c.explain(t, folder, func() logged { return program })
 	return program
 }
 

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -14,9 +15,7 @@ func (c *Cluster) PowerOff(t testing.TB, node string) {
 	if err := c.plane.PowerOff(node); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := patience.Context(t)
-		defer cancel()
+	c.undo(t, func(ctx context.Context) {
 		if c.plane.IsOn(node) {
 			return
 		}

@@ -57,10 +57,8 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	t.Cleanup(func() {
 		_ = r.Resume() // It may be paused.
 		r.Stop()
-		if t.Failed() {
-			t.Logf("the end of the log of a manager:\n%s", r.Tail(60))
-		}
 	})
+	c.explain(t, "a manager", func() logged { return r.Manager })
 	return r, nil
 }
 

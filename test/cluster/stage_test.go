@@ -88,7 +88,7 @@ func waitFor(t *testing.T, c *cluster.Cluster, object client.Object, what string
 	key := client.ObjectKeyFromObject(object)
 	patience.Eventually(t, fmt.Sprintf("%s %s", key, what), func(ctx context.Context) (string, bool) {
 		err := c.Client.Get(ctx, key, object)
-		return fmt.Sprintf("%+v, error %v", object, err), err == nil && reached()
+		return fmt.Sprintf("%s, error %v", cluster.Brief(object), err), err == nil && reached()
 	})
 }
 

@@ -33,9 +33,7 @@ func (c *Cluster) User(t testing.TB, rules ...rbacv1.PolicyRule) (name string, u
 		if err := c.Client.Create(t.Context(), object); err != nil {
 			t.Fatalf("give rights to user %s: %v", name, err)
 		}
-		t.Cleanup(func() {
-			ctx, cancel := patience.Context(t)
-			defer cancel()
+		c.undo(t, func(ctx context.Context) {
 			if err := c.remove(ctx, object); err != nil {
 				t.Errorf("take rights from user %s: %v", name, err)
 			}

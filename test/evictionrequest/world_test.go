@@ -141,7 +141,7 @@ func (w *world) eventually(what string, is func() (bool, any)) {
 	w.t.Helper()
 	patience.EventuallyShown(w.t, what, func(context.Context) (func() string, bool) {
 		done, seen := is()
-		return func() string { return fmt.Sprint(seen) }, done
+		return func() string { return cluster.Brief(seen) }, done
 	})
 }
 

@@ -4,6 +4,8 @@ package patience
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,10 +71,29 @@ func EventuallyShown(t testing.TB, what string, probe func(context.Context) (saw
 		select {
 		case <-ctx.Done():
 			ranOut.Store(true)
-			t.Fatalf("waited %s for %s; last seen: %s", time.Since(began).Round(time.Second), what, last())
+			t.Fatalf("waited %s for %s; last seen:\n%s", time.Since(began).Round(time.Second), what, shorten(last()))
 		case <-time.After(min(max(probeEvery, time.Since(began)/20), probeAtMost)):
 		}
 	}
+}
+
+// A failure shows this many lines, and characters of each, of what was seen.
+const (
+	most   = 6
+	widest = 300
+)
+
+func shorten(seen string) string {
+	lines := strings.Split(strings.TrimSpace(seen), "\n")
+	if more := len(lines) - most; more > 0 {
+		lines = append(lines[:most], fmt.Sprintf("and %d more lines", more))
+	}
+	for i, line := range lines {
+		if runes := []rune(line); len(runes) > widest {
+			lines[i] = string(runes[:widest]) + "…"
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Receive waits for a value of a channel, or for its end, of which it returns the zero value.

@@ -40,7 +40,7 @@ func TestAStateThatNeverComesFailsTheTest(t *testing.T) {
 			if took := time.Since(begin); took < bound || took > bound+time.Second {
 				t.Errorf("gave up after %s, want %s", took, bound)
 			}
-			if !strings.Contains(failed.said, "a pod") || !strings.HasSuffix(failed.said, "last seen: a node") {
+			if !strings.Contains(failed.said, "a pod") || !strings.HasSuffix(failed.said, "last seen:\na node") {
 				t.Errorf("the failure says %q", failed.said)
 			}
 		}

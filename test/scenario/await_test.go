@@ -11,9 +11,9 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
@@ -22,11 +22,7 @@ func (w *world) eventually(what string, reached func() (ok bool, last any)) {
 	w.t.Helper()
 	patience.EventuallyShown(w.t, what, func(context.Context) (func() string, bool) {
 		ok, last := reached()
-		return func() string {
-			seen, err := yaml.Marshal(last)
-			w.must("print what was seen", err)
-			return "\n" + string(seen)
-		}, ok
+		return func() string { return cluster.Brief(last) }, ok
 	})
 }
 
