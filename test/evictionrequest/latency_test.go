@@ -2,7 +2,6 @@ package evictionrequest
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,13 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-const (
-	// samples is how often each step is measured.
-	samples = 10
-	// slowest is how long no step may take, on however busy a machine.
-	slowest = 20 * time.Second
+	"ebbtide.dev/ebbtide/test/goal"
 )
 
 // moments are when something was first seen.
@@ -78,38 +72,42 @@ func (w *world) awaitMoment(m *moments, what string) time.Time {
 	return m.of(what)
 }
 
-func (w *world) tellLatency(what string, goal time.Duration, took []time.Duration) {
-	w.t.Helper()
-	slices.Sort(took)
-	median, longest := took[len(took)/2], took[len(took)-1]
-	w.t.Logf("%s: median %s, longest %s of %d, goal %s", what, median.Round(time.Millisecond), longest.Round(time.Millisecond), len(took), goal)
-	if longest > slowest {
-		w.t.Errorf("%s takes %s, want at most %s on any machine", what, longest, slowest)
-	}
-}
-
 // What is asked for begins at once, and goes on at once.
-func TestNobodyWaitsForTheController(t *testing.T) {
-	w := newWorld(t)
+func BenchmarkTheController(b *testing.B) {
+	w := newWorld(b)
 	m := w.watches()
-	var begins, handsOver, evicts []time.Duration
-	for n := range samples {
-		name := fmt.Sprintf("web-%d", n)
-		pod := w.pod(name, "example.com/leader 20000")
-		asked := time.Now()
-		w.ask("example.com/upgrade", pod)
-		eviction := "pod-1-" + name
-		begins = append(begins, w.awaitMoment(m, eviction+" example.com/leader Active").Sub(asked))
-		reported := time.Now()
-		w.must(w.reports(eviction, "example.com/leader", true))
-		handsOver = append(handsOver, w.awaitMoment(m, eviction+" "+evictor+" Active").Sub(reported))
+	n := 0
+	for name, bench := range map[string]struct {
+		goal time.Duration
+		took func(name string) time.Duration
+	}{
+		"from request to first responder": {300 * time.Millisecond, func(name string) time.Duration {
+			pod := w.pod(name, "example.com/leader 20000")
+			asked := time.Now()
+			w.ask("example.com/upgrade", pod)
+			return w.awaitMoment(m, "pod-1-"+name+" example.com/leader Active").Sub(asked)
+		}},
+		"from completion to next responder": {300 * time.Millisecond, func(name string) time.Duration {
+			eviction := "pod-1-" + name
+			w.ask("example.com/upgrade", w.pod(name, "example.com/leader 20000"))
+			w.awaitMoment(m, eviction+" example.com/leader Active")
+			reported := time.Now()
+			w.must(w.reports(eviction, "example.com/leader", true))
+			return w.awaitMoment(m, eviction+" "+evictor+" Active").Sub(reported)
+		}},
+		"from open budget to eviction": {250 * time.Millisecond, func(name string) time.Duration { return w.opens(m, name) }},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var took time.Duration
+			goal.Time(b, bench.goal)
+			for b.Loop() {
+				n++
+				took += bench.took(fmt.Sprintf("web-%d", n))
+			}
+			// What prepares a step is no part of it.
+			b.ReportMetric(float64(took)/float64(b.N), "ns/op")
+		})
 	}
-	for n := range samples {
-		evicts = append(evicts, w.opens(m, fmt.Sprintf("db-%d", n)))
-	}
-	w.tellLatency("EvictionRequest created, first responder Active", 300*time.Millisecond, begins)
-	w.tellLatency("responder completes, next one Active", 300*time.Millisecond, handsOver)
-	w.tellLatency("budget opens, pod evicted", 250*time.Millisecond, evicts)
 }
 
 // opens has a pod wait for a budget, and returns after what time it is evicted when that opens.

@@ -26,9 +26,8 @@ import (
 var many = flag.Int("requests", 300, "EvictionRequests that are made at once")
 
 const (
-	// within is for 5,000 of them, most what the manager may take as a multiple of what
-	// the writes take alone where that is longer: on a machine that has other things to do.
-	within, most = 60 * time.Second, 4
+	// most is what the manager may take as a multiple of what the writes take alone.
+	most = 4
 	// mostMemory is what the manager may take, in bytes.
 	mostMemory = 200 << 20
 	// mostWrites is for each pod.
@@ -63,8 +62,8 @@ func TestManyRequestsAtOnce(t *testing.T) {
 	t.Logf("%d requests: all begun after %s, all over after %s, %d MiB, %.2f writes for each pod, %d refused; CPU: %s",
 		*many, begun.Round(time.Millisecond), over.Round(time.Millisecond), int(memory)>>20, perPod, len(refused), after.less(before))
 	t.Logf("the same writes alone: %s; CPU: %s; so the manager takes %.2f times as long", alone.took.Round(time.Millisecond), alone.spent, over.Seconds()/alone.took.Seconds())
-	if over > max(within, most*alone.took) || memory > mostMemory || perPod > mostWrites {
-		t.Errorf("want at most %s or %d times the writes alone, %d MiB, %d writes for each pod", within, most, mostMemory>>20, mostWrites)
+	if over > most*alone.took || memory > mostMemory || perPod > mostWrites {
+		t.Errorf("want at most %d times the writes alone, %d MiB, %d writes for each pod", most, mostMemory>>20, mostWrites)
 	}
 	for _, one := range refused {
 		t.Errorf("the API server has refused %s", one)
@@ -106,7 +105,7 @@ func (p *progress) count() (begun, over int) {
 // wait waits until all are evicted, and returns after what time all had begun and were over.
 func (p *progress) wait(t *testing.T, since time.Time, manager cluster.Replica) (begun, over time.Duration) {
 	t.Helper()
-	for deadline := since.Add(8 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := since.Add(allOf); ; time.Sleep(20 * time.Millisecond) {
 		active, done := p.count()
 		if begun == 0 && active == *many {
 			begun = time.Since(since)
@@ -115,12 +114,12 @@ func (p *progress) wait(t *testing.T, since time.Time, manager cluster.Replica) 
 			return begun, time.Since(since)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d pods are evicted after 8 minutes:\n%s", done, *many, manager.Tail(20))
+			t.Fatalf("%d of %d pods are evicted after %s:\n%s", done, *many, allOf, manager.Tail(20))
 		}
 	}
 }
 
-func metric(t *testing.T, text, name string) float64 {
+func metric(t testing.TB, text, name string) float64 {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text)
 	if found == nil {

