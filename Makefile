@@ -87,7 +87,7 @@ RUN ?= .
 scenario: programs ## Run stories on the real control plane (RUN=TestName KEEP=-keep)
 	go test -count=1 -v -timeout 60m -run '$(RUN)' ./test/scenario $(KEEP)
 
-test-versions: plugin ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
+test-versions: programs ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
 # Everything on it is real, so it needs Linux and root; test/node/packages installs the rest.
@@ -135,10 +135,6 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.
 verify: generate lint ## Check that the tree is generated, tidy, formatted and linted; run each Go benchmark once
-	go vet ./...
-	cd test/bench && go vet ./...
-	cd test/bench/lifecycle && go vet ./...
-	cd test/node && go vet ./...
 	go test -run '^$$' -bench . -benchtime 1x $(BENCHMARKED)
 	go mod tidy -diff
 	cd test/bench && go mod tidy -diff
