@@ -160,22 +160,22 @@ proof-eviction-requests: programs ## Show 10,000 statuses of Evictions to the va
 	go test -count=1 -v -timeout 60m -run TestRandomSteps ./internal/controller/evictionrequest -steps 10000
 
 proof-surge: programs ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
-	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestAServiceIsNeverDown|TestKubectlAlone' -drains $(DRAINS) -seed $(SEED)
+	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestLongAServiceIsNeverDown|TestLongKubectlAlone' -drains $(DRAINS) -seed $(SEED)
 
 proof-placement: programs ## Compare where pods are thought to fit with what the scheduler does (CLUSTERS=60 SEED=0)
-	cd test/proof && go test -count=1 -timeout 30m -parallel 4 -run 'TestPodsFitWhereTheSchedulerPutsThem' -placements $(or $(CLUSTERS),60) -seed $(SEED)
+	cd test/proof && go test -count=1 -timeout 30m -parallel 4 -run 'TestLongPodsFitWhereTheSchedulerPutsThem' -placements $(or $(CLUSTERS),60) -seed $(SEED)
 
 proof-daemonset: programs ## Look for a minute for DaemonSet pods on drained nodes, and want them back within 5 s
 	cd test/scenario && go test -v -count=1 -timeout 15m -parallel 2 -run 'DaemonSet' -prove
 
 proof-locks: programs ## Kill the manager behind every write of drains in place, those of their status and cordon too
-	cd test/scenario && go test -v -count=1 -timeout 15m -run 'TestLocksOutliveTheManager' -prove
+	cd test/scenario && go test -v -count=1 -timeout 15m -run 'TestLongLocksOutliveTheManager' -prove
 
 proof-leaders: programs ## Kill, pause and rob managers again and again in the middle of drains, surges and locks
-	cd test/scenario && go test -v -count=1 -timeout 40m -run 'TestSeveralManagers' -prove
+	cd test/scenario && go test -v -count=1 -timeout 40m -run 'TestLongSeveralManagers' -prove
 
 proof-preflight: programs ## Forecast drains of random clusters, drain them, and compare (CLUSTERS=300 SEED=0)
-	cd test/proof && go test -count=1 -timeout 60m -parallel 8 -run TestForecastsComeTrue -clusters $(or $(CLUSTERS),300) -seed $(SEED)
+	cd test/proof && go test -count=1 -timeout 60m -parallel 8 -run TestLongForecastsComeTrue -clusters $(or $(CLUSTERS),300) -seed $(SEED)
 
 model: ## Check the protocol of drain locks with Spin, and that Spin finds what is wrong with broken ones
 	@docs/model/check.sh

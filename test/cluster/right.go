@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 // request is what the audit log says of a request of the manager.
@@ -82,11 +85,23 @@ func checkRights(exempt []string) (code int) {
 	if err != nil {
 		fail("compare the rights of the manager with what it asked for:", err)
 	}
-	if err != nil || !runsAll() || len(shared.planes) == 0 {
+	if err != nil || len(shared.planes) == 0 {
 		return code
 	}
+	left := leftover{Needless: needless}
 	for _, one := range unused {
-		if !exempted(func(text string) bool { return text == one.String() }) {
+		left.Unused = append(left.Unused, one.String())
+	}
+	complete, err := left.ofAllTiers()
+	if err != nil {
+		fail("compare the rights of the manager over both tiers of tests:", err)
+	}
+	if !complete {
+		return code
+	}
+	needless = left.Needless
+	for _, one := range left.Unused {
+		if !exempted(func(text string) bool { return text == one }) {
 			fail("no test has used the right of the manager to", one)
 		}
 	}
@@ -96,14 +111,64 @@ func checkRights(exempt []string) (code int) {
 	return code
 }
 
-// runsAll returns true if no flag leaves tests out.
-func runsAll() bool {
-	for _, name := range []string{"test.run", "test.skip", "test.list"} {
-		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
-			return false
-		}
+// leftover is what tests have not used.
+type leftover struct {
+	// Unused are rights.
+	Unused []string
+	// Needless are exemptions.
+	Needless []string
+}
+
+// ofAllTiers returns true if, with this process, all tests were run. The first tier writes what
+// it has not used for the second one, which drops what the first has used.
+func (l *leftover) ofAllTiers() (complete bool, err error) {
+	dir, err := sandbox.ProgramDir()
+	if err != nil {
+		return false, err
 	}
-	return true
+	file := filepath.Join(filepath.Dir(dir), "unused-rights.json")
+	run, skip := flag.Lookup("test.run").Value.String(), flag.Lookup("test.skip").Value.String()
+	switch {
+	case run == "" && skip == "":
+		return true, nil
+	case run == "" && skip == longTests:
+		data, err := json.Marshal(l)
+		if err != nil {
+			return false, err
+		}
+		return false, os.WriteFile(file, data, 0o600)
+	case run == longTests && skip == "":
+		return l.without(file, filepath.Join(dir, "ebbtide"))
+	default:
+		return false, nil
+	}
+}
+
+// longTests are the flags by which the make targets choose a tier.
+const longTests = "^TestLong"
+
+// without drops what the first tier has used, and returns false if that did not run with this
+// manager.
+func (l *leftover) without(file, manager string) (complete bool, err error) {
+	wrote, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	built, buildErr := os.Stat(manager)
+	if err := errors.Join(err, buildErr); err != nil || wrote.ModTime().Before(built.ModTime()) {
+		return false, err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	var first leftover
+	if err := json.Unmarshal(data, &first); err != nil {
+		return false, fmt.Errorf("read %s: %w", file, err)
+	}
+	l.Unused = slices.DeleteFunc(l.Unused, func(one string) bool { return !slices.Contains(first.Unused, one) })
+	l.Needless = slices.DeleteFunc(l.Needless, func(one string) bool { return !slices.Contains(first.Needless, one) })
+	return true, nil
 }
 
 // chartRights are those that the roles of the chart give, all of them bound or not.

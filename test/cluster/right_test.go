@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,5 +48,36 @@ func TestRightsAreComparedWithWhatWasAskedFor(t *testing.T) {
 	}
 	if left, err := compare(filepath.Join(t.TempDir(), "none"), rights, nil); err != nil || len(left) != len(rights) {
 		t.Errorf("without a log %d rights are unused, error %v; want all %d", len(left), err, len(rights))
+	}
+}
+
+// A right that one tier of tests uses is used, and only what neither needs is left.
+func TestTiersAreComparedTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, manager := filepath.Join(dir, "unused.json"), filepath.Join(dir, "ebbtide")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(manager, "")
+	second := leftover{Unused: []string{"get nodes", "list pods"}, Needless: []string{"get secrets."}}
+	if complete, err := second.without(file, manager); complete || err != nil {
+		t.Errorf("without a first tier: %t, %v", complete, err)
+	}
+	write(file, `{"Unused":["list pods","watch jobs"],"Needless":[]}`)
+	if complete, err := second.without(file, manager); !complete || err != nil {
+		t.Errorf("after a first tier: %t, %v", complete, err)
+	}
+	if diff := cmp.Diff(leftover{Unused: []string{"list pods"}, Needless: []string{}}, second); diff != "" {
+		t.Errorf("left of both tiers (-want +got):\n%s", diff)
+	}
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(manager, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if complete, err := second.without(file, manager); complete || err != nil {
+		t.Errorf("after the first tier of another manager: %t, %v", complete, err)
 	}
 }

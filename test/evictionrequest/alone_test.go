@@ -18,7 +18,7 @@ import (
 // Where another controller is to answer and none does, a maintenance asks once, waits for 30
 // seconds, takes that back and says so, and has the pod evacuated. The next pod is not asked
 // in vain. All other tests of this control plane have ended by then.
-func TestNobodyAnswersAMaintenance(t *testing.T) {
+func TestLongNobodyAnswersAMaintenance(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Nodes: 1, NoMachines: true})
 	w.cluster.StartManagerWith(t, "--eviction-requests=member", "--machines=false")

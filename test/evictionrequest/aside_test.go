@@ -22,7 +22,7 @@ import (
 // Ebbtide leaves the field to another controller within a minute, whether that is another
 // Ebbtide or one that has other names, and comes back when that is gone. A responder that
 // oversteps is no controller.
-func TestEbbtideStepsAside(t *testing.T) {
+func TestLongEbbtideStepsAside(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1, Alone: true})
 	manager := w.cluster.StartReplica(t)

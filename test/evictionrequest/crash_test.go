@@ -19,7 +19,7 @@ import (
 
 // The manager is killed behind each of its writes. Another one goes on where it was: the
 // pod is evicted once, in the order of its responders, and nothing is made twice.
-func TestTheManagerIsKilledBehindEveryWrite(t *testing.T) {
+func TestLongTheManagerIsKilledBehindEveryWrite(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	var seen []string
@@ -62,7 +62,7 @@ func TestTheManagerIsKilledBehindEveryWrite(t *testing.T) {
 }
 
 // The clock that counts is that of the API server: what is written is dated by its answers.
-func TestTimesAreThoseOfTheAPIServer(t *testing.T) {
+func TestLongTimesAreThoseOfTheAPIServer(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	w.cluster.StartManager(t)

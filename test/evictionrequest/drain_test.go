@@ -114,7 +114,7 @@ func TestAResponderEvictsByItself(t *testing.T) {
 
 // A replica that does not lead answers as the leader would. Here somebody has the Lease for an
 // hour, and another controller gives turns.
-func TestAReplicaThatDoesNotLeadHoldsEvictions(t *testing.T) {
+func TestLongAReplicaThatDoesNotLeadHoldsEvictions(t *testing.T) {
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1})
 	now := metav1.NewMicroTime(time.Now())
 	taken := &coordinationv1.Lease{

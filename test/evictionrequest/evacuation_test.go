@@ -55,7 +55,7 @@ func (w *world) awaitEvacuation(e *v1alpha1.Evacuation, want, message string) {
 
 // Somebody who knows nothing of EvictionRequests asks for an Evacuation. The responders of the
 // pod have their turns first, and the Evacuation says what they say.
-func TestAnEvacuationAsksResponders(t *testing.T) {
+func TestLongAnEvacuationAsksResponders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.newPod("web-0", leader+" 20000")
@@ -158,7 +158,7 @@ func TestSomebodyForgesATurnInAnEvacuation(t *testing.T) {
 
 // The manager is killed behind each of its writes: the responder is asked once, and the pod
 // leaves once it is through.
-func TestTheManagerIsKilledBehindEveryWriteOfATranslation(t *testing.T) {
+func TestLongTheManagerIsKilledBehindEveryWriteOfATranslation(t *testing.T) {
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
 	w.cluster.StartManager(t)
 	pod := w.pod("web-0", leader+" 20000")
@@ -184,7 +184,7 @@ func TestTheManagerIsKilledBehindEveryWriteOfATranslation(t *testing.T) {
 }
 
 // The same when it is called off in the middle.
-func TestTheManagerIsKilledBehindEveryWriteOfACalledOffTranslation(t *testing.T) {
+func TestLongTheManagerIsKilledBehindEveryWriteOfACalledOffTranslation(t *testing.T) {
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1})
 	w.cluster.StartManager(t)
 	pod := w.pod("web-0", leader+" 20000")

@@ -49,7 +49,7 @@ func TestEvacuationsInOurNameThatNoEvictionBacks(t *testing.T) {
 
 // Who may write the status of Evictions, and nothing else, can end our turn: the pod is as it
 // was then, and is left to the next responder. Nobody else's turn can be had by it.
-func TestOurEntryOfAStatusIsForged(t *testing.T) {
+func TestLongOurEntryOfAStatusIsForged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod, letNew := w.serve(named, followed)

@@ -145,7 +145,7 @@ func TestSomebodyForgesARequest(t *testing.T) {
 }
 
 // The manager is killed behind each of its writes, and the pod is asked once and leaves once.
-func TestTheManagerIsKilledWhileAMaintenanceAsks(t *testing.T) {
+func TestLongTheManagerIsKilledWhileAMaintenanceAsks(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	var asked atomic.Int32

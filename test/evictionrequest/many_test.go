@@ -153,7 +153,7 @@ func (c *crowd) tries() map[string][]time.Time {
 // Every write of EvictionRequests is refused for a maintenance of many pods that name
 // responders: all others leave, the status says what refuses, and each write is tried again by
 // its back-off, and no sooner. When nobody refuses any more the pods are asked.
-func TestNoRequestOfManyCanBeWritten(t *testing.T) {
+func TestLongNoRequestOfManyCanBeWritten(t *testing.T) {
 	c := newCrowd(t)
 	again := c.refuse()
 	others := make([]*corev1.Pod, len(c.nodes))
@@ -250,7 +250,7 @@ func (c *crowd) assertBackOff() (count int) {
 
 // A maintenance of many pods that name responders: each is asked, moved by its responder and
 // evicted, by few writes.
-func TestAMaintenanceOfManyPodsWithResponders(t *testing.T) {
+func TestLongAMaintenanceOfManyPodsWithResponders(t *testing.T) {
 	c := newCrowd(t)
 	gone, active := c.respond()
 	before, began := c.spent(&c.manager), time.Now()

@@ -35,7 +35,7 @@ func (w *world) gives(eviction string, states ...lifecyclev1alpha1.ResponderStat
 
 // Where another controller answers requests, Ebbtide responds in its own turn, and leaves that
 // of the default evictor to the other one.
-func TestEbbtideRespondsToAnotherController(t *testing.T) {
+func TestLongEbbtideRespondsToAnotherController(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Nodes: 1, NoMachines: true, Alone: true})
 	w.cluster.StartManagerWith(t, "--eviction-requests=member", "--machines=false")

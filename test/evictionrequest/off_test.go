@@ -13,7 +13,7 @@ import (
 
 // Ebbtide is told in the middle of a surge to have nothing to do with EvictionRequests any more:
 // the pod is as it was, and nobody has to let it go by hand.
-func TestEvictionRequestsAreSwitchedOffInTheMiddle(t *testing.T) {
+func TestLongEvictionRequestsAreSwitchedOffInTheMiddle(t *testing.T) {
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Nodes: 1, NoMachines: true})
 	on := w.cluster.StartManagerWith(t, "--eviction-requests=auto", "--machines=false")
 	pod, letNew := w.serve(named)

@@ -9,7 +9,7 @@ import (
 
 // Of two managers one acts. When it is killed, the other goes on where it was, though the
 // Lease of EvictionRequests has just been renewed: it is that of both.
-func TestAnotherManagerGoesOn(t *testing.T) {
+func TestLongAnotherManagerGoesOn(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Replicas: true, Nodes: 1, Alone: true})
 	first := w.cluster.StartReplica(t)

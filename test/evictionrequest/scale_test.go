@@ -37,7 +37,7 @@ const (
 // Many requests at once are all answered and all pods evicted, by few writes, of which the
 // API server refuses none. How long it takes says more about the machine than about the
 // manager, so that a client with no cache and no doubts makes the same writes beside it.
-func TestManyRequestsAtOnce(t *testing.T) {
+func TestLongManyRequestsAtOnce(t *testing.T) {
 	bare := bareWorld(t, cluster.Spec{EvictionRequests: true, OnlyAPIServer: true, NoManager: true})
 	alone := bare.writesAlone()
 

@@ -42,7 +42,7 @@ func (w *world) killedBehind() (writes func() []string, end func()) {
 
 // The manager is killed behind each write of a surge. Another one goes on where it was: the pod
 // is replaced, and nothing is left.
-func TestTheManagerIsKilledBehindEveryWriteOfASurge(t *testing.T) {
+func TestLongTheManagerIsKilledBehindEveryWriteOfASurge(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	w.cluster.StartManager(t)
@@ -70,7 +70,7 @@ func TestTheManagerIsKilledBehindEveryWriteOfASurge(t *testing.T) {
 }
 
 // The same when the request is withdrawn in the middle: the pod is as it was.
-func TestTheManagerIsKilledBehindEveryWriteOfAWithdrawal(t *testing.T) {
+func TestLongTheManagerIsKilledBehindEveryWriteOfAWithdrawal(t *testing.T) {
 	t.Parallel()
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Tapped: true, Nodes: 1, Alone: true})
 	w.cluster.StartManager(t)

@@ -26,7 +26,7 @@ import (
 // it surges another one, in its turn, for somebody else: nothing of ours is left, both pods
 // stay, and what somebody else asks stays asked. The account of the hook does it with the
 // rights that the chart gives.
-func TestTheHookEndsWhatIsAsked(t *testing.T) {
+func TestLongTheHookEndsWhatIsAsked(t *testing.T) {
 	spec := cluster.Spec{EvictionRequests: true, Nodes: 1, NoMachines: true}
 	w, others := bareWorld(t, spec), bareWorld(t, spec)
 	w.cluster.StartManagerWith(t, "--eviction-requests=controller", "--machines=false")

@@ -113,7 +113,7 @@ func TestAPodGoesThoughItsResponderIsSilent(t *testing.T) {
 }
 
 // A pod that ends on its own while somebody moves it is not waited for.
-func TestAPodEndsWhileItIsMoved(t *testing.T) {
+func TestLongAPodEndsWhileItIsMoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("job-0", "example.com/leader 20000")
@@ -127,7 +127,7 @@ func TestAPodEndsWhileItIsMoved(t *testing.T) {
 
 // A pod of a PodGroup is left alone. The API server knows such pods by another feature gate
 // only, so that the group is written where it stores them.
-func TestAPodOfAGroupIsLeftAlone(t *testing.T) {
+func TestLongAPodOfAGroupIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("worker-0")

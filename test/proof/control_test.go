@@ -23,7 +23,7 @@ func alone(t *testing.T, s story, timeout string) (output string, endpoints *clu
 }
 
 // Without Ebbtide a budget that asks for the only pod stops the drain for good.
-func TestKubectlAloneHangsOnABudget(t *testing.T) {
+func TestLongKubectlAloneHangsOnABudget(t *testing.T) {
 	t.Parallel()
 	s := single
 	s.minAvailable = new(intstr.FromInt32(1))
@@ -39,7 +39,7 @@ func TestKubectlAloneHangsOnABudget(t *testing.T) {
 
 // Without Ebbtide and without a budget the Service is down until the pod's
 // successor is ready: the watcher would see it.
-func TestKubectlAloneTakesAServiceDown(t *testing.T) {
+func TestLongKubectlAloneTakesAServiceDown(t *testing.T) {
 	t.Parallel()
 
 	output, endpoints, err := alone(t, single, "60s")

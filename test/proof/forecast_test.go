@@ -63,7 +63,7 @@ func (s *score) String() string {
 }
 
 // A forecast names every pod that does not leave, and hardly any other.
-func TestForecastsComeTrue(t *testing.T) {
+func TestLongForecastsComeTrue(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}

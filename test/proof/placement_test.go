@@ -28,7 +28,7 @@ const podsEach = 16
 
 // The estimate is asked before each pod is created: it fits if and only if the scheduler
 // binds it. Where it was bound is what the estimate goes by for the next one.
-func TestPodsFitWhereTheSchedulerPutsThem(t *testing.T) {
+func TestLongPodsFitWhereTheSchedulerPutsThem(t *testing.T) {
 	t.Parallel()
 	first := *seed
 	if first == 0 {

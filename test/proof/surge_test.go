@@ -60,7 +60,7 @@ func (a *tally) String() string {
 // A Service whose application surges has a ready endpoint at all times, whatever
 // its budget, whoever cancels and however often the manager is killed. When all
 // is over, nothing tells that there was a drain.
-func TestAServiceIsNeverDown(t *testing.T) {
+func TestLongAServiceIsNeverDown(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}

@@ -102,7 +102,7 @@ func (w *world) awaitPending(count int) {
 // scaled up, and drained again while it is scaled down. It always serves with the
 // pods that the load needs, and nobody but the autoscaler writes its replicas: it
 // is not led astray by the pod that serves beside its ReplicaSet.
-func TestAnAutoscaledApplicationIsDrainedWhileItScales(t *testing.T) {
+func TestLongAnAutoscaledApplicationIsDrainedWhileItScales(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()

@@ -20,7 +20,7 @@ const wrongClock = "behind that of the API server. Nothing that cannot be undone
 // The clocks of the manager and of the API server are four minutes apart. Drains go on,
 // but no lock is promised, given up or taken for ended, and everybody who waits is told
 // why. When the clocks agree again it all happens, without anybody's help.
-func TestTheClocksAreApart(t *testing.T) {
+func TestLongTheClocksAreApart(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Spec{Replicas: true, Tapped: true})
 	ns := c.Namespace(t)

@@ -54,7 +54,7 @@ func TestDaemonSetsStayAwayUntilComplete(t *testing.T) {
 
 // While the target of a node is some of its DaemonSet pods only, these stay away,
 // also when a person deletes one, and more important ones are recreated when they die.
-func TestDaemonSetPodsAboveTheTargetAreRecreated(t *testing.T) {
+func TestLongDaemonSetPodsAboveTheTargetAreRecreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one")
@@ -113,7 +113,7 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 // The manager is killed while DaemonSets are kept away. Without its webhook a pod
 // comes to the node that tolerates everything; the next manager removes it again,
 // and gives all back in the end.
-func TestManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
+func TestLongManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
 	nodes := w.nodes("one", "two")
@@ -227,7 +227,7 @@ func TestDaemonSetsStayAwayForTheDeepestMaintenance(t *testing.T) {
 
 // Who deletes the pods that are held back gets held ones again, and the gates
 // that others have put on a pod stay.
-func TestHeldPodsThatAreDeletedAreHeldAgain(t *testing.T) {
+func TestLongHeldPodsThatAreDeletedAreHeldAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one")

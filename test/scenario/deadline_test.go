@@ -27,7 +27,7 @@ func undeleted(p *corev1.Pod) bool { return p.DeletionTimestamp == nil }
 
 // Their budgets never let them go. Until the deadline is near nothing happens to them; then
 // they are deleted one after the other, and what is beside them is left alone.
-func TestPodsAreDeletedAtTheDeadline(t *testing.T) {
+func TestLongPodsAreDeletedAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two")
@@ -84,7 +84,7 @@ func TestADeadlineThatWaitsSaysForWhom(t *testing.T) {
 
 // A pod that is stuck holds the next one up only until that would not have its grace
 // period. The manager is killed meanwhile; another one goes on, in the same order.
-func TestAManagerIsKilledAtTheDeadline(t *testing.T) {
+func TestLongAManagerIsKilledAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
 	node := w.nodes("one")[0]

@@ -92,7 +92,7 @@ func TestADryRunAsksNobody(t *testing.T) {
 
 // Who drains waits no longer for evacuators when nobody can ask them. Evacuations,
 // which could be asked for by anybody then, wait.
-func TestEvictionsWorkWithoutTheManager(t *testing.T) {
+func TestLongEvictionsWorkWithoutTheManager(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
 	movable := w.movable(w.nodes("one")[0], "movable")

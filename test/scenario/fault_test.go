@@ -11,7 +11,7 @@ import (
 
 // The manager is killed while the drain waits for a budget. Another one goes on
 // where it was: order, budget and the node's previous state hold.
-func TestManagerIsKilledInTheMiddle(t *testing.T) {
+func TestLongManagerIsKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
 	nodes := w.nodes("one", "two")

@@ -20,7 +20,7 @@ import (
 
 // What a drain in place has begun goes on in a cluster in which Ebbtide does badly.
 // These take turns, for one manager is enough.
-func TestLocksOutliveTheManager(t *testing.T) {
+func TestLongLocksOutliveTheManager(t *testing.T) {
 	t.Parallel()
 	t.Run("whose webhooks cannot be called", noWebhookAnswers)
 	t.Run("that is killed behind every write", killedBehindEveryWrite)

@@ -91,7 +91,7 @@ func TestTheLockOfAnOwnerStopsEveryDrain(t *testing.T) {
 }
 
 // The owner has forgotten the lock. It ends when it says, and is removed.
-func TestALockEndsByItself(t *testing.T) {
+func TestLongALockEndsByItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ends := time.Now().Add(10 * time.Second).Truncate(time.Second)

@@ -15,7 +15,7 @@ import (
 // Somebody evicts replicas all the time while nodes come and go. An eviction that
 // was allowed a moment before the lock may still land after it. Still a node is said
 // to be drained only when its reboot takes down one replica too few to matter.
-func TestEvictionsRaceWithLocks(t *testing.T) {
+func TestLongEvictionsRaceWithLocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")

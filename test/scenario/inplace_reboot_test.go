@@ -11,7 +11,7 @@ import (
 // The wedge of skip-drain-on-upgrade with nodes that come back: of two drains one
 // gets both applications. The other says on whom it waits, and has them when the
 // pods of the first node are ready again, not before. Never are two replicas down.
-func TestTwoDrainsInPlaceEnd(t *testing.T) {
+func TestLongTwoDrainsInPlaceEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")

@@ -60,7 +60,7 @@ func TestLockTimeoutEvicts(t *testing.T) {
 
 // The time is up, and the pod cannot leave because its owner has locked its budget. It
 // is not asked to, and when the owner is ready it stays.
-func TestALockThatIsFreeBeforeThePodsHaveLeftIsTaken(t *testing.T) {
+func TestLongALockThatIsFreeBeforeThePodsHaveLeftIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.cannotLock(impatient(v1alpha1.LockTimeoutEvict, 1))
@@ -81,7 +81,7 @@ func TestALockThatIsFreeBeforeThePodsHaveLeftIsTaken(t *testing.T) {
 
 // The next node of a pool waits much longer than its lock timeout, because the one
 // before reboots as it should. It gives up nothing.
-func TestWaitingOnesTurnIsNoTimeout(t *testing.T) {
+func TestLongWaitingOnesTurnIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")
@@ -107,7 +107,7 @@ func TestWaitingOnesTurnIsNoTimeout(t *testing.T) {
 
 // After the time is up the maintenance still waits, says for whom, and holds nobody
 // up meanwhile.
-func TestLockTimeoutWaits(t *testing.T) {
+func TestLongLockTimeoutWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begin := time.Now()
@@ -130,7 +130,7 @@ func TestLockTimeoutWaits(t *testing.T) {
 }
 
 // After the time is up a pod is deleted whatever its budget says, and that is told.
-func TestLockTimeoutDeletes(t *testing.T) {
+func TestLongLockTimeoutDeletes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.cannotLock(impatient(v1alpha1.LockTimeoutDelete, 2))
@@ -149,7 +149,7 @@ func TestLockTimeoutDeletes(t *testing.T) {
 
 // The time is up, and somebody forbids that the pod is deleted past its budget. The lock
 // of that is gone before: the pod stays after all, and is not deleted when it may be.
-func TestALockThatIsFreeBeforeAPodIsDeletedIsTaken(t *testing.T) {
+func TestLongALockThatIsFreeBeforeAPodIsDeletedIsTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

@@ -19,7 +19,7 @@ const (
 // The wedge of skip-drain-on-upgrade, in a cluster that has not heard of Ebbtide:
 // of two drains each wins one application, and waits for the other for ever. What
 // was evicted has nowhere to go.
-func TestTwoKubectlDrainsWedge(t *testing.T) {
+func TestLongTwoKubectlDrainsWedge(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, cluster.Spec{Workload: true})
 	nodes := w.nodes("one", "two", "three")

@@ -54,7 +54,7 @@ func (w *world) surging(name string) {
 // kubectl drain, as it is shipped, tries again for as long as Ebbtide moves the
 // pods, and ends when they are gone. No Service is ever down, with and without a
 // budget that kubectl alone would wait for in vain.
-func TestKubectlDrainTakesNoServiceDown(t *testing.T) {
+func TestLongKubectlDrainTakesNoServiceDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("old", "new")

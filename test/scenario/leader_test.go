@@ -228,7 +228,7 @@ func TestAHandoverThatNobodyAsksFor(t *testing.T) {
 }
 
 // The evacuator is killed in the middle. What it needs to go on is in the API.
-func TestAnEvacuatorGoesOnAfterACrash(t *testing.T) {
+func TestLongAnEvacuatorGoesOnAfterACrash(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).database()
 	d.handsOver()
@@ -242,7 +242,7 @@ func TestAnEvacuatorGoesOnAfterACrash(t *testing.T) {
 
 // The evacuator is killed in the middle and does not come back: the next one has
 // its turn when the time is up, and the pod is evicted when that is silent, too.
-func TestAnEvacuatorDiesInTheMiddle(t *testing.T) {
+func TestLongAnEvacuatorDiesInTheMiddle(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).database()
 	d.change(d.leader, d.leader.Name, func() {

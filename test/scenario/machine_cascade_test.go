@@ -57,7 +57,7 @@ func TestAMachineIsNotMarkedForTheForeground(t *testing.T) {
 // its Node is drained, whatever holds the Machine; the Cluster is being deleted,
 // too, so that the Node is neither drained nor deleted; what holds the Machine
 // holds it and the namespace, and says so.
-func TestANamespaceWithMachinesTakesTheirInstancesAtOnce(t *testing.T) {
+func TestLongANamespaceWithMachinesTakesTheirInstancesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	fleet := *w

@@ -54,7 +54,7 @@ func (w *world) inEveryStep() []stop {
 // The manager is killed while Machines are in every step of their deletion, and
 // some of these end while it is dead. Another one goes on where each was; when
 // the steps began is what it was.
-func TestManagerIsKilledInEveryStepOfADeletion(t *testing.T) {
+func TestLongManagerIsKilledInEveryStepOfADeletion(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorldIn(t, mortal)
 	stops := w.inEveryStep()
@@ -89,7 +89,7 @@ func TestManagerIsKilledInEveryStepOfADeletion(t *testing.T) {
 
 // The manager is killed while it makes Machines and empties others, again and
 // again. What it has begun has the same end.
-func TestManagerIsKilledWhileMachinesComeAndGo(t *testing.T) {
+func TestLongManagerIsKilledWhileMachinesComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorldIn(t, mortal)
 	old := w.running("old-1", "old-2", "old-3")

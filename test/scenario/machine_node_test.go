@@ -188,7 +188,7 @@ func TestAMachineThatNeverWasIsGoneAtOnce(t *testing.T) {
 
 // Somebody deletes the instance of a Machine: it says so. Its Node is drained when
 // the Machine is deleted, as far as that is possible.
-func TestAMachineThatLostItsInstanceSaysSo(t *testing.T) {
+func TestLongAMachineThatLostItsInstanceSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	m := w.running("m")[0]

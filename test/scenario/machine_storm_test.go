@@ -45,7 +45,7 @@ func (w *world) storm(object client.Object, name, patch string) (end func()) {
 // Somebody writes the Machine, its infrastructure and its Node twenty times a
 // second. It lives and goes nevertheless. It runs by itself: who is slower than the storm
 // because of others loses to it.
-func TestAMachineLivesAndGoesInAStorm(t *testing.T) {
+func TestLongAMachineLivesAndGoesInAStorm(t *testing.T) {
 	w := newMachineWorld(t)
 	const annotation = `{"metadata":{"annotations":{"example.com/storm":"%d"}}}`
 	name := w.name("windy")
@@ -61,7 +61,7 @@ func TestAMachineLivesAndGoesInAStorm(t *testing.T) {
 
 // Machines that wait, each in another step, are not written to: not while their
 // evictions are refused, and not for the time that passes.
-func TestMachinesThatWaitAreNotWritten(t *testing.T) {
+func TestLongMachinesThatWaitAreNotWritten(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	stops := w.inEveryStep()

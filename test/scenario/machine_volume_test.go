@@ -116,7 +116,7 @@ func TestAMachineWaitsForItsVolumes(t *testing.T) {
 
 // Goal of machine-drain-rules: nobody waits for the volumes of pods that are not
 // drained, claimed or ephemeral. They are still attached when the Node goes.
-func TestVolumesOfSkippedPodsAreNotWaitedFor(t *testing.T) {
+func TestLongVolumesOfSkippedPodsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	m := w.runningAs("m", stays())

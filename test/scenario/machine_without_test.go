@@ -14,7 +14,7 @@ import (
 // A manager without --machines drains nodes, by their rules, and does nothing to
 // Machines: neither to one that is created, nor to one that is deleted with its Node. It
 // asks for nothing that the chart gives it no right to, which the suite holds it to.
-func TestAManagerWithoutMachinesDrainsNodesAndLeavesMachinesAlone(t *testing.T) {
+func TestLongAManagerWithoutMachinesDrainsNodesAndLeavesMachinesAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, cluster.Spec{NoMachines: true})
 	w.cluster.StartProvider(t)

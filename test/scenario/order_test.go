@@ -78,7 +78,7 @@ func TestPodsBelowTheDepthAndStaticPodsAreRetained(t *testing.T) {
 }
 
 // Fifty nodes under one maintenance empty at once.
-func TestFiftyNodesAtOnce(t *testing.T) {
+func TestLongFiftyNodesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var names []string

@@ -58,7 +58,7 @@ func (r *remote) bomb() *bomb {
 // A cluster attacks those who read it. Its Machine stands still and says why; that of
 // another cluster goes. After a restart of the manager it is still left alone, and when
 // it is repaired, under another Secret, the deletion goes on.
-func TestAHostileClusterHoldsUpOnlyItsMachine(t *testing.T) {
+func TestLongAHostileClusterHoldsUpOnlyItsMachine(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	bad, good := w.elsewhere("bad"), w.remote("good")

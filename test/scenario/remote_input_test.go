@@ -24,7 +24,7 @@ type badInput struct {
 // Whatever is wrong with a kubeconfig is said in words, by the Cluster and by a
 // Machine of it that is deleted; nothing of that Machine is skipped. As soon as
 // the Secret is repaired the deletion goes on.
-func TestAKubeconfigThatCannotBeUsedIsNamedUntilItIsRepaired(t *testing.T) {
+func TestLongAKubeconfigThatCannotBeUsedIsNamedUntilItIsRepaired(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	inputs := []badInput{
@@ -147,7 +147,7 @@ func TestAMachineWaitsForItsKubeconfig(t *testing.T) {
 
 // A kubeconfig whose Secret is deleted is used as long as it works. Then the
 // Cluster names the Secret, and the drain goes on when there is one again.
-func TestASecretThatIsDeletedWhileConnectedIsMissedWhenTheConnectionBreaks(t *testing.T) {
+func TestLongASecretThatIsDeletedWhileConnectedIsMissedWhenTheConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	east := w.remote("east")

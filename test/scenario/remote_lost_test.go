@@ -12,7 +12,7 @@ import (
 // A cluster answers no more in the middle of a drain. Its Machine says so and nothing
 // of it is skipped; one of another cluster ends meanwhile. When the cluster is back
 // the drain goes on by itself.
-func TestAClusterThatHangsHoldsUpOnlyItsMachine(t *testing.T) {
+func TestLongAClusterThatHangsHoldsUpOnlyItsMachine(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	east := w.remote("east")
@@ -48,7 +48,7 @@ func TestAClusterThatHangsHoldsUpOnlyItsMachine(t *testing.T) {
 
 // A cluster is lost for good. Limits bound the deletion of its Machines, annotations
 // let one go, and so does the deletion of the Cluster. All say what is left.
-func TestMachinesOfALostClusterGo(t *testing.T) {
+func TestLongMachinesOfALostClusterGo(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	east := w.remote("east")
@@ -112,7 +112,7 @@ func TestMachinesOfALostClusterGo(t *testing.T) {
 
 // The manager is killed while it drains a node of another cluster. The next one
 // goes on where it was.
-func TestManagerIsKilledWhileItDrainsAnotherCluster(t *testing.T) {
+func TestLongManagerIsKilledWhileItDrainsAnotherCluster(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorldIn(t, mortal)
 	east := w.remote("east")

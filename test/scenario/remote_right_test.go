@@ -87,7 +87,7 @@ func (r *remote) accountKubeconfig() []byte {
 
 // Credentials are rotated in the middle of a drain: the old token is worth nothing
 // any more. Until the Secret has the new one, the Cluster and its Machine say so.
-func TestCredentialsAreRotatedInTheMiddleOfADrain(t *testing.T) {
+func TestLongCredentialsAreRotatedInTheMiddleOfADrain(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	east := w.elsewhere("east")

@@ -20,9 +20,9 @@ import (
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
-// TestSeveralManagers plays one after the other what happens to managers that share a
+// TestLongSeveralManagers plays one after the other what happens to managers that share a
 // lease, each in the middle of drains, surges and locks. They end as if nothing had been.
-func TestSeveralManagers(t *testing.T) {
+func TestLongSeveralManagers(t *testing.T) {
 	t.Parallel()
 	t.Run("another one goes on where the leader was killed", goesOnAfterAKill)
 	t.Run("a leader that was paused does nothing any more", doesNothingAfterAPause)

@@ -136,7 +136,7 @@ func TestWhatIsLeftOnANodeThatGoesDownIsDeleted(t *testing.T) {
 // Where the kubelet stops all pods itself, nobody is evicted, and no pod of a DaemonSet is made
 // again meanwhile. After the boot the node is
 // given back by what it says itself, whether its agent is back or not.
-func TestANodeWhoseKubeletStopsItsPodsIsCordoned(t *testing.T) {
+func TestLongANodeWhoseKubeletStopsItsPodsIsCordoned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

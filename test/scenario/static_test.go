@@ -228,7 +228,7 @@ func TestDrainedDoesNotFlipWhenMirrorPodsAreDeleted(t *testing.T) {
 	w.awaitDrained("kernel-update")
 }
 
-func TestAnAgentThatIsDownHoldsTheDrainUntilItsNodeAgentIsDeleted(t *testing.T) {
+func TestLongAnAgentThatIsDownHoldsTheDrainUntilItsNodeAgentIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

@@ -16,7 +16,7 @@ import (
 // A replacement that is ready takes no requests before its Service leads to it. The pod
 // that is to leave serves on until then, and a moment longer. The EndpointSlice of this
 // Service is in our hands: the control plane lags as far behind as we like.
-func TestAPodLeavesWhenItsServiceLeadsToTheReplacement(t *testing.T) {
+func TestLongAPodLeavesWhenItsServiceLeadsToTheReplacement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()

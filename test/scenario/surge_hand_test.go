@@ -187,7 +187,7 @@ func TestAnnotationsLeftByHandDoNotPreventASurge(t *testing.T) {
 }
 
 // People who change their minds again and again cost no pod.
-func TestDrainsAreCancelledAndBegunAgain(t *testing.T) {
+func TestLongDrainsAreCancelledAndBegunAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two")
@@ -225,7 +225,7 @@ func onNode(pods []corev1.Pod, node string) bool {
 
 // A replacement that is ready, but not for long enough, is kept when the time is
 // up: its budget lets the old pod be evicted, and to give that back would end both.
-func TestAReplacementThatIsReadyTooLateIsKept(t *testing.T) {
+func TestLongAReplacementThatIsReadyTooLateIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()

@@ -285,7 +285,7 @@ func TestASurgeIsCancelledInTheMiddle(t *testing.T) {
 
 // A rollout that begins in the middle of a drain and the drain do not take pods
 // away from each other.
-func TestARolloutInTheMiddleOfADrain(t *testing.T) {
+func TestLongARolloutInTheMiddleOfADrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()
@@ -329,7 +329,7 @@ func TestADeploymentIsDeletedInTheMiddleOfItsSurge(t *testing.T) {
 
 // The manager is killed while a pod waits for its replacement; another one ends
 // what it began.
-func TestManagerIsKilledDuringASurge(t *testing.T) {
+func TestLongManagerIsKilledDuringASurge(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
 	nodes, letNew := w.oldAndNew()

@@ -48,7 +48,7 @@ func (w *world) serveWithVolume(mode corev1.PersistentVolumeAccessMode) {
 }
 
 // Two pods of an application can share a volume that many nodes can mount.
-func TestADeploymentWithAVolumeOfManyNodesSurges(t *testing.T) {
+func TestLongADeploymentWithAVolumeOfManyNodesSurges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()
@@ -64,7 +64,7 @@ func TestADeploymentWithAVolumeOfManyNodesSurges(t *testing.T) {
 }
 
 // The replacement of a pod could not start while the pod has its volume.
-func TestADeploymentWithAVolumeOfOneNodeDoesNotSurge(t *testing.T) {
+func TestLongADeploymentWithAVolumeOfOneNodeDoesNotSurge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()

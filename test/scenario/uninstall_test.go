@@ -29,10 +29,10 @@ import (
 	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
-// TestUninstall ends Ebbtide in the middle of drains, a surge, a reboot in place and
+// TestLongUninstall ends Ebbtide in the middle of drains, a surge, a reboot in place and
 // DaemonSets: by the hook of its chart, and by the plugin where managers are gone. It acts
 // on everything in the cluster, so that it has one for itself.
-func TestUninstall(t *testing.T) {
+func TestLongUninstall(t *testing.T) {
 	t.Parallel()
 	t.Run("the check says what works", checked)
 	t.Run("the hook refuses, and then completes everything", hookCompletes)
