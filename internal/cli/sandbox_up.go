@@ -106,7 +106,7 @@ func (o *sandboxUpOptions) Run(ctx context.Context) error {
 	// Whoever has no kubectl gets the one of this release.
 	_, err := exec.LookPath("kubectl")
 	hasKubectl := err == nil
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: !hasKubectl, Nodes: o.RealNodes > 0}, o.ErrOut)
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: o.Version, Kubectl: !hasKubectl, Nodes: o.RealNodes > 0, Manager: true}, o.ErrOut)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"ebbtide.dev/ebbtide/internal/sandbox/download"
 )
 
@@ -41,6 +43,9 @@ type BuildSpec struct {
 	// Nodes asks for what runs on real nodes, too: kubelet, kube-proxy, containerd
 	// and its network plugins.
 	Nodes bool
+	// Manager asks for the manager, too, if something else is missing and this is a checkout.
+	// StartManager builds it otherwise, and reports no progress.
+	Manager bool
 	// Origin is where the programs of Kubernetes come from. Defaults to RequestedOrigin.
 	Origin Origin
 
@@ -112,6 +117,7 @@ func (s BuildSpec) builder(progress io.Writer) (*builder, error) {
 	b := &builder{
 		Binaries: Binaries{Dir: filepath.Join(s.Dir, s.Version), Version: s.Version},
 		wants:    s.wants,
+		manager:  s.Manager,
 		origin:   s.Origin,
 		progress: progress,
 	}
@@ -132,9 +138,13 @@ func (s BuildSpec) builder(progress io.Writer) (*builder, error) {
 	return b, nil
 }
 
+// scratchDir is the folder for files that are not complete yet.
+const scratchDir = ".build"
+
 type builder struct {
 	Binaries
 	wants    func(part) bool
+	manager  bool
 	origin   Origin
 	source   download.Source
 	official map[string]download.File // programs that are downloaded, by name
@@ -159,22 +169,42 @@ func (b *builder) build(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
+	removeScratch, err := b.makeScratch()
+	if err != nil {
+		return err
+	}
+	defer removeScratch()
 	if err := b.download(ctx); err != nil {
 		return err
 	}
 	if missing, err = b.missing(); err != nil {
 		return err
 	}
-	if len(missing) > 0 {
-		b.say("%s", announcement(missing))
-	}
-	for i, t := range missing {
-		if err := b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(missing), t)); err != nil {
-			return err
-		}
+	if err := b.buildTargets(ctx, missing); err != nil {
+		return err
 	}
 	b.say("done in %s: %s", time.Since(start).Round(time.Second), b.Dir)
 	return nil
+}
+
+// buildTargets builds two targets at a time: while one is linked, or its modules are downloaded,
+// a single go command leaves a processor idle.
+func (b *builder) buildTargets(ctx context.Context, targets []target) error {
+	if len(targets) == 0 {
+		return nil
+	}
+	b.say("%s", announcement(targets))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2)
+	for i, t := range targets {
+		group.Go(func() error {
+			return b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(targets), t))
+		})
+	}
+	if root, ok := checkout(); ok && b.manager {
+		group.Go(func() error { return b.buildManager(ctx, root) })
+	}
+	return group.Wait()
 }
 
 // missing lists the binaries that are absent or were built from something else.
@@ -254,25 +284,29 @@ func (b *builder) buildTarget(ctx context.Context, t target, label string) error
 		b.say("%s: the same as of another release", label)
 		return nil
 	}
-	tmp, remove, err := b.scratch()
+	tmp, err := b.scratch(t.wrapper.name)
 	if err != nil {
 		return err
 	}
-	defer remove()
 	if err := b.compile(ctx, t, tmp, label); err != nil {
 		return err
 	}
 	return b.put(t, stamp, func(name string) error { return os.Rename(filepath.Join(tmp, name), b.Path(name)) })
 }
 
-// scratch makes an empty folder for files that are not complete yet. The caller holds the lock:
-// a folder that exists has been left by a build that was killed.
-func (b *builder) scratch() (dir string, remove func(), err error) {
-	dir = b.Path(".build")
-	if err := os.RemoveAll(dir); err != nil {
-		return "", nil, err
+// makeScratch makes an empty folder for files that are not complete yet. The caller holds the
+// lock: a folder that exists has been left by a build that was killed.
+func (b *builder) makeScratch() (remove func(), err error) {
+	if err := os.RemoveAll(b.Path(scratchDir)); err != nil {
+		return nil, err
 	}
-	return dir, func() { _ = os.RemoveAll(dir) }, os.Mkdir(dir, 0o755)
+	return func() { _ = os.RemoveAll(b.Path(scratchDir)) }, os.Mkdir(b.Path(scratchDir), 0o755)
+}
+
+// scratch makes a folder for the incomplete files of one target.
+func (b *builder) scratch(name string) (string, error) {
+	dir := filepath.Join(b.Path(scratchDir), name)
+	return dir, os.Mkdir(dir, 0o755)
 }
 
 // prepareModule makes the module of a wrapper unless it is there.
@@ -287,10 +321,13 @@ func (b *builder) prepareModule(ctx context.Context, w wrapper, dir, label strin
 	return w.generate(ctx, dir)
 }
 
-func (b *builder) say(format string, args ...any) {
+func (b *builder) say(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+
+// Write writes to progress, one caller at a time.
+func (b *builder) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	fmt.Fprintf(b.progress, format+"\n", args...)
+	return b.progress.Write(p)
 }
 
 // writeFile writes a file that is complete or absent.

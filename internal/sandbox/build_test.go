@@ -152,13 +152,16 @@ func TestABuildThatFailsLeavesNoBinaryAndIsRepeated(t *testing.T) {
 			t.Errorf("%s after a build that failed: %v, want that it does not exist", name, err)
 		}
 	}
-	built()
 	t.Setenv("FAIL", "")
-	if _, err := Build(t.Context(), spec, io.Discard); err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff(allPackages[1:4], built()); diff != "" {
-		t.Errorf("built after the failure (-want +got):\n%s", diff)
+	built()
+	binaries, _ := mustBuild(t, spec)
+	wantPrograms(t, binaries, fromSource())
+	// The failure may have ended another target that was built beside it, which is built again, too.
+	packages := built()
+	for _, pkg := range allPackages[1:4] {
+		if !slices.Contains(packages, pkg) {
+			t.Errorf("built after the failure: %s, want %s among them", packages, pkg)
+		}
 	}
 }
 
@@ -196,7 +199,8 @@ func TestBuildSaysWhatItDoes(t *testing.T) {
 2/3 kwok: 2 packages to compile
 3/3 kube-apiserver, kube-controller-manager, kube-scheduler: 2 packages to compile
 done in 0s: ` + filepath.Join(spec.Dir, DefaultVersion) + "\n"
-	if diff := cmp.Diff(want, build()); diff != "" {
+	// Two targets are built at a time, and report in any order.
+	if diff := cmp.Diff(want, sortTargets(build())); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 
@@ -207,6 +211,13 @@ done in 0s: ` + filepath.Join(spec.Dir, DefaultVersion) + "\n"
 	if progress, want := build(), "1/3 etcd: everything is compiled, linking, 0s\n"; !strings.Contains(progress, want) {
 		t.Errorf("progress with everything in the build cache is\n%swant\n%s", progress, want)
 	}
+}
+
+// sortTargets sorts the lines between the first one and the last one.
+func sortTargets(progress string) string {
+	lines := strings.Split(strings.TrimSuffix(progress, "\n"), "\n")
+	slices.Sort(lines[1 : len(lines)-1])
+	return strings.Join(lines, "\n") + "\n"
 }
 
 func TestWhatIsTheSameInEveryReleaseIsBuiltOnce(t *testing.T) {
@@ -232,8 +243,10 @@ func TestWhatIsTheSameInEveryReleaseIsBuiltOnce(t *testing.T) {
 	if diff := cmp.Diff(allPackages[1:4], built()); diff != "" {
 		t.Errorf("built for another release (-want +got):\n%s", diff)
 	}
-	if want := "1/3 etcd: the same as of another release\n2/3 kwok: the same as of another release\n"; !strings.Contains(progress.String(), want) {
-		t.Errorf("progress is\n%swant\n%s", progress.String(), want)
+	for _, want := range []string{"1/3 etcd: the same as of another release\n", "2/3 kwok: the same as of another release\n"} {
+		if !strings.Contains(progress.String(), want) {
+			t.Errorf("progress is\n%swant in it\n%s", progress.String(), want)
+		}
 	}
 	for _, name := range []string{"etcd", "kwok", stagesFile} {
 		one, err := os.Stat(filepath.Join(dir, DefaultVersion, name))

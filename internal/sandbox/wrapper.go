@@ -93,7 +93,7 @@ func wrappers(version string) []wrapper {
 func containerd() wrapper {
 	const module = "github.com/containerd/containerd/v2"
 	return wrapper{
-		name: "containerd", module: module, version: containerdVersion, cost: 2 * time.Minute,
+		name: "containerd", module: module, version: containerdVersion, cost: 3 * time.Minute,
 		commands: []command{
 			{name: "containerd", pkg: module + "/cmd/containerd", part: ofNodes},
 			{name: "containerd-shim-runc-v2", pkg: module + "/cmd/containerd-shim-runc-v2", part: ofNodes},

@@ -33,7 +33,7 @@ type Demo struct {
 // on builds what is missing, shows something on a control plane with the manager,
 // and removes everything again.
 func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Context, *sandbox.Cluster) error) (err error) {
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: d.Version, Nodes: spec.RealNodes > 0}, d.Progress)
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: d.Version, Nodes: spec.RealNodes > 0, Manager: true}, d.Progress)
 	if err != nil {
 		return err
 	}
