@@ -254,13 +254,17 @@ func (w *world) wantOne(s drainlock.Snapshot) *v1alpha1.DrainRecord {
 }
 
 // TestSimulationBites has worlds that do not keep to the protocol, each of which
-// must come to harm.
+// must come to harm. It begins with the worlds that did when this was written.
 func TestSimulationBites(t *testing.T) {
 	t.Parallel()
-	for _, f := range []flaw{hasty, deadCache, forgetful, noVersions, lawless, noMutex, greedy, credulous, noQueue} {
+	const worlds = 3000
+	for f, first := range map[flaw]uint64{
+		hasty: 25, deadCache: 207, forgetful: 140, noVersions: 260, lawless: 6, noMutex: 0, greedy: 4, credulous: 0, noQueue: 139,
+	} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(3000) {
+			for n := range uint64(worlds) {
+				seed := (first + n) % worlds
 				w := newSimWorld(seed, false, f)
 				if fault := w.live(); fault != "" {
 					t.Logf("seed %d: %s", seed, fault)

@@ -19,11 +19,12 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 const (
-	// seeds is how many worlds of each kind live.
-	seeds = 500
+	// seeds is how many worlds of each kind live, manySeeds how many in the second tier.
+	seeds, manySeeds = 60, 500
 	// wild is how many things happen in a world before it comes to rest, patience how
 	// many rounds of 4 s that may take: less than a lock holds that nobody gives back.
 	wild     = 160
@@ -314,9 +315,23 @@ func (w *world) live() string {
 // TestSimulation lives random lives of clusters whose nodes come back.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
+	simulate(t, seeds)
+}
+
+func TestLongSimulation(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	simulate(t, manySeeds)
+}
+
+func simulate(t *testing.T, seeds uint64) {
+	t.Helper()
 	happens := []string{
 		"TakeMutex", "GiveMutex", "WriteLock", "RemoveLock", "Finish", "drained", "down", "complete", "cancelled", "evicted",
-		"LocksHeld", "LocksReleased", "LockTimedOut", "LockEnded", "NodeReturned",
+		"LocksHeld", "LocksReleased", "LockEnded", "NodeReturned",
+	}
+	if seeds == manySeeds {
+		happens = append(happens, "LockTimedOut")
 	}
 	for name, test := range map[string]struct {
 		rough bool
@@ -328,7 +343,7 @@ func TestSimulation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			count := map[string]int{}
-			for seed := range uint64(seeds) {
+			for seed := range seeds {
 				w := newSimWorld(seed, test.rough, sound)
 				w.count = count
 				if fault := w.live(); fault != "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // Names are ones that the API server takes, however long those of pods are.
-func TestLongNames(t *testing.T) {
+func TestNamesThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{1, 239, 240, 241, 246, 247, 253} {
 		s := newStage(t)

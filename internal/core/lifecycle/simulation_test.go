@@ -15,12 +15,15 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 const (
-	worlds = 120
-	wild   = 250
-	calm   = 120
+	// worlds live, or in the second tier manyWorlds.
+	worlds, manyWorlds = 40, 120
+
+	wild = 250
+	calm = 120
 )
 
 // TestSimulation lives random lives in which reads fail, hooks come and go, pods
@@ -28,8 +31,19 @@ const (
 // always holds. Every life ends when nobody disturbs it any more.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
+	simulate(t, worlds)
+}
+
+func TestLongSimulation(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	simulate(t, manyWorlds)
+}
+
+func simulate(t *testing.T, worlds uint64) {
+	t.Helper()
 	seen := map[lifecycle.Step]int{}
-	for seed := range uint64(worlds) {
+	for seed := range worlds {
 		w := newWorld(seed)
 		for i := 0; !w.gone; i++ {
 			w.calm = i >= wild

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 // These are the messages of KEP-4212, "Pod Selection and DrainTargets Example", found
@@ -308,8 +309,16 @@ func (s *simulation) checkMessages(decision maintenance.Decision) {
 
 // Many drains that share nodes, and come one after the other, get into each other's
 // way more often than in other simulations.
-func TestMessagesOfDrainsThatShareNodes(t *testing.T) {
-	for seed := range uint64(80) {
+func TestMessagesOfDrainsThatShareNodes(t *testing.T) { shareNodes(t, 16) }
+
+func TestLongMessagesOfDrainsThatShareNodes(t *testing.T) {
+	tier.Long(t)
+	shareNodes(t, 80)
+}
+
+func shareNodes(t *testing.T, simulations uint64) {
+	t.Helper()
+	for seed := range simulations {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := &simulation{
 				world: newWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 5683)), selectors: seed%2 == 0, before: map[string]bool{},

@@ -16,11 +16,13 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 const (
 	simulations = 200
 	asking      = 100 // further ones in which pods may name responders
+	fewer       = 5   // only each of so many in the first tier
 	unrest      = 40  // passes during which everything may happen
 	patience    = 400 // passes after which everything has to be drained
 )
@@ -42,8 +44,17 @@ type simulation struct {
 	freed bool
 }
 
-func TestSimulation(t *testing.T) {
-	for seed := range uint64(simulations + asking) {
+func TestSimulation(t *testing.T) { simulate(t, fewer) }
+
+func TestLongSimulation(t *testing.T) {
+	tier.Long(t)
+	simulate(t, 1)
+}
+
+// simulate simulates each of so many.
+func simulate(t *testing.T, each uint64) {
+	t.Helper()
+	for seed := uint64(0); seed < simulations+asking; seed += each {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := newSimulation(t, seed)
 			for range unrest {
@@ -57,10 +68,10 @@ func TestSimulation(t *testing.T) {
 			s.completeAll()
 		})
 	}
-	if returnedInSimulations < simulations/10 {
+	if returnedInSimulations < simulations/10/int(each) {
 		t.Errorf("only %d maintenances have completed themselves", returnedInSimulations)
 	}
-	checkCameOfRequests(t)
+	checkCameOfRequests(t, asking/20/int(each))
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {

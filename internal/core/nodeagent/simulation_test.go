@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 // simulated is a node with a folder, a kubelet, somebody who meddles, and an agent that
@@ -221,14 +222,22 @@ func (w *simulated) step(n int) (taken string) {
 
 // Whatever happens: a manifest moves only as the Node says, nothing is lost but what
 // somebody else has written over or taken away, and in the end all is back.
-func TestSimulation(t *testing.T) {
+func TestSimulation(t *testing.T) { simulate(t, 9_000) }
+
+func TestLongSimulation(t *testing.T) {
+	tier.Long(t)
+	simulate(t, 45_000)
+}
+
+func simulate(t *testing.T, steps int) {
+	t.Helper()
 	w := &simulated{
 		t: t, random: rand.New(rand.NewPCG(14, 90)), now: now, node: aNode(""), files: map[string]string{}, changed: map[string]time.Time{}, mirrors: map[string]*corev1.Pod{},
 	}
 	for i, name := range []string{"edge", "proxy", "storage"} {
 		w.files[name+".yaml"] = w.content(name, -i)
 	}
-	for n := range 45_000 {
+	for n := range steps {
 		before := maps.Clone(w.files)
 		taken := w.step(n)
 		w.lost(before, taken)
@@ -250,10 +259,10 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Logf("%d crashes, %d manifests put aside, %d back", w.crashes, w.holds, w.backs)
-	if w.crashes < 2000 {
+	if w.crashes < steps/25 {
 		t.Errorf("the agent has crashed %d times, too few to show anything", w.crashes)
 	}
-	if w.holds < 300 || w.backs < 150 {
+	if w.holds < steps/150 || w.backs < steps/300 {
 		t.Errorf("%d manifests were put aside and %d back, too few to show anything", w.holds, w.backs)
 	}
 }

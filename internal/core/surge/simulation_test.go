@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 // manage decides and writes. The world goes on between the writes, and the
@@ -229,9 +230,20 @@ func (w *world) second() {
 	w.now = w.now.Add(time.Second)
 }
 
-func TestWhateverHappensNothingIsLeft(t *testing.T) {
+// seeds is how many worlds live, manySeeds how many in the second tier.
+const seeds, manySeeds = 40, 200
+
+func TestWhateverHappensNothingIsLeft(t *testing.T) { nothingIsLeft(t, seeds) }
+
+func TestLongWhateverHappensNothingIsLeft(t *testing.T) {
+	tier.Long(t)
+	nothingIsLeft(t, manySeeds)
+}
+
+func nothingIsLeft(t *testing.T, seeds uint64) {
+	t.Helper()
 	results := map[surge.Result]int{}
-	for seed := range uint64(200) {
+	for seed := range seeds {
 		w := newWorld(t, seed, false)
 		for range 80 {
 			w.second()
@@ -249,9 +261,17 @@ func TestWhateverHappensNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestNobodyEverMissesAPodThatIsDrained(t *testing.T) {
+func TestNobodyEverMissesAPodThatIsDrained(t *testing.T) { nobodyMissesAPod(t, seeds) }
+
+func TestLongNobodyEverMissesAPodThatIsDrained(t *testing.T) {
+	tier.Long(t)
+	nobodyMissesAPod(t, manySeeds)
+}
+
+func nobodyMissesAPod(t *testing.T, seeds uint64) {
+	t.Helper()
 	completed, counted := 0, 0
-	for seed := range uint64(200) {
+	for seed := range seeds {
 		w := newWorld(t, seed, true)
 		for range 80 {
 			w.second()
