@@ -160,7 +160,7 @@ fuzz: ## Run every fuzz test for FUZZTIME
 proof-eviction-requests: programs ## Show 10,000 statuses of Evictions to the validation of Kubernetes, simulate 10,000 evictions, and play 10,000 steps on an API server
 	cd test/bench/lifecycle && go test -count=1 -v ./...
 	go test -count=1 -v -run TestRandomEvictions ./internal/core/evictionrequest -runs 10000
-	go test -count=1 -v -timeout 60m -run TestRandomSteps ./internal/controller/evictionrequest -steps 10000
+	go test -count=1 -v -timeout 60m -run TestRandomSteps ./test/step -steps 10000
 
 proof-surge: programs ## Watch Services through random drains (DRAINS=200 SEED=0), and kubectl fail without Ebbtide
 	cd test/proof && go test -count=1 -timeout 60m -parallel 6 -run 'TestLongAServiceIsNeverDown|TestLongKubectlAlone' -drains $(DRAINS) -seed $(SEED)

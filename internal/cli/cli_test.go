@@ -11,15 +11,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// TestMain lets the test binary be the plugin, which starts itself again to
-// keep a sandbox up.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "sandbox" && os.Args[2] == keepVerb {
-		os.Exit(runUntilSignal(os.Args[1:]))
-	}
-	os.Exit(m.Run())
-}
-
 // result is what the user sees of a run.
 type result struct {
 	Code        int

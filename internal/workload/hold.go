@@ -21,23 +21,23 @@ const mostHolds = 16
 // holdOf is what the status of a Cluster remembers. It is of the Cluster as it is
 // described there: one that was changed since is tried at once. Whoever else
 // writes the status cannot have it left alone for longer than we would.
-func holdOf(cluster *v1alpha1.Cluster, now time.Time, pace pace) HoldOff {
+func holdOf(cluster *v1alpha1.Cluster, now time.Time, pace Pace) HoldOff {
 	hold := cluster.Status.HoldOff
 	if hold == nil || cluster.Status.ObservedGeneration != cluster.Generation {
 		return HoldOff{}
 	}
 	end := hold.EndTime.Time
-	if most := now.Add(pace.longestHold); end.After(most) {
+	if most := now.Add(pace.LongestHold); end.After(most) {
 		end = most
 	}
 	return HoldOff{Count: min(max(hold.BreachCount, 1), mostHolds), End: end}
 }
 
 // next is after one more breach.
-func (h HoldOff) next(now time.Time, pace pace) HoldOff {
-	wait := pace.longestHold
+func (h HoldOff) next(now time.Time, pace Pace) HoldOff {
+	wait := pace.LongestHold
 	if h.Count < mostHolds {
-		wait = min(wait, pace.hold<<h.Count)
+		wait = min(wait, pace.Hold<<h.Count)
 	}
 	return HoldOff{Count: min(h.Count+1, mostHolds), End: now.Add(wait)}
 }

@@ -138,7 +138,7 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 			t.Parallel()
 			config, err := parse(test.content(t), nil)
 			if err == nil {
-				_, err = newLine(t.Context(), config, terms{answer: quick.answer, account: newLedger(limitsFor(0)).open("shop")})
+				_, err = newLine(t.Context(), config, terms{answer: UsualPace().Answer, account: newLedger(limitsFor(0)).open("shop")})
 			}
 			if err == nil {
 				t.Fatal("the kubeconfig is taken")

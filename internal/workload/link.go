@@ -15,29 +15,34 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// pace is how long things take.
-type pace struct {
-	// probe is how often a cluster is asked whether it is there, answer how long
+// Pace is how long things take.
+type Pace struct {
+	// Probe is how often a cluster is asked whether it is there, Answer how long
 	// it may take to say so.
-	probe, answer time.Duration
-	// sync is how long it may take to read everything.
-	sync time.Duration
-	// stale is for how long watches may fail while the cluster answers.
-	stale time.Duration
-	// idle is how long a connection is kept that nobody uses.
-	idle time.Duration
-	// retry is between attempts to connect.
-	retry wait.Backoff
-	// hold is how long a cluster is left alone that has exceeded a bound, twice as
-	// long each time in a row, up to longestHold.
-	hold, longestHold time.Duration
+	Probe, Answer time.Duration
+	// Message is how long a request may take, and one event of a watch.
+	Message time.Duration
+	// Sync is how long it may take to read everything.
+	Sync time.Duration
+	// Stale is for how long watches may fail while the cluster answers.
+	Stale time.Duration
+	// Idle is how long a connection is kept that nobody uses.
+	Idle time.Duration
+	// Retry is between attempts to connect.
+	Retry wait.Backoff
+	// Hold is how long a cluster is left alone that has exceeded a bound, twice as
+	// long each time in a row, up to LongestHold.
+	Hold, LongestHold time.Duration
 }
 
-var usualPace = pace{
-	probe: 10 * time.Second, answer: 5 * time.Second,
-	sync: 5 * time.Minute, stale: time.Minute, idle: 5 * time.Minute,
-	retry: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second},
-	hold:  time.Minute, longestHold: 30 * time.Minute,
+// UsualPace is that of managers.
+func UsualPace() Pace {
+	return Pace{
+		Probe: 10 * time.Second, Answer: 5 * time.Second, Message: requestTimeout,
+		Sync: 5 * time.Minute, Stale: time.Minute, Idle: 5 * time.Minute,
+		Retry: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second},
+		Hold:  time.Minute, LongestHold: 30 * time.Minute,
+	}
 }
 
 // link connects to one cluster again and again until it is ended.
@@ -74,15 +79,15 @@ func (l *link) run(ctx context.Context) {
 		l.registry.tellOf(l)
 	}
 	l.pause(ctx, hold.End.Sub(l.registry.clock.Now()))
-	retry := l.registry.pace.retry
+	retry := l.registry.pace.Retry
 	for ctx.Err() == nil {
 		began := l.registry.clock.Now()
 		err := l.attempt(ctx)
 		if l.seen().Status == metav1.ConditionTrue {
-			retry = l.registry.pace.retry
+			retry = l.registry.pace.Retry
 		}
 		now := l.registry.clock.Now()
-		if now.Sub(began) > l.registry.pace.longestHold {
+		if now.Sub(began) > l.registry.pace.LongestHold {
 			hold = HoldOff{}
 		}
 		wait := retry.Step()

@@ -91,12 +91,16 @@ type Options struct {
 	Fence *kube.Fence
 	// Allowed is what a kubeconfig may have that is refused otherwise.
 	Allowed Allowances
+	// Pace is how long things take. Defaults to UsualPace.
+	Pace *Pace
+	// Clock is what that is measured by. Defaults to the clock of this machine.
+	Clock clock.WithTickerAndDelayedExecution
 }
 
 // Registry keeps the connections of the manager that leads.
 type Registry struct {
 	clock clock.WithTickerAndDelayedExecution
-	pace  pace
+	pace  Pace
 	// ledger counts what remote clusters cost.
 	ledger *ledger
 	// local and remote make the sessions of a cluster.
@@ -129,9 +133,17 @@ type member struct {
 func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 	limits := limitsFor(options.RemoteMemory)
 	limits.total = cmp.Or(options.RemotesMemory, DefaultRemotesMemory)
+	pace := UsualPace()
+	if options.Pace != nil {
+		pace = *options.Pace
+	}
+	limits.time = pace.Message
 	r := &Registry{
-		clock: clock.RealClock{}, pace: usualPace, ledger: newLedger(limits),
+		clock: clock.RealClock{}, pace: pace, ledger: newLedger(limits),
 		clusters: map[types.NamespacedName]*member{}, launch: func(*link) {},
+	}
+	if options.Clock != nil {
+		r.clock = options.Clock
 	}
 	d := &dialer{
 		manager: mgr, registry: r, options: options,
@@ -262,7 +274,7 @@ func (r *Registry) Release(cluster, user types.NamespacedName) {
 	}
 	delete(m.users, user)
 	if len(m.users) == 0 {
-		m.idle = r.clock.AfterFunc(r.pace.idle, func() { r.forget(cluster, m) })
+		m.idle = r.clock.AfterFunc(r.pace.Idle, func() { r.forget(cluster, m) })
 	}
 }
 
@@ -290,6 +302,14 @@ func (r *Registry) State(cluster types.NamespacedName) State {
 	return State{
 		Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotInUse, Message: "No Machine needs the cluster.", Since: r.clock.Now(),
 	}
+}
+
+// Taken returns how many bytes of memory all remote clusters take, as far as that is
+// counted.
+func (r *Registry) Taken() int64 {
+	r.ledger.mu.Lock()
+	defer r.ledger.mu.Unlock()
+	return r.ledger.all.bytes()
 }
 
 // tellOf tells of every Cluster that a connection serves.

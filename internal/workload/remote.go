@@ -21,7 +21,7 @@ import (
 // remote is a session with a client and a cache of its own, on a kubeconfig
 // that is read anew.
 func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
-	asking, cancel := context.WithTimeout(ctx, d.registry.pace.answer)
+	asking, cancel := context.WithTimeout(ctx, d.registry.pace.Answer)
 	defer cancel()
 	config, err := source.read(asking, d.manager.GetAPIReader(), d.options.Allowed)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
 	skew.Measure(config)
 	d.options.Fence.Follow(config)
 	line, err := newLine(ctx, config, terms{
-		answer: d.registry.pace.answer, account: d.registry.ledger.open(source.cluster.Namespace), kinds: kinds, skew: skew,
+		answer: d.registry.pace.Answer, account: d.registry.ledger.open(source.cluster.Namespace), kinds: kinds, skew: skew,
 	})
 	if err != nil {
 		return nil, err

@@ -65,9 +65,9 @@ type events struct {
 
 func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 	pace := l.registry.pace
-	probes := l.registry.clock.NewTicker(pace.probe)
+	probes := l.registry.clock.NewTicker(pace.Probe)
 	defer probes.Stop()
-	late := l.registry.clock.NewTimer(pace.sync)
+	late := l.registry.clock.NewTimer(pace.Sync)
 	defer late.Stop()
 	for {
 		var err error
@@ -81,7 +81,7 @@ func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 			err = fmt.Errorf("a part of the connection has ended: %w", err)
 		case <-late.C():
 			if missing := s.missing(); missing != "" {
-				err = fmt.Errorf("could not read %s within %s", missing, pace.sync)
+				err = fmt.Errorf("could not read %s within %s", missing, pace.Sync)
 			}
 		case <-events.synced:
 			events.synced = nil
@@ -105,7 +105,7 @@ func (s *session) recheck(ctx context.Context, l *link, err error) error {
 	if breachIn(err) != nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return err
 	}
-	now, stale := l.registry.clock.Now(), l.registry.pace.stale
+	now, stale := l.registry.clock.Now(), l.registry.pace.Stale
 	if now.Sub(s.failed) > calm {
 		s.failing = now
 	}

@@ -146,9 +146,20 @@ func purity(p pkg) (violations []string) {
 	return violations
 }
 
+// innerLoop finds tests that start a control plane where tests are to need none.
+func innerLoop(p pkg) (violations []string) {
+	if !strings.HasPrefix(p.dir(), "internal/") {
+		return nil
+	}
+	if slices.Contains(slices.Concat(p.TestImports, p.XTestImports), module+"/test/cluster") {
+		return []string{"tests of " + p.dir() + " start a control plane: move them to a folder of test"}
+	}
+	return nil
+}
+
 func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
-		for _, rule := range []func(pkg) []string{direction, order, purity} {
+		for _, rule := range []func(pkg) []string{direction, order, purity, innerLoop} {
 			for _, violation := range rule(p) {
 				t.Error(violation)
 			}
@@ -187,6 +198,11 @@ func TestImportRulesCanFail(t *testing.T) {
 			direction,
 			pkg{ImportPath: module + "/api/v1alpha1", Imports: own("internal/core/event")},
 			[]string{"api/v1alpha1 must not import internal/core/event"},
+		},
+		"a test of the inner loop starts a control plane": {
+			innerLoop,
+			pkg{ImportPath: module + "/internal/webhook", XTestImports: own("test/fault", "test/cluster")},
+			[]string{"tests of internal/webhook start a control plane: move them to a folder of test"},
 		},
 		"a folder outside every room": {
 			direction,

@@ -32,6 +32,8 @@ type pkg struct {
 	Name       string
 	Imports    []string
 	Deps       []string
+	// TestImports and XTestImports are what its tests import.
+	TestImports, XTestImports []string
 }
 
 // dir is the package's folder, relative to the root of the module.

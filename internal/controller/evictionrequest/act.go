@@ -28,7 +28,7 @@ var errAside = errors.New("somebody else is the controller of EvictionRequests b
 // act writes what was decided, each under the version that it was decided on. A write that
 // is refused holds up no other, but those who asked are told nothing about a pod whose
 // Eviction could not be written: it would not be true yet.
-func (r *reconciler) act(ctx context.Context, d core.Decision) error {
+func (r *Reconciler) act(ctx context.Context, d core.Decision) error {
 	a := attempt{r: r, failed: map[core.Target]bool{}}
 	for _, e := range d.Creations {
 		a.ofEviction(ctx, e, func() error { return r.create(ctx, e) })
@@ -54,7 +54,7 @@ func (r *reconciler) act(ctx context.Context, d core.Decision) error {
 
 // attempt is one decision being written.
 type attempt struct {
-	r    *reconciler
+	r    *Reconciler
 	errs []error
 	// failed are the pods of which an Eviction could not be written.
 	failed map[core.Target]bool
@@ -81,7 +81,7 @@ func (a *attempt) ofEviction(ctx context.Context, e *lifecyclev1alpha1.Eviction,
 	}
 }
 
-func (r *reconciler) create(ctx context.Context, e *lifecyclev1alpha1.Eviction) error {
+func (r *Reconciler) create(ctx context.Context, e *lifecyclev1alpha1.Eviction) error {
 	err := r.client.Create(ctx, e, client.FieldOwner(core.FieldManager))
 	switch {
 	case apierrors.IsAlreadyExists(err) && !r.shows(ctx, e):
@@ -95,12 +95,12 @@ func (r *reconciler) create(ctx context.Context, e *lifecyclev1alpha1.Eviction) 
 }
 
 // shows reports whether the cache has an Eviction of this name.
-func (r *reconciler) shows(ctx context.Context, e *lifecyclev1alpha1.Eviction) bool {
+func (r *Reconciler) shows(ctx context.Context, e *lifecyclev1alpha1.Eviction) bool {
 	return r.client.Get(ctx, client.ObjectKeyFromObject(e), &lifecyclev1alpha1.Eviction{}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) == nil
 }
 
 // mend gives an Eviction the labels and owners that it lacks, and returns its new version.
-func (r *reconciler) mend(ctx context.Context, e *lifecyclev1alpha1.Eviction) (version string, err error) {
+func (r *Reconciler) mend(ctx context.Context, e *lifecyclev1alpha1.Eviction) (version string, err error) {
 	target, _ := core.EvictionTarget(e)
 	applied := lifecycleac.Eviction(e.Name, e.Namespace).WithUID(e.UID).WithResourceVersion(e.ResourceVersion).
 		WithLabels(e.Labels).
@@ -120,7 +120,7 @@ func (r *reconciler) mend(ctx context.Context, e *lifecyclev1alpha1.Eviction) (v
 }
 
 // writeEviction writes the controller's part of the status. What responders report is theirs.
-func (r *reconciler) writeEviction(ctx context.Context, change core.EvictionChange, version string) error {
+func (r *Reconciler) writeEviction(ctx context.Context, change core.EvictionChange, version string) error {
 	if version == "" {
 		version = change.Eviction.ResourceVersion
 	}
@@ -153,7 +153,7 @@ func (r *reconciler) writeEviction(ctx context.Context, change core.EvictionChan
 	return nil
 }
 
-func (r *reconciler) writeRequest(ctx context.Context, change core.RequestChange) error {
+func (r *Reconciler) writeRequest(ctx context.Context, change core.RequestChange) error {
 	applied := lifecycleac.EvictionRequest(change.Request.Name, change.Request.Namespace).
 		WithUID(change.Request.UID).WithResourceVersion(change.Request.ResourceVersion).
 		WithStatus(lifecycleac.EvictionRequestStatus().WithObservedGeneration(*change.Status.ObservedGeneration).

@@ -50,28 +50,45 @@ type Options struct {
 	Skew *kube.Skew
 }
 
-type reconciler struct {
-	// client reads from the cache, live from the API server.
+// Parts are what a Reconciler works with.
+type Parts struct {
+	// Client reads from the cache, in which Stems are indexed as StemField, Live from the
+	// API server.
+	Client client.Client
+	Live   client.Reader
+	// Acts is asked before every write.
+	Acts func() bool
+	// Now is the API server's time, Steady that of a clock that nobody sets.
+	Now, Steady func() time.Time
+}
+
+// Reconciler takes what concerns the pods of one stem further. Make one with New.
+type Reconciler struct {
 	client client.Client
 	live   client.Reader
-	// acts is asked before every write.
-	acts func() bool
-	// now is the API server's time.
-	now     func() time.Time
+	acts   func() bool
+	now    func() time.Time
+
 	ended   ended
 	written written
 	// wakeAll has everything reconciled.
 	wakeAll func(context.Context)
 }
 
+// New returns a Reconciler that remembers nothing.
+func New(parts Parts) *Reconciler {
+	return &Reconciler{
+		client: parts.Client, live: parts.Live, acts: parts.Acts, now: parts.Now, ended: newEnded(parts.Steady), written: newWritten(),
+	}
+}
+
 // Add has the controller run while the API is served.
 func Add(mgr manager.Manager, options Options) {
-	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), acts: options.Role.Acts, now: options.Skew.Server,
-		ended: newEnded(), written: newWritten(),
-	}
-	options.Served.Index(&lifecyclev1alpha1.EvictionRequest{}, stemField, stems)
-	options.Served.Index(&lifecyclev1alpha1.Eviction{}, stemField, stems)
+	r := New(Parts{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Acts: options.Role.Acts, Now: options.Skew.Server, Steady: time.Now,
+	})
+	options.Served.Index(&lifecyclev1alpha1.EvictionRequest{}, StemField, Stems)
+	options.Served.Index(&lifecyclev1alpha1.Eviction{}, StemField, Stems)
 	options.Served.Part(func(ctx context.Context) error {
 		return kube.RunController(ctx, mgr, "evictionrequest",
 			controller.Options{Reconciler: r, MaxConcurrentReconciles: workers}, r.sources(mgr.GetCache(), options.Role))
@@ -79,7 +96,7 @@ func Add(mgr manager.Manager, options Options) {
 }
 
 // Reconcile takes everything further that concerns the pods of one stem.
-func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.acts() {
 		r.written.take(request.NamespacedName)
 		r.ended.note(request.NamespacedName, nil)
@@ -109,7 +126,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // decide decides by the cache, and again by the API server before anything is written about
 // a pod that the cache does not have: it may be newer than that.
-func (r *reconciler) decide(ctx context.Context, key client.ObjectKey, seen *core.Snapshot) (core.Decision, error) {
+func (r *Reconciler) decide(ctx context.Context, key client.ObjectKey, seen *core.Snapshot) (core.Decision, error) {
 	decision := core.Decide(*seen)
 	if decision.Empty() && len(decision.Ended) == 0 {
 		r.ended.note(key, nil)

@@ -1,9 +1,9 @@
-package evictionrequest
+package evictionrequest_test
 
 import (
 	"testing"
-	"time"
 
+	"ebbtide.dev/ebbtide/internal/controller/evictionrequest"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
@@ -11,22 +11,22 @@ import (
 // change has it at once.
 func TestALeaseGoesOverWhenNobodyRenewsIt(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
-	has := func(l *lease, force bool, want string) {
+	s := newMemory(t)
+	has := func(l *evictionrequest.Lease, force bool, want string) {
 		t.Helper()
-		holder, err := l.take(s.ctx, force)
-		s.must(err)
-		s.expect("who has the Lease, to "+l.holder, holder, want)
+		holder, err := l.Take(s.Ctx, force)
+		s.Must(err)
+		s.Expect("who has the Lease, to "+l.Holder(), holder, want)
 	}
-	first, second := &lease{client: s.client, holder: "Ebbtide in namespace a", now: time.Now}, &lease{client: s.client, holder: "Ebbtide in namespace b", now: time.Now}
+	first, second := evictionrequest.NewLease(s.Client, "Ebbtide in namespace a"), evictionrequest.NewLease(s.Client, "Ebbtide in namespace b")
 	has(first, false, "")
 	has(second, false, "Ebbtide in namespace a")
 	// The other one has a new leader, which knows nothing of the one before.
-	has(&lease{client: s.client, holder: "Ebbtide in namespace a", now: time.Now}, false, "")
-	second.since = second.since.Add(-core.LeaseDuration)
+	has(evictionrequest.NewLease(s.Client, "Ebbtide in namespace a"), false, "")
+	second.Age(core.LeaseDuration)
 	has(second, false, "Ebbtide in namespace a")
 	// Nobody renews it any more. Its times are those of a clock that is an hour behind.
-	second.since = second.since.Add(-core.LeaseDuration)
+	second.Age(core.LeaseDuration)
 	has(second, false, "")
 	has(first, false, "Ebbtide in namespace b")
 	has(first, true, "")

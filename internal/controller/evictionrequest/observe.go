@@ -20,14 +20,14 @@ import (
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictionrequests;evictions,verbs=list;watch
 
 // observe reads what concerns the pods of a stem.
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (core.Snapshot, error) {
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (core.Snapshot, error) {
 	if err := r.catchUp(ctx, key); err != nil {
 		return core.Snapshot{}, err
 	}
 	seen := core.Snapshot{Now: r.now(), Ended: r.ended.since(key)}
 	requests, evictions := &lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}
 	of := []client.ListOption{
-		client.InNamespace(key.Namespace), client.MatchingFields{stemField: key.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency,
+		client.InNamespace(key.Namespace), client.MatchingFields{StemField: key.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency,
 	}
 	if err := r.client.List(ctx, requests, of...); err != nil {
 		return seen, fmt.Errorf("list the EvictionRequests of pod %s: %w", key.Name, err)
@@ -84,7 +84,7 @@ func targets(seen *core.Snapshot) []core.Target {
 
 // lookAgain asks the API server for those pods that the cache does not show, and reports
 // whether there were any. One that it has said to be gone never comes back.
-func (r *reconciler) lookAgain(ctx context.Context, namespace string, seen *core.Snapshot) (asked bool, err error) {
+func (r *Reconciler) lookAgain(ctx context.Context, namespace string, seen *core.Snapshot) (asked bool, err error) {
 	for _, name := range names(seen) {
 		at := slices.IndexFunc(seen.Pods, func(pod *corev1.Pod) bool { return pod.Name == name })
 		missing := slices.ContainsFunc(targets(seen), func(target core.Target) bool {
@@ -122,12 +122,13 @@ func get(ctx context.Context, reader client.Reader, key types.NamespacedName) (*
 
 // ended remembers since when targets have been seen to be gone, by a clock that nobody sets.
 type ended struct {
+	now func() time.Time
 	mu  *sync.Mutex
 	all map[types.NamespacedName]map[types.UID]time.Time
 }
 
-func newEnded() ended {
-	return ended{mu: &sync.Mutex{}, all: map[types.NamespacedName]map[types.UID]time.Time{}}
+func newEnded(now func() time.Time) ended {
+	return ended{now: now, mu: &sync.Mutex{}, all: map[types.NamespacedName]map[types.UID]time.Time{}}
 }
 
 // note has those remembered that are gone now, and all others of the key forgotten.
@@ -143,7 +144,7 @@ func (e ended) note(key types.NamespacedName, gone []types.UID) {
 	for _, uid := range gone {
 		since, known := before[uid]
 		if !known {
-			since = time.Now()
+			since = e.now()
 		}
 		now[uid] = since
 	}
@@ -159,7 +160,7 @@ func (e ended) see(key types.NamespacedName, uid types.UID) {
 		e.all[key] = map[types.UID]time.Time{}
 	}
 	if _, known := e.all[key][uid]; !known {
-		e.all[key][uid] = time.Now()
+		e.all[key][uid] = e.now()
 	}
 }
 
@@ -168,7 +169,7 @@ func (e ended) since(key types.NamespacedName) map[types.UID]time.Duration {
 	defer e.mu.Unlock()
 	durations := map[types.UID]time.Duration{}
 	for uid, since := range e.all[key] {
-		durations[uid] = time.Since(since)
+		durations[uid] = e.now().Sub(since)
 	}
 	return durations
 }

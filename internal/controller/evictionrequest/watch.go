@@ -20,15 +20,15 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// stemField finds the EvictionRequests and the Evictions of pods, by their stem, and the
+// StemField finds the EvictionRequests and the Evictions of pods, by their stem, and the
 // Evictions that are named as theirs.
-const stemField = "ebbtide.dev/target-stem"
+const StemField = "ebbtide.dev/target-stem"
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// stems extracts stemField. An Eviction is also found by the pod that its name is for, as
+// Stems extracts StemField. An Eviction is also found by the pod that its name is for, as
 // anybody may have given it that name.
-func stems(object client.Object) []string {
+func Stems(object client.Object) []string {
 	var all []string
 	switch object := object.(type) {
 	case *lifecyclev1alpha1.EvictionRequest:
@@ -46,7 +46,7 @@ func stems(object client.Object) []string {
 	return all
 }
 
-func (r *reconciler) sources(c cache.Cache, role *Role) []source.Source {
+func (r *Reconciler) sources(c cache.Cache, role *Role) []source.Source {
 	return []source.Source{
 		source.Func(func(ctx context.Context, q queue) error {
 			r.wakeAll = func(ctx context.Context) { r.all(ctx, q) }
@@ -61,14 +61,14 @@ func (r *reconciler) sources(c cache.Cache, role *Role) []source.Source {
 
 func ofObject[T client.Object](_ context.Context, object T) []reconcile.Request {
 	var all []reconcile.Request
-	for _, stem := range stems(object) {
+	for _, stem := range Stems(object) {
 		all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: stem}})
 	}
 	return all
 }
 
 // podHandler asks for what concerns a pod that is gone or has ended. Most pods concern nobody.
-func (r *reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
+func (r *Reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Request] {
 	return handler.TypedFuncs[*corev1.Pod, reconcile.Request]{
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Pod], q queue) {
 			switch {
@@ -84,10 +84,10 @@ func (r *reconciler) podHandler() handler.TypedFuncs[*corev1.Pod, reconcile.Requ
 	}
 }
 
-func (r *reconciler) concerned(ctx context.Context, pod *corev1.Pod, gone bool, q queue) {
+func (r *Reconciler) concerned(ctx context.Context, pod *corev1.Pod, gone bool, q queue) {
 	list := &lifecyclev1alpha1.EvictionList{}
 	key := types.NamespacedName{Namespace: pod.Namespace, Name: core.Stem(pod.Name)}
-	err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{stemField: key.Name},
+	err := r.client.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{StemField: key.Name},
 		client.Limit(1), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		// The cache itself never fails; it does when the manager stops.
@@ -102,7 +102,7 @@ func (r *reconciler) concerned(ctx context.Context, pod *corev1.Pod, gone bool, 
 }
 
 // all has everything reconciled that there is.
-func (r *reconciler) all(ctx context.Context, q queue) {
+func (r *Reconciler) all(ctx context.Context, q queue) {
 	requests, evictions := &lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}
 	for _, list := range []client.ObjectList{requests, evictions} {
 		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {

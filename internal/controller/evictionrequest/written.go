@@ -60,7 +60,7 @@ func (w written) take(key types.NamespacedName) []client.Object {
 }
 
 // catchUp waits until the cache has what we have written about the pods of a stem.
-func (r *reconciler) catchUp(ctx context.Context, key types.NamespacedName) error {
+func (r *Reconciler) catchUp(ctx context.Context, key types.NamespacedName) error {
 	for _, object := range r.written.take(key) {
 		// A get waits for the writes to this one object.
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(object), object); client.IgnoreNotFound(err) != nil {

@@ -60,7 +60,7 @@ type reconciler struct {
 	live     client.Reader
 	clusters clusters
 	// object reads an object of any kind.
-	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (foundObject, error)
+	object func(context.Context, types.NamespacedName, schema.GroupVersionKind) (Found, error)
 	// emit publishes events, each on the object that it is about.
 	emit func(...event.Event)
 	// now is what deletions go by, clock measures how long something takes.
@@ -113,7 +113,7 @@ func Add(mgr manager.Manager, registry *workload.Registry, options Options) erro
 	if err != nil {
 		return err
 	}
-	r.object = named.get
+	r.object = named.Get
 	r.follow(registry)
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers

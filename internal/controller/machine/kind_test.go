@@ -27,12 +27,12 @@ func TestAKindThatHangsKeepsOneWorker(t *testing.T) {
 	sound.Spec.InfrastructureRef = v1alpha1.ObjectReference{APIVersion: boots, Kind: "Boots", Name: "other"}
 	inWorld(t, append(objects, sound), func(w *world) {
 		busy := &crowded{}
-		w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
+		w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 			if kind == rackKind && busy.wait(ctx) {
-				return foundObject{}, ctx.Err()
+				return Found{}, ctx.Err()
 			}
 			object, err := ask(ctx, w.api.Manager, key, kind)
-			return foundObject{object, true}, err
+			return Found{object, true}, err
 		}
 		passes := func(want int) {
 			t.Helper()

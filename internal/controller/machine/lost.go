@@ -20,7 +20,7 @@ const lostFor = 2 * time.Minute
 // watchFailed notes that what the cache has of a kind is old: its version may not
 // be served any more, a permission may be gone. The Machines that name such an
 // object look again, at the API server.
-func (o *objects) watchFailed(ctx context.Context, failed *toolscache.Reflector, err error) {
+func (o *Objects) watchFailed(ctx context.Context, failed *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, failed, err)
 	if errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return // These are how watches end that are opened anew.
@@ -32,7 +32,7 @@ func (o *objects) watchFailed(ctx context.Context, failed *toolscache.Reflector,
 
 // lose finds the kind of which only the description is known, and says whether it
 // was not lost before. One that was never in the cache cannot be lost.
-func (o *objects) lose(description string) (kind schema.GroupVersionKind, news bool) {
+func (o *Objects) lose(description string) (kind schema.GroupVersionKind, news bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for kind, informer := range o.followed {
@@ -46,13 +46,13 @@ func (o *objects) lose(description string) (kind schema.GroupVersionKind, news b
 }
 
 // isLost is called with the lock.
-func (o *objects) isLost(kind schema.GroupVersionKind) bool {
+func (o *Objects) isLost(kind schema.GroupVersionKind) bool {
 	at, lost := o.lost[kind]
 	return lost && o.clock.Since(at) < lostFor
 }
 
 // tellAll tells of every object of a kind that the cache has.
-func (o *objects) tellAll(ctx context.Context, kind schema.GroupVersionKind) {
+func (o *Objects) tellAll(ctx context.Context, kind schema.GroupVersionKind) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := o.cache.List(ctx, list); err != nil {

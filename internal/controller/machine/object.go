@@ -22,11 +22,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// objects reads the objects that Machines and Clusters name, of whatever kind. It
+// Objects reads the objects that Machines and Clusters name, of whatever kind. It
 // watches a kind from when it is first named. As long as that does not work, for
 // want of a permission or of the kind, or not any more, it asks the API server for
 // every object, whose answer says what is missing.
-type objects struct {
+type Objects struct {
 	cache cache.Cache
 	live  client.Reader
 	// changed is told of every object of such a kind that has come, changed or gone.
@@ -42,13 +42,10 @@ type objects struct {
 // newObjects has the manager run a cache of what is named.
 //
 // Errors: the cache cannot be set up.
-func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.NamespacedName)) (*objects, error) {
-	o := &objects{
-		live: mgr.GetAPIReader(), changed: changed, clock: clock.RealClock{},
-		followed: map[schema.GroupVersionKind]cache.Informer{}, lost: map[schema.GroupVersionKind]time.Time{},
-	}
+func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.NamespacedName)) (*Objects, error) {
 	options := cache.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}
-	if err := o.open(mgr.GetConfig(), options); err != nil {
+	o, err := OpenObjects(mgr.GetConfig(), options, mgr.GetAPIReader(), changed)
+	if err != nil {
 		return nil, err
 	}
 	if err := mgr.Add(o.cache); err != nil {
@@ -57,38 +54,52 @@ func newObjects(mgr manager.Manager, changed func(schema.GroupKind, types.Namesp
 	return o, nil
 }
 
-// open makes the cache, which somebody else runs.
-func (o *objects) open(config *rest.Config, options cache.Options) (err error) {
+// OpenObjects returns what reads objects once it is started, and tells of those that it
+// follows when they change.
+//
+// Errors: the cache cannot be set up.
+func OpenObjects(
+	config *rest.Config, options cache.Options, live client.Reader, changed func(schema.GroupKind, types.NamespacedName),
+) (o *Objects, err error) {
+	o = &Objects{
+		live: live, changed: changed, clock: clock.RealClock{},
+		followed: map[schema.GroupVersionKind]cache.Informer{}, lost: map[schema.GroupVersionKind]time.Time{},
+	}
 	options.DefaultTransform, options.DefaultWatchErrorHandler = kube.StripExternal, o.watchFailed
 	if o.cache, err = cache.New(config, options); err != nil {
-		return fmt.Errorf("make a cache of the objects that machines name: %w", err)
+		return nil, fmt.Errorf("make a cache of the objects that machines name: %w", err)
 	}
-	return nil
+	return o, nil
 }
 
-// get reads an object; nil if it does not exist. That it does not is only ever
+// Start fills the cache until the context ends.
+//
+// Errors: the cache was started before.
+func (o *Objects) Start(ctx context.Context) error { return o.cache.Start(ctx) }
+
+// Get reads an object; nil if it does not exist. That it does not is only ever
 // said by the API server: a cache that is behind knows nothing of what is new. It
 // tells also whether changed will tell of the object's next change.
-func (o *objects) get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
+func (o *Objects) Get(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 	followed := o.follows(ctx, kind)
 	if followed {
 		object := blank(kind)
 		err := o.cache.Get(ctx, key, object)
 		if err == nil {
-			return foundObject{within(key.Namespace, object), true}, nil
+			return Found{within(key.Namespace, object), true}, nil
 		}
 		if !apierrors.IsNotFound(err) {
-			return foundObject{}, err
+			return Found{}, err
 		}
 	}
 	object, err := ask(ctx, o.live, key, kind)
-	return foundObject{object, followed}, err
+	return Found{object, followed}, err
 }
 
-// foundObject is an object, nil if it does not exist, and whether it is watched.
-type foundObject struct {
-	object  *unstructured.Unstructured
-	watched bool
+// Found is an object, nil if it does not exist, and whether it is watched.
+type Found struct {
+	Object  *unstructured.Unstructured
+	Watched bool
 }
 
 // ask reads an object from the API server; nil if it does not exist.
@@ -118,7 +129,7 @@ func within(namespace string, object *unstructured.Unstructured) *unstructured.U
 
 // follows tells whether everything of a kind is in the cache, and sees to it that
 // it soon will be.
-func (o *objects) follows(ctx context.Context, kind schema.GroupVersionKind) bool {
+func (o *Objects) follows(ctx context.Context, kind schema.GroupVersionKind) bool {
 	o.mu.Lock()
 	informer, lost := o.followed[kind], o.isLost(kind)
 	o.mu.Unlock()
@@ -142,7 +153,7 @@ func (o *objects) follows(ctx context.Context, kind schema.GroupVersionKind) boo
 	return informer.HasSynced()
 }
 
-func (o *objects) handler(kind schema.GroupKind) toolscache.ResourceEventHandlerFuncs {
+func (o *Objects) handler(kind schema.GroupKind) toolscache.ResourceEventHandlerFuncs {
 	tell := func(told any) {
 		if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
 			told = missed.Obj

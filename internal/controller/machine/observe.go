@@ -130,26 +130,26 @@ func (r *reconciler) observeObject(
 	if _, behind := r.outdated.Load(client.ObjectKeyFromObject(seen.Machine)); behind {
 		get = r.ask
 	}
-	var found foundObject
+	var found Found
 	err := r.ofKind(seen, kindOf(ref), func() (err error) {
 		found, err = get(ctx, types.NamespacedName{Namespace: seen.Machine.Namespace, Name: ref.Name}, kindOf(ref))
 		return err
 	})
-	seen.unread = seen.unread || err != nil || !found.watched
+	seen.unread = seen.unread || err != nil || !found.Watched
 	switch {
 	case err != nil:
 		return nil, lifecycle.Reading[lifecycle.External]{Problem: unreadable(ref, err)}
-	case found.object == nil:
+	case found.Object == nil:
 		return nil, lifecycle.Reading[lifecycle.External]{}
 	default:
-		external := read(found.object, seen.Machine)
-		return found.object, lifecycle.Reading[lifecycle.External]{Object: &external}
+		external := read(found.Object, seen.Machine)
+		return found.Object, lifecycle.Reading[lifecycle.External]{Object: &external}
 	}
 }
 
-func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
+func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 	object, err := ask(ctx, r.live, key, kind)
-	return foundObject{object: object}, err
+	return Found{Object: object}, err
 }
 
 // surely reads an object from a cache and, if it is not there, from the API

@@ -71,9 +71,9 @@ func TestAReadThatHangsIsTold(t *testing.T) {
 	inWorld(t, fleet(), func(w *world) {
 		w.running()
 		answer := w.manager.object
-		w.manager.object = func(ctx context.Context, _ types.NamespacedName, _ schema.GroupVersionKind) (foundObject, error) {
+		w.manager.object = func(ctx context.Context, _ types.NamespacedName, _ schema.GroupVersionKind) (Found, error) {
 			<-ctx.Done()
-			return foundObject{}, ctx.Err()
+			return Found{}, ctx.Err()
 		}
 		w.must(w.api.Delete(w.t.Context(), w.machine()))
 		for range 10 {

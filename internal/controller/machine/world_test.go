@@ -104,9 +104,9 @@ func (w *world) restart() {
 	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry(), time.Now))
 	w.manager.emit = w.api.Emit
 	w.manager.now = func() (time.Time, string) { return time.Now(), w.doubt }
-	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (foundObject, error) {
+	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 		object, err := ask(ctx, w.api.Manager, key, kind)
-		return foundObject{object, true}, err
+		return Found{object, true}, err
 	}
 }
 

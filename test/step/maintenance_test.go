@@ -1,0 +1,217 @@
+package step
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/controller/nodemaintenance"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
+)
+
+// server is a real API server and a manager on it that has the controller of
+// NodeMaintenances and no other.
+type server struct {
+	t       *testing.T
+	cluster *cluster.Cluster
+	api     client.Client
+	// prefix makes names this test's own.
+	prefix string
+}
+
+// maintain runs the controller, with these bridges, until the test ends. It acts on all
+// nodes under maintenance, also on those of other tests.
+func maintain(t *testing.T, bridges bridge.Names) *server {
+	t.Helper()
+	c := startServer(t)
+	s := &server{t: t, cluster: c, api: c.Client, prefix: c.Pool()}
+	skew, reached := kube.NewSkew("the API server"), rest.CopyConfig(c.Config)
+	skew.Measure(reached)
+	consistent, repeated := true, true
+	mgr, err := manager.New(reached, manager.Options{
+		Scheme: c.Client.Scheme(), Cache: kube.CacheOptions(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+		// There is one for each test.
+		Controller: config.Controller{SkipNameValidation: &repeated},
+	})
+	s.must("make the manager", err)
+	s.must("index its cache", kube.IndexFields(t.Context(), mgr.GetFieldIndexer()))
+	s.must("add the controller", nodemaintenance.Add(mgr, nodemaintenance.Options{
+		Namespace: cluster.Account.Namespace, Skew: skew, Bridges: bridges,
+	}))
+	runUntilEnd(t, mgr.Start)
+	return s
+}
+
+func (s *server) ctx() context.Context { return s.t.Context() }
+
+func (s *server) must(what string, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// until waits until the world is as wanted.
+func (s *server) until(what string, reached func() (saw string, ok bool)) {
+	s.t.Helper()
+	patience.Eventually(s.t, what, func(context.Context) (string, bool) { return reached() })
+}
+
+// drainOf drains the nodes of a pool, and has its name.
+func drainOf(pool string) *v1alpha1.NodeMaintenance {
+	return &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: pool},
+		Spec: v1alpha1.NodeMaintenanceSpec{
+			Stage: v1alpha1.StageDrain,
+			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{pool}}},
+			}}},
+		},
+	}
+}
+
+// lookAgain has all nodes and maintenances of the test looked at once more, which belong
+// together with a node beside: it returns when a maintenance of that one has its first status.
+func (s *server) lookAgain(beside, name string) {
+	s.t.Helper()
+	idle := drainOf(beside)
+	idle.Name, idle.Spec.Stage = s.prefix+name, v1alpha1.StageIdle
+	s.must("create a maintenance that touches nothing", s.api.Create(s.ctx(), idle))
+	s.until("its first status", func() (string, bool) {
+		s.read(idle)
+		return idle.Status.Summary, idle.Status.Summary != ""
+	})
+}
+
+func trueConditions(node *corev1.Node) []string {
+	var kinds []string
+	for _, condition := range node.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue {
+			kinds = append(kinds, string(condition.Type))
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// A node is drained and given back on a real API server: its admission, its
+// merge of node conditions and its handling of finalizers are those of
+// Kubernetes, and every pass sees what the one before has written.
+//
+// The managers of other tests would write, too: it runs before those that are parallel.
+func TestADrainOnARealAPIServer(t *testing.T) {
+	s := maintain(t, nil)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.prefix + "-node", Labels: map[string]string{"pool": s.prefix}}}
+	s.must("create the node", s.api.Create(s.ctx(), node))
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+	s.must("make the node ready", s.api.Status().Update(s.ctx(), node))
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.prefix + "-pod", Labels: map[string]string{"app": "shop"}},
+		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "shop", Image: "shop"}}},
+	}
+	s.must("create the pod", s.api.Create(s.ctx(), pod))
+	upgrade := drainOf(s.prefix)
+	s.must("create the maintenance", s.api.Create(s.ctx(), upgrade))
+
+	s.until("the node to be cordoned and its pod to be asked to leave", func() (string, bool) {
+		evacuations := s.evacuationsOf(pod)
+		s.read(node)
+		conditions := trueConditions(node)
+		return fmt.Sprintf("cordoned %t, evacuations %d, conditions %v", node.Spec.Unschedulable, len(evacuations), conditions),
+			node.Spec.Unschedulable && len(evacuations) == 1 && fmt.Sprint(conditions) == "[DrainInProgress Ready]"
+	})
+
+	s.evacuate(pod)
+	s.until("the maintenance to be drained", func() (string, bool) {
+		s.read(upgrade)
+		return upgrade.Status.Summary, meta.IsStatusConditionTrue(upgrade.Status.Conditions, v1alpha1.ConditionDrained)
+	})
+
+	s.change("complete the maintenance", upgrade, func() { upgrade.Spec.Stage = v1alpha1.StageComplete })
+	s.until("the node to be given back", func() (string, bool) {
+		s.read(node)
+		s.read(upgrade)
+		ledger, held := node.Annotations[v1alpha1.CordonAnnotation]
+		return fmt.Sprintf("cordoned %t, ledger %q, finalizers %v, conditions %v",
+				node.Spec.Unschedulable, ledger, upgrade.Finalizers, trueConditions(node)),
+			!node.Spec.Unschedulable && !held && len(upgrade.Finalizers) == 0 && fmt.Sprint(trueConditions(node)) == "[Ready]"
+	})
+	s.comesToRest(node, upgrade)
+}
+
+// comesToRest wants nothing to be written about a node and a maintenance while nothing happens.
+func (s *server) comesToRest(node *corev1.Node, upgrade *v1alpha1.NodeMaintenance) {
+	s.t.Helper()
+	beside, idle := s.prefix+"-beside", drainOf(s.prefix)
+	s.must("create a node beside", s.api.Create(s.ctx(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: beside, Labels: map[string]string{"pool": beside}}}))
+	idle.Name, idle.Spec.Stage = s.prefix+"-both", v1alpha1.StageIdle
+	terms := idle.Spec.NodeSelector.NodeSelectorTerms
+	idle.Spec.NodeSelector.NodeSelectorTerms = append(terms, drainOf(beside).Spec.NodeSelector.NodeSelectorTerms...)
+	s.must("create a maintenance of both", s.api.Create(s.ctx(), idle))
+	looks, versions := 0, ""
+	s.until("nothing to be written while nothing happens", func() (string, bool) {
+		looks++
+		s.lookAgain(beside, fmt.Sprint("-", looks))
+		s.read(node)
+		s.read(upgrade)
+		before := versions
+		versions = node.ResourceVersion + " " + upgrade.ResourceVersion
+		return "node and maintenance were at " + before + ", and are at " + versions, versions == before
+	})
+}
+
+func (s *server) read(object client.Object) {
+	s.t.Helper()
+	s.must("get "+object.GetName(), s.api.Get(s.ctx(), client.ObjectKeyFromObject(object), object))
+}
+
+// change changes an object, also one that the managers of other tests write just then.
+func (s *server) change(what string, object client.Object, edit func()) {
+	s.t.Helper()
+	s.must(what, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		s.read(object)
+		edit()
+		return s.api.Update(s.ctx(), object)
+	}))
+}
+
+func (s *server) evacuationsOf(pod *corev1.Pod) []v1alpha1.Evacuation {
+	s.t.Helper()
+	var all v1alpha1.EvacuationList
+	s.must("list evacuations", s.api.List(s.ctx(), &all, client.InNamespace(pod.Namespace)))
+	var found []v1alpha1.Evacuation
+	for i := range all.Items {
+		if all.Items[i].Spec.PodRef.UID == pod.UID {
+			found = append(found, all.Items[i])
+		}
+	}
+	return found
+}
+
+// evacuate does what the evacuation controller does.
+func (s *server) evacuate(pod *corev1.Pod) {
+	s.t.Helper()
+	s.must("delete the pod", s.api.Delete(s.ctx(), pod, client.GracePeriodSeconds(0)))
+	for _, evacuation := range s.evacuationsOf(pod) {
+		if _, err := kube.RemoveFinalizer(s.ctx(), s.api, &evacuation, v1alpha1.NodeMaintenanceInstigator); err != nil {
+			s.t.Fatalf("release the evacuation: %v", err)
+		}
+		s.must("delete the evacuation", client.IgnoreNotFound(s.api.Delete(s.ctx(), &evacuation)))
+	}
+}
