@@ -56,13 +56,19 @@ controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (
 # No test compiles anything: a set of programs is built before. The go command compiles what
 # builds them in silence, and this line says so.
 .PHONY: programs programs-all node-binaries test-node test-all test-busy
-programs: SETS = programs
-programs-all: SETS = programs programs-all karpenter $(if $(ROOT),nodes node-binaries)
-node-binaries: SETS = programs nodes node-binaries
-programs programs-all node-binaries:
-	@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./test/prebuilt/build | wc -l); \
-	test $$n -lt 50 || echo "compiling what builds the programs of tests: $$n packages" >&2
-	@go run ./test/prebuilt/build $(SETS)
+define prebuild
+@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./test/prebuilt/build | wc -l); \
+test $$n -lt 50 || echo "compiling what builds the programs of tests: $$n packages" >&2
+@go run ./test/prebuilt/build
+endef
+programs: ## Build what make test runs: the control plane, kubectl and our programs
+	$(prebuild) programs
+
+programs-all: ## Build what make test-all runs, too
+	$(prebuild) programs programs-all karpenter $(if $(ROOT),nodes node-binaries)
+
+node-binaries: ## Build what real nodes run, too: kubelet, kube-proxy, containerd, network plugins
+	$(prebuild) programs nodes node-binaries
 
 # Set where the stories on real nodes can run.
 ROOT := $(if $(filter Linux-0,$(shell uname)-$(shell id -u)),1)
@@ -88,7 +94,7 @@ test-busy: ## Run both tiers while a loop keeps each core busy (TIMES=3)
 
 RUN ?= .
 scenario: programs ## Run stories on the real control plane (RUN=TestName KEEP=-keep)
-	go test -count=1 -v -timeout 60m -run '$(RUN)' ./test/scenario $(KEEP)
+	go test -count=1 -v -timeout $(if $(KEEP),0,60m) -run '$(RUN)' ./test/scenario $(KEEP)
 
 test-versions: programs ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))

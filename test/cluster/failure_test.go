@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/patience"
+)
+
+// failed is a test that has failed and is cleaned up by hand.
+type failed struct {
+	testing.TB
+	name    string
+	cleanup func()
+}
+
+func (f *failed) Failed() bool        { return true }
+func (f *failed) Name() string        { return f.name }
+func (f *failed) Cleanup(what func()) { f.cleanup = what }
+
+// A test that fails with -keep undoes nothing until Ctrl-C.
+func TestWhatAFailedTestMadeIsKeptUntilItIsInterrupted(t *testing.T) {
+	before, was := interrupted, *keep
+	t.Cleanup(func() { interrupted, *keep = before, was })
+	held, ctrlC := make(chan struct{}), make(chan struct{})
+	interrupted = func() <-chan struct{} { close(held); return ctrlC }
+	*keep = true
+	c := &Cluster{Kubeconfig: "admin.kubeconfig", plane: &plane{Cluster: &sandbox.Cluster{}}}
+	story, undone := &failed{TB: t, name: t.Name()}, make(chan struct{})
+	c.undo(story, func(context.Context) { close(undone) })
+	go story.cleanup()
+
+	patience.Receive(t, "the test to hold", held)
+	select {
+	case <-undone:
+		t.Error("what the test made is undone before Ctrl-C")
+	default:
+	}
+	close(ctrlC)
+	patience.Receive(t, "the end of what the test made", undone)
+}
+
+// A failure shows the last lines about its own objects. The whole log outlives the control plane.
+func TestAFailureShowsWhatWasLoggedAboutItsOwnObjects(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "manager-1.log")
+	const text = "mine-1 first\nmine-1 second\ntheirs\nmine-1 third\nmine-1 fourth\ntheirs again\n"
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	story := &failed{TB: t, name: t.Name()}
+	for prefix, want := range map[string]string{
+		"mine-1": "the manager logged last about mine-1:\nmine-1 second\nmine-1 third\nmine-1 fourth\nwhole log: ",
+		"new-2":  "the manager logged last (nothing about new-2):\nmine-1 third\nmine-1 fourth\ntheirs again\nwhole log: ",
+	} {
+		said := (&Cluster{prefix: prefix}).lastWords(story, "the manager", log)
+		path, found := strings.CutPrefix(said, want)
+		if !found {
+			t.Errorf("it says:\n%s\nwant:\n%s", said, want)
+		}
+		if kept, err := os.ReadFile(path); err != nil || string(kept) != text {
+			t.Errorf("the log is kept as %q, %v", kept, err)
+		}
+		if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+			t.Error(err)
+		}
+	}
+}
