@@ -150,6 +150,7 @@ verify: generate lint ## Check that the tree is generated, tidy, formatted and l
 	cd test/bench/lifecycle && go mod tidy -diff
 	cd test/node && go mod tidy -diff
 	cd internal/release/krew && go mod tidy -diff
+	cd internal/release/testdata/tiny && go mod tidy -diff
 	cd test/alert/promtool && go mod tidy -diff
 	git diff --exit-code
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
@@ -196,11 +197,11 @@ bench: programs ## Compare with the oracle, kubectl drain and Cluster API; hold 
 image: ## Make the image of the manager into .bin/release: an OCI layout, and an archive for each architecture
 	go run ./internal/release image .bin/release
 
-release: ## Make all that a version is published as into .bin/release; half an hour the first time
-	go run ./internal/release all .bin/release
+release: ## Make all that a version is published as into .bin/release; half an hour the first time (PLATFORMS=linux/amd64)
+	go run ./internal/release all .bin/release $(PLATFORMS)
 
 reproduce: ## Build the manager a second time, from a copy of the source and from nothing, and compare
-	go test -count=1 -v -timeout 60m -run TestTheManagerTwice ./internal/release -prove
+	go run ./internal/release reproduce
 
 demo: plugin ## Drain a node of a real control plane before your eyes (KUBERNETES=release downloads most of it)
 	@go run ./cmd/kubectl-ebbtide sandbox demo

@@ -18,6 +18,8 @@ type Program struct {
 	Package string
 	// Set gives string variables other values, by import path and name.
 	Set map[string]string
+	// Cache is the folder of the build cache. Defaults to that of the go command.
+	Cache string
 }
 
 // Build builds a static binary that does not depend on where and when it was built: not on
@@ -35,6 +37,9 @@ func (p Program) Build(ctx context.Context, platform Platform, file string) erro
 	// What a developer has set for themselves must not get into a binary.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOEXPERIMENT=", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOOS="+platform.OS, "GOARCH="+platform.Architecture)
+	if p.Cache != "" {
+		cmd.Env = append(cmd.Env, "GOCACHE="+p.Cache)
+	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s for %s: %w\n%s", p.Package, platform, err, out)
 	}

@@ -1,14 +1,15 @@
 // Command release makes what a version of Ebbtide is published as, from the checkout that
 // it runs in: the image of the manager, archives of the binaries for all platforms, the
 // chart, the licences of everything in them, a bill of materials (SBOM) for each, and the
-// checksums. It publishes nothing.
+// checksums. It publishes nothing. Platforms such as linux/amd64 limit a release to them.
 //
-// The same commit and the same Go become the same bytes, whoever makes them. A module under
-// a licence that is not known ends it.
+// The same commit and the same Go become the same bytes, whoever makes them; reproduce checks
+// that with the manager. A module under a licence that is not known ends it.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -25,15 +26,28 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) != 2 || args[0] != "image" && args[0] != "all" {
-		return fmt.Errorf("usage: release image|all <folder to make>")
+	verb, out, platforms := "", "", []string(nil)
+	switch {
+	case len(args) == 1 && args[0] == "reproduce":
+		verb = args[0]
+	case len(args) >= 2 && (args[0] == "image" || args[0] == "all"):
+		verb, out, platforms = args[0], args[1], args[2:]
+	default:
+		return errors.New("usage: release image|all <folder to make> [<platform>...], or release reproduce")
 	}
-	r, err := newRelease(args[1], os.Stdout)
+	r, err := newRelease(out, os.Stdout)
 	if err != nil {
 		return err
 	}
-	if args[0] == "image" {
-		return r.image(ctx)
+	if err := r.limit(platforms); err != nil {
+		return err
 	}
-	return r.all(ctx)
+	switch verb {
+	case "reproduce":
+		return r.reproduce(ctx)
+	case "image":
+		return r.image(ctx)
+	default:
+		return r.all(ctx)
+	}
 }

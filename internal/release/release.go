@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -75,6 +76,32 @@ func newRelease(out string, progress io.Writer) (*release, error) {
 		programs: map[string][]image.Platform{manager: nodes, plugin: slices.Concat(nodes, desktops)},
 		built:    map[string]bool{}, progress: progress,
 	}, nil
+}
+
+// limit has the release made for these platforms only, if there are any.
+//
+// Errors: a platform of no program.
+func (r *release) limit(platforms []string) error {
+	if len(platforms) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for program, all := range r.programs {
+		var kept []image.Platform
+		for _, p := range all {
+			known[p.String()] = true
+			if slices.Contains(platforms, p.String()) {
+				kept = append(kept, p)
+			}
+		}
+		r.programs[program] = kept
+	}
+	for _, p := range platforms {
+		if !known[p] {
+			return fmt.Errorf("there is no release for %q, only for %s", p, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		}
+	}
+	return nil
 }
 
 // image makes the image of the manager and nothing else.

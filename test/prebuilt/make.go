@@ -13,7 +13,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
-// Make builds the programs of sets into .bin/programs, one module after the other.
+// Make builds the programs of sets into .bin/programs, one module after the other, and makes the
+// releases of the long set.
 //
 // Errors: this is no checkout, or one of them does not compile.
 func Make(ctx context.Context, progress io.Writer, sets ...Set) error {
@@ -38,6 +39,9 @@ func Make(ctx context.Context, progress io.Writer, sets ...Set) error {
 				return fmt.Errorf("build %s: %w", name, err)
 			}
 		}
+	}
+	if slices.Contains(sets, Long) {
+		return makeReleases(ctx, root, progress)
 	}
 	return nil
 }

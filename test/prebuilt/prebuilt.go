@@ -59,6 +59,7 @@ var programs = []program{
 	{"kubectl-ebbtide", Basic, ".", "./cmd/kubectl-ebbtide", ""},
 	{"leader", Basic, ".", "./examples/leader", ""},
 	{"responder", Basic, ".", "./examples/responder", ""},
+	{"release", Long, ".", "./internal/release", ""},
 	{"cluster-api", Long, "test/capi/clusterapi", "sigs.k8s.io/cluster-api/core", ""},
 	// Without what finds targets, which is most of it.
 	{"promtool", Long, "test/alert/promtool", "github.com/prometheus/prometheus/cmd/promtool", "remove_all_sd"},
