@@ -33,9 +33,9 @@ func TestMain(m *testing.M) {
 }
 
 func hold(ctx context.Context) error {
-	binaries, err := Build(ctx, BuildSpec{}, os.Stderr)
+	binaries, err := Find(BuildSpec{})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: run `make programs`", err)
 	}
 	c, err := Start(ctx, binaries, Spec{OnlyAPIServer: true})
 	if err != nil {
@@ -125,9 +125,9 @@ func isZombie(pid int) bool {
 }
 
 func TestStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
-	binaries, err := Build(t.Context(), BuildSpec{}, os.Stderr)
+	binaries, err := Find(BuildSpec{})
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: run `make programs`", err)
 	}
 	c, err := Start(t.Context(), binaries, Spec{Nodes: 1, Audit: AuditWrites})
 	if err != nil {

@@ -92,29 +92,19 @@ func moduleDir(t testing.TB) string {
 // tells of it only what it has.
 func downloaded(t testing.TB, folder, module string) string {
 	t.Helper()
-	out, err := goIn(t, folder, "mod", "download", "-json", module)
+	download := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module)
+	download.Dir, download.Env = folder, append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	var stderr bytes.Buffer
+	download.Stderr = &stderr
+	out, err := download.Output()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("find the source of %s: %v\n%s", module, err, stderr.String())
 	}
 	var where struct{ Dir string }
 	if err := json.Unmarshal(out, &where); err != nil || where.Dir == "" {
 		t.Fatalf("no folder of module %s in %s: %v", module, out, err)
 	}
 	return where.Dir
-}
-
-func goIn(t testing.TB, folder string, args ...string) ([]byte, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return out, nil
 }
 
 // installKinds installs the kinds of Cluster API, from its module, and those of the provider.

@@ -252,7 +252,7 @@ func start(spec Spec) (*plane, int, error) {
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}
-	binaries, err := binaries(sandbox.BuildSpec{Nodes: spec.RealNodes > 0})
+	binaries, err := prebuilt.ControlPlane(sandbox.BuildSpec{Nodes: spec.RealNodes > 0})
 	if err != nil {
 		return nil, 0, err
 	}

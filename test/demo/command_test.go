@@ -84,8 +84,11 @@ func start(t *testing.T) (cluster *sandbox.Cluster, kubectl string) {
 
 func startWith(t *testing.T, spec sandbox.Spec) (cluster *sandbox.Cluster, kubectl string) {
 	t.Helper()
-	binaries, err := sandbox.Find(sandbox.BuildSpec{Kubectl: true})
+	binaries, err := prebuilt.ControlPlane(sandbox.BuildSpec{Kubectl: true})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if spec.Programs, err = sandbox.ProgramDir(); err != nil {
 		t.Fatal(err)
 	}
 	cluster, err = sandbox.Start(t.Context(), binaries, spec)

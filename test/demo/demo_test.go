@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/demo"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 func TestThePageShowsTheDemo(t *testing.T) {
@@ -60,8 +61,17 @@ func holdsTo(t *testing.T, page string, run func(demo.Demo, context.Context) err
 	if block == nil {
 		t.Fatalf("%s does not show the demo", page)
 	}
+	// A demo builds a control plane that is missing, and a test does not.
+	if _, err := prebuilt.ControlPlane(sandbox.BuildSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	programs, err := sandbox.ProgramDir()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var printed, progress strings.Builder
-	if err := run(demo.Demo{Version: sandbox.RequestedVersion(), Out: &printed, Progress: &progress}, t.Context()); err != nil {
+	d := demo.Demo{Version: sandbox.RequestedVersion(), Out: &printed, Progress: &progress, Programs: programs}
+	if err := run(d, t.Context()); err != nil {
 		t.Fatalf("demo: %v\n%s%s", err, printed.String(), progress.String())
 	}
 	if diff := cmp.Diff(story(string(block[1])), story(printed.String())); diff != "" {

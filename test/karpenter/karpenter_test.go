@@ -23,7 +23,7 @@ func startKarpenter(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	binary := prebuilt.Path(t, "karpenter")
 	// Go tells of it only what it has, which it has now.
-	source := strings.TrimSpace(string(goIn(t, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")))
+	source := moduleDir(t)
 	for _, pattern := range []string{"pkg/apis/crds/karpenter.sh_node[cp]*.yaml", "kwok/apis/crds/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join(source, pattern))
 		if err != nil || len(files) == 0 {
@@ -53,18 +53,18 @@ func startKarpenter(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-func goIn(t *testing.T, args ...string) []byte {
+// moduleDir is where the source of Karpenter is.
+func moduleDir(t *testing.T) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = "module"
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off", "CGO_ENABLED=0")
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/karpenter")
+	list.Dir, list.Env = "module", append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	list.Stderr = &stderr
+	out, err := list.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+		t.Fatalf("find the source of Karpenter: %v\n%s", err, stderr.String())
 	}
-	return out
+	return strings.TrimSpace(string(out))
 }
 
 func read(t *testing.T, file string) string {

@@ -40,7 +40,7 @@ func holdRack(dir string) {
 }
 
 func bootRack(ctx context.Context, dir string) error {
-	binaries, err := sandbox.Find(sandbox.BuildSpec{Nodes: true})
+	binaries, err := prebuilt.ControlPlane(sandbox.BuildSpec{Nodes: true})
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,21 @@ func Path(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
+// ControlPlane returns the binaries of the control plane.
+//
+// Errors: one of them is not built. The error names the make target that builds it.
+func ControlPlane(spec sandbox.BuildSpec) (sandbox.Binaries, error) {
+	found, err := sandbox.Find(spec)
+	if err == nil {
+		return found, nil
+	}
+	target := Basic
+	if spec.Nodes {
+		target = Node
+	}
+	return found, fmt.Errorf("%w: run `make %s`", err, target)
+}
+
 // Check returns an error that names what to run if one of the basic programs is missing or older
 // than its source.
 func Check() error {

@@ -28,6 +28,8 @@ type Demo struct {
 	Out, Progress io.Writer
 	// Colour says whether Out shows colours.
 	Colour bool
+	// Programs is the Programs of the Spec of the sandbox.
+	Programs string
 }
 
 // on builds what is missing, shows something on a control plane with the manager,
@@ -42,6 +44,7 @@ func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Conte
 		with = "a real node"
 	}
 	fmt.Fprintf(d.Progress, "starting Kubernetes %s with %s\n", d.Version, with)
+	spec.Programs = d.Programs
 	c, err := sandbox.Start(ctx, binaries, spec)
 	if err != nil {
 		return err
