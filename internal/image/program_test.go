@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ebbtide.dev/ebbtide/internal/image"
 	"ebbtide.dev/ebbtide/test/gocommand"
 )
@@ -45,7 +47,7 @@ func TestBuiltProgramDependsOnSourceAndPlatformOnly(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	if second := build(image.AMD64, "1.2.3 of today"); !bytes.Equal(first, second) {
-		t.Errorf("first build:\n%q\nsecond build, in another environment:\n%q", first, second)
+		t.Errorf("another folder and environment (-first +second build):\n%s", cmp.Diff(string(first), string(second)))
 	}
 	for name, other := range map[string][]byte{"value": build(image.AMD64, "1.2.4"), "platform": build(image.ARM64, "1.2.3 of today")} {
 		if bytes.Equal(first, other) {

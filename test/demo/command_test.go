@@ -40,6 +40,9 @@ func commands(t *testing.T, readme string) string {
 	return script.String()
 }
 
+// byMake gives the user of a page the plugin, which `make programs` has built for the tests.
+const byMake = "make build\nexport PATH=\"$PWD/.bin:$PATH\"\n"
+
 // Each page for users whose commands are to be run has them run, on a cluster of its own
 // that is as new as that of `sandbox up`.
 func TestCommandsOfThePages(t *testing.T) {
@@ -58,7 +61,8 @@ func TestCommandsOfThePages(t *testing.T) {
 		}
 		for _, block := range regexp.MustCompile("(?s)<!-- run: in test/demo -->\n```\n(.*?)```(?:\n\n<!-- printed: by these commands -->\n```\n(.*?)```)?").FindAllSubmatch(text, -1) {
 			ran++
-			output := run(t, cluster, kubectl, "export PATH="+plugin+":$PATH\n"+string(block[1]))
+			script := strings.Replace(string(block[1]), byMake, "", 1)
+			output := run(t, cluster, kubectl, "export PATH="+plugin+":$PATH\n"+script)
 			for line := range strings.Lines(string(block[2])) {
 				if want := shape(line); !strings.Contains(shape(output), want) {
 					t.Errorf("the commands of %s do not print %q:\n%s", filepath.Base(page), want, output)

@@ -8,7 +8,7 @@ list) cat "$dir/modules"; exit ;;
 build) shift ;;
 *) echo "go $1 is not played" >&2; exit 2 ;;
 esac
-folder=$PWD commit="the commit" flags=
+folder=$PWD commit="the commit of $PWD" flags=
 while [ $# -gt 1 ]; do
 	case $1 in
 	-trimpath) folder= ;;
