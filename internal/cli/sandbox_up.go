@@ -41,7 +41,7 @@ func newSandboxUp(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Start a cluster with the manager and leave it running.
 
 Its nodes are simulated: what runs on them exists in the API only. With --real-nodes,
-which needs Linux with cgroup v1, and root, each node has a kubelet, containerd and
+which needs Linux and root, each node has a kubelet, containerd and
 kube-proxy in namespaces of its own, and pods are real processes. What is missing is
 listed. "sandbox node off" cuts its power.`,
 		Args: cobra.NoArgs,

@@ -23,14 +23,17 @@ type hierarchy struct {
 	Mount, Options string
 	// Own is the folder of the cgroup that this process is in.
 	Own string
+	// Alone reports that this is v2 with all controllers, and the only hierarchy. Its groups
+	// follow other rules; see unified.go.
+	Alone bool
+	// readOnly reports that no group can be made in it.
+	readOnly bool
 }
 
 func (c hierarchy) controllers() []string { return strings.Split(c.Options, ",") }
 
-// unified returns true if cgroup v2 is all there is.
-func unified(all []hierarchy) bool { return len(all) == 1 && all[0].Mount == cgroupRoot }
-
-// hierarchies finds what is mounted, and where in it this process is.
+// hierarchies returns the mounted hierarchies, with the group of this process in each. If v2 is
+// mounted at cgroupRoot, it is the only one: kubelet and runc look for no other there.
 func (h Host) hierarchies() ([]hierarchy, error) {
 	own := map[string]string{} // by controllers
 	for line := range strings.Lines(h.read("/proc/self/cgroup")) {
@@ -48,11 +51,14 @@ func (h Host) hierarchies() ([]hierarchy, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s is mounted, but this process is in none of it", c.Mount)
 		}
-		// In a container the mount may begin where the process is.
-		if root != "/" {
-			path = strings.TrimPrefix(path, root)
+		path, err := below(root, path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Mount, err)
 		}
 		c.Own = filepath.Join(h.Root, c.Mount, path)
+		if c.Alone {
+			return []hierarchy{c}, nil
+		}
 		found = append(found, c)
 	}
 	if len(found) == 0 {
@@ -61,16 +67,36 @@ func (h Host) hierarchies() ([]hierarchy, error) {
 	return found, nil
 }
 
+// below returns the path of a group below the root of a mount, which in a container may be
+// another group than the root of the hierarchy.
+//
+// Errors: the group is not visible there.
+func below(root, path string) (string, error) {
+	if path == "/.." || strings.HasPrefix(path, "/../") {
+		return "", fmt.Errorf("this process is in group %s, which is outside of its cgroup namespace", path)
+	}
+	if root == "/.." || strings.HasPrefix(root, "/../") {
+		return "", errors.New("it was mounted in another cgroup namespace; mount it again in this one")
+	}
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
+	if !ok || rest != "" && rest[0] != '/' {
+		return "", fmt.Errorf("this process is in group %s, but only %s is mounted", path, root)
+	}
+	return rest, nil
+}
+
 // parseMount reads a line of mountinfo, and returns false if it is of no cgroups.
 func parseMount(line string) (c hierarchy, root string, ok bool) {
 	before, after, found := strings.Cut(line, " - ")
 	left, right := strings.Fields(before), strings.Fields(after)
-	if !found || len(left) < 5 || len(right) < 3 || !strings.HasPrefix(left[4], cgroupRoot) {
+	if !found || len(left) < 6 || len(right) < 3 || !strings.HasPrefix(left[4], cgroupRoot) {
 		return c, "", false
 	}
 	c.Mount = left[4]
+	c.readOnly = slices.Contains(strings.Split(left[5], ","), "ro") || slices.Contains(strings.Split(right[2], ","), "ro")
 	switch right[0] {
 	case "cgroup2":
+		c.Alone = c.Mount == cgroupRoot
 		return c, left[3], true
 	case "cgroup":
 		options := slices.DeleteFunc(strings.Split(right[2], ","), func(option string) bool {
@@ -94,9 +120,24 @@ func (g group) below(name string) group { return group{g.all, filepath.Join(g.na
 
 func (g group) dir(c hierarchy) string { return filepath.Join(c.Own, g.name) }
 
+// dirs are the folders of the group, one of each hierarchy.
+func (g group) dirs() []string {
+	dirs := make([]string, len(g.all))
+	for i, c := range g.all {
+		dirs[i] = g.dir(c)
+	}
+	return dirs
+}
+
 // make makes the group where it is missing.
 func (g group) make() error {
 	for _, c := range g.all {
+		if c.Alone {
+			if err := makeUnified(c.Own, g.name); err != nil {
+				return fmt.Errorf("make cgroup: %w", err)
+			}
+			continue
+		}
 		if err := os.MkdirAll(g.dir(c), 0o755); err != nil {
 			return fmt.Errorf("make cgroup: %w", err)
 		}
@@ -142,12 +183,14 @@ func (g group) take(pid int) error {
 // remove removes the group and all that are in it, as soon as their processes are gone.
 //
 // Errors: there are still some after emptiedWithin.
-func (g group) remove() error {
+func (g group) remove() error { return removeTrees(g.dirs()) }
+
+func removeTrees(dirs []string) error {
 	var err error
 	for end := time.Now().Add(emptiedWithin); ; time.Sleep(10 * time.Millisecond) {
 		err = nil
-		for _, c := range g.all {
-			err = errors.Join(err, removeTree(g.dir(c)))
+		for _, dir := range dirs {
+			err = errors.Join(err, removeTree(dir))
 		}
 		if err == nil || time.Now().After(end) {
 			return err

@@ -27,7 +27,7 @@ const (
 	capSysAdmin = 21
 )
 
-// controllers are what kubelet and runc need of cgroup v1.
+// controllers are those of cgroup v1 that kubelet and runc need; for v2 see unifiedControllers.
 var controllers = []string{"cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids"}
 
 // Check returns nil if real nodes can run here, or an error that lists everything
@@ -102,8 +102,13 @@ func (h Host) cgroups() (missing []string) {
 	if err != nil {
 		return []string{"cgroups: " + err.Error()}
 	}
-	if unified(found) {
-		return []string{"cgroup v1: this host has v2 alone, on which real nodes were never tried"}
+	for _, c := range found {
+		if c.readOnly {
+			missing = append(missing, "cgroups: "+c.Mount+" is mounted read-only; a container needs --privileged")
+		}
+	}
+	if found[0].Alone {
+		return append(missing, h.unified(found[0])...)
 	}
 	for _, controller := range controllers {
 		if !slices.ContainsFunc(found, func(c hierarchy) bool { return slices.Contains(c.controllers(), controller) }) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // mounts are those of a host with cgroup v1 and, beside it, v2 without controllers.
@@ -30,6 +31,9 @@ const memberships = `9:name=systemd:/
 3:cpuset:/
 2:cpu,cpuacct:/
 0::/`
+
+// empty is the text of a file without text.
+const empty = "-empty-"
 
 // completeHost has everything; change takes away from it. A text of nothing removes the file.
 func completeHost(t *testing.T, uid int, change map[string]string) Host {
@@ -57,8 +61,11 @@ func completeHost(t *testing.T, uid int, change map[string]string) Host {
 	}
 	root := t.TempDir()
 	for name, text := range files {
-		if text == "" {
+		switch text {
+		case "":
 			continue
+		case empty:
+			text = ""
 		}
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -116,7 +123,7 @@ var incomplete = map[string]struct {
 		0,
 		map[string]string{
 			"/proc/filesystems": "ext4\n", "/proc/self/ns/cgroup": "", "/proc/self/ns/net": "", "/proc/sys/net/bridge/bridge-nf-call-iptables": "",
-			"/proc/self/mountinfo": strings.ReplaceAll(strings.ReplaceAll(mounts, "cgroup rw,pids", "tmpfs rw"), "cgroup rw,memory", "tmpfs rw"),
+			"/proc/self/mountinfo": strings.ReplaceAll(strings.ReplaceAll(mounts, "cgroup cgroup rw,pids", "tmpfs tmpfs rw"), "cgroup cgroup rw,memory", "tmpfs tmpfs rw"),
 		},
 		[]string{
 			"overlay file systems: modprobe overlay",
@@ -127,10 +134,15 @@ var incomplete = map[string]struct {
 			"cgroup controller pids: it is not mounted under /sys/fs/cgroup",
 		},
 	},
-	"cgroup v2 alone": {
+	"hierarchies of a container without rights": {
 		0,
-		map[string]string{"/proc/self/mountinfo": "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw", "/proc/self/cgroup": "0::/box"},
-		[]string{"cgroup v1: this host has v2 alone, on which real nodes were never tried"},
+		map[string]string{"/proc/self/mountinfo": strings.ReplaceAll(mounts, "/sys/fs/cgroup/memory rw", "/sys/fs/cgroup/memory ro")},
+		[]string{"cgroups: /sys/fs/cgroup/memory is mounted read-only; a container needs --privileged"},
+	},
+	"a mount of another group than that of this process": {
+		0,
+		map[string]string{"/proc/self/mountinfo": strings.ReplaceAll(mounts, "/box /sys/fs/cgroup/pids", "/boxes /sys/fs/cgroup/pids")},
+		[]string{"cgroups: /sys/fs/cgroup/pids: this process is in group /box/job, but only /boxes is mounted"},
 	},
 	"one controller alone": {
 		0,
@@ -187,16 +199,16 @@ func TestCgroupsAreFoundWhereThisProcessIs(t *testing.T) {
 		found[i].Own = strings.TrimPrefix(found[i].Own, host.Root)
 	}
 	want := []hierarchy{
-		{"/sys/fs/cgroup/cpu,cpuacct", "cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct"},
-		{"/sys/fs/cgroup/cpuset", "cpuset", "/sys/fs/cgroup/cpuset"},
-		{"/sys/fs/cgroup/memory", "memory", "/sys/fs/cgroup/memory/jobs/7"},
-		{"/sys/fs/cgroup/devices", "devices", "/sys/fs/cgroup/devices"},
-		{"/sys/fs/cgroup/freezer", "freezer", "/sys/fs/cgroup/freezer"},
-		{"/sys/fs/cgroup/pids", "pids", "/sys/fs/cgroup/pids/job"},
-		{"/sys/fs/cgroup/systemd", "name=systemd", "/sys/fs/cgroup/systemd"},
-		{"/sys/fs/cgroup/unified", "", "/sys/fs/cgroup/unified"},
+		{Mount: "/sys/fs/cgroup/cpu,cpuacct", Options: "cpu,cpuacct", Own: "/sys/fs/cgroup/cpu,cpuacct"},
+		{Mount: "/sys/fs/cgroup/cpuset", Options: "cpuset", Own: "/sys/fs/cgroup/cpuset"},
+		{Mount: "/sys/fs/cgroup/memory", Options: "memory", Own: "/sys/fs/cgroup/memory/jobs/7"},
+		{Mount: "/sys/fs/cgroup/devices", Options: "devices", Own: "/sys/fs/cgroup/devices"},
+		{Mount: "/sys/fs/cgroup/freezer", Options: "freezer", Own: "/sys/fs/cgroup/freezer"},
+		{Mount: "/sys/fs/cgroup/pids", Options: "pids", Own: "/sys/fs/cgroup/pids/job"},
+		{Mount: "/sys/fs/cgroup/systemd", Options: "name=systemd", Own: "/sys/fs/cgroup/systemd"},
+		{Mount: "/sys/fs/cgroup/unified", Options: "", Own: "/sys/fs/cgroup/unified"},
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
+	if diff := cmp.Diff(want, found, cmpopts.IgnoreUnexported(hierarchy{})); diff != "" {
 		t.Errorf("hierarchies (-want +got):\n%s", diff)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	reportFD = 4
 	running  = "running"
 	// appearWithin bounds how long a program waits for the file that it needs.
-	appearWithin = 30 * time.Second
+	appearWithin = 2 * time.Minute
 	// restartAfter is the pause before a program that has ended is started again.
 	restartAfter = time.Second
 )

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -25,9 +26,10 @@ type janitor struct {
 	live io.Closer // what it waits for the end of
 }
 
-func startJanitor(name string) (*janitor, error) {
+// startJanitor starts the janitor of a rack whose cgroups are in these folders.
+func startJanitor(dirs []string) (*janitor, error) {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{janitorName, name}
+	cmd.Args = append([]string{janitorName}, dirs...)
 	cmd.Dir = "/"
 	// What ends this process, such as Ctrl-C in a terminal, must not end it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -47,14 +49,10 @@ func (j *janitor) stop() error {
 }
 
 // runJanitor is the janitor.
-func runJanitor(args []string) {
+func runJanitor(dirs []string) {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	all, err := realHost().hierarchies()
-	if err != nil || len(args) != 1 {
-		os.Exit(1)
-	}
-	if err := (group{all, args[0]}).remove(); err != nil {
+	if err := removeTrees(dirs); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -62,19 +60,16 @@ func runJanitor(args []string) {
 
 func realHost() Host { return Host{OS: runtime.GOOS, UID: os.Geteuid()} }
 
-// ownGroupName is the name of the cgroups of a rack, of which a process opens one or more.
-func ownGroupName(all []hierarchy) (string, error) {
+// opened counts the racks of this process.
+var opened atomic.Int64
+
+// ownGroupName returns the name of the cgroups of another rack of this process.
+func ownGroupName() (string, error) {
 	owner, err := began(os.Getpid())
 	if err != nil {
 		return "", err
 	}
-	for number := 1; ; number++ {
-		name := fmt.Sprintf("%s%d-%s-%d", groupPrefix, os.Getpid(), owner, number)
-		err := os.Mkdir(group{all, name}.dir(all[0]), 0o755)
-		if !errors.Is(err, os.ErrExist) {
-			return name, err
-		}
-	}
+	return fmt.Sprintf("%s%d-%s-%d", groupPrefix, os.Getpid(), owner, opened.Add(1)), nil
 }
 
 // sweep removes the cgroups of racks whose process is gone, and whose janitor was killed too.

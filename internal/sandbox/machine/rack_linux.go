@@ -16,6 +16,7 @@ import (
 // Rack is a control machine that is on, and nodes.
 type Rack struct {
 	spec    Spec
+	unit    *unit // of systemd, which lends the group; nil without
 	group   group
 	janitor *janitor
 	control *machine
@@ -33,23 +34,43 @@ func Open(ctx context.Context, spec Spec) (*Rack, error) {
 	if len(spec.Nodes) > MaxNodes {
 		return nil, fmt.Errorf("a rack has room for %d nodes, not %d", MaxNodes, len(spec.Nodes))
 	}
-	all, err := host.hierarchies()
-	if err != nil {
-		return nil, err
-	}
-	sweep(all)
-	name, err := ownGroupName(all)
-	if err != nil {
-		return nil, fmt.Errorf("make cgroup: %w", err)
-	}
-	r := &Rack{spec: spec, group: group{all, name}, nodes: map[string]*machine{}}
-	if r.janitor, err = startJanitor(name); err == nil {
+	r := &Rack{spec: spec, nodes: map[string]*machine{}}
+	err := r.openGroup(host)
+	if err == nil {
 		err = r.openControl(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+// openGroup decides where the machines have their cgroups, and who removes them.
+func (r *Rack) openGroup(host Host) error {
+	all, err := host.hierarchies()
+	if err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	name, err := ownGroupName()
+	if err != nil {
+		return fmt.Errorf("make cgroup: %w", err)
+	}
+	if all[0].Alone && host.managed() {
+		if r.unit, err = startUnit(name); err != nil {
+			return err
+		}
+		all[0].Own, name = filepath.Join(all[0].Mount, r.unit.group), machinesName
+	} else {
+		if all[0].Alone {
+			if all[0].Own, err = host.lender(all[0]); err != nil {
+				return fmt.Errorf("make cgroup: %w", err)
+			}
+		}
+		sweep(all)
+	}
+	r.group = group{all, name}
+	r.janitor, err = startJanitor(r.group.dirs())
+	return err
 }
 
 func (r *Rack) openControl(ctx context.Context) (err error) {
@@ -236,6 +257,9 @@ func (r *Rack) Close() error {
 	err = errors.Join(err, r.group.remove())
 	if r.janitor != nil {
 		err = errors.Join(err, r.janitor.stop())
+	}
+	if r.unit != nil {
+		err = errors.Join(err, r.unit.stop())
 	}
 	return err
 }

@@ -88,6 +88,13 @@ func (r root) kernelFiles(merged string) error {
 
 // cgroupFiles mounts the hierarchies, which begin at the machine's own groups.
 func (r root) cgroupFiles(merged string) error {
+	if c := r.Cgroups[0]; c.Alone {
+		dir := filepath.Join(merged, c.Mount)
+		if err := mount("cgroup", dir, "cgroup2", 0, ""); err != nil {
+			return err
+		}
+		return vacate(dir)
+	}
 	if err := mount("tmpfs", filepath.Join(merged, cgroupRoot), "tmpfs", 0, "mode=755"); err != nil {
 		return err
 	}
