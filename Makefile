@@ -103,6 +103,16 @@ test-versions: programs ## Run the tests of the API and some stories on 1.37 to 
 test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 	cd test/node && go test -count=1 -v -timeout 20m ./...
 
+# The machine has one slow processor. The second time, its cgroups belong to systemd.
+.PHONY: test-node-v2
+test-node-v2: VM := ../../.bin/vm
+test-node-v2: node-binaries ## Run the shortest stories on real nodes in qemu, on a machine with cgroup v2 alone (Debian)
+	test/node/vm/kernel .bin/vm/kernel
+	cd test/node && CGO_ENABLED=0 go build -o $(VM)/vm ./vm && go test -c -o $(VM)/node.test .
+	cd test/node && for systemd in false true; do \
+		$(VM)/vm -systemd=$$systemd $(VM)/node.test -test.v -test.timeout 60m -test.run '^(TestANodeThatDoesNotBoot|TestCgroupsOfANodeFollowItsPods|TestLongNothingOutlivesAKilledProcess)$$' || exit 1; \
+	done
+
 .PHONY: test-capi bench-capi
 test-capi: programs-all ## Run the stories with Cluster API's own manager
 	go test -count=1 -v -parallel 2 -timeout 60m ./test/capi

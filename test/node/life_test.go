@@ -9,8 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +58,7 @@ func trace(t *testing.T, dir string) map[string][]string {
 	found := map[string][]string{}
 	for what, pattern := range map[string]string{
 		"processes": "/proc/[0-9]*/cmdline", "mounts": "/proc/self/mountinfo", "networks": "/sys/class/net/*",
-		"cgroups": "/sys/fs/cgroup/*/ebbtide-*", "kernel settings": "/proc/sys/vm/overcommit_memory",
+		"cgroups": "/sys/fs/cgroup/*/ebbtide-*", "cgroups of v2": "/sys/fs/cgroup/ebbtide-*", "kernel settings": "/proc/sys/vm/overcommit_memory",
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
@@ -70,7 +70,7 @@ func trace(t *testing.T, dir string) map[string][]string {
 			text := strings.ReplaceAll(string(data), "\x00", " ")
 			switch {
 			case what == "processes" && !ofRack(file, text, dir):
-			case what == "networks" || what == "cgroups":
+			case what == "networks" || strings.HasPrefix(what, "cgroups"):
 				found[what] = append(found[what], file)
 			default:
 				found[what] = append(found[what], text)
@@ -178,8 +178,9 @@ func TestLongWhatAPowerCutLeavesIsADisk(t *testing.T) {
 	c.Apply(t, namespace, deployment("web", 6, time.Second))
 	waitAvailable(t, c, namespace, "web")
 	node := c.Nodes[0]
+	rack := rackOf(t, c, node)
 	groups := func() []string {
-		return slices.Sorted(maps.Keys(groupsOf(t, node)))
+		return slices.Sorted(maps.Keys(groupsOf(t, rack, node)))
 	}
 	if got := strings.Join(groups(), "\n"); !strings.Contains(got, "kubepods") {
 		t.Fatalf("the node has cgroups\n%s\nwant those of pods", got)
@@ -195,12 +196,30 @@ func TestLongWhatAPowerCutLeavesIsADisk(t *testing.T) {
 	}
 }
 
-// groupsOf are the cgroups of a node of this process, with how many processes each has.
-func groupsOf(t *testing.T, node string) map[string]int {
+// rackName is the cgroup, or the unit of systemd, in which the machines of a rack have theirs.
+var rackName = regexp.MustCompile(`/ebbtide-\d+-\d+-\d+(\.service)?/`)
+
+// rackOf returns the cgroup of the rack of a node that is on. The clusters of a process have
+// nodes of the same names.
+func rackOf(t *testing.T, c *cluster.Cluster, node string) string {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", kubelet(t, c, node)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := rackName.FindString(string(data))
+	if name == "" {
+		t.Fatalf("the kubelet of %s is in cgroups\n%s\nwant those of a rack", node, data)
+	}
+	return name
+}
+
+// groupsOf are the cgroups of a node of a rack, with how many processes each has.
+func groupsOf(t *testing.T, rack, node string) map[string]int {
 	t.Helper()
 	found := map[string]int{}
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && strings.Contains(path, "/ebbtide-"+strconv.Itoa(os.Getpid())+"-") && strings.Contains(path, "/"+node) {
+		if err == nil && entry.IsDir() && strings.Contains(path, rack) && strings.Contains(path, "/"+node) {
 			data, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 			found[path] = bytes.Count(data, []byte("\n"))
 		}
