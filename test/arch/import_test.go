@@ -167,13 +167,15 @@ func TestImports(t *testing.T) {
 	}
 }
 
-func TestImportRulesCanFail(t *testing.T) {
-	own := func(paths ...string) (list []string) {
-		for _, path := range paths {
-			list = append(list, module+"/"+path)
-		}
-		return list
+// own are packages of our module.
+func own(paths ...string) (list []string) {
+	for _, path := range paths {
+		list = append(list, module+"/"+path)
 	}
+	return list
+}
+
+func TestImportRulesCanFail(t *testing.T) {
 	tests := map[string]struct {
 		rule func(pkg) []string
 		pkg  pkg

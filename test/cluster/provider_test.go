@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
 )
-
-// within bounds what takes seconds at most on a loaded machine.
-const within = time.Minute
 
 // provided is a control plane with the provider, and a namespace of the test.
 type provided struct {

@@ -99,14 +99,8 @@ func checkRights(exempt []string) (code int) {
 	if !complete {
 		return code
 	}
-	needless = left.Needless
-	for _, one := range left.Unused {
-		if !exempted(func(text string) bool { return text == one }) {
-			fail("no test has used the right of the manager to", one)
-		}
-	}
-	for _, text := range needless {
-		fail("nothing needs the exemption", text)
+	for _, one := range left.faults(exempt) {
+		fail(one)
 	}
 	return code
 }
@@ -117,6 +111,21 @@ type leftover struct {
 	Unused []string
 	// Needless are exemptions.
 	Needless []string
+}
+
+// faults are the rights that nothing uses and the exemptions that nothing needs.
+func (l *leftover) faults(exempt []string) (faults []string) {
+	for _, one := range l.Unused {
+		if !slices.Contains(exempt, one) {
+			faults = append(faults, "no test has used the right of the manager to "+one)
+		}
+	}
+	for _, text := range l.Needless {
+		if !slices.Contains(l.Unused, text) {
+			faults = append(faults, "nothing needs the exemption "+text)
+		}
+	}
+	return faults
 }
 
 // ofAllTiers returns true if, with this process, all tests were run. The first tier writes what

@@ -29,14 +29,7 @@ func TestAStateThatNeverComesFailsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, bound := range []time.Duration{patience.Bound, patience.AfterFailure} {
 			begin, failed := time.Now(), &failing{TB: t}
-			failed.run(func() {
-				patience.Eventually(failed, "a pod", func(ctx context.Context) (string, bool) {
-					if ctx.Err() != nil {
-						return "cut off", false
-					}
-					return "a node", false
-				})
-			})
+			failed.run(func() { patience.Eventually(failed, "a pod", node) })
 			if took := time.Since(begin); took < bound || took > bound+time.Second {
 				t.Errorf("gave up after %s, want %s", took, bound)
 			}
@@ -48,6 +41,29 @@ func TestAStateThatNeverComesFailsTheTest(t *testing.T) {
 		silent.run(func() { patience.Receive(silent, "an answer", make(chan int)) })
 		if !strings.Contains(silent.said, "an answer") {
 			t.Errorf("the failure says %q", silent.said)
+		}
+	})
+}
+
+// node is a probe that sees a node until its time is up.
+func node(ctx context.Context) (string, bool) {
+	if ctx.Err() != nil {
+		return "cut off", false
+	}
+	return "a node", false
+}
+
+// A failure shows no more than fits a screen.
+func TestAFailureIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := &failing{TB: t}
+		failed.run(func() {
+			patience.Eventually(failed, "a list", func(context.Context) (string, bool) {
+				return strings.Repeat(strings.Repeat("x", 1000)+"\n", 50), false
+			})
+		})
+		if lines := strings.Split(failed.said, "\n"); len(lines) > 10 || len(failed.said) > 3000 || !strings.HasSuffix(failed.said, "and 44 more lines") {
+			t.Errorf("%d lines of %d bytes:\n%s", len(lines), len(failed.said), failed.said)
 		}
 	})
 }

@@ -86,12 +86,14 @@ func endlessly(to io.Writer, what []byte) {
 	}
 }
 
-// attacks are what a cluster may do, and what is said of that. All begin as a cluster
-// like any other.
-var attacks = map[string]struct {
+// threat is an attack and what is said of it.
+type threat struct {
 	attack attack
 	want   string
-}{
+}
+
+// attacks are what a cluster may do. All begin as a cluster like any other.
+var attacks = map[string]threat{
 	"a bomb of gzip": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
 			answer.Header().Set("Content-Type", "application/json")
@@ -306,40 +308,43 @@ func heapGrows(t *testing.T, during func()) int64 {
 // None of these run beside other tests, whose memory would count.
 func TestAHostileCluster(t *testing.T) {
 	for name, test := range attacks {
-		t.Run(name, func(t *testing.T) {
-			pace := quick
-			if strings.HasSuffix(name, "drips") {
-				pace.Message = 3 * time.Second
-			}
-			w := newRemotes(t, workload.Options{Pace: &pace, RemoteMemory: 32 << 20})
-			w.start(t)
-			server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
-				pods := r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("limit") != "1"
-				if pods {
-					test.attack(answer, r)
-				}
-				return pods
-			})
-			good := w.remote(t, "good", w.kubeconfig(t, same))
-			w.connect(t, good)
-			bad := w.remote(t, "bad", kubeconfig)
-
-			var state workload.State
-			grown := heapGrows(t, func() {
-				_, _ = w.registry.Use(bad, usingMachine)
-				state = w.awaitReason(t, bad, v1alpha1.ReasonLimitExceeded)
-			})
-
-			if want := "connect to " + server.URL + ": " + test.want + ". It is connected again at "; !strings.HasPrefix(state.Message, want) {
-				t.Errorf("state says %q, want %q", state.Message, want)
-			}
-			if grown > mayGrow {
-				t.Errorf("the heap has grown by %d MiB, want at most %d MiB", grown>>20, mayGrow>>20)
-			}
-			if err := w.connect(t, good).Live.List(t.Context(), &corev1.NodeList{}, client.Limit(1)); err != nil {
-				t.Errorf("another cluster cannot be read: %v", err)
-			}
-			t.Logf("the heap has grown by %d MiB", grown>>20)
-		})
+		t.Run(name, func(t *testing.T) { isAttacked(t, name, test) })
 	}
+}
+
+func isAttacked(t *testing.T, name string, test threat) {
+	t.Helper()
+	pace := quick
+	if strings.HasSuffix(name, "drips") {
+		pace.Message = 3 * time.Second
+	}
+	w := newRemotes(t, workload.Options{Pace: &pace, RemoteMemory: 32 << 20})
+	w.start(t)
+	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
+		pods := r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("limit") != "1"
+		if pods {
+			test.attack(answer, r)
+		}
+		return pods
+	})
+	good := w.remote(t, "good", w.kubeconfig(t, same))
+	w.connect(t, good)
+	bad := w.remote(t, "bad", kubeconfig)
+
+	var state workload.State
+	grown := heapGrows(t, func() {
+		_, _ = w.registry.Use(bad, usingMachine)
+		state = w.awaitReason(t, bad, v1alpha1.ReasonLimitExceeded)
+	})
+
+	if want := "connect to " + server.URL + ": " + test.want + ". It is connected again at "; !strings.HasPrefix(state.Message, want) {
+		t.Errorf("state says %q, want %q", state.Message, want)
+	}
+	if grown > mayGrow {
+		t.Errorf("the heap has grown by %d MiB, want at most %d MiB", grown>>20, mayGrow>>20)
+	}
+	if err := w.connect(t, good).Live.List(t.Context(), &corev1.NodeList{}, client.Limit(1)); err != nil {
+		t.Errorf("another cluster cannot be read: %v", err)
+	}
+	t.Logf("the heap has grown by %d MiB", grown>>20)
 }

@@ -342,14 +342,7 @@ func simulate(t *testing.T, seeds uint64) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			count := map[string]int{}
-			for seed := range seeds {
-				w := newSimWorld(seed, test.rough, sound)
-				w.count = count
-				if fault := w.live(); fault != "" {
-					t.Fatalf("seed %d: %s", seed, fault)
-				}
-			}
+			count := liveAll(t, seeds, test.rough)
 			for _, what := range test.wants {
 				if count[what] == 0 {
 					t.Errorf("%s never happened", what)
@@ -357,6 +350,20 @@ func simulate(t *testing.T, seeds uint64) {
 			}
 		})
 	}
+}
+
+// liveAll lives the worlds of all seeds, and returns how often what happened.
+func liveAll(t *testing.T, seeds uint64, rough bool) (count map[string]int) {
+	t.Helper()
+	count = map[string]int{}
+	for seed := range seeds {
+		w := newSimWorld(seed, rough, sound)
+		w.count = count
+		if fault := w.live(); fault != "" {
+			t.Fatalf("seed %d: %s", seed, fault)
+		}
+	}
+	return count
 }
 
 // TestTrace is the story of one seed, so that a change of the protocol is seen.
