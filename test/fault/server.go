@@ -22,6 +22,8 @@ import (
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -59,7 +61,10 @@ func NewServer(t *testing.T, objects ...client.Object) *Server {
 	if err != nil {
 		t.Fatalf("build the scheme: %v", err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).
+	// Nothing is applied here, so that nobody needs to know who manages which field: a tracker of
+	// that makes a mapper of all kinds for every write, which took most of the time of tests.
+	tracker := clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(tracker).
 		WithStatusSubresource(&v1alpha1.NodeMaintenance{}, &v1alpha1.Evacuation{}, &v1alpha1.Cluster{}, &v1alpha1.Machine{},
 			&v1alpha1.DrainRecord{}, &v1alpha1.NodeAgent{})
 	for _, object := range objects {
