@@ -194,7 +194,7 @@ func TestBuildSaysWhatItDoes(t *testing.T) {
 		return progress.String()
 	}
 	t.Setenv("MISSING", "k8s.io/klog k8s.io/api/core/v1")
-	want := `building etcd, kwok and Kubernetes 1.37.1 from source; about 7 min on two cores the first time, less on more, seconds from the build cache
+	want := `building etcd, kwok and Kubernetes 1.37.1 from source; about 8 min on two cores the first time, less on more, seconds from the build cache
 1/3 etcd: 2 packages to compile
 2/3 kwok: 2 packages to compile
 3/3 kube-apiserver, kube-controller-manager, kube-scheduler: 2 packages to compile

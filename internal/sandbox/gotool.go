@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// collector has the compiler collect garbage less often than it does by default, which takes a
-// sixth off the processor time of a build, and more often once a process has 2 GiB. The
+// collector has the compiler collect garbage less often than it does by default, which takes an
+// eighth off the processor time of a build, and more often once a process has 2 GiB. The
 // environment of the caller overrides it.
 var collector = []string{"GOGC=400", "GOMEMLIMIT=2GiB"}
 

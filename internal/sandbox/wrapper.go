@@ -73,7 +73,7 @@ func wrappers(version string) []wrapper {
 			commands: []command{{name: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"}},
 		},
 		{
-			name: "kubernetes", module: "k8s.io/kubernetes", version: "v" + version, staging: stagingVersion(version), cost: 5 * time.Minute,
+			name: "kubernetes", module: "k8s.io/kubernetes", version: "v" + version, staging: stagingVersion(version), cost: 330 * time.Second,
 			commands: []command{
 				{name: "kube-apiserver", pkg: cmd + "kube-apiserver"},
 				{name: "kube-controller-manager", pkg: cmd + "kube-controller-manager"},
