@@ -175,10 +175,12 @@ func (s *statics) evacuate(t testing.TB) types.NamespacedName {
 	if err := s.Client.Create(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
+	// Others may write the Evacuation in between.
+	created := e.DeepCopy()
 	e.Status = v1alpha1.EvacuationStatus{
 		ActiveEvacuatorClass: v1alpha1.KubeletEvacuatorClass, EvacuationProgressTimestamp: &metav1.Time{Time: time.Now()}, Message: "Its turn.",
 	}
-	if err := s.Client.Status().Update(t.Context(), e); err != nil {
+	if err := s.Client.Status().Patch(t.Context(), e, client.MergeFrom(created)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
