@@ -76,6 +76,8 @@ type Agent struct {
 	lastPass atomic.Int64
 	metrics  *metrics
 	signs    signs
+	// uptime is that of the kernel.
+	uptime func() time.Duration
 
 	// What one goroutine alone uses.
 	journal  core.Journal
@@ -87,7 +89,7 @@ type Agent struct {
 
 // New is an agent that has yet to run.
 func New(o Options) *Agent {
-	a := &Agent{Options: o, wake: make(chan struct{}, 1), signs: signs{matters: make(chan struct{}, 1)}, failures: map[string]string{}, metrics: newMetrics()}
+	a := &Agent{Options: o, wake: make(chan struct{}, 1), uptime: kernelUptime, signs: signs{matters: make(chan struct{}, 1)}, failures: map[string]string{}, metrics: newMetrics()}
 	if a.Shutdown != nil {
 		a.metrics.registry.MustRegister(a.Shutdown.Collector())
 	}

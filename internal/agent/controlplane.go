@@ -48,8 +48,8 @@ type signs struct {
 	proved atomic.Bool
 }
 
-// uptime is the time since the kernel began, in which it may have slept; 0 if nobody knows.
-func uptime() time.Duration {
+// kernelUptime is the time since the kernel began, in which it may have slept; 0 if nobody knows.
+func kernelUptime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return 0
@@ -64,8 +64,8 @@ func (a *Agent) heard(err error) {
 	if err != nil && (!errors.As(err, &status) || status.Status().Code < 400 || status.Status().Code >= 500) {
 		return
 	}
-	before := time.Duration(a.signs.answered.Swap(int64(uptime())))
-	if a.signs.asks.Load() && uptime()-before > 2*askAfter {
+	before := time.Duration(a.signs.answered.Swap(int64(a.uptime())))
+	if a.signs.asks.Load() && a.uptime()-before > 2*askAfter {
 		a.poke()
 	}
 }
@@ -100,7 +100,7 @@ func (a *Agent) observeControlPlane(s *core.Snapshot) {
 	o := &a.ControlPlane
 	if away := partsAway(*s); away != a.signs.asks.Load() {
 		// Nobody has asked before, so nobody knows of any silence.
-		a.signs.began.Store(int64(uptime()))
+		a.signs.began.Store(int64(a.uptime()))
 		a.signs.asks.Store(away)
 		select {
 		case a.signs.matters <- struct{}{}:
@@ -109,7 +109,7 @@ func (a *Agent) observeControlPlane(s *core.Snapshot) {
 	}
 	s.ControlPlane = core.ControlPlane{
 		Terminate: o.Terminate, Host: o.Host, Hostname: o.Hostname, Address: o.Address, RestoreAfter: o.RestoreAfter,
-		Signs: core.Signs{Uptime: uptime(), Began: time.Duration(a.signs.began.Load()), Answered: time.Duration(a.signs.answered.Load())},
+		Signs: core.Signs{Uptime: a.uptime(), Began: time.Duration(a.signs.began.Load()), Answered: time.Duration(a.signs.answered.Load())},
 	}
 	f := &a.feeds
 	if f.servers == nil || !f.servers.known() || !f.members.known() || !f.claim.known() {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 const etcdManifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd, namespace: kube-system, labels: {component: etcd, tier: control-plane}}\n" +
@@ -52,19 +54,43 @@ func answering(t *testing.T, dir, state string, status *atomic.Int64) *Agent {
 	return a
 }
 
-// runFor runs an agent, and returns what the folder has then.
-func runFor(t *testing.T, a *Agent, dir string, d time.Duration) string {
+// running is an agent that runs, by a clock of the kernel that only the test moves.
+type running struct {
+	*Agent
+	t     *testing.T
+	clock *atomic.Int64
+	stop  func()
+}
+
+func runs(t *testing.T, a *Agent, clock *atomic.Int64) *running {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	must(t, a.Run(ctx))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	r := &running{Agent: a, t: t, clock: clock, stop: sync.OnceFunc(func() { cancel(); must(t, <-ended) })}
+	a.uptime = func() time.Duration { return time.Duration(clock.Load()) }
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(r.stop)
+	return r
+}
+
+// looks returns when the agent has looked at everything once more.
+func (r *running) looks() {
+	r.t.Helper()
+	before := r.lastPass.Load()
+	r.poke()
+	patience.Eventually(r.t, "the next pass", func(context.Context) (string, bool) { return "none", r.lastPass.Load() != before })
+}
+
+// names are those in a folder.
+func names(t *testing.T, dir string) string {
+	t.Helper()
 	entries, err := os.ReadDir(dir)
 	must(t, err)
-	var names []string
+	var all []string
 	for _, entry := range entries {
-		names = append(names, entry.Name())
+		all = append(all, entry.Name())
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(all, ", ")
 }
 
 const (
@@ -97,14 +123,27 @@ func TestPartsOfTheControlPlaneComeBackUnasked(t *testing.T) {
 				status.Store(test.status)
 				a = answering(t, dir, state, &status)
 			}
-			a.ControlPlane.RestoreAfter = 4 * time.Second
-			if after := runFor(t, a, dir, 2*time.Second); after != bothAway {
+			a.ControlPlane.RestoreAfter = time.Minute
+			clock := &atomic.Int64{}
+			clock.Store(int64(time.Hour))
+			first := runs(t, a, clock)
+			first.looks()
+			first.stop()
+			if after := names(t, dir); after != bothAway {
 				t.Errorf("after a moment the folder has %s", after)
 			}
 			// It is killed, and goes on where it was.
-			again := lonely(t, dir, state)
-			again.Client, again.ControlPlane.RestoreAfter = a.Client, 4*time.Second
-			if after := runFor(t, again, dir, 3*time.Second); after != test.want {
+			next := lonely(t, dir, state)
+			next.Client, next.ControlPlane.RestoreAfter = a.Client, time.Minute
+			again := runs(t, next, clock)
+			again.looks()
+			clock.Add(int64(40 * time.Second))
+			again.ask(t.Context())
+			clock.Add(int64(40 * time.Second))
+			again.looks()
+			again.looks()
+			again.stop()
+			if after := names(t, dir); after != test.want {
 				t.Errorf("the folder has %s, want %s", after, test.want)
 			}
 			j, err := NewJournal(state).Load()
@@ -147,11 +186,11 @@ func TestSilenceCountsFromWhenItMatters(t *testing.T) {
 	put(t, dir, ".etcd.yaml.ebbtide-held", etcdManifest)
 	s := core.Snapshot{Folder: a.Manifests.List()}
 	a.observeControlPlane(&s)
-	if silence := s.ControlPlane.Signs.Uptime - s.ControlPlane.Signs.Began; silence > time.Second || !a.signs.asks.Load() {
+	if silence := s.ControlPlane.Signs.Uptime - s.ControlPlane.Signs.Began; silence > time.Minute || !a.signs.asks.Load() {
 		t.Errorf("it counts for %s, asks: %t", silence, a.signs.asks.Load())
 	}
 	began := s.ControlPlane.Signs.Began
-	time.Sleep(10 * time.Millisecond)
+	a.uptime = func() time.Duration { return kernelUptime() + time.Minute }
 	if a.observeControlPlane(&s); s.ControlPlane.Signs.Began != began {
 		t.Error("it counts from the beginning in each pass")
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -47,11 +46,7 @@ func TestAHostileFolder(t *testing.T) {
 	put(t, dir, ".hidden.yaml", manifest)
 	put(t, dir, ".other.yaml.ebbtide-superseded", "anything")
 
-	begin := time.Now()
 	list := NewFolder(dir).List()
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("to read it took %s", took)
-	}
 	got := map[string]string{}
 	for _, f := range list.Files {
 		got[f.Name] = f.Fault
@@ -77,16 +72,12 @@ func TestAHostileFolder(t *testing.T) {
 
 func TestTooManyFiles(t *testing.T) {
 	dir := t.TempDir()
-	for i := range 10_000 {
+	for i := range 5_000 {
 		must(t, unix.Mknod(filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), unix.S_IFREG|0o600, 0))
 	}
-	begin := time.Now()
 	list := NewFolder(dir).List()
 	if list.Known || list.Fault != v1alpha1.StaticPodUnreadable || !strings.Contains(list.Message, "has more than 4096 entries") || len(list.Files) > 0 {
 		t.Errorf("read %d files, known: %t, fault %s: %s", len(list.Files), list.Known, list.Fault, list.Message)
-	}
-	if took := time.Since(begin); took > time.Second {
-		t.Errorf("to read it took %s", took)
 	}
 }
 

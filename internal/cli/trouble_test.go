@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,15 +75,11 @@ func TestLongAClusterThatDoesNotAnswer(t *testing.T) {
 			t.Run(name+" to "+verb[0], func(t *testing.T) {
 				t.Parallel()
 				config := kubeconfig(t, tt.address)
-				began := time.Now()
 				got := run(t.Context(), append(append(verb, "--kubeconfig", config), tt.args...)...)
 				got.ErrOut = strings.ReplaceAll(got.ErrOut, config, "CONFIG")
 				want := result{Code: 1, ErrOut: "error: the cluster at " + tt.address + " does not answer: " + tt.why + look}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
-				}
-				if took := time.Since(began); took > 10*time.Second {
-					t.Errorf("it took %s", took)
 				}
 			})
 		}
@@ -101,14 +96,10 @@ func TestACompletionIsSilent(t *testing.T) {
 	for name, address := range map[string]string{"nobody listens": "http://127.0.0.1:1", "nobody answers": silent.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
 			got := run(t.Context(), "__complete", "agents", "--kubeconfig", kubeconfig(t, address), "")
 			want := result{Out: ":4\n", ErrOut: "Completion ended with directive: ShellCompDirectiveNoFileComp\n"}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if took := time.Since(began); took > suggestWithin+2*time.Second {
-				t.Errorf("it took %s", took)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // shop is the cache of one budget of the pods of web, and an API server that evicts
@@ -261,7 +262,7 @@ func TestAnUnlockingDuringTheLookIsNotMissed(t *testing.T) {
 func TestNoUnlockingIsLost(t *testing.T) {
 	t.Parallel()
 	const pods, workers, rounds = 100, 6, 200
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	s := newShop()
 	s.lock(true)

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 var (
@@ -293,7 +294,7 @@ func (s *apiServer) giveBack() int32 {
 func TestNoOpeningIsLost(t *testing.T) {
 	t.Parallel()
 	const pods, workers, allowed = 300, 8, 1
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	r := testDispatcher()
 	server := &apiServer{allowed: allowed}

