@@ -1,5 +1,3 @@
-//go:build unix
-
 package demo
 
 import (
@@ -18,7 +16,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/test/patience"
 	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
@@ -92,10 +89,7 @@ and end it with
 		t.Errorf("down (-want +got):\n%s", diff)
 	}
 	// The keeper ends right after its cluster.
-	patience.Eventually(t, "no process to be left", func(context.Context) (string, bool) {
-		left := processesOf(t, s.dir)
-		return strings.Join(left, "\n"), len(left) == 0
-	})
+	awaitNoProcess(t, s.dir)
 	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
 		t.Errorf("the folder: %v, want that it does not exist", err)
 	}
