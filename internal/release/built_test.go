@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"ebbtide.dev/ebbtide/test/prebuilt"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 // A release that the real go command has built has the same files as one of the tests, and its
 // programs run.
 func TestLongBuiltReleaseHasProgramsThatRun(t *testing.T) {
 	t.Parallel()
+	tier.Long(t)
 	out, _ := prebuilt.Releases(t)
 	checkPublished(t, out)
 	checkBill(t, out)
@@ -27,6 +29,7 @@ func TestLongBuiltReleaseHasProgramsThatRun(t *testing.T) {
 // The same source in another folder becomes the same release.
 func TestLongBuiltReleaseIsReproducible(t *testing.T) {
 	t.Parallel()
+	tier.Long(t)
 	first, second := prebuilt.Releases(t)
 	checkSame(t, first, second)
 }

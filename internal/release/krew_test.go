@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/test/prebuilt"
+	"ebbtide.dev/ebbtide/test/tier"
 )
 
 // krew runs a program of Krew's own, which has a folder for what it installs.
@@ -26,6 +27,7 @@ func krew(t *testing.T, root, name string, args ...string) (said string, err err
 // Krew reads the manifest of a release, installs the plugin by it, and the plugin runs.
 func TestLongKrewInstallsThePlugin(t *testing.T) {
 	t.Parallel()
+	tier.Long(t)
 	out, _ := prebuilt.Releases(t)
 	root, manifest, archive := t.TempDir(), filepath.Join(out, "ebbtide.yaml"), filepath.Join(out, "kubectl-ebbtide_0.1.0_linux_amd64.tar.gz")
 
@@ -55,6 +57,7 @@ func TestLongKrewInstallsThePlugin(t *testing.T) {
 // An archive that is not the one that was published is not installed.
 func TestLongKrewRefusesAnotherArchive(t *testing.T) {
 	t.Parallel()
+	tier.Long(t)
 	out, _ := prebuilt.Releases(t)
 	const name = "kubectl-ebbtide_0.1.0_linux_amd64.tar.gz"
 	archive := filepath.Join(t.TempDir(), name)
