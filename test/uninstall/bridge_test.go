@@ -22,6 +22,7 @@ import (
 // both modes, and release lets them go.
 func TestMachinesOfOthersThatWouldWaitForEver(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	installDoor(t, c)
 	hooked := bridgedMachines(t, c)
 	for _, mode := range []uninstall.Mode{uninstall.Refuse, uninstall.Complete} {
 		err := uninstall.Hook{Client: c.Client, Namespace: namespaceOfManagers(t, c), Mode: mode, Timeout: time.Minute, Out: &bytes.Buffer{}}.Run(t.Context())

@@ -188,6 +188,7 @@ func TestMachinesAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := &bytes.Buffer{}
+	// Nothing keeps anybody from beginning something, so that the hook says so.
 	release := uninstall.Releaser{Client: c.Client, Now: time.Now, Yes: true, Out: out, Again: "release"}
 	const want = "1 of Machines and Clusters are still held, and cannot be deleted without a manager: add --machines to let them go, after which nobody drains their nodes"
 	if err := release.Run(t.Context()); err == nil || err.Error() != want {
@@ -199,6 +200,9 @@ func TestMachinesAreLeftAlone(t *testing.T) {
 	hook := uninstall.Hook{Client: c.Client, Namespace: ns, Mode: uninstall.Complete, Timeout: time.Minute, Out: out}
 	if err := hook.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "Machines and Clusters that cannot be deleted without a manager (1): Machine "+ns+"/worker") {
 		t.Errorf("the hook goes on: %v", err)
+	}
+	if !strings.Contains(out.String(), "warning: policy ebbtide-uninstall is not installed, so that what is begun from now on may be left behind\n") {
+		t.Errorf("it says nothing of the missing policy:\n%s", out)
 	}
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "ebbtide-uninstall"}, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the door is still closed: %v", err)
