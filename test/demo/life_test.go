@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func startAPI(ctx context.Context) (*sandbox.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: run `make programs`", err)
 	}
-	return sandbox.Start(ctx, binaries, sandbox.Spec{OnlyAPIServer: true})
+	return sandbox.Start(ctx, binaries, sandbox.Spec{OnlyAPIServer: true, Programs: filepath.Join(filepath.Dir(binaries.Dir), "programs")})
 }
 
 // startHolder starts another process that holds a cluster in a folder.
@@ -94,7 +95,7 @@ func TestStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: run `make programs`", err)
 	}
-	c, err := sandbox.Start(t.Context(), binaries, sandbox.Spec{Nodes: 1, Audit: sandbox.AuditWrites})
+	c, err := sandbox.Start(t.Context(), binaries, sandbox.Spec{Nodes: 1, Audit: sandbox.AuditWrites, Programs: filepath.Join(filepath.Dir(binaries.Dir), "programs")})
 	if err != nil {
 		t.Fatal(err)
 	}
