@@ -15,7 +15,16 @@ import (
 func TestAProgramIsLinkedOnce(t *testing.T) {
 	built := useFakeGo(t)
 	root := t.TempDir()
-	t.Cleanup(func() { linked.folders = map[string]bool{} })
+	programs, err := ProgramDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		linked.folders = map[string]bool{}
+		if err := os.Remove(filepath.Join(programs, "story")); err != nil {
+			t.Error(err)
+		}
+	})
 	dir := t.TempDir()
 	if err := buildProgram(t.Context(), root, "examples/story", filepath.Join(dir, "story")); err != nil {
 		t.Fatal(err)
