@@ -44,21 +44,20 @@ build: ## Build all binaries into .bin/, and what completes those of kubectl ebb
 # The go command compiles in silence, so this prints a line before it. Listing with -export
 # compiles. GOGC is that of internal/sandbox/gotool.go: it must not reach the control plane, which
 # go run would pass it to.
+compile = n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./$(1) | wc -l); test $$n -lt 50 || { \
+	echo "compiling $(1) first: $$n packages, about 2 min on two cores" >&2; \
+	GOGC=400 GOMEMLIMIT=2GiB go list -export -deps ./$(1) >/dev/null; }
 .PHONY: plugin
 plugin:
-	@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./cmd/kubectl-ebbtide | wc -l); test $$n -lt 50 || { \
-	echo "compiling kubectl-ebbtide first: $$n packages, about 2 min on two cores" >&2; \
-	GOGC=400 GOMEMLIMIT=2GiB go list -export -deps ./cmd/kubectl-ebbtide >/dev/null; }
+	@$(call compile,cmd/kubectl-ebbtide)
 
 controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads what it can)
 	@go run ./cmd/kubectl-ebbtide sandbox build
 
-# No test compiles anything: a set of programs is built before. The go command compiles what
-# builds them in silence, and this line says so.
+# No test compiles anything: a set of programs is built before.
 .PHONY: programs programs-all node-binaries test-node test-all test-busy
 define prebuild
-@n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./test/prebuilt/build | wc -l); \
-test $$n -lt 50 || echo "compiling what builds the programs of tests: $$n packages" >&2
+@$(call compile,test/prebuilt/build)
 @go run ./test/prebuilt/build
 endef
 programs: ## Build what make test runs: the control plane, kubectl and our programs
@@ -73,7 +72,7 @@ node-binaries: ## Build what real nodes run, too: kubelet, kube-proxy, container
 # Set where the stories on real nodes can run.
 ROOT := $(if $(filter Linux-0,$(shell uname)-$(shell id -u)),1)
 # The packages of the second tier, so that no others are linked for it.
-LONG = $(shell git grep -lE '^func TestLong' -- '*_test.go' ':!test/bench' ':!test/node' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+LONG = $(shell git grep --untracked -lE '^func TestLong' -- '*_test.go' ':!test/bench' ':!test/node' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 # go test cannot see that a scenario runs the manager as a process of its own, so it must not
 # answer from its cache. Most stories wait most of the time, so several packages run at once, and
 # several stories of each; those that take longest go first. make verify vets. Linking without
@@ -108,7 +107,7 @@ test-node: node-binaries ## Run the stories on real nodes (Linux, root)
 test-node-v2: VM := ../../.bin/vm
 test-node-v2: node-binaries ## Run the shortest stories on real nodes in qemu, on a machine with cgroup v2 alone (Debian)
 	test/node/vm/kernel .bin/vm/kernel
-	cd test/node && CGO_ENABLED=0 go build -o $(VM)/vm ./vm && go test -c -o $(VM)/node.test .
+	cd test/node && go build -o $(VM)/vm ./vm && go test -c -o $(VM)/node.test .
 	cd test/node && for systemd in false true; do \
 		$(VM)/vm -systemd=$$systemd $(VM)/node.test -test.v -test.timeout 60m -test.run 'DoesNotBoot|CgroupsOfANode|NothingOutlives' || exit 1; \
 	done

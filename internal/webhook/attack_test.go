@@ -3,16 +3,10 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,26 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
-
-// certificateOf makes a certificate that is its own authority, for a name.
-func certificateOf(t *testing.T, name string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
 
 // The authority may be one that signs for others, too.
 func TestACertificateForAnotherNameIsRefused(t *testing.T) {
 	t.Parallel()
-	kubelet := certificateOf(t, "system:node:one")
+	kubelet := sample.Certificate(t, "system:node:one")
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate[0]}), 0o600))
 	for _, test := range []struct {
@@ -59,7 +40,7 @@ func TestACertificateForAnotherNameIsRefused(t *testing.T) {
 		{names: []string{"other", "system:node:one"}, want: ""},
 		{names: []string{"other", "another"}, want: `the caller's certificate is of "system:node:one", not of other, another`},
 	} {
-		server := &tls.Config{Certificates: []tls.Certificate{certificateOf(t, "server")}}
+		server := &tls.Config{Certificates: []tls.Certificate{sample.Certificate(t, "server")}}
 		ClientCertificate{CAFile: file, Names: test.names}.demand(server)
 		got := handshake(t, server, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{kubelet}})
 		if got != test.want {
@@ -210,7 +191,7 @@ func (r *recorder) said() string {
 // One who calls the eviction API for all pods of a cluster does not write without end.
 func TestWritesForCallersAreBounded(t *testing.T) {
 	t.Parallel()
-	pod := podNamed("shop", "web")
+	pod := sample.Pod("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
 	api := fault.NewServer(t, pod)
 	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{Now: believed})

@@ -14,20 +14,8 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
-
-// daemonOf is what the DaemonSet controller creates for a node.
-func daemonOf(namespace, name, node string) *corev1.Pod {
-	pod := podNamed(namespace, name)
-	pod.Spec.NodeName = ""
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "log", UID: "log", Controller: new(true)}}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}}},
-	}}
-	return pod
-}
 
 // Without an answer the pod may start: a node without its DaemonSet is worse.
 func TestAPodIsNotHeldBackInTheDark(t *testing.T) {
@@ -49,7 +37,7 @@ func TestAPodIsNotHeldBackInTheDark(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := fault.NewServer(t, test.node)
 			api.Refuse = func(string) error { return test.err }
-			raw, err := json.Marshal(daemonOf("ns", "log", "one"))
+			raw, err := json.Marshal(sample.DaemonPod("ns", "log", "one"))
 			must(t, err)
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Object: runtime.RawExtension{Raw: raw}}}
 			answer := newDaemonSetGate(api.Scheme(), api.Manager).Handle(t.Context(), request)

@@ -13,14 +13,15 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // A lock that has ended long ago by a clock that is not believed bars an eviction, and
 // who tries is told why.
 func TestALockDoesNotEndByAClockThatIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	locked := lockedFor("shop", time.Hour)
-	api := fault.NewServer(t, podNamed("shop", "web"), locked)
+	locked := sample.LockedBudget("shop", time.Hour)
+	api := fault.NewServer(t, sample.Pod("shop", "web"), locked)
 	doubt := "The manager's clock is wrong."
 	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{
 		Now: func() (time.Time, string) { return time.Now().AddDate(0, 0, 1), doubt },

@@ -10,13 +10,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // A StatefulSet creates its pods again under the same name, before the cache has
 // seen the last one go.
 func TestTheCacheOfPodsMayBeBehind(t *testing.T) {
 	t.Parallel()
-	first, terminating, second := podNamed("shop", "db-0"), podNamed("shop", "db-0"), podNamed("shop", "db-0")
+	first, terminating, second := sample.Pod("shop", "db-0"), sample.Pod("shop", "db-0"), sample.Pod("shop", "db-0")
 	first.UID, terminating.UID, second.UID = "first", "first", "second"
 	now := metav1.Now()
 	terminating.DeletionTimestamp, terminating.Finalizers = &now, []string{"example.com/last"}

@@ -8,31 +8,13 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
-
-// lockedFor is a budget of all pods of a namespace that somebody has locked.
-func lockedFor(namespace string, d time.Duration) *policyv1.PodDisruptionBudget {
-	now := time.Now().Truncate(time.Second)
-	lock := budget.Lock{
-		Holder: "dba@example.com", Reason: "defragmentation",
-		AcquiredAt: metav1.Time{Time: now}, ExpiresAt: metav1.Time{Time: now.Add(d)},
-	}
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "all", Annotations: map[string]string{v1alpha1.LockAnnotation: lock.Write()},
-		},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-	}
-}
 
 func errorText(err error) string {
 	if err == nil {
@@ -44,9 +26,9 @@ func errorText(err error) string {
 // lockedGate answers calls for the pod web of a namespace with a locked budget.
 func lockedGate(t *testing.T, longest time.Duration, refuse func(request string) error) (*fault.Server, admission.Response) {
 	t.Helper()
-	pod := podNamed("shop", "web")
+	pod := sample.Pod("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
-	locked := lockedFor("shop", time.Hour)
+	locked := sample.LockedBudget("shop", time.Hour)
 	api := fault.NewServer(t, pod, locked)
 	api.Refuse = refuse
 	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, Options{LongestLock: longest})
@@ -70,7 +52,7 @@ func TestALockIsAnsweredWithoutAWrite(t *testing.T) {
 // A replica whose watch is cut off knows of the lock as well.
 func TestALockCountsWhereTheCacheIsBehind(t *testing.T) {
 	t.Parallel()
-	pod, locked := podNamed("shop", "web"), lockedFor("shop", time.Hour)
+	pod, locked := sample.Pod("shop", "web"), sample.LockedBudget("shop", time.Hour)
 	free := locked.DeepCopy()
 	free.Annotations = nil
 	behind, now := fault.NewServer(t, pod, free), fault.NewServer(t, pod, locked)

@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // drainer evicts pods of nodes by a gate in memory.
@@ -33,7 +34,7 @@ type drainer struct {
 func newDrainer(t *testing.T, options Options, existing ...client.Object) drainer {
 	t.Helper()
 	for _, name := range []string{"one", "two"} {
-		pod := podNamed("shop", "on-"+name)
+		pod := sample.Pod("shop", "on-"+name)
 		pod.Spec.NodeName = name
 		existing = append(existing, pod)
 		if !slices.ContainsFunc(existing, func(o client.Object) bool { return o.GetName() == name }) {
@@ -116,7 +117,7 @@ func TestWhoIsNotToldOfNodeMaintenances(t *testing.T) {
 	}{
 		"it is switched off":                  {},
 		"the node is under maintenance":       {options: Options{EvictionNotice: true}, existing: []client.Object{held}},
-		"a maintenance of it is planned":      {options: Options{EvictionNotice: true}, existing: []client.Object{labelled, maintenanceOf("later", "one")}},
+		"a maintenance of it is planned":      {options: Options{EvictionNotice: true}, existing: []client.Object{labelled, sample.Maintenance("later", "one")}},
 		"the node cannot be read":             {options: Options{EvictionNotice: true}, fails: "get Node"},
 		"the maintenances of it are not read": {options: Options{EvictionNotice: true}, fails: "list NodeMaintenance"},
 	} {

@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // Whoever evicts tries again while it may help, and evicts as if we were not
@@ -64,7 +65,7 @@ func TestEvacuatorsThatCannotBeAsked(t *testing.T) {
 // attempt could not be noted.
 func TestAnAttemptThatCannotBeNoted(t *testing.T) {
 	t.Parallel()
-	pod := podNamed("shop", "web")
+	pod := sample.Pod("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
 	e := evacuation.New(pod, v1alpha1.EvictionInstigator, nil)
 	answer := answerWith(t, errors.New("conflict"), nil, e)
@@ -81,7 +82,7 @@ func TestAnAttemptThatCannotBeNoted(t *testing.T) {
 // answerWith is the answer to an eviction when writes and reads fail like this.
 func answerWith(t *testing.T, write, read error, existing ...client.Object) admission.Response {
 	t.Helper()
-	pod := podNamed("shop", "web")
+	pod := sample.Pod("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
 	api := fault.NewServer(t, append(existing, pod)...)
 	api.Refuse = func(request string) error {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // A warning is not worth a refusal: whoever cannot be told of others is told that.
@@ -31,7 +32,7 @@ func TestOthersThatCannotBeReadHoldUpNobody(t *testing.T) {
 			return ctx.Err()
 		},
 	})
-	m := maintenanceOf("any", "one")
+	m := sample.Maintenance("any", "one")
 	m.Spec.Stage = v1alpha1.StageDrain
 	object, err := json.Marshal(m)
 	must(t, err)

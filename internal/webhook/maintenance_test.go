@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 func must(t *testing.T, err error) {
@@ -22,7 +23,7 @@ func must(t *testing.T, err error) {
 
 // What was stored while no webhook ran is immutable as it is.
 func TestAPlanThatWasStoredIncompleteStaysSo(t *testing.T) {
-	m := maintenanceOf("early", "nobody")
+	m := sample.Maintenance("early", "nobody")
 	m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodType: v1alpha1.PodTypeDefault, PodPriority: 5000}}
 	stored, err := json.Marshal(m)
 	must(t, err)
@@ -55,7 +56,7 @@ func TestANodeMaintenanceWithAnOddStatusCanBeDeleted(t *testing.T) {
 func TestAReviewThatFailsIsNoYes(t *testing.T) {
 	t.Parallel()
 	api := reviewing(t, errors.New("the authorizer is away"))
-	object, err := json.Marshal(maintenanceOf("any", "no-such-node"))
+	object, err := json.Marshal(sample.Maintenance("any", "no-such-node"))
 	must(t, err)
 	response := maintenanceValidator{api, reviewer{api}, believed}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{

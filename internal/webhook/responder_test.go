@@ -20,13 +20,14 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/fault"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 const leading = "example.com/leader"
 
 // led is a pod with a responder, and an Eviction in which that has its turn.
 func led(uid types.UID) (*corev1.Pod, *lifecyclev1alpha1.Eviction) {
-	pod := podNamed("shop", "web")
+	pod := sample.Pod("shop", "web")
 	pod.UID = uid
 	pod.Spec.EvictionResponders = []corev1.EvictionResponder{{Name: leading, Priority: new(int32(20000))}}
 	now, words := metav1.Now(), "Waits for the last shard."

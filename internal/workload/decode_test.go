@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // says is a cluster that answers every request with these bytes.
@@ -76,13 +78,13 @@ func (r *reading) counts(when string, ofDecoded, ofListed int64) {
 const large = 100 << 10
 
 func largePod() *corev1.Pod {
-	pod := bare(0)
+	pod := remote.Pod(0)
 	pod.Labels = map[string]string{"large": strings.Repeat("x", large)}
 	return pod
 }
 
 func pods(more string) []byte {
-	return encoded("PodList", marshalled(&corev1.PodList{ListMeta: metav1.ListMeta{Continue: more}, Items: []corev1.Pod{*largePod()}}))
+	return remote.Encoded("PodList", remote.Marshalled(&corev1.PodList{ListMeta: metav1.ListMeta{Continue: more}, Items: []corev1.Pod{*largePod()}}))
 }
 
 // What is about to be decoded counts until whoever asked has dropped it: with what it
@@ -130,7 +132,7 @@ func TestAListCountsUntilItsCacheHasIt(t *testing.T) {
 func TestAnEventCountsUntilItsCacheHasIt(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
-	stream := r.asks(t.Context(), "?watch=1", bytes.Repeat(frame("ADDED", largePod()), 5))
+	stream := r.asks(t.Context(), "?watch=1", bytes.Repeat(remote.Event("ADDED", largePod()), 5))
 	for n := range 4 {
 		var head [4]byte
 		if _, err := io.ReadFull(stream, head[:]); err != nil {

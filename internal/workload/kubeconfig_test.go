@@ -5,28 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
-
-// secretToken is in every kubeconfig of these tests and in no message.
-const secretToken = "very-secret-token"
-
-// written is a kubeconfig with a token, changed.
-func written(t *testing.T, change func(*clientcmdapi.Config)) []byte {
-	t.Helper()
-	config := clientcmdapi.NewConfig()
-	config.Clusters["east"] = &clientcmdapi.Cluster{Server: "https://east.example:6443"}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: secretToken}
-	config.Contexts["admin@east"] = &clientcmdapi.Context{Cluster: "east", AuthInfo: "admin"}
-	config.CurrentContext = "admin@east"
-	change(config)
-	content, err := clientcmd.Write(*config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
 
 // refusals are kubeconfigs that are not taken, and what is said of them.
 var refusals = map[string]struct {
@@ -34,11 +16,11 @@ var refusals = map[string]struct {
 	want    string
 }{
 	"not a kubeconfig": {
-		content: raw("{" + secretToken),
+		content: raw("{" + remote.Token),
 		want:    "kubeconfig does not parse: yaml: line 1: did not find expected ... or ...",
 	},
 	"a token that is none of YAML": {
-		content: raw("users: [{name: admin, user: {token: *" + secretToken + "}}]"),
+		content: raw("users: [{name: admin, user: {token: *" + remote.Token + "}}]"),
 		want:    "kubeconfig does not parse: yaml: unknown anchor ... referenced",
 	},
 	"another kind": {
@@ -71,7 +53,7 @@ var refusals = map[string]struct {
 	},
 	"a server with credentials": {
 		content: changed(func(c *clientcmdapi.Config) {
-			c.Clusters["east"].Server = "https://admin:" + secretToken + "@east.example"
+			c.Clusters["east"].Server = "https://admin:" + remote.Token + "@east.example"
 		}),
 		want: `kubeconfig: server of cluster "east" must not hold credentials`,
 	},
@@ -80,7 +62,7 @@ var refusals = map[string]struct {
 		want:    `kubeconfig: certificate-authority of cluster "east" names a file; use certificate-authority-data`,
 	},
 	"a certificate authority that is none": {
-		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthorityData = []byte(secretToken) }),
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].CertificateAuthorityData = []byte(remote.Token) }),
 		want:    "kubeconfig cannot be used: unable to load root certificates: unable to parse bytes as PEM block",
 	},
 	"a command": {
@@ -105,7 +87,7 @@ kubeconfig: client-certificate of user "admin" names a file; use client-certific
 kubeconfig: client-key of user "admin" names a file; use client-key-data`,
 	},
 	"a proxy": {
-		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].ProxyURL = "http://me:" + secretToken + "@10.0.0.1" }),
+		content: changed(func(c *clientcmdapi.Config) { c.Clusters["east"].ProxyURL = "http://me:" + remote.Token + "@10.0.0.1" }),
 		want: `kubeconfig: proxy-url of cluster "east" would lead us past the network's rules; ` +
 			`allow it with --allow-kubeconfig-fields=proxy-url of the manager`,
 	},
@@ -117,7 +99,7 @@ kubeconfig: client-key of user "admin" names a file; use client-key-data`,
 	"a client certificate that is none": {
 		content: changed(func(c *clientcmdapi.Config) {
 			user := c.AuthInfos["admin"]
-			user.ClientCertificateData, user.ClientKeyData = []byte(secretToken), []byte(secretToken)
+			user.ClientCertificateData, user.ClientKeyData = []byte(remote.Token), []byte(remote.Token)
 		}),
 		want: "kubeconfig cannot be used: tls: failed to find any PEM data in certificate input",
 	},
@@ -128,7 +110,7 @@ func raw(text string) func(*testing.T) []byte {
 }
 
 func changed(change func(*clientcmdapi.Config)) func(*testing.T) []byte {
-	return func(t *testing.T) []byte { return written(t, change) }
+	return func(t *testing.T) []byte { return remote.Kubeconfig(t, change) }
 }
 
 func TestAKubeconfigThatIsRefused(t *testing.T) {
@@ -146,7 +128,7 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
-			if strings.Contains(err.Error(), secretToken) {
+			if strings.Contains(err.Error(), remote.Token) {
 				t.Errorf("the refusal holds a secret: %v", err)
 			}
 		})
@@ -156,7 +138,7 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 // What belongs to other contexts is not used, so it does no harm.
 func TestAKubeconfigThatIsTaken(t *testing.T) {
 	t.Parallel()
-	config, err := parse(written(t, func(c *clientcmdapi.Config) {
+	config, err := parse(remote.Kubeconfig(t, func(c *clientcmdapi.Config) {
 		c.AuthInfos["other"] = &clientcmdapi.AuthInfo{TokenFile: "/token"}
 		c.Clusters["east"].TLSServerName = "api.east.example"
 		c.Clusters["east"].InsecureSkipTLSVerify = true
@@ -166,7 +148,7 @@ func TestAKubeconfigThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := []any{config.Host, config.BearerToken, config.BearerTokenFile, config.ServerName, config.Insecure, config.Proxy != nil}
-	want := []any{"https://east.example:6443", secretToken, "", "api.east.example", true, true}
+	want := []any{"https://east.example:6443", remote.Token, "", "api.east.example", true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
 	}

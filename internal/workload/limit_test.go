@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // tiny are limits of a cluster that may take 20 KiB.
@@ -123,21 +124,21 @@ func TestPodsThatComeAndGoAreCountedAsTheCacheHasThem(t *testing.T) {
 		}
 	}
 	for n := range 50 {
-		comes(bare(n))
-		told(nil, bare(n))
-		comes(bare(n))
-		told(bare(n), nil)
+		comes(remote.Pod(n))
+		told(nil, remote.Pod(n))
+		comes(remote.Pod(n))
+		told(remote.Pod(n), nil)
 	}
 	if want := (amounts{}); a.used != want {
 		t.Errorf("counted %v when all are gone, want nothing", a.used)
 	}
 
-	comes(bare(1))
-	comes(bare(1))
-	comes(bare(1))
-	told(nil, bare(1))
-	told(bare(1), nil)
-	told(nil, bare(1))
+	comes(remote.Pod(1))
+	comes(remote.Pod(1))
+	comes(remote.Pod(1))
+	told(nil, remote.Pod(1))
+	told(remote.Pod(1), nil)
+	told(nil, remote.Pod(1))
 	if a.used[objects] != 1 {
 		t.Errorf("counted %d objects when one is there, want 1", a.used[objects])
 	}
@@ -147,18 +148,18 @@ func TestPodsThatComeAndGoAreCountedAsTheCacheHasThem(t *testing.T) {
 // other decoded.
 func TestAnEnvelopeThatMeansTwoThingsIsRefused(t *testing.T) {
 	t.Parallel()
-	plain := encoded("Pod", marshalled(bare(1)))
+	plain := remote.Encoded("Pod", remote.Marshalled(remote.Pod(1)))
 	if e, err := unwrap(plain); err != nil || e.kind != "Pod" || e.apiVersion != "v1" || len(e.raw) == 0 {
 		t.Errorf("a plain one is %+v (%v), want a Pod of v1", e, err)
 	}
 	for name, envelope := range map[string][]byte{
-		"two objects":          append(encoded("Pod", marshalled(bare(1))), "\x12\x02\x12\x00"...),
-		"two kinds":            append(encoded("Pod", marshalled(bare(1))), "\x0a\x06\x12\x04Node"...),
-		"an encoding":          append(encoded("Pod", nil), "\x1a\x04gzip"...),
-		"JSON inside":          append(encoded("Pod", nil), "\x22\x10application/json"...),
+		"two objects":          append(remote.Encoded("Pod", remote.Marshalled(remote.Pod(1))), "\x12\x02\x12\x00"...),
+		"two kinds":            append(remote.Encoded("Pod", remote.Marshalled(remote.Pod(1))), "\x0a\x06\x12\x04Node"...),
+		"an encoding":          append(remote.Encoded("Pod", nil), "\x1a\x04gzip"...),
+		"JSON inside":          append(remote.Encoded("Pod", nil), "\x22\x10application/json"...),
 		"another mark":         []byte("{}"),
 		"less than it says":    plain[:len(plain)-40],
-		"a length beyond 2^63": append(encoded("Pod", nil), "\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"...),
+		"a length beyond 2^63": append(remote.Encoded("Pod", nil), "\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"...),
 	} {
 		if e, err := unwrap(envelope); breachIn(err) == nil {
 			t.Errorf("%s: taken as %+v (%v)", name, e, err)

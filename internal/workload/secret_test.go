@@ -12,13 +12,15 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 func TestAMessageHoldsNoSecretAndNothingThatChanges(t *testing.T) {
 	t.Parallel()
 	proxy := &url.URL{Scheme: "http", Host: "proxy.example", User: url.UserPassword("me", "proxy-password")}
 	secrets := secretsOf(&rest.Config{
-		BearerToken: secretToken, Username: "admin", Password: "s3cret", Proxy: http.ProxyURL(proxy),
+		BearerToken: remote.Token, Username: "admin", Password: "s3cret", Proxy: http.ProxyURL(proxy),
 	})
 	address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 51234}
 	tests := map[string]struct {
@@ -39,10 +41,10 @@ func TestAMessageHoldsNoSecretAndNothingThatChanges(t *testing.T) {
 			"no such host: east.example",
 		},
 		"a request": {
-			&url.Error{Op: "Get", URL: "https://admin:" + secretToken + "@east", Err: errors.New("EOF")}, "EOF",
+			&url.Error{Op: "Get", URL: "https://admin:" + remote.Token + "@east", Err: errors.New("EOF")}, "EOF",
 		},
 		"secrets that come back": {
-			errors.New(secretToken + ", s3cret,\n YWRtaW46czNjcmV0 and proxy-password"), "(secret), (secret), (secret) and (secret)",
+			errors.New(remote.Token + ", s3cret,\n YWRtaW46czNjcmV0 and proxy-password"), "(secret), (secret), (secret) and (secret)",
 		},
 		"much to tell": {errors.New(strings.Repeat("x", 2*longest)), strings.Repeat("x", longest) + "..."},
 		"no text":      {errors.New("\xff"), "?"},

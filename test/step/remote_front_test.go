@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // front leaves to stop what that stops, and hands everything else to the API server,
@@ -65,7 +66,7 @@ func TestCredentialsThatWereRotated(t *testing.T) {
 	w := newRemotes(t, workload.Options{Pace: &quick})
 	w.start(t)
 	var valid atomic.Value
-	valid.Store(secretToken)
+	valid.Store(remote.Token)
 	server, kubeconfig := w.front(t, func(answer http.ResponseWriter, r *http.Request) bool {
 		refused := r.Header.Get("Authorization") != "Bearer "+valid.Load().(string)
 		if refused {
@@ -82,7 +83,7 @@ func TestCredentialsThatWereRotated(t *testing.T) {
 	if want := "connect to " + server.URL + ": the credentials in the kubeconfig are refused: 401 Unauthorized"; state.Message != want {
 		t.Errorf("state says %q, want %q", state.Message, want)
 	}
-	rotated := bytes.ReplaceAll(kubeconfig, []byte(secretToken), []byte("another-token"))
+	rotated := bytes.ReplaceAll(kubeconfig, []byte(remote.Token), []byte("another-token"))
 	w.secret(t, "east", map[string][]byte{"value": rotated})
 	w.connect(t, c)
 }

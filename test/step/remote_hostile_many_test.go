@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // hoards are clusters that each stay within the bound of one, and keep what they can get.
@@ -27,7 +28,7 @@ var hoards = []attack{
 	func(answer http.ResponseWriter, r *http.Request) {
 		protobuf(answer)
 		for n := range 11_000 {
-			if _, err := answer.Write(frame("ADDED", bare(n))); err != nil {
+			if _, err := answer.Write(remote.Event("ADDED", remote.Pod(n))); err != nil {
 				return
 			}
 		}
@@ -37,9 +38,9 @@ var hoards = []attack{
 	// Pods that change without end, each as large as it may be.
 	func(answer http.ResponseWriter, _ *http.Request) {
 		protobuf(answer)
-		pod := bare(0)
+		pod := remote.Pod(0)
 		pod.Labels = map[string]string{"large": strings.Repeat("x", 2<<20)}
-		event := frame("ADDED", pod)
+		event := remote.Event("ADDED", pod)
 		for {
 			if _, err := answer.Write(event); err != nil {
 				return
@@ -56,10 +57,10 @@ var hoards = []attack{
 		}
 		list := corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1", Continue: strconv.Itoa(first + 2500)}}
 		for n := range 2500 {
-			list.Items = append(list.Items, *bare(first + n))
+			list.Items = append(list.Items, *remote.Pod(first + n))
 		}
 		protobuf(answer)
-		_, _ = answer.Write(encoded("PodList", marshalled(&list)))
+		_, _ = answer.Write(remote.Encoded("PodList", remote.Marshalled(&list)))
 	}),
 }
 

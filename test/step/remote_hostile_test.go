@@ -20,6 +20,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // mayGrow is by how many bytes the heap may grow while a cluster attacks, in a
@@ -42,37 +43,8 @@ func listsOnly(pages attack) attack {
 	}
 }
 
-// encoded is an object as clusters send it.
-func encoded(kind string, raw []byte) []byte {
-	unknown := apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}
-	data, err := unknown.Marshal()
-	if err != nil {
-		panic(err)
-	}
-	return append([]byte("k8s\x00"), data...)
-}
-
-func marshalled(object interface{ Marshal() ([]byte, error) }) []byte {
-	raw, err := object.Marshal()
-	if err != nil {
-		panic(err)
-	}
-	return raw
-}
-
-// bare is a pod as small as it can be.
-func bare(number int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p" + strconv.Itoa(number), UID: "u", ResourceVersion: "1"}}
-}
-
 func protobuf(answer http.ResponseWriter) {
 	answer.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
-}
-
-// frame is an event of a watch.
-func frame(kind string, pod *corev1.Pod) []byte {
-	event := marshalled(&metav1.WatchEvent{Type: kind, Object: apiruntime.RawExtension{Raw: encoded("Pod", marshalled(pod))}})
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...)
 }
 
 func endlessly(to io.Writer, what []byte) {
@@ -122,7 +94,7 @@ var attacks = map[string]threat{
 	"two bytes for each pod": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
-			_, _ = answer.Write(encoded("PodList", []byte(strings.Repeat("\x12\x00", 600_000))))
+			_, _ = answer.Write(remote.Encoded("PodList", []byte(strings.Repeat("\x12\x00", 600_000))))
 		}),
 		"the cluster sends a response that would take more than 32 MiB of memory",
 	},
@@ -131,7 +103,7 @@ var attacks = map[string]threat{
 			protobuf(answer)
 			spec := []byte(strings.Repeat("\x12\x00", 600_000))
 			pod := append(binary.AppendUvarint([]byte("\x12"), uint64(len(spec))), spec...)
-			_, _ = answer.Write(encoded("PodList", append(binary.AppendUvarint([]byte("\x12"), uint64(len(pod))), pod...)))
+			_, _ = answer.Write(remote.Encoded("PodList", append(binary.AppendUvarint([]byte("\x12"), uint64(len(pod))), pod...)))
 		}),
 		"the cluster sends a response that would take more than 32 MiB of memory",
 	},
@@ -140,17 +112,17 @@ var attacks = map[string]threat{
 			first, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 			list := corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1", Continue: strconv.Itoa(first + 5000)}}
 			for n := range 5000 {
-				list.Items = append(list.Items, *bare(first + n))
+				list.Items = append(list.Items, *remote.Pod(first + n))
 			}
 			protobuf(answer)
-			_, _ = answer.Write(encoded("PodList", marshalled(&list)))
+			_, _ = answer.Write(remote.Encoded("PodList", remote.Marshalled(&list)))
 		}),
 		"the cluster has a list of more than 16384 objects of kind Pod",
 	},
 	"empty pages without end": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
-			_, _ = answer.Write(encoded("PodList", marshalled(&corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1", Continue: "more"}})))
+			_, _ = answer.Write(remote.Encoded("PodList", remote.Marshalled(&corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1", Continue: "more"}})))
 		}),
 		"the cluster has a list of kind Pod of more than 327 pages",
 	},
@@ -174,7 +146,7 @@ var attacks = map[string]threat{
 		func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
 			for n := 0; ; n++ {
-				if _, err := answer.Write(frame("ADDED", bare(n))); err != nil {
+				if _, err := answer.Write(remote.Event("ADDED", remote.Pod(n))); err != nil {
 					return
 				}
 			}
@@ -185,9 +157,9 @@ var attacks = map[string]threat{
 		func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
 			for n := 0; ; n++ {
-				pod := bare(n)
+				pod := remote.Pod(n)
 				pod.Labels = map[string]string{"large": strings.Repeat("x", 1<<20)}
-				if _, err := answer.Write(frame("ADDED", pod)); err != nil {
+				if _, err := answer.Write(remote.Event("ADDED", pod)); err != nil {
 					return
 				}
 			}
@@ -197,15 +169,15 @@ var attacks = map[string]threat{
 	"a number that takes minutes": {
 		func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
-			event := frame("ADDED", bare(0))
+			event := remote.Event("ADDED", remote.Pod(0))
 			number := []byte("1e-30000000")
 			// spec.containers.resources.limits["cpu"], from the inside to the outside.
 			nest := func(tag byte, data []byte) []byte {
 				return append(append([]byte{tag}, binary.AppendUvarint(nil, uint64(len(data)))...), data...)
 			}
 			limits := append(nest(0x0a, []byte("cpu")), nest(0x12, nest(0x0a, number))...)
-			pod := append(marshalled(bare(0)), nest(0x12, nest(0x12, nest(0x42, nest(0x0a, limits))))...)
-			whole := marshalled(&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: encoded("Pod", pod)}})
+			pod := append(remote.Marshalled(remote.Pod(0)), nest(0x12, nest(0x12, nest(0x42, nest(0x0a, limits))))...)
+			whole := remote.Marshalled(&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: remote.Encoded("Pod", pod)}})
 			event = append(event, append(binary.BigEndian.AppendUint32(nil, uint32(len(whole))), whole...)...)
 			_, _ = answer.Write(event)
 		},
@@ -232,16 +204,16 @@ var attacks = map[string]threat{
 	"a name that is none": {
 		func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
-			pod := bare(0)
+			pod := remote.Pod(0)
 			pod.Name = "\x1b[2J\x1b[31mPWNED"
-			_, _ = answer.Write(frame("ADDED", pod))
+			_, _ = answer.Write(remote.Event("ADDED", pod))
 		},
 		"the cluster sends an object with a name that has more than 1024 bytes or control characters",
 	},
 	"something else": {
 		func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
-			node := marshalled(&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: encoded("Node", nil)}})
+			node := remote.Marshalled(&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: remote.Encoded("Node", nil)}})
 			_, _ = answer.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(node))), node...))
 		},
 		"the cluster sends something else than the Pod that it was asked for",
@@ -249,14 +221,14 @@ var attacks = map[string]threat{
 	"an event that drips": {
 		func(answer http.ResponseWriter, r *http.Request) {
 			protobuf(answer)
-			drip(answer, r, frame("ADDED", bare(0)))
+			drip(answer, r, remote.Event("ADDED", remote.Pod(0)))
 		},
 		"an event took longer than 3s",
 	},
 	"a response that drips": {
 		listsOnly(func(answer http.ResponseWriter, r *http.Request) {
 			protobuf(answer)
-			drip(answer, r, encoded("PodList", nil))
+			drip(answer, r, remote.Encoded("PodList", nil))
 		}),
 		"a response took longer than 3s",
 	},

@@ -22,12 +22,13 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
 // leadsTo is a kubeconfig to another address, with a token.
 func leadsTo(t *testing.T, address string, trusted *x509.Certificate) []byte {
 	t.Helper()
-	return written(t, func(c *clientcmdapi.Config) {
+	return remote.Kubeconfig(t, func(c *clientcmdapi.Config) {
 		c.Clusters["east"].Server = address
 		if trusted != nil {
 			c.Clusters["east"].CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: trusted.Raw})
@@ -216,7 +217,7 @@ func cannotBeUsed(t *testing.T, kubeconfig []byte, begins, holds string) {
 		t.Errorf("state says %q, want at most %d bytes that can be printed", state.Message, 2*longest)
 	}
 	_, err := w.registry.Use(c, usingMachine)
-	if text := fmt.Sprint(err, state); strings.Contains(text, secretToken) {
+	if text := fmt.Sprint(err, state); strings.Contains(text, remote.Token) {
 		t.Errorf("a secret is told: %s", text)
 	}
 }

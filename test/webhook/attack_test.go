@@ -2,26 +2,21 @@ package webhook
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // madeUp is an eviction that nobody has asked the API server for.
@@ -37,20 +32,6 @@ func madeUp(t *testing.T, pod metav1.Object, user string) []byte {
 	})
 	must(t, err)
 	return review
-}
-
-// certificateOf makes a certificate that is its own authority, for a name.
-func certificateOf(t *testing.T, name string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // post sends a review to the port of the webhooks past the API server.
@@ -78,7 +59,7 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 	review := madeUp(t, pod, "system:admin")
 	for caller, certificates := range map[string][]tls.Certificate{
 		"without a certificate": nil,
-		"with one of its own":   {certificateOf(t, "kube-apiserver-webhook-client")},
+		"with one of its own":   {sample.Certificate(t, "kube-apiserver-webhook-client")},
 	} {
 		answer, err := post(t, certificates, review)
 		if err == nil || !strings.Contains(err.Error(), "tls: ") {
@@ -104,18 +85,18 @@ func TestNobodyDrainsNodesThatComeLater(t *testing.T) {
 			others = append(others, node.Name)
 		}
 	}
-	m := maintenanceOf(c.Pool() + "-later")
+	m := sample.Maintenance(c.Pool() + "-later")
 	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 		{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: others},
 	}}}
 	refusal := fmt.Sprintf("user %q may not delete every node, and a NodeMaintenance that selects nodes by labels, or all but some, takes nodes that come later", name)
 	wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
-	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{fieldTerm(corev1.NodeSelectorOpNotIn, nodes[1])}
+	m.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{sample.NodeTerm(corev1.NodeSelectorOpNotIn, nodes[1])}
 	wantRefused(t, user.Create(t.Context(), m.DeepCopy()), refusal)
 
-	m = maintenanceOf(c.Pool()+"-later", nodes[0], "one-day")
+	m = sample.Maintenance(c.Pool()+"-later", nodes[0], "one-day")
 	must(t, user.Create(t.Context(), m))
-	m.Spec.NodeSelector = maintenanceOf("", nodes[0], "another-day").Spec.NodeSelector
+	m.Spec.NodeSelector = sample.Maintenance("", nodes[0], "another-day").Spec.NodeSelector
 	wantRefused(t, user.Update(t.Context(), m.DeepCopy()), fmt.Sprintf("user %q may not delete node another-day,", name))
 	must(t, user.Delete(t.Context(), m))
 }

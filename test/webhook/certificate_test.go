@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // What the chart calls the webhook configurations and the Secret of the certificate.
@@ -145,7 +146,7 @@ func awaitCalled(t *testing.T, c *cluster.Cluster) {
 	patience.Eventually(t, "the webhooks to be trusted and called", func(ctx context.Context) (string, bool) {
 		err := trusted(ctx, c, started.address)
 		if err == nil {
-			err = c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
+			err = c.Client.Create(ctx, sample.Maintenance("probe", "nobody"), client.DryRunAll)
 		}
 		return fmt.Sprint(err), err == nil
 	})

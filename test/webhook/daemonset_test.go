@@ -10,20 +10,8 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
-
-// daemonOf is what the DaemonSet controller creates for a node.
-func daemonOf(namespace, name, node string) *corev1.Pod {
-	pod := podNamed(namespace, name)
-	pod.Spec.NodeName = ""
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "log", UID: "log", Controller: new(true)}}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}}},
-	}}
-	return pod
-}
 
 // suppress creates a node that keeps away what the targets say.
 func suppress(t *testing.T, c *cluster.Cluster, name, targets string) {
@@ -62,7 +50,7 @@ func TestPodsOfDaemonSetsAreHeldBack(t *testing.T) {
 		"on-its-node-already":  {all, func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.Affinity = all, nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := daemonOf(namespace, name, test.node)
+			pod := sample.DaemonPod(namespace, name, test.node)
 			test.change(pod)
 			user, warnings := listening(t, c)
 			must(t, user.Create(t.Context(), pod))

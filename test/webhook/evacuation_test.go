@@ -21,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // registered are annotations by which evacuators register: classes and values.
@@ -35,17 +36,10 @@ func registered(pairs ...string) map[string]string {
 // newPod creates a pod on a node.
 func newPod(t *testing.T, c *cluster.Cluster, namespace, name string, annotations map[string]string) *corev1.Pod {
 	t.Helper()
-	pod := podNamed(namespace, name)
+	pod := sample.Pod(namespace, name)
 	pod.Annotations = annotations
 	must(t, c.Client.Create(t.Context(), pod))
 	return pod
-}
-
-func podNamed(namespace, name string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: "node-one", Containers: []corev1.Container{{Name: "web", Image: "web"}}},
-	}
 }
 
 // askedBy is the Evacuation that a foreign instigator writes for a pod.
@@ -153,7 +147,7 @@ func TestAClassOf300Characters(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	long := strings.Repeat("c", 300)
-	pod := podNamed(namespace, "long")
+	pod := sample.Pod(namespace, "long")
 	pod.Annotations = registered(long, "1")
 	wantWords(t, c.Client.Create(t.Context(), pod), "metadata.annotations: Invalid value", "name part must be no more than 63")
 
@@ -163,7 +157,7 @@ func TestAClassOf300Characters(t *testing.T) {
 	if len(e.Spec.Evacuators) != 1 || e.Spec.Evacuators[0].EvacuatorClass != "mover.example.com" {
 		t.Errorf("evacuators %v, want those of the pod", e.Spec.Evacuators)
 	}
-	nobody := podNamed(namespace, "nobody")
+	nobody := sample.Pod(namespace, "nobody")
 	nobody.UID = "beef"
 	wantWords(t, c.Client.Create(t.Context(), askedBy(nobody, made)), "spec.evacuators[0].evacuatorClass", "may not be more than 253")
 }

@@ -7,34 +7,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/kube"
-	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
-
-// lockedFor is a budget of all pods of a namespace that somebody has locked.
-func lockedFor(namespace string, d time.Duration) *policyv1.PodDisruptionBudget {
-	now := time.Now().Truncate(time.Second)
-	lock := budget.Lock{
-		Holder: "dba@example.com", Reason: "defragmentation",
-		AcquiredAt: metav1.Time{Time: now}, ExpiresAt: metav1.Time{Time: now.Add(d)},
-	}
-	return &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: "all", Annotations: map[string]string{v1alpha1.LockAnnotation: lock.Write()},
-		},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-	}
-}
 
 func errorText(err error) string {
 	if err == nil {
@@ -48,7 +29,7 @@ func TestWhoEvictsAPodWaitsWhileItsBudgetIsLocked(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	moved, bare := newPod(t, c, namespace, "web", registered("mover.example.com", "20")), newPod(t, c, namespace, "bare", nil)
-	locked := lockedFor(namespace, time.Hour)
+	locked := sample.LockedBudget(namespace, time.Hour)
 	must(t, c.Client.Create(t.Context(), locked))
 	hold, _ := budget.LockOf(locked, time.Now(), 0)
 	words := "PodDisruptionBudget " + namespace + "/all is locked by dba@example.com until " +
@@ -73,13 +54,13 @@ func TestWhoEvictsAPodWaitsWhileItsBudgetIsLocked(t *testing.T) {
 func TestALockDoesNotKeepWhatIsOver(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
-	going, done := podNamed(namespace, "going"), newPod(t, c, namespace, "done", nil)
+	going, done := sample.Pod(namespace, "going"), newPod(t, c, namespace, "done", nil)
 	going.Finalizers = []string{"example.com/keep"}
 	must(t, c.Client.Create(t.Context(), going))
 	must(t, c.Client.Delete(t.Context(), going))
 	done.Status.Phase = corev1.PodSucceeded
 	must(t, c.Client.Status().Update(t.Context(), done))
-	must(t, c.Client.Create(t.Context(), lockedFor(namespace, time.Hour)))
+	must(t, c.Client.Create(t.Context(), sample.LockedBudget(namespace, time.Hour)))
 
 	patience.Eventually(t, "the eviction of a pod that has finished", func(context.Context) (string, bool) {
 		err := evict(t, c, done)
@@ -100,16 +81,8 @@ func TestTheManagerIsAskedAboutLocksOnlyForMachines(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	pod := newPod(t, c, namespace, "web", nil)
-	must(t, c.Client.Create(t.Context(), lockedFor(namespace, time.Hour)))
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: cluster.Account.User(),
-		Groups:   []string{"system:masters"},
-	}
-	httpClient, err := rest.HTTPClientFor(config)
-	must(t, err)
-	evictor, err := kube.NewEvictor(config, httpClient)
-	must(t, err)
+	must(t, c.Client.Create(t.Context(), sample.LockedBudget(namespace, time.Hour)))
+	evictor := evictorOfTheManager(t, c)
 	outcome := evacuation.Classify(evictor.ForMachines().Evict(t.Context(), pod, nil))
 	if outcome.Result != evacuation.Postponed || !strings.Contains(outcome.Message, "is locked by dba@example.com") {
 		t.Errorf("an eviction for a Machine is answered %+v, want it postponed by the lock", outcome)

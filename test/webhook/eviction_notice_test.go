@@ -20,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/validate"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // told is what the API server has said to one client beside its answers.
@@ -66,7 +67,7 @@ func newNode(t *testing.T, c *cluster.Cluster, name string) {
 	probe, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
 	must(t, err)
 	patience.Eventually(t, "the webhooks to know node "+name, func(ctx context.Context) (string, bool) {
-		err := probe.Create(ctx, maintenanceOf(name, name), client.DryRunAll)
+		err := probe.Create(ctx, sample.Maintenance(name, name), client.DryRunAll)
 		warnings := fmt.Sprint(heard.take(), err)
 		return warnings, !strings.Contains(warnings, "matches no node now")
 	})
@@ -98,7 +99,7 @@ func TestWhoEvictsIsToldOfNodeMaintenancesOnce(t *testing.T) {
 		{jane, toJane, nodes[1], false, notice(nodes[1])},
 		{jane, toJane, nodes[0], true, nil},
 	} {
-		pod := podNamed(namespace, fmt.Sprintf("web-%d", n))
+		pod := sample.Pod(namespace, fmt.Sprintf("web-%d", n))
 		pod.Spec.NodeName = step.node
 		if step.moved {
 			pod.Annotations = registered("mover.example.com", "20")

@@ -22,12 +22,13 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // evictWith calls the eviction API for a pod.
 func evictWith(t *testing.T, user client.Client, pod *corev1.Pod, options metav1.DeleteOptions, more ...client.SubResourceCreateOption) error {
 	t.Helper()
-	return user.SubResource("eviction").Create(t.Context(), podNamed(pod.Namespace, pod.Name), &policyv1.Eviction{DeleteOptions: &options}, more...)
+	return user.SubResource("eviction").Create(t.Context(), sample.Pod(pod.Namespace, pod.Name), &policyv1.Eviction{DeleteOptions: &options}, more...)
 }
 
 func evict(t *testing.T, c *cluster.Cluster, pod *corev1.Pod) error {
@@ -104,11 +105,9 @@ func TestWhoEvictsAPodWaitsForItsEvacuators(t *testing.T) {
 	eventuallyEvicted(t, c, pod)
 }
 
-// A Machine's drain waits for evacuators like any other drain, although it is the
-// manager that evicts; for an Evacuation it evicts when they have had their turns.
-func TestTheManagerWaitsForEvacuatorsOnlyForMachines(t *testing.T) {
-	c := newAPI(t)
-	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
+// evictorOfTheManager returns what evicts in the name of the manager.
+func evictorOfTheManager(t *testing.T, c *cluster.Cluster) *kube.Evictor {
+	t.Helper()
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: cluster.Account.User(),
@@ -118,6 +117,15 @@ func TestTheManagerWaitsForEvacuatorsOnlyForMachines(t *testing.T) {
 	must(t, err)
 	evictor, err := kube.NewEvictor(config, httpClient)
 	must(t, err)
+	return evictor
+}
+
+// A Machine's drain waits for evacuators like any other drain, although it is the
+// manager that evicts; for an Evacuation it evicts when they have had their turns.
+func TestTheManagerWaitsForEvacuatorsOnlyForMachines(t *testing.T) {
+	c := newAPI(t)
+	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))
+	evictor := evictorOfTheManager(t, c)
 
 	outcome := evacuation.Classify(evictor.ForMachines().Evict(t.Context(), pod, nil))
 	if outcome.Result != evacuation.Postponed || !strings.Contains(outcome.Message, "evacuation in progress: mover.example.com") {
@@ -140,7 +148,7 @@ func TestManyEvictAPodAtOnce(t *testing.T) {
 	answers := make(chan error)
 	for range 20 {
 		go func() {
-			answers <- c.Client.SubResource("eviction").Create(t.Context(), podNamed(pod.Namespace, pod.Name), &policyv1.Eviction{})
+			answers <- c.Client.SubResource("eviction").Create(t.Context(), sample.Pod(pod.Namespace, pod.Name), &policyv1.Eviction{})
 		}()
 	}
 	for range 20 {
@@ -233,7 +241,7 @@ func TestEvictionsThatAreNobodysBusiness(t *testing.T) {
 	must(t, evict(t, c, bare))
 	wantEvicted(t, c, bare)
 
-	daemon := podNamed(namespace, "daemon")
+	daemon := sample.Pod(namespace, "daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "beef", Controller: new(true)}}
 	must(t, c.Client.Create(t.Context(), daemon))
 	must(t, evict(t, c, daemon))
@@ -249,7 +257,7 @@ func TestEvictionsThatAreNobodysBusiness(t *testing.T) {
 		t.Errorf("the evacuators of another pod are asked: %+v", e)
 	}
 
-	if err := evict(t, c, podNamed(namespace, "nobody")); !apierrors.IsNotFound(err) {
+	if err := evict(t, c, sample.Pod(namespace, "nobody")); !apierrors.IsNotFound(err) {
 		t.Errorf("error %v, want the pod not to be found", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // silence has the webhooks for Machines of the chart asked about a namespace at a
@@ -43,7 +44,7 @@ func silence(t *testing.T, c *cluster.Cluster, namespace string) {
 // What holds a Machine can be taken away while our manager is down.
 func TestOnlyMoreHooksNeedTheManagerWhileAMachineGoes(t *testing.T) {
 	c := newAPI(t)
-	m := machineOf(c.Namespace(t), "m")
+	m := sample.Machine(c.Namespace(t), "m")
 	m.Finalizers = []string{"example.com/holds"}
 	m.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix + "/apps": "mover"}
 	m.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MoveApps", Owner: "mover"}, {Name: "MoveData", Owner: "mover"}}

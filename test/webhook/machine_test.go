@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // fleets is what everybody may do here who has Machines and Clusters.
@@ -26,21 +27,6 @@ var fleets = rbacv1.PolicyRule{
 // part is the right to delete objects that Machines name.
 func part(group, resource string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"delete"}}
-}
-
-// machineOf is a Machine whose infrastructure is a ConfigMap, which the API
-// server knows, and whose bootstrap config is of a kind that it does not know.
-func machineOf(namespace, name string) *v1alpha1.Machine {
-	return &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: v1alpha1.MachineSpec{
-			ClusterName:       "east",
-			InfrastructureRef: v1alpha1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Name: name},
-			Bootstrap: v1alpha1.MachineBootstrap{
-				ConfigRef: &v1alpha1.ObjectReference{APIVersion: "boot.example.com/v1", Kind: "BareConfig", Name: name},
-			},
-		},
-	}
 }
 
 // wantDenied wants a refusal by one of our webhooks in these words.
@@ -73,7 +59,7 @@ func TestNobodyHasDeletedWithAMachineWhatTheyMayNotDelete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			who, user := c.User(t, append(tt.rights, fleets)...)
-			err := user.Create(t.Context(), machineOf(namespace, "m"), client.DryRunAll)
+			err := user.Create(t.Context(), sample.Machine(namespace, "m"), client.DryRunAll)
 			if tt.want == "" {
 				must(t, err)
 				return
@@ -86,7 +72,7 @@ func TestNobodyHasDeletedWithAMachineWhatTheyMayNotDelete(t *testing.T) {
 // The version may be changed later, so that one that is not served is no way round.
 func TestAMachineNamesPartsOfItsNamespace(t *testing.T) {
 	c := newAPI(t)
-	m := machineOf(c.Namespace(t), "m")
+	m := sample.Machine(c.Namespace(t), "m")
 	for _, version := range []string{"v1", "v9"} {
 		m.Spec.InfrastructureRef = v1alpha1.ObjectReference{APIVersion: version, Kind: "Node", Name: "m"}
 		err := c.Client.Create(t.Context(), m.DeepCopy(), client.DryRunAll)
@@ -101,7 +87,7 @@ func TestACreatorOfAMachineIsWarned(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
 	user, warnings := listening(t, c)
-	m := machineOf(namespace, "m")
+	m := sample.Machine(namespace, "m")
 	m.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix: "me", v1alpha1.ControlPlaneHookAnnotation: ""}
 	must(t, user.Create(t.Context(), m, client.DryRunAll))
 	want := []string{
@@ -115,7 +101,7 @@ func TestACreatorOfAMachineIsWarned(t *testing.T) {
 	}
 
 	must(t, c.Client.Create(t.Context(), &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "east"}}))
-	good := machineOf(namespace, "m")
+	good := sample.Machine(namespace, "m")
 	good.Spec.Bootstrap = v1alpha1.MachineBootstrap{}
 	must(t, user.Create(t.Context(), good))
 	if got := warnings.take(); len(got) > 0 {
@@ -134,7 +120,7 @@ func TestACreatorOfAMachineIsWarned(t *testing.T) {
 // Once the deletion has begun hooks can only be removed (machine-deletion-hooks).
 func TestHooksAreFrozenByTheDeletionOfAMachine(t *testing.T) {
 	c := newAPI(t)
-	m := machineOf(c.Namespace(t), "m")
+	m := sample.Machine(c.Namespace(t), "m")
 	m.Finalizers = []string{"example.com/holds"}
 	m.Annotations = map[string]string{v1alpha1.PreDrainHookAnnotationPrefix + "/apps": "mover"}
 	m.Spec.LifecycleHooks.PreTerminate = []v1alpha1.LifecycleHook{{Name: "Backup", Owner: "keeper"}}

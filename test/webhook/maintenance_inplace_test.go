@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // Beside the right to delete the nodes, the one to delete pods past their budgets
@@ -19,7 +20,7 @@ import (
 func TestNobodyDeletesPastBudgetsWhoMayOnlyDrain(t *testing.T) {
 	c := newAPI(t)
 	node := newNodes(t, c, 1, nil)[0]
-	m := maintenanceOf(c.Pool(), node)
+	m := sample.Maintenance(c.Pool(), node)
 	m.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60, OnLockTimeout: v1alpha1.LockTimeoutDelete}
 	bypasses := rbacv1.PolicyRule{
 		APIGroups: maintains.APIGroups, Resources: maintains.Resources, Verbs: []string{v1alpha1.BypassBudgetsVerb},
@@ -41,14 +42,14 @@ func TestAnotherMaintenanceOfTheSameNodesIsWarnedOf(t *testing.T) {
 	c := newAPI(t)
 	nodes := newNodes(t, c, 2, nil)
 	newNodes(t, newAPI(t), 1, nil)
-	first := maintenanceOf(c.Pool()+"-first", nodes...)
+	first := sample.Maintenance(c.Pool()+"-first", nodes...)
 	first.Spec.Stage = v1alpha1.StageDrain
 	first.Spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: 60}
 	must(t, c.Client.Create(t.Context(), first))
 	t.Cleanup(func() { must(t, c.Client.Delete(context.WithoutCancel(t.Context()), first)) })
 
 	user, warnings := listening(t, c)
-	second := maintenanceOf(c.Pool()+"-second", nodes[1])
+	second := sample.Maintenance(c.Pool()+"-second", nodes[1])
 	second.Spec.Stage = v1alpha1.StageDrain
 	want := "NodeMaintenance " + first.Name + " also drains node " + nodes[1] + " in place: pods that stay there for it leave now"
 	patience.Eventually(t, "the warning", func(ctx context.Context) (string, bool) {

@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 // maintains is what everybody may do here who may not delete every node.
@@ -85,7 +86,7 @@ func TestTheFinalizerComesWithTheStage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newAPI(t)
-			m := maintenanceOf(c.Pool(), "nobody")
+			m := sample.Maintenance(c.Pool(), "nobody")
 			m.Spec.Stage, m.Finalizers = test.stage, test.finalizers
 			must(t, c.Client.Create(t.Context(), m))
 			t.Cleanup(func() {
@@ -109,7 +110,7 @@ func TestTheFinalizerComesWithTheStage(t *testing.T) {
 
 func TestTheDrainPlanIsCompletedOnce(t *testing.T) {
 	c := newAPI(t)
-	m := maintenanceOf(c.Pool(), "nobody")
+	m := sample.Maintenance(c.Pool(), "nobody")
 	own := v1alpha1.DrainPlanEntry{PodType: v1alpha1.PodTypeDefault, PodPriority: 5000}
 	m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{own}
 	must(t, c.Client.Create(t.Context(), m))
@@ -211,7 +212,7 @@ func applied(t *testing.T, c *cluster.Cluster, manifest string) *v1alpha1.NodeMa
 
 func TestAWrongOrderIsForItsAuthorToMend(t *testing.T) {
 	c := newAPI(t)
-	m := maintenanceOf(c.Pool(), "nobody")
+	m := sample.Maintenance(c.Pool(), "nobody")
 	m.Spec.DrainPlan = []v1alpha1.DrainPlanEntry{{PodPriority: 2}, {PodPriority: 1}}
 	err := c.Client.Create(t.Context(), m)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "lowest first") {
@@ -244,7 +245,7 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 	c := newAPI(t)
 	nodes := newNodes(t, c, 40, nil)
 	create := func(user client.Client, suffix string, nodes ...string) (*v1alpha1.NodeMaintenance, error) {
-		m := maintenanceOf(c.Pool()+suffix, nodes...)
+		m := sample.Maintenance(c.Pool()+suffix, nodes...)
 		return m, user.Create(t.Context(), m)
 	}
 
@@ -269,11 +270,11 @@ func TestNobodyDrainsANodeThatTheyMayNotDelete(t *testing.T) {
 		m, err := create(user, "-two", nodes[:2]...)
 		must(t, err)
 
-		m.Spec.NodeSelector = maintenanceOf("", nodes[1:3]...).Spec.NodeSelector
+		m.Spec.NodeSelector = sample.Maintenance("", nodes[1:3]...).Spec.NodeSelector
 		wantRefused(t, user.Update(t.Context(), m.DeepCopy()), fmt.Sprintf("user %q may not delete node %s,", name, nodes[2]))
 
 		must(t, c.Client.Update(t.Context(), m))
-		m.Spec.NodeSelector = maintenanceOf("", nodes[:2]...).Spec.NodeSelector
+		m.Spec.NodeSelector = sample.Maintenance("", nodes[:2]...).Spec.NodeSelector
 		wantRefused(t, user.Update(t.Context(), m.DeepCopy()), "may not delete node "+nodes[2]+",")
 		wantRefused(t, user.Delete(t.Context(), m), "may not delete node "+nodes[2]+",")
 
@@ -315,13 +316,13 @@ func TestASelectorThatTakesTooMuchIsWarnedOf(t *testing.T) {
 	c := newAPI(t)
 	nodes := newNodes(t, c, 2, map[string]string{"node-role.kubernetes.io/control-plane": ""})
 	newNodes(t, newAPI(t), 1, nil)
-	all := maintenanceOf("all")
-	all.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{fieldTerm(corev1.NodeSelectorOpNotIn, "none")}
+	all := sample.Maintenance("all")
+	all.Spec.NodeSelector.NodeSelectorTerms = []corev1.NodeSelectorTerm{sample.NodeTerm(corev1.NodeSelectorOpNotIn, "none")}
 	for want, m := range map[string]*v1alpha1.NodeMaintenance{
 		"matches every node of the cluster (":      all,
-		"matches every control-plane node (2)":     maintenanceOf("control-plane", nodes...),
-		"matches no node now; nodes that it match": maintenanceOf("none", "no-such-node"),
-		"": maintenanceOf("one", nodes[0]),
+		"matches every control-plane node (2)":     sample.Maintenance("control-plane", nodes...),
+		"matches no node now; nodes that it match": sample.Maintenance("none", "no-such-node"),
+		"": sample.Maintenance("one", nodes[0]),
 	} {
 		user, warnings := listening(t, c)
 		must(t, user.Create(t.Context(), m, client.DryRunAll))

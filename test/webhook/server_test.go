@@ -11,20 +11,18 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
+	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -110,22 +108,9 @@ func serve(t *testing.T, c *cluster.Cluster, rotate bool) (address string) {
 func awaitAnswer(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	patience.Eventually(t, "the API server to call our webhooks", func(ctx context.Context) (string, bool) {
-		err := c.Client.Create(ctx, maintenanceOf("probe", "nobody"), client.DryRunAll)
+		err := c.Client.Create(ctx, sample.Maintenance("probe", "nobody"), client.DryRunAll)
 		return fmt.Sprint(err), err == nil
 	})
-}
-
-// maintenanceOf names nodes, which need not exist.
-func maintenanceOf(name string, nodes ...string) *v1alpha1.NodeMaintenance {
-	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeMaintenanceSpec{NodeSelector: &corev1.NodeSelector{}}}
-	for _, node := range nodes {
-		m.Spec.NodeSelector.NodeSelectorTerms = append(m.Spec.NodeSelector.NodeSelectorTerms, fieldTerm(corev1.NodeSelectorOpIn, node))
-	}
-	return m
-}
-
-func fieldTerm(operator corev1.NodeSelectorOperator, node string) corev1.NodeSelectorTerm {
-	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: operator, Values: []string{node}}}}
 }
 
 // believed is a clock that nobody doubts.
