@@ -42,26 +42,26 @@ func TestTheManagerMakesDeadlinesOfShutdownsOnly(t *testing.T) {
 	t.Parallel()
 	server, _, user := mayNotBypass(t)
 	manager := theManager(t, server, ofEbbtide("nodemaintenances", "get", "create"), nil)
-	const selector = "nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-7]}]}]}"
+	const selector = "nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-9]}]}]}"
 	for title, test := range map[string]struct {
 		document string
 		refusals []string
 	}{
-		"the deadline of a node that shuts down":     {ofShutdown("node-shutdown-node-7", "node-7", goesDown), nil},
-		"one that waits":                             {ofShutdown("node-shutdown-node-7", "node-7", strings.Replace(goesDown, "Delete", "Wait", 1)), nil},
-		"one of 25 years ago":                        {ofShutdown("node-shutdown-node-7", "node-7", "stage: Drain\n"+longAgo), []string{stillToCome}},
-		"one of 25 years ago that waits":             {ofShutdown("node-shutdown-node-7", "node-7", "stage: Drain\n"+strings.Replace(longAgo, "Delete", "Wait", 1)), []string{stillToCome}},
-		"in the name of another node":                {ofShutdown("node-shutdown-node-8", "node-7", goesDown), []string{onlyThose, hasNoVerb}},
+		"the deadline of a node that shuts down":     {ofShutdown("node-shutdown-node-9", "node-9", goesDown), nil},
+		"one that waits":                             {ofShutdown("node-shutdown-node-9", "node-9", strings.Replace(goesDown, "Delete", "Wait", 1)), nil},
+		"one of 25 years ago":                        {ofShutdown("node-shutdown-node-9", "node-9", "stage: Drain\n"+longAgo), []string{stillToCome}},
+		"one of 25 years ago that waits":             {ofShutdown("node-shutdown-node-9", "node-9", "stage: Drain\n"+strings.Replace(longAgo, "Delete", "Wait", 1)), []string{stillToCome}},
+		"in the name of another node":                {ofShutdown("node-shutdown-node-10", "node-9", goesDown), []string{onlyThose, hasNoVerb}},
 		"of a maintenance of its own":                {maintenance("mine", selector+"\n"+goesDown), []string{onlyThose, hasNoVerb}},
-		"without the label":                          {maintenance("node-shutdown-node-7", selector+"\n"+goesDown), []string{onlyThose, hasNoVerb}},
-		"of all nodes":                               {strings.Replace(ofShutdown("node-shutdown-node-7", "node-7", goesDown), "matchFields: [{key: metadata.name, operator: In, values: [node-7]}]", "matchExpressions: [{key: pool, operator: Exists}]", 1), []string{onlyThose, hasNoVerb}},
-		"of pods that stay":                          {ofShutdown("node-shutdown-node-7", "node-7", "stage: Drain\n"+deleteInPlace), []string{asksNoMore, hasNoVerb}},
-		"of pods that stay, and of those that leave": {ofShutdown("node-shutdown-node-7", "node-7", goesDown+"\n"+deleteInPlace), []string{asksNoMore, hasNoVerb}},
+		"without the label":                          {maintenance("node-shutdown-node-9", selector+"\n"+goesDown), []string{onlyThose, hasNoVerb}},
+		"of all nodes":                               {strings.Replace(ofShutdown("node-shutdown-node-9", "node-9", goesDown), "matchFields: [{key: metadata.name, operator: In, values: [node-9]}]", "matchExpressions: [{key: pool, operator: Exists}]", 1), []string{onlyThose, hasNoVerb}},
+		"of pods that stay":                          {ofShutdown("node-shutdown-node-9", "node-9", "stage: Drain\n"+deleteInPlace), []string{asksNoMore, hasNoVerb}},
+		"of pods that stay, and of those that leave": {ofShutdown("node-shutdown-node-9", "node-9", goesDown+"\n"+deleteInPlace), []string{asksNoMore, hasNoVerb}},
 	} {
 		wantRefusal(t, "the manager makes "+title, client.NewDryRunClient(manager).Create(t.Context(), object(t, test.document)), test.refusals...)
 	}
 	// Nobody else may, whatever they call it.
-	wantRefusal(t, "somebody makes one of a shutdown", try(t, user, ofShutdown("node-shutdown-node-7", "node-7", goesDown)), hasNoVerb)
+	wantRefusal(t, "somebody makes one of a shutdown", try(t, user, ofShutdown("node-shutdown-node-9", "node-9", goesDown)), hasNoVerb)
 }
 
 // What it has made follows the node, and does nothing else. What somebody else has made is
