@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -30,11 +31,11 @@ func (c Check) acts(ctx context.Context) (problem *failure) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removesWithin)
 		defer cancel()
 		if err := c.remove(ctx); err != nil && problem == nil {
-			problem = &failure{"it could not be removed again: " + brief(err), "remove it: kubectl delete nodemaintenance " + name}
+			problem = &failure{"it could not be removed again: " + brief(err), command.Of("remove it: kubectl delete nodemaintenance %s", name)}
 		}
 	}()
 	if err := c.remove(ctx); err != nil {
-		return &failure{"one of this name is there already, and cannot be removed: " + brief(err), "remove it: kubectl delete nodemaintenance " + name}
+		return &failure{"one of this name is there already, and cannot be removed: " + brief(err), command.Of("remove it: kubectl delete nodemaintenance %s", name)}
 	}
 	m := maintenance()
 	if err := c.Client.Create(ctx, m); err != nil {
@@ -59,7 +60,7 @@ func (c Check) acts(ctx context.Context) (problem *failure) {
 
 // idle says what to do if nobody acts.
 func (c Check) idle(why string, err error) *failure {
-	return &failure{why + ": " + brief(err), fmt.Sprintf("see who leads: kubectl get lease -n %[1]s %[2]s; and what its log says: "+
+	return &failure{why + ": " + brief(err), command.Of("see who leads: kubectl get lease -n %[1]s %[2]s; and what its log says: "+
 		"kubectl logs -n %[1]s -l app.kubernetes.io/name=ebbtide --tail=-1 | grep level=ERROR", c.Namespace, kube.LeaderLease)}
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -111,10 +112,10 @@ func (c Check) mutates(ctx context.Context) *failure {
 func (c Check) explain(err error, otherwise, configuration string) *failure {
 	switch {
 	case err == nil:
-		return &failure{otherwise, fmt.Sprintf("see whether %s ebbtide is installed and names the Service of the managers: "+
+		return &failure{otherwise, command.Of("see whether %s ebbtide is installed and names the Service of the managers: "+
 			"kubectl get %s ebbtide -o yaml; if not, install the chart again", configuration, strings.ToLower(configuration))}
 	case strings.Contains(err.Error(), "failed calling webhook"):
-		return &failure{brief(err), fmt.Sprintf("see whether managers are ready: kubectl get pods -n %[1]s -l app.kubernetes.io/name=ebbtide; "+
+		return &failure{brief(err), command.Of("see whether managers are ready: kubectl get pods -n %[1]s -l app.kubernetes.io/name=ebbtide; "+
 			"whether the Service finds them: kubectl get endpointslices -n %[1]s -l kubernetes.io/service-name=ebbtide-webhook; "+
 			"and whether NetworkPolicies (networkPolicy.apiServerCIDRs of the chart) and firewalls let the API server reach port 9443 of their nodes", c.Namespace)}
 	case strings.Contains(err.Error(), "Ebbtide is being uninstalled"):
@@ -122,7 +123,7 @@ func (c Check) explain(err error, otherwise, configuration string) *failure {
 	case apierrors.IsForbidden(err):
 		return &failure{brief(err), "see which rights the account of the check has: the chart gives them with ClusterRole and Role ebbtide-check"}
 	}
-	return &failure{brief(err), fmt.Sprintf("look for the same words in the logs of the managers: kubectl logs -n %s -l app.kubernetes.io/name=ebbtide", c.Namespace)}
+	return &failure{brief(err), command.Of("look for the same words in the logs of the managers: kubectl logs -n %s -l app.kubernetes.io/name=ebbtide", c.Namespace)}
 }
 
 func brief(err error) string { return excerpt.Line(err.Error(), maxError) }

@@ -104,7 +104,7 @@ func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]*v
 	named := slices.DeleteFunc(all, func(a *v1alpha1.NodeAgent) bool { return !slices.Contains(o.Nodes, a.Name) })
 	for _, node := range o.Nodes {
 		if !slices.ContainsFunc(named, func(a *v1alpha1.NodeAgent) bool { return a.Name == node }) {
-			return nil, fmt.Errorf("node %s has no agent: see which have one with %s agents%s", excerpt.Line(node, 253), commandName(), o.again(""))
+			return nil, fmt.Errorf("node %s has no agent: see which have one with %s", excerpt.Line(node, 253), o.command("agents"))
 		}
 	}
 	return named, nil

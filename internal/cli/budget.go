@@ -23,6 +23,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 const (
@@ -164,8 +165,8 @@ func (o *budgetOptions) write(ctx context.Context, b *policyv1.PodDisruptionBudg
 func (o *budgetOptions) explain(err error, verb string) error {
 	switch {
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
-		return fmt.Errorf("there is no PodDisruptionBudget %s in namespace %s. See those that are there with\n  kubectl get pdb%s",
-			o.key.Name, o.key.Namespace, o.again(o.key.Namespace))
+		return fmt.Errorf("there is no PodDisruptionBudget %s in namespace %s. See those that are there with\n  %s",
+			o.key.Name, o.key.Namespace, command.Of("kubectl get pdb%s", o.again(o.key.Namespace)))
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+` resource "poddisruptionbudgets"`):
 		return said{fmt.Errorf("a lock is an annotation of its budget, and you may not %s budgets in namespace %s. "+
 			"Ask whoever runs it for the verb %s on poddisruptionbudgets.policy there. The API server says:\n  %w",
@@ -187,15 +188,16 @@ func (o *budgetOptions) print(b *policyv1.PodDisruptionBudget, sentences string)
 
 // unlock is the command that unlocks the budget.
 func (o *budgetOptions) unlock(flags string) string {
+	words := command.Join("%s unlock pdb/%s%s", commandName(), o.key.Name, o.again(o.key.Namespace))
 	if o.flags.Changed("holder") {
-		flags = " --holder " + shellWord(o.Holder) + flags
+		words = command.Join("%s --holder %s", words, command.Quote(o.Holder))
 	}
-	return commandName() + " unlock pdb/" + o.key.Name + o.again(o.key.Namespace) + flags
+	return words.String() + flags
 }
 
 // look is the command that shows whose maintenance has locked a budget.
 func (o *budgetOptions) look(maintenance string) string {
-	return "kubectl describe nodemaintenance " + maintenance + o.again("")
+	return o.kubectl("describe nodemaintenance %s", maintenance)
 }
 
 // drainOf returns whose lock of a drain it is; ok is false if it is none.

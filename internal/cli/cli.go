@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/version"
 )
 
@@ -84,9 +85,9 @@ func group(root *cobra.Command, title string, verbs ...*cobra.Command) {
 
 // commandName is how the user calls the plugin: through kubectl where it is
 // installed, otherwise from the checkout.
-func commandName() string {
+func commandName() command.Words {
 	if _, err := exec.LookPath("kubectl-ebbtide"); err == nil {
-		return "kubectl ebbtide"
+		return command.Join("kubectl ebbtide")
 	}
-	return "go run ./cmd/kubectl-ebbtide"
+	return command.Join("go run ./cmd/kubectl-ebbtide")
 }

@@ -105,8 +105,8 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 			return err
 		}
 		if node, by := o.meant[name]; by && !slices.Contains(selectedBy(m, o.cluster), node) {
-			return fmt.Errorf("node %s says that NodeMaintenance %s holds it, which does not select the node. If you mean that one, name it:\n  %s complete nodemaintenance/%s%s",
-				node, name, commandName(), name, o.again(""))
+			return fmt.Errorf("node %s says that NodeMaintenance %s holds it, which does not select the node. If you mean that one, name it:\n  %s",
+				node, name, o.command("complete nodemaintenance/%s", name))
 		}
 		ended = append(ended, m)
 	}
@@ -168,7 +168,7 @@ func (o *completeOptions) holders(node *metav1.PartialObjectMetadata) ([]string,
 	holders := holdersOf(node)
 	switch {
 	case len(holders) == 0:
-		return nil, fmt.Errorf("no maintenance holds node %s; if somebody has cordoned it, give it back with\n  kubectl uncordon %s%s", node.Name, node.Name, o.again(""))
+		return nil, fmt.Errorf("no maintenance holds node %s; if somebody has cordoned it, give it back with\n  %s", node.Name, o.kubectl("uncordon %s", node.Name))
 	case len(holders) > 1 && !o.Yes:
 		return nil, fmt.Errorf("node %s is held by %s: name the one that is done, or say --yes to end all of them", node.Name, someOf(holders))
 	}
@@ -233,8 +233,8 @@ func (o *completeOptions) end(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	})
 	switch {
 	case errors.Is(err, errTimeout):
-		return notDone("not over within %s: NodeMaintenance %s is complete, and has not given back %s yet. See what it waits for with\n  kubectl describe nodemaintenance %s%s",
-			o.Timeout, m.Name, someOf(selectedBy(m, o.cluster)), m.Name, o.again(""))
+		return notDone("not over within %s: NodeMaintenance %s is complete, and has not given back %s yet. See what it waits for with\n  %s",
+			o.Timeout, m.Name, someOf(selectedBy(m, o.cluster)), o.kubectl("describe nodemaintenance %s", m.Name))
 	case errors.Is(err, context.Canceled):
 		return detached{fmt.Sprintf("NodeMaintenance %s is complete; its nodes are given back without us", m.Name)}
 	}
@@ -319,7 +319,7 @@ func (o *completeOptions) givenBack(ctx context.Context, m *v1alpha1.NodeMainten
 			given = append(given, name)
 			continue
 		}
-		why := fmt.Sprintf("as it was before: kubectl uncordon %s%s", name, o.again(""))
+		why := "as it was before: " + o.kubectl("uncordon %s", name)
 		if holders := holdersOf(node); len(holders) > 0 {
 			why = "because of NodeMaintenance " + someOf(holders)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // connection is how the user reaches the cluster: the flags of kubectl, by their
@@ -128,37 +128,37 @@ func (c *connection) config() (config *rest.Config, now *clock, namespace string
 
 // again returns the user's flags for a command about the same cluster and, unless
 // it is empty, this namespace.
-func (c *connection) again(namespace string) (text string) {
+func (c *connection) again(namespace string) (words command.Words) {
 	if namespace != "" {
-		text = " -n " + shellWord(namespace)
+		words = command.Join(" -n %s", command.Quote(namespace))
 	}
 	c.flags.Visit(func(flag *pflag.Flag) {
 		if slices.Contains(repeatedFlags, flag.Name) {
-			text += " --" + flag.Name + " " + shellWord(flag.Value.String())
+			words = command.Join("%s --%s %s", words, flag.Name, command.Quote(flag.Value.String()))
 		}
 	})
-	return text
+	return words
 }
 
-// sameConfig are the user's flags for kubectl config about the same cluster.
-func (c *connection) sameConfig() (text string) {
+// kubectl is a command of kubectl about the same cluster.
+func (c *connection) kubectl(format string, args ...any) string {
+	return command.Of("kubectl %s%s", command.Join(format, args...), c.again(""))
+}
+
+// command is one of ours about the same cluster.
+func (c *connection) command(format string, args ...any) string {
+	return command.Of("%s %s%s", commandName(), command.Join(format, args...), c.again(""))
+}
+
+// viewConfig is the command that shows which cluster is meant.
+func (c *connection) viewConfig() string {
+	words := command.Join("kubectl config view --minify")
 	for _, name := range []string{"context", "kubeconfig"} {
 		if c.flags.Changed(name) {
-			text += " --" + name + " " + shellWord(c.flags.Lookup(name).Value.String())
+			words = command.Join("%s --%s %s", words, name, command.Quote(c.flags.Lookup(name).Value.String()))
 		}
 	}
-	return text
-}
-
-// shellWord quotes what a shell would take apart.
-func shellWord(text string) string {
-	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+,=", r)
-	}
-	if text != "" && !strings.ContainsFunc(text, special) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return words.String()
 }
 
 // clock is that of the API server, by its answers. Who is right about when a lock

@@ -97,10 +97,10 @@ func (o *cordonOptions) await(ctx context.Context, name string, nodes []string) 
 	open, err := awaitUnschedulable(limited, o.reached, nodes)
 	switch {
 	case errors.Is(err, errTimeout):
-		return notDone("not cordoned within %s: %s. NodeMaintenance %s goes on in the cluster; see what it waits for with\n  kubectl describe nodemaintenance %s%s",
-			o.Timeout, someOf(open), name, name, o.again(""))
+		return notDone("not cordoned within %s: %s. NodeMaintenance %s goes on in the cluster; see what it waits for with\n  %s",
+			o.Timeout, someOf(open), name, o.kubectl("describe nodemaintenance %s", name))
 	case errors.Is(err, context.Canceled):
-		return detached{fmt.Sprintf("detached from NodeMaintenance %s, which goes on in the cluster. End it with\n  %s", name, o.command("complete "+name))}
+		return detached{fmt.Sprintf("detached from NodeMaintenance %s, which goes on in the cluster. End it with\n  %s", name, o.command("complete %s", name))}
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func (o *drainOptions) Validate() error {
 	}
 	for _, name := range specFlags {
 		if o.existing && o.flags.Changed(name) {
-			return fmt.Errorf("NodeMaintenance %s is there already, so --%s says nothing new: change it with\n  kubectl edit nodemaintenance %s%s", o.Name, name, o.Name, o.again(""))
+			return fmt.Errorf("NodeMaintenance %s is there already, so --%s says nothing new: change it with\n  %s", o.Name, name, o.kubectl("edit nodemaintenance %s", o.Name))
 		}
 	}
 	if err := o.drainSpec.validate(); err != nil {

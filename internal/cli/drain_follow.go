@@ -57,7 +57,7 @@ func (o *drainOptions) finished(to io.Writer, m *v1alpha1.NodeMaintenance) error
 	if stay > 0 {
 		words += fmt.Sprintf("; %d pods stay on purpose", stay)
 	}
-	_, err := fmt.Fprintf(to, "drained: %s%s. When the work is done, give back what it has with\n  %s\n", meant(m), words, o.command("complete "+m.Name))
+	_, err := fmt.Fprintf(to, "drained: %s%s. When the work is done, give back what it has with\n  %s\n", meant(m), words, o.command("complete %s", m.Name))
 	return err
 }
 

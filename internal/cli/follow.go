@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -210,7 +211,7 @@ func (c *connection) noMaintenance(ctx context.Context, reached client.Client, n
 	for _, one := range known {
 		names = append(names, one.Name)
 	}
-	return fmt.Errorf("%w. See which there are with\n  %s status%s", unknownNames("NodeMaintenance", []string{name}, names), commandName(), c.again(""))
+	return fmt.Errorf("%w. See which there are with\n  %s", unknownNames("NodeMaintenance", []string{name}, names), c.command("status"))
 }
 
 // late says what is not done when the time is over.
@@ -236,11 +237,11 @@ func (f *following) late() string {
 
 // goesOn is what people read who look away.
 func (f *following) goesOn() string {
-	names := ""
+	back := f.command("watch")
 	if len(f.Names) > 0 {
-		names = " " + strings.Join(f.Names, " ")
+		back = f.command("watch %s", command.Names(f.Names...))
 	}
-	return fmt.Sprintf("It goes on in the cluster without you. Come back with\n  %s watch%s%s", commandName(), names, f.again(""))
+	return "It goes on in the cluster without you. Come back with\n  " + back
 }
 
 // synchronise has our clock tell the time of the cluster, by its last answer.

@@ -221,8 +221,8 @@ func (o *maintainOptions) create(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case apierrors.IsAlreadyExists(err):
 		return o.exists(settled, wanted, m)
 	case uncertain(err):
-		return said{fmt.Errorf("whether NodeMaintenance %s was created is unknown: %w. Look with\n  kubectl get nodemaintenance %s%s\nand end it with\n  %s",
-			m.Name, cause(err), m.Name, o.again(""), o.command("complete "+m.Name))}
+		return said{fmt.Errorf("whether NodeMaintenance %s was created is unknown: %w. Look with\n  %s\nand end it with\n  %s",
+			m.Name, cause(err), o.kubectl("get nodemaintenance %s", m.Name), o.command("complete %s", m.Name))}
 	}
 	return err
 }
@@ -260,9 +260,9 @@ func (o *maintainOptions) exists(ctx context.Context, wanted, into *v1alpha1.Nod
 	instead := "follow it with\n  " + o.comeBack(known.Name)
 	switch stage := known.Spec.Stage; {
 	case stage == v1alpha1.StageComplete:
-		instead = "delete it with\n  kubectl delete nodemaintenance " + known.Name + o.again("")
+		instead = "delete it with\n  " + o.kubectl("delete nodemaintenance %s", known.Name)
 	case o.stage == v1alpha1.StageDrain && stage != v1alpha1.StageDrain:
-		instead = "start it with\n  " + o.command("drain nodemaintenance/"+known.Name)
+		instead = "start it with\n  " + o.command("drain nodemaintenance/%s", known.Name)
 	}
 	return fmt.Errorf("there is a NodeMaintenance %s already%s: stage %s, for %s. Choose another --name, or %s",
 		known.Name, why, known.Spec.Stage, meant(known), instead)
@@ -322,11 +322,8 @@ func nodeMaintenanceName(m *v1alpha1.NodeMaintenance) string {
 	return "nodemaintenance." + v1alpha1.SchemeGroupVersion.Group + "/" + m.Name
 }
 
-// command is one of ours about the same cluster.
-func (c *connection) command(verb string) string { return commandName() + " " + verb + c.again("") }
-
 // comeBack is the command by which somebody who has left sees how far it is.
-func (c *connection) comeBack(name string) string { return c.command("watch " + name) }
+func (c *connection) comeBack(name string) string { return c.command("watch %s", name) }
 
 // joint says which of the nodes other maintenances hold already.
 func (o *maintainOptions) joint(picked []*metav1.PartialObjectMetadata, own string) (lines []string) {

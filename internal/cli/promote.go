@@ -23,12 +23,12 @@ func (o *maintainOptions) promote(ctx context.Context) (*v1alpha1.NodeMaintenanc
 	}
 	switch {
 	case m.DeletionTimestamp != nil:
-		return nil, fmt.Errorf("NodeMaintenance %s is being deleted; create another one: %s", m.Name, o.command(o.verb+" NODE"))
+		return nil, fmt.Errorf("NodeMaintenance %s is being deleted; create another one: %s", m.Name, o.command("%s NODE", o.verb))
 	case m.Spec.Stage == o.stage:
 		o.say(fmt.Sprintf("NodeMaintenance %s is in stage %s already", m.Name, o.stage))
 		return m, nil
 	case maintenance.Past(m, o.stage):
-		return nil, fmt.Errorf("NodeMaintenance %s is in stage %s, and stages only go forward; create another one: %s", m.Name, m.Spec.Stage, o.command(o.verb+" NODE"))
+		return nil, fmt.Errorf("NodeMaintenance %s is in stage %s, and stages only go forward; create another one: %s", m.Name, m.Spec.Stage, o.command("%s NODE", o.verb))
 	}
 	return m, o.setStage(ctx, m, o.stage)
 }
@@ -73,7 +73,7 @@ func (o *maintainOptions) setStage(ctx context.Context, m *v1alpha1.NodeMaintena
 	err = o.reached.Patch(settled, m, client.RawPatch(types.MergePatchType, patch), &client.PatchOptions{DryRun: o.dryRun.options(), FieldManager: fieldManager})
 	m.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"))
 	if uncertain(err) {
-		return said{fmt.Errorf("whether NodeMaintenance %s is in stage %s is unknown: %w. Look with\n  kubectl get nodemaintenance %s%s", m.Name, stage, cause(err), m.Name, o.again(""))}
+		return said{fmt.Errorf("whether NodeMaintenance %s is in stage %s is unknown: %w. Look with\n  %s", m.Name, stage, cause(err), o.kubectl("get nodemaintenance %s", m.Name))}
 	}
 	return err
 }

@@ -83,6 +83,6 @@ func (o *releaseOptions) Run(ctx context.Context) error {
 			}
 			return time.Now()
 		},
-		Again: commandName() + " release" + o.again(""),
+		Again: o.command("release"),
 	}.Run(ctx)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
@@ -129,19 +130,18 @@ func (o *sandboxUpOptions) Run(ctx context.Context) error {
 %s  kubectl get nodes
 and end it with
   %s
-`, o.background.Kubeconfig(), path, o.downCommand())
+`, command.Quote(o.background.Kubeconfig()), path, o.downCommand())
 	return nil
 }
 
 func (o *sandboxUpOptions) alreadyUp() error {
 	return fmt.Errorf("a sandbox is up already: KUBECONFIG=%s; end it with %q",
-		o.background.Kubeconfig(), o.downCommand())
+		command.Quote(o.background.Kubeconfig()), o.downCommand())
 }
 
 func (o *sandboxUpOptions) downCommand() string {
-	down := commandName() + " sandbox down"
 	if o.Dir == "" {
-		return down
+		return command.Of("%s sandbox down", commandName())
 	}
-	return down + " --dir " + o.background.Dir
+	return command.Of("%s sandbox down --dir %s", commandName(), command.Quote(o.background.Dir))
 }

@@ -76,7 +76,7 @@ func newServer(t *testing.T, lock string) *server {
 func (s *server) run(t *testing.T, args ...string) result {
 	t.Helper()
 	got := run(t.Context(), append(args, "--kubeconfig", s.kubeconfig)...)
-	shown := strings.NewReplacer(s.kubeconfig, "CONFIG", commandName(), "kubectl ebbtide", s.http.URL, "SERVER")
+	shown := strings.NewReplacer(s.kubeconfig, "CONFIG", commandName().String(), "kubectl ebbtide", s.http.URL, "SERVER")
 	got.Out, got.ErrOut = shown.Replace(got.Out), shown.Replace(got.ErrOut)
 	return got
 }

@@ -114,7 +114,7 @@ func nothingThere(leftOut int) string {
 }
 
 // tree is the command that shows one of them.
-func (o *statusOptions) tree() string { return commandName() + " status NAME" + o.again("") }
+func (o *statusOptions) tree() string { return o.command("status NAME") }
 
 func (o *statusOptions) tellUnread(lines []string) {
 	for _, line := range lines {

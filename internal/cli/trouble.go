@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -52,8 +53,8 @@ func (c *connection) unreachable(err error) error {
 	if config, _, _, err := c.config(); err == nil {
 		address = " at " + excerpt.Line(config.Host, 300)
 	}
-	return fmt.Errorf("the cluster%s does not answer: %s. Is it up, and the one that you mean? kubectl config view --minify%s shows which it is",
-		address, excerpt.Line(cause(err).Error(), maxSaid), c.sameConfig())
+	return fmt.Errorf("the cluster%s does not answer: %s. Is it up, and the one that you mean? %s shows which it is",
+		address, excerpt.Line(cause(err).Error(), maxSaid), c.viewConfig())
 }
 
 // cause is what an error comes of, without what has been tried.
@@ -83,9 +84,9 @@ func lacksEbbtide(err error) bool {
 
 // missing says that Ebbtide is not there, and how to install it.
 func (c *connection) missing() error {
-	return fmt.Errorf("Ebbtide is not installed in this cluster, or is too old: nobody serves its kinds (%s). Install it as README.md says,\n"+
-		"  helm upgrade --install ebbtide charts/ebbtide --namespace %s --create-namespace --set image.repository=REGISTRY/ebbtide --wait\n"+
-		"or choose another cluster with --context", v1alpha1.SchemeGroupVersion.Group, usualNamespace)
+	return fmt.Errorf("Ebbtide is not installed in this cluster, or is too old: nobody serves its kinds (%s). Install it as README.md says,\n  %s\n"+
+		"or choose another cluster with --context", v1alpha1.SchemeGroupVersion.Group,
+		command.Of("helm upgrade --install ebbtide charts/ebbtide --namespace %s --create-namespace --set image.repository=REGISTRY/ebbtide --wait", usualNamespace))
 }
 
 // unknownUser says that the cluster does not accept the credentials.
@@ -94,8 +95,8 @@ func (c *connection) unknownUser(err error) error {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		text = status.Status().Message
 	}
-	return fmt.Errorf("the cluster does not accept your credentials: %s. Log in again, or choose another user; kubectl config view --minify%s shows which it is",
-		excerpt.Line(text, maxSaid), c.sameConfig())
+	return fmt.Errorf("the cluster does not accept your credentials: %s. Log in again, or choose another user; %s shows which it is",
+		excerpt.Line(text, maxSaid), c.viewConfig())
 }
 
 // refusedRight is how an API server says which right is missing.
@@ -118,11 +119,11 @@ func (c *connection) forbidden(err error) error {
 		resource += "." + group
 	}
 	if sub != "" {
-		flags = " --subresource=" + sub + flags
+		flags = command.Join(" --subresource=%s%s", sub, flags)
 		sub = "/" + sub
 	}
-	return fmt.Errorf("%syou may not %s %s%s %s (you are user %q). Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i %s %s%s",
-		before(err, verb+" "+found[3]), verb, resource, sub, where, user, verb, resource, flags)
+	return fmt.Errorf("%syou may not %s %s%s %s (you are user %q). Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  %s",
+		before(err, verb+" "+found[3]), verb, resource, sub, where, user, command.Of("kubectl auth can-i %s %s%s", verb, resource, flags))
 }
 
 // before is what a verb says before what the API server says, without what has been tried:
@@ -141,6 +142,6 @@ var unanswered = regexp.MustCompile(`failed calling webhook "[a-z0-9.-]*ebbtide\
 
 // noManager says that nobody checks what is asked for, so that nothing can be asked.
 func (c *connection) noManager(err error) error {
-	return fmt.Errorf("no manager of Ebbtide answers, and without one nothing can be asked for: %s. Look after it with\n  kubectl get pods -n %s%s",
-		excerpt.Line(err.Error(), maxSaid), usualNamespace, c.again(""))
+	return fmt.Errorf("no manager of Ebbtide answers, and without one nothing can be asked for: %s. Look after it with\n  %s",
+		excerpt.Line(err.Error(), maxSaid), c.kubectl("get pods -n %s", usualNamespace))
 }

@@ -15,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/view"
@@ -187,7 +188,7 @@ func (a *asker) machine(ctx context.Context, key client.ObjectKey) ([]string, er
 func (a *asker) maintenance(ctx context.Context, name string) ([]string, error) {
 	m := &v1alpha1.NodeMaintenance{}
 	if err := a.reached.Get(ctx, client.ObjectKey{Name: name}, m); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no NodeMaintenance %s. See which there are with %s status", name, commandName())
+		return nil, fmt.Errorf("there is no NodeMaintenance %s. See which there are with %s", name, command.Join("%s status", commandName()))
 	} else if err != nil {
 		return nil, fmt.Errorf("get nodemaintenance %s: %w", name, err)
 	}

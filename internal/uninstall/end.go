@@ -61,8 +61,8 @@ func ended(ctx context.Context, going []string, err error) error {
 
 // noManager says what to do where nobody answers for Ebbtide.
 func noManager(err error) error {
-	return fmt.Errorf("no manager answers, so that none gives anything back: start one, or remove what is left with kubectl ebbtide release --yes, "+
-		"and then uninstall without hooks. The API server says: %s", excerpt.Line(err.Error(), maxError))
+	return errors.New("no manager answers, so that none gives anything back: start one, or remove what is left with kubectl ebbtide release --yes, " +
+		"and then uninstall without hooks. The API server says: " + excerpt.Line(err.Error(), maxError))
 }
 
 // endOnce asks for the end of what goes on, if nobody has yet, and returns what still does.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // advise says what has a budget let the pod go that it refuses. The pod goes once
@@ -69,14 +70,14 @@ func scaled(owner *metav1.OwnerReference) bool {
 }
 
 func patch(b *policyv1.PodDisruptionBudget, spec string) string {
-	return fmt.Sprintf("kubectl -n %s patch poddisruptionbudget %s --type=merge -p '{\"spec\":{%s}}'", b.Namespace, b.Name, spec)
+	return command.Of("kubectl -n %s patch poddisruptionbudget %s --type=merge -p %s", b.Namespace, b.Name, command.Quote(`{"spec":{`+spec+"}}"))
 }
 
 // SeePods says how to find out which pods of a budget are not ready.
 func SeePods(b *policyv1.PodDisruptionBudget) string {
-	see := fmt.Sprintf("It opens as soon as more of its pods are ready. See which are not: kubectl -n %s get pods", b.Namespace)
+	const see = "It opens as soon as more of its pods are ready. See which are not: "
 	if s := b.Spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-		see += fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s))
+		return see + command.Of("kubectl -n %s get pods -l %s", b.Namespace, command.Quote(metav1.FormatLabelSelector(s)))
 	}
-	return see
+	return see + command.Of("kubectl -n %s get pods", b.Namespace)
 }

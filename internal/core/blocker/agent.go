@@ -2,12 +2,12 @@ package blocker
 
 import (
 	"fmt"
-	"regexp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -33,11 +33,11 @@ type Agent struct {
 func (a Agent) Down() v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerNodeAgentDown, ofAgent(a.Node.Name), a.Since)
 	b.Message = a.Message()
-	b.Suggestion = fmt.Sprintf("Look for its pod: kubectl -n %s get pods -o wide --field-selector spec.nodeName=%s. ", a.Namespace, a.Node.Name)
+	b.Suggestion = command.Of("Look for its pod: kubectl -n %s get pods -o wide --field-selector spec.nodeName=%s. ", a.Namespace, a.Node.Name)
 	if a.Held > 0 {
 		b.Suggestion = ""
 	}
-	b.Suggestion += "To go on without it and leave the static pods that run: kubectl delete nodeagent " + a.Node.Name
+	b.Suggestion += command.Of("To go on without it and leave the static pods that run: kubectl delete nodeagent %s", a.Node.Name)
 	return b
 }
 
@@ -62,20 +62,7 @@ func StaticPods(n int) string {
 // BringBack is the line of a shell that brings back, on their node, the static pods that
 // an agent keeps away, given the folder that it says it works on.
 func BringBack(dir string) string {
-	dir = safeDir(dir)
-	return fmt.Sprintf(`for f in %s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%s/${b%%.ebbtide-held}"; done`, dir, dir)
-}
-
-// plainDir is a folder that a shell takes for nothing else.
-var plainDir = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]{0,255}$`)
-
-// safeDir is the folder for a line that people copy into a shell: what an agent says
-// must not become a command there.
-func safeDir(dir string) string {
-	if plainDir.MatchString(dir) {
-		return dir
-	}
-	return "STATIC_POD_PATH"
+	return command.Of(`for f in %[1]s/.*.ebbtide-held; do b=${f##*/.}; mv -n "$f" "%[1]s/${b%%.ebbtide-held}"; done`, command.Folder(dir, "STATIC_POD_PATH"))
 }
 
 // AgentWorks explains a static pod that has no mirror pod any more and that its agent
@@ -90,7 +77,7 @@ func AgentWorks(node *corev1.Node, pod v1alpha1.StaticPod) v1alpha1.Blocker {
 	if pod.Message != "" {
 		b.Message += " It says: " + excerpt.Line(pod.Message, maxAgentWords)
 	}
-	b.Suggestion = fmt.Sprintf("Wait; what the agent sees: kubectl get nodeagent %s -o yaml", node.Name)
+	b.Suggestion = command.Of("Wait; what the agent sees: kubectl get nodeagent %s -o yaml", node.Name)
 	return b
 }
 

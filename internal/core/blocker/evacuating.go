@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
@@ -26,7 +27,7 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if status.Message != "" {
 		b.Message += " It says: " + status.Message
 	}
-	b.Suggestion = fmt.Sprintf("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
+	b.Suggestion = command.Of("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
 		f.Pod.Namespace, f.Evacuation.Name)
 	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
 		b.Type, b.Message, b.Suggestion = v1alpha1.BlockerClockSkewed, doubt.Message, skew.Suggestion
@@ -44,7 +45,7 @@ func recreated(f *Facts) (v1alpha1.Blocker, bool) {
 	}
 	b := one(v1alpha1.BlockerRecreated, ofOwner(f.Pod), f.Pod.CreationTimestamp.Time)
 	b.Message = fmt.Sprintf("%s %s puts pods back on node %s although it is cordoned.", owner.Kind, owner.Name, f.Pod.Spec.NodeName)
-	b.Suggestion = fmt.Sprintf("Take spec.nodeName or the pin to this node out of its pod template: kubectl -n %s get pod %s -o yaml",
+	b.Suggestion = command.Of("Take spec.nodeName or the pin to this node out of its pod template: kubectl -n %s get pod %s -o yaml",
 		f.Pod.Namespace, f.Pod.Name)
 	if podclass.Tolerates(f.Pod, corev1.TaintNodeUnschedulable) {
 		b.Suggestion = fmt.Sprintf("Take the toleration of %s out of the pod template of %s %s.",

@@ -8,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // Foreseen returns which budget would refuse the eviction of a pod now, if one would, as
@@ -40,7 +41,7 @@ func foreseen(f *Facts, applying []*policyv1.PodDisruptionBudget) (v1alpha1.Bloc
 		return v1alpha1.Blocker{
 			Type: v1alpha1.BlockerPDBExhausted, Object: OfBudget(only),
 			Message:    fmt.Sprintf("What PodDisruptionBudget %s allows is unknown: its status is older than its spec.", only.Name),
-			Suggestion: fmt.Sprintf("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", only.Namespace, only.Name),
+			Suggestion: command.Of("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", only.Namespace, only.Name),
 		}, true
 	case allowed > 0, unready(f.Pod) && enough:
 		return v1alpha1.Blocker{}, false

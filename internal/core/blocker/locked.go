@@ -1,13 +1,12 @@
 package blocker
 
 import (
-	"fmt"
-
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // refusedByLock explains an eviction that nobody has tried, because a budget is
@@ -16,7 +15,7 @@ func refusedByLock(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBLocked, Message: answer}
 	name := f.Evacuation.Status.RefusingBudgetName
 	if name == "" {
-		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
+		b.Suggestion = command.Of("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
 	b.Object = budgetNamed(f.Pod.Namespace, name)
@@ -36,7 +35,7 @@ func refusedByLock(f *Facts, answer string) v1alpha1.Blocker {
 		b.Suggestion = Unlock(one, hold)
 		return b
 	}
-	b.Suggestion = fmt.Sprintf("See whether it is still locked: kubectl -n %s get poddisruptionbudget %s -o yaml", f.Pod.Namespace, name)
+	b.Suggestion = command.Of("See whether it is still locked: kubectl -n %s get poddisruptionbudget %s -o yaml", f.Pod.Namespace, name)
 	return b
 }
 
@@ -45,10 +44,10 @@ func Unlock(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	maintenance, node, drain := hold.Drain()
 	switch {
 	case drain:
-		return fmt.Sprintf("It goes when node %s is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance %s", node, maintenance)
+		return command.Of("It goes when node %s is back and its pods are ready. See how far its maintenance is: kubectl get nodemaintenance %s", node, maintenance)
 	case hold.Unreadable != nil:
-		return fmt.Sprintf("It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n %s annotate poddisruptionbudget %s %s-",
+		return command.Of("It ends ten minutes after the budget was last changed. If nobody needs it: kubectl -n %s annotate poddisruptionbudget %s %s-",
 			b.Namespace, b.Name, v1alpha1.LockAnnotation)
 	}
-	return fmt.Sprintf("It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/%s -n %s --force", b.Name, b.Namespace)
+	return command.Of("It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/%s -n %s --force", b.Name, b.Namespace)
 }

@@ -11,11 +11,12 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // webhookInMessage finds the webhook where the API server tells of it: it has no
-// field for that.
-var webhookInMessage = regexp.MustCompile(`admission webhook "([^"]+)"`)
+// field for that. Webhooks are named as domains are.
+var webhookInMessage = regexp.MustCompile(`admission webhook "([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)"`)
 
 // refused explains an eviction that the API server refused, from the condition
 // that the evacuation controller keeps of its answer.
@@ -48,12 +49,12 @@ func explain(f *Facts, answer string, kind v1alpha1.BlockerType) v1alpha1.Blocke
 	case v1alpha1.BlockerNamespaceTerminating:
 		return v1alpha1.Blocker{
 			Type: kind, Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Namespace", Name: f.Pod.Namespace}, Message: answer,
-			Suggestion: fmt.Sprintf("The conditions of the namespace name what its deletion waits for: kubectl get namespace %s -o yaml", f.Pod.Namespace),
+			Suggestion: command.Of("The conditions of the namespace name what its deletion waits for: kubectl get namespace %s -o yaml", f.Pod.Namespace),
 		}
 	default:
 		return v1alpha1.Blocker{
 			Type: v1alpha1.BlockerEvictionError, Object: ofPod(f.Pod), Message: answer,
-			Suggestion: fmt.Sprintf("See the whole story: kubectl -n %s describe evacuation %s", f.Pod.Namespace, f.Evacuation.Name),
+			Suggestion: command.Of("See the whole story: kubectl -n %s describe evacuation %s", f.Pod.Namespace, f.Evacuation.Name),
 		}
 	}
 }
@@ -62,12 +63,12 @@ func refusedByBudget(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Message: answer}
 	name, guilty := guiltyBudget(f)
 	if name == "" {
-		b.Suggestion = fmt.Sprintf("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
+		b.Suggestion = command.Of("See the budgets of the namespace: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
 	b.Object = budgetNamed(f.Pod.Namespace, name)
 	if guilty == nil {
-		b.Suggestion = fmt.Sprintf("See what the budget counts: kubectl -n %s describe poddisruptionbudget %s", f.Pod.Namespace, name)
+		b.Suggestion = command.Of("See what the budget counts: kubectl -n %s describe poddisruptionbudget %s", f.Pod.Namespace, name)
 		return b
 	}
 	b.Object = OfBudget(guilty)
@@ -104,7 +105,7 @@ func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {
 	applying := f.Budgets.Applying(f.Pod)
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerMultiplePDBs, Object: ofOwner(f.Pod), Message: answer}
 	if len(applying) < 2 {
-		b.Suggestion = fmt.Sprintf("Let only one budget select the pod: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
+		b.Suggestion = command.Of("Let only one budget select the pod: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
 	names := make([]string, min(len(applying), maxNames))
@@ -113,12 +114,12 @@ func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {
 	}
 	if more := len(applying) - len(names); more > 0 {
 		b.Message += fmt.Sprintf(" They are %s and %d more.", strings.Join(names, ", "), more)
-		b.Suggestion = fmt.Sprintf("Keep one and narrow or delete the rest. See what they select: kubectl -n %s get poddisruptionbudgets -o custom-columns=NAME:.metadata.name,SELECTS:.spec.selector", f.Pod.Namespace)
+		b.Suggestion = command.Of("Keep one and narrow or delete the rest. See what they select: kubectl -n %s get poddisruptionbudgets -o custom-columns=NAME:.metadata.name,SELECTS:.spec.selector", f.Pod.Namespace)
 		return b
 	}
 	b.Message += " They are " + strings.Join(names, ", ") + "."
-	b.Suggestion = fmt.Sprintf("Keep one and narrow or delete the rest, such as: kubectl -n %s delete poddisruptionbudget %s",
-		f.Pod.Namespace, strings.Join(names[1:], " "))
+	b.Suggestion = command.Of("Keep one and narrow or delete the rest, such as: kubectl -n %s delete poddisruptionbudget %s",
+		f.Pod.Namespace, command.Names(names[1:]...))
 	return b
 }
 
@@ -131,7 +132,7 @@ func refusedByWebhook(f *Facts, answer string) v1alpha1.Blocker {
 		return b
 	}
 	b.Object = v1alpha1.BlockerObject{Kind: "Webhook", Name: named[1]}
-	b.Suggestion = fmt.Sprintf("Do what its message asks for. Its configuration: "+
+	b.Suggestion = command.Of("Do what its message asks for. Its configuration: "+
 		"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: %s'", named[1])
 	return b
 }

@@ -16,7 +16,7 @@ func TestABudgetRefuses(t *testing.T) {
 			facts(byBudget, budgetNamed("web", maxUnavailable(1))),
 			v1alpha1.Blocker{
 				Type: v1alpha1.BlockerPDBExhausted, Object: seenBudget, PodCount: 1, SinceTime: ago(time.Minute), Message: answer,
-				Suggestion: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l 'app=web'",
+				Suggestion: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l app=web",
 			},
 		},
 		"never satisfiable by maxUnavailable": {

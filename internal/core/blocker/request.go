@@ -8,6 +8,7 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
@@ -29,7 +30,7 @@ func failedRequest(f *Facts) (v1alpha1.Blocker, bool) {
 	b := one(v1alpha1.BlockerEvictionRequestFailed, ofRequest(f.Request), failure.LastTransitionTime.Time)
 	b.Message = fmt.Sprintf("The EvictionRequest of pod %s/%s has failed (%s): %s",
 		f.Pod.Namespace, f.Pod.Name, excerpt.Line(failure.Reason, maxReport), ended(failure.Message))
-	b.Suggestion = fmt.Sprintf("Remove what is in the way and have it asked again: kubectl -n %s delete evictionrequest %s. Or remove the pod yourself: kubectl -n %s delete pod %s",
+	b.Suggestion = command.Of("Remove what is in the way and have it asked again: kubectl -n %s delete evictionrequest %s. Or remove the pod yourself: kubectl -n %s delete pod %s",
 		f.Pod.Namespace, f.Request.Name, f.Pod.Namespace, f.Pod.Name)
 	return b, true
 }
@@ -68,7 +69,7 @@ func responding(f *Facts) (v1alpha1.Blocker, bool) {
 	if said != "" {
 		b.Message += " It says: " + said
 	}
-	b.Suggestion = fmt.Sprintf("Wait: if it is silent for %d minutes, the next one has its turn by itself. Its reports: kubectl -n %s describe evictions.lifecycle.k8s.io %s",
+	b.Suggestion = command.Of("Wait: if it is silent for %d minutes, the next one has its turn by itself. Its reports: kubectl -n %s describe evictions.lifecycle.k8s.io %s",
 		int(evictionrequest.HeartbeatDeadline.Minutes()), f.Pod.Namespace, f.Eviction.Name)
 	return b, true
 }
@@ -90,7 +91,7 @@ func evictorRefused(f *Facts, active *lifecyclev1alpha1.ResponderStatus, said st
 	if kind == v1alpha1.BlockerEvictionError {
 		b = one(kind, ofPod(f.Pod), active.StartTime.Time)
 		b.Message = said
-		b.Suggestion = fmt.Sprintf("See the whole story: kubectl -n %s describe evictions.lifecycle.k8s.io %s", f.Pod.Namespace, f.Eviction.Name)
+		b.Suggestion = command.Of("See the whole story: kubectl -n %s describe evictions.lifecycle.k8s.io %s", f.Pod.Namespace, f.Eviction.Name)
 		return b, true
 	}
 	b = explain(f, said, kind)

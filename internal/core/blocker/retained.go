@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -12,17 +13,19 @@ import (
 func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerObject) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: why, Object: ofOwner(pod), PodCount: 1}
 	podType := podclass.Type(pod)
-	unlabel := "To have it leave: kubectl -n " + pod.Namespace + " label pod " + pod.Name + " "
+	unlabel := func(label string) string {
+		return command.Of("To have it leave: kubectl -n %s label pod %s %s-", pod.Namespace, pod.Name, label)
+	}
 	switch why {
 	case v1alpha1.RetainedDrainLabel:
 		b.Message = "The pod stays, as its label " + v1alpha1.DrainLabel + " asks."
-		b.Suggestion = unlabel + v1alpha1.DrainLabel + "-"
+		b.Suggestion = unlabel(v1alpha1.DrainLabel)
 	case v1alpha1.RetainedInPlace:
 		b.Message = "The pod stays while the node is away, as its label " + v1alpha1.OnUpgradeLabel + " asks."
-		b.Suggestion = unlabel + v1alpha1.OnUpgradeLabel + "-"
+		b.Suggestion = unlabel(v1alpha1.OnUpgradeLabel)
 	case v1alpha1.RetainedDrainRule:
 		b.Message = "The pod stays, as " + ObjectText(rule) + " skips it."
-		b.Suggestion = "To have it leave, change the rule: kubectl -n " + rule.Namespace + " edit machinedrainrule " + rule.Name
+		b.Suggestion = command.Of("To have it leave, change the rule: kubectl -n %s edit machinedrainrule %s", rule.Namespace, rule.Name)
 	case v1alpha1.RetainedDrainDepth:
 		b.Message = "The pod is of type " + string(podType) + ", and spec.drainDepth ends before."
 		b.Suggestion = "To have it leave, set spec.drainDepth to " + string(podType) + "."

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // GraceSlack is how long after its deadline a terminating pod is still thought
@@ -55,7 +56,7 @@ func unreachableSince(node *corev1.Node) (time.Time, bool) {
 func unreachableNode(f *Facts, since time.Time) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerNodeUnreachable, OfNode(f.Node), since)
 	b.Message = fmt.Sprintf("The kubelet of node %s does not answer, so nobody confirms that its terminating pods have stopped.", f.Node.Name)
-	b.Suggestion = fmt.Sprintf("Bring the node back. If the machine is certainly off: "+
+	b.Suggestion = command.Of("Bring the node back. If the machine is certainly off: "+
 		"kubectl taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", f.Node.Name)
 	return b
 }
@@ -63,7 +64,7 @@ func unreachableNode(f *Facts, since time.Time) v1alpha1.Blocker {
 func heldByFinalizer(pod *corev1.Pod) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerTerminatingFinalizer, ofPod(pod), pod.DeletionTimestamp.Time)
 	b.Message = fmt.Sprintf("The pod terminates and is kept by its finalizers: %s.", strings.Join(pod.Finalizers, ", "))
-	b.Suggestion = fmt.Sprintf("Find out why the owner of the finalizer does not remove it; if it no longer exists: "+
+	b.Suggestion = command.Of("Find out why the owner of the finalizer does not remove it; if it no longer exists: "+
 		"kubectl -n %s patch pod %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", pod.Namespace, pod.Name)
 	return b
 }
@@ -72,7 +73,7 @@ func outlivedGrace(pod *corev1.Pod) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerTerminatingGrace, ofPod(pod), pod.DeletionTimestamp.Time)
 	b.Message = fmt.Sprintf("The pod should have stopped by %s and its kubelet has not confirmed it.",
 		pod.DeletionTimestamp.UTC().Format(time.RFC3339))
-	b.Suggestion = fmt.Sprintf("Look at the kubelet and the container runtime of node %s; if the pod's processes have certainly ended: "+
+	b.Suggestion = command.Of("Look at the kubelet and the container runtime of node %s; if the pod's processes have certainly ended: "+
 		"kubectl -n %s delete pod %s --grace-period=0 --force", pod.Spec.NodeName, pod.Namespace, pod.Name)
 	return b
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // unclear explains a pod that waits because nobody knows how to treat it. One
@@ -15,7 +16,7 @@ func unclear(f *Facts) (v1alpha1.Blocker, bool) {
 	}
 	b := one(v1alpha1.BlockerDrainRuleUnclear, f.Treatment.Object, later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
 	b.Message = "Nobody knows how to drain the pod: " + f.Treatment.Cause
-	b.Suggestion = fmt.Sprintf("To decide about this pod alone, retain it or let it complete: kubectl -n %s label pod %s %s=skip (or wait-completed)",
+	b.Suggestion = command.Of("To decide about this pod alone, retain it or let it complete: kubectl -n %s label pod %s %s=skip (or wait-completed)",
 		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
 	return b, true
 }
@@ -27,11 +28,11 @@ func waitedFor(f *Facts) (v1alpha1.Blocker, bool) {
 	}
 	b := one(v1alpha1.BlockerWaitingForCompletion, ofOwner(f.Pod), later(f.Pod.CreationTimestamp.Time, f.DrainStarted))
 	b.Message = fmt.Sprintf("The pod is left to complete by itself, as %s asks; the drain waits for it.", f.Treatment.Reason)
-	b.Suggestion = fmt.Sprintf("If it need not finish, evacuate it like any other: kubectl -n %s label pod %s %s-",
+	b.Suggestion = command.Of("If it need not finish, evacuate it like any other: kubectl -n %s label pod %s %s-",
 		f.Pod.Namespace, f.Pod.Name, v1alpha1.DrainLabel)
 	if rule := ObjectText(f.Treatment.Object); rule != "" {
-		b.Suggestion = fmt.Sprintf("If it need not finish: kubectl -n %s delete pod %s. If that goes for all of its kind, change %s.",
-			f.Pod.Namespace, f.Pod.Name, rule)
+		b.Suggestion = command.Of("If it need not finish: kubectl -n %s delete pod %s.", f.Pod.Namespace, f.Pod.Name) +
+			" If that goes for all of its kind, change " + rule + "."
 	}
 	return b, true
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -28,7 +29,7 @@ type Refusal struct {
 func EvacuationRefused(kind string, pod *corev1.Pod, r Refusal) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerEvacuationRefused, ofOwner(pod), r.Since)
 	b.Message = r.tell(fmt.Sprintf("The %s of pod %s/%s", kind, pod.Namespace, pod.Name))
-	b.Suggestion = writers(kind+"s") + " What else may limit them: kubectl -n " + pod.Namespace + " describe resourcequotas"
+	b.Suggestion = writers(kind+"s") + command.Of(" What else may limit them: kubectl -n %s describe resourcequotas", pod.Namespace)
 	return b
 }
 

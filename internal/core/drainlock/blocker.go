@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
@@ -69,7 +70,7 @@ func toldOf(r *v1alpha1.DrainRecord) v1alpha1.Blocker {
 	switch told.Reason {
 	case v1alpha1.ReasonBudgetRefused:
 		b.Type = v1alpha1.BlockerPDBLocked
-		b.Suggestion = "Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord " + r.Name
+		b.Suggestion = command.Of("Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord %s", r.Name)
 	case v1alpha1.ReasonClockSkewed:
 		b.Type, b.Suggestion = v1alpha1.BlockerClockSkewed, skew.Suggestion
 	}

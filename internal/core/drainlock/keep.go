@@ -8,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
@@ -46,8 +47,8 @@ func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Ti
 			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(ReferenceTo(b)), excerpt.Of(node, longestText), sentence(hold.Describe(b))))}}
 	case hold.Unreadable != nil:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now), Events: []event.Event{event.LockUnreadable(b, fmt.Sprintf(
-			"%s If nobody needs it, remove it: kubectl -n %s annotate poddisruptionbudget %s %s-",
-			sentence(hold.Describe(b)), b.Namespace, b.Name, v1alpha1.LockAnnotation))}}
+			"%s If nobody needs it, remove it: %s", sentence(hold.Describe(b)),
+			command.Of("kubectl -n %s annotate poddisruptionbudget %s %s-", b.Namespace, b.Name, v1alpha1.LockAnnotation)))}}
 	default:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now)}
 	}

@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -46,7 +47,7 @@ func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	switch {
 	case !known:
 		o.message = fmt.Sprintf("What %s allows is unknown: its status is older than its spec.", named(b))
-		o.suggestion = fmt.Sprintf("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", b.Namespace, b.Name)
+		o.suggestion = command.Of("If it stays so, the disruption controller does not run. See the budget: kubectl -n %s describe poddisruptionbudget %s", b.Namespace, b.Name)
 	case allowed < needed:
 		v.explain(&o, needed, allowed)
 	case dormant && needed == 0 && status.CurrentHealthy < status.DesiredHealthy && !budget.LetsUnreadyGo(one.PodDisruptionBudget):
@@ -83,9 +84,9 @@ func (v *view) explain(o *obstacle, needed, allowed int32) {
 func (v *view) unlock(one sight) string {
 	if maintenance, node, drain := one.hold.Drain(); drain && maintenance == v.record.Spec.MaintenanceRef.Name {
 		if v.expectedReboots() == 0 {
-			return fmt.Sprintf("Node %[1]s is of the same NodeMaintenance. When it is back, say so: kubectl annotate drainrecord %[1]s %s=true", node, v1alpha1.BackAnnotation)
+			return command.Of("Node %[1]s is of the same NodeMaintenance. When it is back, say so: kubectl annotate drainrecord %[1]s %s=true", node, v1alpha1.BackAnnotation)
 		}
-		return fmt.Sprintf("Node %s is of the same NodeMaintenance, and gives its locks to the next when it has rebooted and its pods are ready. "+
+		return command.Of("Node %s is of the same NodeMaintenance, and gives its locks to the next when it has rebooted and its pods are ready. "+
 			"What it waits for: kubectl describe drainrecord %[1]s", node)
 	}
 	return blocker.Unlock(one.PodDisruptionBudget, one.hold)
@@ -97,7 +98,7 @@ func loosen(b *policyv1.PodDisruptionBudget, needed int32) string {
 	if b.Status.ExpectedPods == 0 {
 		patch, what = `{"spec":{"minAvailable":0,"maxUnavailable":null}}`, "Give the pods a controller, or count pods"
 	}
-	return fmt.Sprintf("%s: kubectl -n %s patch poddisruptionbudget %s --type=merge -p '%s'", what, b.Namespace, b.Name, patch)
+	return what + ": " + command.Of("kubectl -n %s patch poddisruptionbudget %s --type=merge -p %s", b.Namespace, b.Name, command.Quote(patch))
 }
 
 func named(b v1alpha1.BudgetReference) string {

@@ -228,12 +228,12 @@ var blocked = map[string]struct {
 	},
 	"it allows too little": {
 		seen: exhausted("db").and(), kind: v1alpha1.BlockerPDBExhausted, message: needsOne,
-		suggest: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l 'app=db'",
+		suggest: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l app=db",
 	},
 	"its pods are down, and the others are too few": {
 		seen: exhausted("db").and(unready("db-0"), budgetIs("db", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy = 1 })), kind: v1alpha1.BlockerPDBExhausted,
 		message: "PodDisruptionBudget shop/db needs 2 healthy pods and has 1, and those that stay are not ready.",
-		suggest: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l 'app=db'",
+		suggest: "It opens as soon as more of its pods are ready. See which are not: kubectl -n shop get pods -l app=db",
 	},
 	"what it allows is unknown": {
 		seen: budgetIs("db", func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }).and(), kind: v1alpha1.BlockerPDBExhausted,

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -132,7 +133,7 @@ func (p *pass) tellUnsure(pods []string) string {
 		return fmt.Sprintf(" Locks are kept until these pods are known to have been started since the reboot, or %s: %s.", believed, inWords(pods))
 	}
 	return fmt.Sprintf(" The node was not seen to reboot, so that what is said of its pods may be from before: it is believed from %s on. "+
-		"If the node is back, or has not rebooted: kubectl annotate drainrecord %s %s=true", believed, p.Record.Name, v1alpha1.BackAnnotation)
+		"If the node is back, or has not rebooted: %s", believed, command.Of("kubectl annotate drainrecord %s %s=true", p.Record.Name, v1alpha1.BackAnnotation))
 }
 
 // inWords are names in order, each once, and no more than a message bears.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -146,7 +147,7 @@ func remedy(kind v1alpha1.PodType, pod *corev1.Pod) string {
 	if kind == v1alpha1.PodTypeStatic {
 		return fmt.Sprintf("Run the node agent on node %s, or take the pod's manifest away from it.", pod.Spec.NodeName)
 	}
-	return fmt.Sprintf("Run its evacuator, or delete the pod by hand: kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
+	return command.Of("Run its evacuator, or delete the pod by hand: kubectl -n %s delete pod %s", pod.Namespace, pod.Name)
 }
 
 // unevictable shows up where refusals do, so that the pod is named as blocked.

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -33,8 +34,8 @@ func EvictionRequestUnanswered(pod *corev1.Pod) Event {
 // because somebody else's EvictionRequest has the name of ours.
 func EvictionRequestNameTaken(pod *corev1.Pod, name string) Event {
 	return ofPod(pod, v1alpha1.EventEvictionRequestNameTaken, fmt.Sprintf(
-		"EvictionRequest %s is not Ebbtide's, or is being deleted; pod %s is evacuated without its evictionResponders (%s). To have these: kubectl -n %s delete evictionrequest %s",
-		name, excerpt.Of(pod.Name, maxNamed), Responders(pod), pod.Namespace, name))
+		"EvictionRequest %s is not Ebbtide's, or is being deleted; pod %s is evacuated without its evictionResponders (%s). To have these: %s",
+		name, excerpt.Of(pod.Name, maxNamed), Responders(pod), command.Of("kubectl -n %s delete evictionrequest %s", pod.Namespace, name)))
 }
 
 // EvictionRequestRefused warns that the responders of a pod cannot be asked, and the pod

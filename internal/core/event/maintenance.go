@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // StageStarted tells that the controller acts on a new stage.
@@ -79,22 +80,22 @@ func NodeUncordoned(node *corev1.Node, maintenance string) Event {
 // schedulable before its maintenance.
 func LedgerUnreadable(node *corev1.Node, fault error) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventLedgerUnreadable, "Cordon",
-		fmt.Sprintf("Annotation %s cannot be read (%v), so what the node was before the maintenance is unknown: it will stay cordoned afterwards. If it may take pods then: kubectl uncordon %s",
-			v1alpha1.CordonAnnotation, fault, node.Name))
+		fmt.Sprintf("Annotation %s cannot be read (%v), so what the node was before the maintenance is unknown: it will stay cordoned afterwards. %s",
+			v1alpha1.CordonAnnotation, fault, command.Of("If it may take pods then: kubectl uncordon %s", node.Name)))
 }
 
 // NodeLeftCordoned warns that a node stays cordoned because what it was before
 // the maintenance is unknown.
 func NodeLeftCordoned(node *corev1.Node) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventNodeLeftCordoned, "Uncordon",
-		fmt.Sprintf("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
+		command.Of("Left cordoned, because what the node was before the maintenance is unknown. If it may take pods: kubectl uncordon %s", node.Name))
 }
 
 // ScaleDownAllowed tells that somebody has changed what keeps an autoscaler from a node, which
 // is their wish from then on.
 func ScaleDownAllowed(node *corev1.Node, key string) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventScaleDownAllowed, "Protect",
-		fmt.Sprintf("Somebody has changed or removed annotation %s, so that the node may be removed when it is empty. It is left as it is now, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
+		command.Of("Somebody has changed or removed annotation %s, so that the node may be removed when it is empty. It is left as it is now, also after the maintenance. To keep the node: kubectl annotate node %s %s=true --overwrite",
 			key, node.Name, key))
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -102,7 +103,7 @@ func ofCondition(node *corev1.Node) (Drain, bool) {
 	if said := excerpt.Line(c.Message, maxWords); said != "" {
 		d.Sign += ": " + said
 	}
-	d.help = fmt.Sprintf("The budgets hold for both. If nobody else drains the node any more: "+
+	d.help = command.Of("The budgets hold for both. If nobody else drains the node any more: "+
 		`kubectl patch node %s --subresource=status -p '{"status":{"conditions":[{"$patch":"delete","type":"%s"}]}}'`, node.Name, c.Type)
 	return d, true
 }
@@ -128,8 +129,8 @@ func taint(node *corev1.Node, key string) (corev1.Taint, bool) {
 }
 
 func untaint(by string, node *corev1.Node, found corev1.Taint) string {
-	return fmt.Sprintf("It takes the taint away if it gives up. If %s does not run any more: kubectl taint node %s %s:%s-",
-		by, node.Name, found.Key, found.Effect)
+	return "It takes the taint away if it gives up. If " + by + " does not run any more: " +
+		command.Of("kubectl taint node %s %s:%s-", node.Name, found.Key, found.Effect)
 }
 
 // Sentence says who drains the node and since when.

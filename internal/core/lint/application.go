@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/surge"
@@ -34,11 +35,11 @@ func (l *linter) deployment(d *appsv1.Deployment) {
 	switch {
 	case why != "":
 		f.Message = fmt.Sprintf("Its only pod goes down while it moves, and cannot be replaced first: %s.", why)
-		f.Suggestion = fmt.Sprintf("Run at least 2 replicas: kubectl -n %s scale deployment %s --replicas 2. What a Deployment needs to be replaced first: docs/applications.md", d.Namespace, d.Name)
+		f.Suggestion = command.Of("Run at least 2 replicas: kubectl -n %s scale deployment %s --replicas 2. What a Deployment needs to be replaced first: docs/applications.md", d.Namespace, d.Name)
 	case len(evacuators) == 0:
 		f.Message = "Its only pod goes down while it moves: nobody is asked to replace it first."
-		f.Suggestion = fmt.Sprintf("Have it replaced before it goes: kubectl -n %s annotate deployment %s %s%s=%d/%s", d.Namespace, d.Name,
-			v1alpha1.EvacuatorAnnotationPrefix, v1alpha1.DeploymentEvacuatorClass, v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
+		f.Suggestion = command.Of("Have it replaced before it goes: kubectl -n %s annotate deployment %s %s=%d/%s", d.Namespace, d.Name,
+			v1alpha1.EvacuatorAnnotationPrefix+v1alpha1.DeploymentEvacuatorClass, v1alpha1.ControllerEvacuatorPriority, v1alpha1.ControllerEvacuatorRole)
 	default:
 		return
 	}
@@ -72,7 +73,7 @@ func (l *linter) daemonSet(set *appsv1.DaemonSet) {
 	l.add(Finding{
 		Check: ToleratesEverything, Object: ofApps("DaemonSet", set),
 		Message:    "Its pods tolerate every taint: on a node under maintenance one waits until that is over, and a rollout of the DaemonSet waits with it.",
-		Suggestion: fmt.Sprintf("Tolerate only what it needs, or complete maintenances before rollouts: kubectl -n %s edit daemonset %s", set.Namespace, set.Name),
+		Suggestion: command.Of("Tolerate only what it needs, or complete maintenances before rollouts: kubectl -n %s edit daemonset %s", set.Namespace, set.Name),
 	}, int(set.Status.CurrentNumberScheduled))
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -36,9 +37,9 @@ func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
 		d.until(due)
 		return "", fmt.Sprintf("%s is terminating the pod due to node maintenance%s.", key.name, because(e.Reason))
 	}
-	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s%ds after its manifest was put aside; its grace period is %ds. It is stuck (crictl pods --name %s), "+
+	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s%ds after its manifest was put aside; its grace period is %ds. It is stuck (%s), "+
 		"or the kubelet reads another directory than %s (its staticPodPath).",
-		stuckBeginning(key), int64(d.Now.Sub(e.At).Seconds()), e.GraceSeconds, key.name, d.Self.Dir)
+		stuckBeginning(key), int64(d.Now.Sub(e.At).Seconds()), e.GraceSeconds, command.Of("crictl pods --name %s", key.name), d.Self.Dir)
 }
 
 // stuckBeginning is what does not change of a message that counts seconds.

@@ -1,7 +1,6 @@
 package surge
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 const (
@@ -119,6 +120,6 @@ func (p *pass) unreached(pod *corev1.Pod) string {
 	if service == "" {
 		return ""
 	}
-	return fmt.Sprintf("Pod %s is ready, but Service %s does not lead to it yet. Look at: kubectl -n %s get endpointslices -l %s=%s",
+	return command.Of("Pod %s is ready, but Service %s does not lead to it yet. Look at: kubectl -n %s get endpointslices -l %s=%s",
 		pod.Name, service, pod.Namespace, discoveryv1.LabelServiceName, service)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ebbtide.dev/ebbtide/internal/core/command"
 )
 
 // maxNamed is how many pods a message names.
@@ -39,7 +41,7 @@ func coveredMessage(d detachedPod, why string) string {
 func (p *pass) lacking(d detachedPod) string {
 	lacking := p.newcomers(d).lacking
 	if len(lacking) == 0 {
-		return fmt.Sprintf("No replacement is being made. Look at: kubectl -n %s describe replicaset %s", d.pod.Namespace, d.record.ReplicaSet.Name)
+		return command.Of("No replacement is being made. Look at: kubectl -n %s describe replicaset %s", d.pod.Namespace, d.record.ReplicaSet.Name)
 	}
 	if unreached := p.unreached(lacking[0]); unreached != "" {
 		return unreached
@@ -48,7 +50,7 @@ func (p *pass) lacking(d detachedPod) string {
 	for _, pod := range lacking {
 		names = append(names, pod.Name)
 	}
-	return fmt.Sprintf("Not available: %s. Look at: kubectl -n %s describe pod %s", list(names, "", ""), d.pod.Namespace, names[0])
+	return fmt.Sprintf("Not available: %s. Look at: %s", list(names, "", ""), command.Of("kubectl -n %s describe pod %s", d.pod.Namespace, names[0]))
 }
 
 // newcomers are the pods of a detached pod's ReplicaSet.

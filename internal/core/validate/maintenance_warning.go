@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
@@ -105,8 +106,8 @@ func (c MaintenanceChange) ofInPlace(matching []*corev1.Node) (warnings []string
 	}
 	if len(matching) > 1 && inPlace.ExpectedRebootCount != nil && *inPlace.ExpectedRebootCount == 0 {
 		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedRebootCount is 0 with %d nodes: those whose pods stay under one PodDisruptionBudget wait for each other, "+
-			"and each keeps its locks until somebody says that it is back (kubectl annotate drainrecord NODE %s=true) or the maintenance is complete",
-			len(matching), v1alpha1.BackAnnotation))
+			"and each keeps its locks until somebody says that it is back (%s) or the maintenance is complete",
+			len(matching), command.Of("kubectl annotate drainrecord NODE %s=true", v1alpha1.BackAnnotation)))
 	}
 	if inPlace.ExpectedDowntimeSeconds > usualToleration {
 		warnings = append(warnings, fmt.Sprintf("spec.inPlace.expectedDowntimeSeconds is %d, and pods tolerate a node that is away for %d seconds "+

@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
@@ -100,8 +101,8 @@ func (f PodFacts) whatIsNext() []string {
 	case f.Static != nil && f.Static.State == v1alpha1.StaticPodUnmanageable:
 		return []string{"It stays, and nobody waits for it."}
 	}
-	return append([]string{"Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: kubectl get nodemaintenance " +
-		f.Maintenances[0].Name + " -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name==\"" + f.Node + "\")].retained}'"}, f.stuck()...)
+	return append([]string{command.Of("Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: "+
+		`kubectl get nodemaintenance %s -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name=="%s")].retained}'`, f.Maintenances[0].Name, f.Node)}, f.stuck()...)
 }
 
 // drains are the maintenances that have pods leave the node.
@@ -174,11 +175,11 @@ func (f PodFacts) comesBack() []string {
 		return []string{"Which NodeMaintenance keeps it away is unknown."}
 	}
 	if len(f.Maintenances) == 0 {
-		return []string{"No NodeMaintenance holds its node any more: the agent brings it back. Whether that answers: kubectl ebbtide agents " + f.Node}
+		return []string{command.Of("No NodeMaintenance holds its node any more: the agent brings it back. Whether that answers: kubectl ebbtide agents %s", f.Node)}
 	}
 	var lines []string
 	for _, m := range f.Maintenances[:min(len(f.Maintenances), maxMaintenances)] {
-		lines = append(lines, fmt.Sprintf(`It comes back when %s is complete: kubectl patch nodemaintenance %s --type=merge -p '{"spec":{"stage":"Complete"}}'`, m.Name, m.Name))
+		lines = append(lines, command.Of(`It comes back when %s is complete: kubectl patch nodemaintenance %s --type=merge -p '{"spec":{"stage":"Complete"}}'`, m.Name, m.Name))
 	}
 	return lines
 }

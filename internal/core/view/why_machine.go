@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
@@ -84,18 +85,18 @@ func whatHelpsMachine(m *v1alpha1.Machine, step string) []string {
 	of := m.Namespace
 	node := "NODE"
 	if m.Status.NodeRef != nil {
-		node = excerpt.Line(m.Status.NodeRef.Name, maxWords)
+		node = m.Status.NodeRef.Name
 	}
 	switch step {
 	case v1alpha1.ReasonWaitingForPreDrainHook, v1alpha1.ReasonWaitingForPreTerminateHook:
-		return []string{"What helps: ask the owner of the hook. It never ends by itself. All hooks: kubectl -n " + of + " get machine.ebbtide.dev " + m.Name + " -o yaml"}
+		return []string{command.Of("What helps: ask the owner of the hook. It never ends by itself. All hooks: kubectl -n %s get machine.ebbtide.dev %s -o yaml", of, m.Name)}
 	case v1alpha1.ReasonDrainingNode:
 		return []string{"What helps: what is said of its pods; of one of them: kubectl ebbtide why pod/NAME -n NAMESPACE"}
 	case v1alpha1.ReasonWaitingForVolumeDetach:
-		return []string{"What helps: see what is attached to the node: kubectl get volumeattachments | grep " + node}
+		return []string{command.Of("What helps: see what is attached to the node: kubectl get volumeattachments | grep %s", node)}
 	case v1alpha1.ReasonWaitingForInfrastructureDeletion, v1alpha1.ReasonWaitingForBootstrapDeletion:
 		ref := m.Spec.InfrastructureRef
-		return []string{"What helps: see what its provider says: kubectl -n " + of + " get " + excerpt.Line(strings.ToLower(ref.Kind)+" "+ref.Name, maxWords) + " -o yaml"}
+		return []string{command.Of("What helps: see what its provider says: kubectl -n %s get %s %s -o yaml", of, strings.ToLower(ref.Kind), ref.Name)}
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func MaintenanceWhy(s *Status) []string {
 		lines = append(lines, capital(b.Sentence()))
 	}
 	if shown > mostObstacles {
-		lines = append(lines, fmt.Sprintf("And %d more hold pods up: kubectl ebbtide status %s", shown-mostObstacles+s.OmittedBlockersCount, s.Name))
+		lines = append(lines, command.Of("And %d more hold pods up: kubectl ebbtide status %s", shown-mostObstacles+s.OmittedBlockersCount, s.Name))
 	}
 	if shown == 0 {
 		lines = append(lines, whatNext(s))
@@ -131,11 +132,11 @@ func MaintenanceWhy(s *Status) []string {
 func whatNext(s *Status) string {
 	switch s.State {
 	case StatePlanned:
-		return "It is only planned and touches nothing. To begin: kubectl ebbtide drain nodemaintenance/" + s.Name
+		return command.Of("It is only planned and touches nothing. To begin: kubectl ebbtide drain nodemaintenance/%s", s.Name)
 	case StateCordoning:
 		return "Its nodes take no new pods, and keep those that they have."
 	case StateDrained:
-		return "Its nodes are empty. When the work on them is done: kubectl ebbtide complete " + s.Name
+		return command.Of("Its nodes are empty. When the work on them is done: kubectl ebbtide complete %s", s.Name)
 	case StateComplete:
 		return "It is over: its nodes were given back."
 	case StateInvalid:

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -66,7 +67,7 @@ func (f *NodeFacts) cordoned() string {
 	case f.named():
 		return fmt.Sprintf("Node %s is cordoned, and names NodeMaintenances that are not known: %s.", name, f.holders())
 	}
-	return fmt.Sprintf("Node %s is cordoned, and not by a NodeMaintenance. To have it take pods again: kubectl uncordon %s", name, name)
+	return command.Of("Node %s is cordoned, and not by a NodeMaintenance. To have it take pods again: kubectl uncordon %s", name, name)
 }
 
 func (f *NodeFacts) holders() string {
@@ -104,7 +105,7 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 		lines = append(lines, "  An older maintenance had come further: "+excerpt.Line(said.FastForwardedBy, maxWords)+".")
 	}
 	if shown.State == StateDrained {
-		lines = append(lines, fmt.Sprintf("  It is given back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
+		lines = append(lines, command.Of("  It is given back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
 	}
 	return lines
 }
@@ -146,9 +147,10 @@ func (f *NodeFacts) drainable() []string {
 	for _, pod := range f.Pods {
 		running += ones(!podclass.Terminal(pod))
 	}
+	all := command.Of("All that would happen: kubectl ebbtide plan %s", f.Node.Name)
 	if len(lines) == 0 {
-		return []string{fmt.Sprintf("It has %s, and nothing is known that would hold a drain up. All that would happen: kubectl ebbtide plan %s", plural(running, "pod", "pods"), f.Node.Name)}
+		return []string{fmt.Sprintf("It has %s, and nothing is known that would hold a drain up. %s", plural(running, "pod", "pods"), all)}
 	}
 	lines = append([]string{fmt.Sprintf("It has %s. A drain would meet this:", plural(running, "pod", "pods"))}, lines...)
-	return append(lines, "All that would happen: kubectl ebbtide plan "+f.Node.Name)
+	return append(lines, all)
 }

@@ -1,0 +1,74 @@
+// Package command spells the commands that messages suggest, for people who copy them into a
+// shell. Text that others have written enters a command only as a name that the API server
+// allows, and quoted. Anything else becomes a placeholder, so the command is still readable.
+package command
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// placeholder stands for a name that the API server does not allow.
+const placeholder = "NAME"
+
+// Words are one or more words of a shell, quoted already. Only this package makes them.
+type Words struct{ text string }
+
+// String returns the words as a shell reads them.
+func (w Words) String() string { return w.text }
+
+// Of returns a command, and what a message says around it. It treats each argument that is
+// neither Words nor an integer as a name.
+func Of(format string, args ...any) string { return Join(format, args...).text }
+
+// Join is Of for a part of a command.
+func Join(format string, args ...any) Words {
+	safe := make([]any, len(args))
+	for i, arg := range args {
+		switch arg.(type) {
+		case Words, int, int32, int64:
+			safe[i] = arg
+		default:
+			safe[i] = Names(fmt.Sprint(arg))
+		}
+	}
+	return Words{fmt.Sprintf(format, safe...)}
+}
+
+// Names returns names of objects, labels, annotations, taints or resources.
+func Names(names ...string) Words {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = placeholder
+		if len(validation.IsDNS1123Subdomain(name)) == 0 || len(validation.IsQualifiedName(name)) == 0 {
+			words[i] = Quote(name).text
+		}
+	}
+	return Words{strings.Join(words, " ")}
+}
+
+// Quote returns text as one word. It is for what Ebbtide or the user of the plugin has
+// written, such as a patch or a flag.
+func Quote(text string) Words {
+	special := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+,=", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return Words{text}
+	}
+	return Words{"'" + strings.ReplaceAll(text, "'", `'\''`) + "'"}
+}
+
+// plainFolder is an absolute path that needs no quotes.
+var plainFolder = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]{0,255}$`)
+
+// Folder returns the path of a folder, or the placeholder if the path needs quotes.
+func Folder(path, placeholder string) Words {
+	if plainFolder.MatchString(path) {
+		return Words{path}
+	}
+	return Words{placeholder}
+}
