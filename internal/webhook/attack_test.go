@@ -1,20 +1,15 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -107,84 +102,6 @@ func TestAUserOfWhomTooMuchIsSaidIsNotAnswered(t *testing.T) {
 		if answer.Allowed != (test.want == "") || !answer.Allowed && answer.Result.Message != test.want {
 			t.Errorf("%s: answer %+v, want %q", name, answer.Result, test.want)
 		}
-	}
-}
-
-// Many requests at once wait for their turn, and not for ever.
-func TestRequestsHaveTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		held := make(chan struct{})
-		handler := make(turns, 1).of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))
-		ask := func() *recorder {
-			answer := &recorder{done: make(chan struct{}), code: http.StatusOK}
-			go func() {
-				defer close(answer.done)
-				handler.ServeHTTP(answer, (&http.Request{}).WithContext(t.Context()))
-			}()
-			synctest.Wait()
-			return answer
-		}
-		first, second := ask(), ask()
-		time.Sleep(time.Second)
-		third := ask()
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
-		const refused = "429 1 admission requests are being answered already, try again\n"
-		if got := second.said(); got != refused {
-			t.Errorf("who has waited for 2.5 s is answered %q, want %q", got, refused)
-		}
-		close(held)
-		synctest.Wait()
-		for name, one := range map[string]*recorder{"the first one": first, "one who has waited for 1.5 s": third} {
-			if got := one.said(); got != "200 " {
-				t.Errorf("%s is answered %q", name, got)
-			}
-		}
-	})
-}
-
-// The manager is to end while it answers, or has lost its lease. Who asks gets the answer,
-// though not for ever.
-func TestAManagerThatEndsAnswersWhoHasAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		manager, end := context.WithCancel(t.Context())
-		handler := make(turns, 1).of(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			end()
-			select {
-			case <-time.After(5 * time.Second):
-				_, _ = io.WriteString(w, "allowed")
-			case <-r.Context().Done():
-			}
-			<-r.Context().Done()
-		}))
-		for range 2 {
-			begin, answer := time.Now(), &recorder{done: make(chan struct{}), code: http.StatusOK}
-			handler.ServeHTTP(answer, (&http.Request{}).WithContext(manager))
-			close(answer.done)
-			if got, took := answer.said(), time.Since(begin); got != "200 allowed" || took != 10*time.Second {
-				t.Errorf("answered %q after %s, want it allowed, and nothing done after 10s", got, took)
-			}
-		}
-	})
-}
-
-// recorder is the answer to a request.
-type recorder struct {
-	bytes.Buffer
-	code int
-	done chan struct{}
-}
-
-func (r *recorder) Header() http.Header { return http.Header{} }
-
-func (r *recorder) WriteHeader(code int) { r.code = code }
-
-func (r *recorder) said() string {
-	select {
-	case <-r.done:
-		return fmt.Sprintf("%d %s", r.code, r.String())
-	default:
-		return "not yet"
 	}
 }
 

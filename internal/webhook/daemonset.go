@@ -17,6 +17,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
+// daemonSetPods is the path of daemonSetGate.
+const daemonSetPods = "/mutate/daemonset-pods"
+
 // daemonSetGate holds back a new pod of a DaemonSet from a node whose maintenance
 // has removed it. It never denies: the DaemonSet controller would back off, and
 // leave out other nodes meanwhile.
@@ -41,13 +44,17 @@ func (g daemonSetGate) Handle(ctx context.Context, request admission.Request) ad
 	hold, err := g.hold(ctx, pod)
 	switch {
 	case err != nil:
-		return admission.Allowed("").WithWarnings(
-			fmt.Sprintf("Whether the maintenance of a node keeps this pod away is unknown, so it may start: %v", err))
+		return letStart(err.Error())
 	case !hold:
 		return admission.Allowed("")
 	}
 	gates := append(pod.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: v1alpha1.MaintenanceGate})
 	return admission.Patched("", jsonpatch.NewOperation("add", "/spec/schedulingGates", gates))
+}
+
+// letStart is the answer if it is unknown whether the pod may start.
+func letStart(why string) admission.Response {
+	return admission.Allowed("").WithWarnings("Whether the maintenance of a node keeps this pod away is unknown, so it may start: " + why)
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get

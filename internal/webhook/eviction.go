@@ -33,6 +33,7 @@ type evictionGate struct {
 	// cached may be behind, direct reads and writes past the cache.
 	cached  client.Reader
 	direct  client.Client
+	locks   *locks
 	callers *callers
 	// responders is nil where nobody is to ask by EvictionRequests.
 	responders *responders
@@ -47,7 +48,8 @@ type evictionGate struct {
 
 func newEvictionGate(pods registry, cached client.Reader, direct client.Client, options Options) evictionGate {
 	gate := evictionGate{
-		pods: pods, cached: cached, direct: direct, callers: newCallers(), longestLock: options.LongestLock, now: options.Now,
+		pods: pods, cached: cached, direct: direct, locks: newLocks(direct), callers: newCallers(),
+		longestLock: options.LongestLock, now: options.Now,
 		writes: flowcontrol.NewTokenBucketRateLimiter(writesPerSecond, writesAtOnce),
 	}
 	if options.EvictionNotice {
@@ -69,6 +71,8 @@ func (g evictionGate) Handle(ctx context.Context, request admission.Request) adm
 		return wait(fmt.Sprintf("the budgets and evacuators of pod %s could not be found, try again: %v", request.Name, err))
 	}
 	verdict := evacuation.Admit(call)
+	// They may be large, and what follows may take a while.
+	call.Budgets = nil
 	if dryRun(request, eviction) {
 		return answerOf(request.Name, verdict, nil)
 	}
@@ -118,7 +122,6 @@ func ofMachine(eviction *policyv1.Eviction) bool {
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch
 
 func (g evictionGate) observe(ctx context.Context, request admission.Request, eviction *policyv1.Eviction) (evacuation.Call, error) {
 	key := podKey{NamespacedName: types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, only: preconditions(eviction)}
@@ -136,7 +139,7 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		return call, nil
 	}
 	call.As, call.Responding = asResponder(eviction), g.responders.of(ctx, found.pod, clockOf(call))
-	if call.Budgets, err = g.budgets(ctx, request.Namespace); err != nil {
+	if call.Budgets, err = g.locks.of(ctx, request.Namespace); err != nil {
 		return evacuation.Call{}, err
 	}
 	e := &v1alpha1.Evacuation{}
@@ -156,17 +159,6 @@ func clockOf(call evacuation.Call) time.Time {
 		return time.Time{}
 	}
 	return call.Now
-}
-
-// budgets are those of the namespace, as the API server has them: a lock counts from
-// the moment in which it is written, and a cache may be behind for as long as its
-// watch is cut off.
-func (g evictionGate) budgets(ctx context.Context, namespace string) ([]*policyv1.PodDisruptionBudget, error) {
-	list := &policyv1.PodDisruptionBudgetList{}
-	if err := g.direct.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list the disruption budgets: %w", err)
-	}
-	return kube.Pointers(list.Items), nil
 }
 
 func callerOf(request admission.Request) caller {

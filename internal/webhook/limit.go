@@ -11,38 +11,54 @@ import (
 )
 
 const (
-	// requestsAtOnce bounds how many requests are worked on at the same time, and
-	// waitForTurn how long another one waits for its turn.
-	requestsAtOnce, waitForTurn = 256, 2 * time.Second
+	// requestsAtOnce bounds how many requests for a path are worked on at the same time, and
+	// namespaceAtOnce how many for the same namespace. What one path writes may be asked of
+	// another one.
+	requestsAtOnce, namespaceAtOnce = 64, 16
+	// readsAtOnce bounds how many namespaces are read at the same time for their locks.
+	readsAtOnce = 4
+	// largestAnswer bounds, in bytes, what is read of an answer of the API server: of
+	// ordinary budgets, several thousand.
+	largestAnswer = 8 << 20
 	// longestUserName and largestUser bound, in bytes, the name of who asks, and all that
 	// is said of them: it goes into reviews that we write, and into messages.
 	longestUserName, largestUser = 1024, 256 << 10
 	// writesPerSecond and writesAtOnce bound what is written for those who ask.
 	writesPerSecond, writesAtOnce = 100, 1000
-	// answerWithin is how long an answer may take: no API server waits longer for it.
-	answerWithin = 10 * time.Second
+	// longestAnswer is how long an answer may take: no API server waits longer for it.
+	longestAnswer = 10 * time.Second
 )
 
-// turns lets so many requests in at the same time as it has room for.
-type turns chan struct{}
+// answerWithin returns how long a request may take: three quarters of what its caller says
+// that it waits, so that the caller still hears why there is no better answer. Of an
+// eviction it would take silence for a yes.
+func answerWithin(request *http.Request) time.Duration {
+	waits, err := time.ParseDuration(request.URL.Query().Get("timeout"))
+	if err != nil || waits <= 0 {
+		waits = longestAnswer
+	}
+	return min(waits, longestAnswer) * 3 / 4
+}
 
-// of is the handler of a path with turns. Who gets none in time is told to come again.
-// Whom it has begun to answer it answers, also when the manager is to end: a look at the
-// API server that is broken off would be a refusal.
-func (t turns) of(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		timeout := time.NewTimer(waitForTurn)
-		defer timeout.Stop()
-		select {
-		case t <- struct{}{}:
-			defer func() { <-t }()
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), answerWithin)
-			defer cancel()
-			handler.ServeHTTP(w, request.WithContext(ctx))
-		case <-timeout.C:
-			http.Error(w, fmt.Sprintf("%d admission requests are being answered already, try again", cap(t)), http.StatusTooManyRequests)
-		}
-	})
+// inTurn answers when it is the turn of a request, and with refuse if that does not come in
+// time.
+type inTurn struct {
+	admission.Handler
+	turns  *turns
+	refuse refusal
+}
+
+// refusal answers what cannot be looked at, and says why.
+type refusal func(why string) admission.Response
+
+// Handle is an admission.Handler.
+func (i inTurn) Handle(ctx context.Context, request admission.Request) admission.Response {
+	done, err := i.turns.take(ctx, request.Namespace)
+	if err != nil {
+		return i.refuse("too many admission requests are being answered already, try again")
+	}
+	defer done()
+	return i.Handler.Handle(ctx, request)
 }
 
 // bounded answers nobody of whom too much is said.

@@ -47,12 +47,26 @@ func newServer(options Options, certificate *certificate) (*Server, error) {
 
 // register has the handler answer under the path.
 func (s *Server) register(path string, handler http.Handler) {
-	s.server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	s.server.Register(path, s.answer(handler))
+}
+
+// answer has a handler answer while the caller waits: who has been heard is answered also
+// when the manager is to end, since a look at the API server that is broken off would be a
+// refusal.
+func (s *Server) answer(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if s.ending.Load() {
 			w.Header().Set("Connection", "close")
 		}
-		handler.ServeHTTP(w, request)
-	}))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), answerWithin(request))
+		defer cancel()
+		defer context.AfterFunc(request.Context(), func() {
+			if !s.ending.Load() {
+				cancel()
+			}
+		})()
+		handler.ServeHTTP(w, request.WithContext(ctx))
+	})
 }
 
 // Serve answers until the context ends, and then for 3 s more.

@@ -70,10 +70,15 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := make(turns, requestsAtOnce)
+	room := newRoom()
 	moving := addResponders(mgr.GetClient(), mgr.GetCache(), options.EvictionRequests)
 	for path, handler := range handlers(mgr, reviewer{direct}, moving, options) {
-		server.register(path, room.of(&webhook.Admission{Handler: bounded{handler}}))
+		refuse := refusal(wait)
+		if path == daemonSetPods {
+			refuse = letStart
+		}
+		answering := inTurn{handler, newTurns(namespaceAtOnce, requestsAtOnce), refuse}
+		server.register(path, door{&webhook.Admission{Handler: bounded{answering}}, room, refuse})
 	}
 	informers, err := startInformers(mgr.GetCache())
 	if err != nil {
@@ -94,7 +99,7 @@ func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options
 	gate.responders = moving
 	return map[string]admission.Handler{
 		"/mutate/nodemaintenances":    maintenanceDefaulter{},
-		"/mutate/daemonset-pods":      newDaemonSetGate(mgr.GetScheme(), reviews.client),
+		daemonSetPods:                 newDaemonSetGate(mgr.GetScheme(), reviews.client),
 		"/mutate/evacuations":         evacuationDefaulter{pods},
 		"/validate/nodemaintenances":  maintenanceValidator{mgr.GetClient(), reviews, options.Now},
 		"/validate/evacuations":       evacuationValidator{pods, reviews},
@@ -108,12 +113,15 @@ func handlers(mgr manager.Manager, reviews reviewer, moving *responders, options
 }
 
 // directClient reads and writes without the manager's cache and without its
-// limit: the API server waits for our answer, and limits us itself.
+// limit: the API server waits for our answer, and limits us itself. It reads no answer that
+// is larger than any object, and than the budgets of almost any namespace.
 func directClient(mgr manager.Manager) (client.Client, error) {
 	config := rest.CopyConfig(mgr.GetConfig())
 	config.QPS = -1
+	capped := *mgr.GetHTTPClient()
+	capped.Transport = boundedTransport{capped.Transport}
 	direct, err := client.New(config, client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		HTTPClient: &capped, Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the client of the webhooks: %w", err)

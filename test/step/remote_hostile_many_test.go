@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/test/heap"
 	"ebbtide.dev/ebbtide/test/patience"
 	"ebbtide.dev/ebbtide/test/step/remote"
 )
@@ -84,7 +85,7 @@ func TestManyHostileClusters(t *testing.T) {
 	late := w.remote(t, "late", w.kubeconfig(t, same))
 
 	var counted counting
-	grown := heapGrows(t, func() {
+	grown := heap.Grows(t, func() {
 		stop := counted.follow(w.registry)
 		defer stop()
 		w.hoardBeside(t, bad, good)

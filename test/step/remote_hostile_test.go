@@ -5,9 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net/http"
-	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +17,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/test/heap"
 	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
@@ -246,35 +244,6 @@ func drip(answer http.ResponseWriter, r *http.Request, what []byte) {
 	}
 }
 
-// heapGrows runs something and returns by how much the heap has grown meanwhile at
-// the most.
-func heapGrows(t *testing.T, during func()) int64 {
-	t.Helper()
-	// As much garbage as in a manager, whatever tests have.
-	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	runtime.GC()
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	before := sample[0].Value.Uint64()
-	done, most := make(chan struct{}), make(chan uint64)
-	go func() {
-		sample, peak := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}, before
-		for {
-			select {
-			case <-done:
-				most <- peak
-				return
-			case <-time.After(5 * time.Millisecond):
-				metrics.Read(sample)
-				peak = max(peak, sample[0].Value.Uint64())
-			}
-		}
-	}()
-	during()
-	close(done)
-	return int64(<-most - before)
-}
-
 // A cluster attacks whoever reads it. The manager's memory stays bounded, the Cluster
 // says which bound it has exceeded, and another one in the same namespace is read.
 // None of these run beside other tests, whose memory would count.
@@ -304,7 +273,7 @@ func isAttacked(t *testing.T, name string, test threat) {
 	bad := w.remote(t, "bad", kubeconfig)
 
 	var state workload.State
-	grown := heapGrows(t, func() {
+	grown := heap.Grows(t, func() {
 		_, _ = w.registry.Use(bad, usingMachine)
 		state = w.awaitReason(t, bad, v1alpha1.ReasonLimitExceeded)
 	})

@@ -26,7 +26,7 @@ type Call struct {
 	// Meant is the pod of that name that the caller has been waiting for until
 	// now; empty if it has not.
 	Meant types.UID
-	// Budgets are the PodDisruptionBudgets of the namespace.
+	// Budgets are the PodDisruptionBudgets of the namespace that bear a lock.
 	Budgets []*policyv1.PodDisruptionBudget
 	// LongestLock is how long a lock of a budget may hold; see budget.LockOf.
 	LongestLock time.Duration

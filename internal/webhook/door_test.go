@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// reviewOf is the request of an API server with an object of so many bytes.
+func reviewOf(t *testing.T, size int) *http.Request {
+	t.Helper()
+	object, err := json.Marshal(strings.Repeat("u", size))
+	must(t, err)
+	review := admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
+		UID: "beef", Name: "uid", Namespace: "shop", Object: runtime.RawExtension{Raw: object},
+	}}
+	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	body, err := json.Marshal(review)
+	must(t, err)
+	return httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/validate/evictions?timeout=2s", strings.NewReader(string(body)))
+}
+
+// answeredBy returns the answer of a handler, and "let in" if that is of the test.
+func answeredBy(t *testing.T, handler http.Handler, request *http.Request) *admissionv1.AdmissionResponse {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	handler.ServeHTTP(answer, request)
+	review := admissionv1.AdmissionReview{}
+	must(t, json.Unmarshal(answer.Body.Bytes(), &review))
+	return review.Response
+}
+
+// An API server that gets no answer, or one to something else, admits an eviction.
+func TestAReviewForWhichThereIsNoRoomIsRefused(t *testing.T) {
+	t.Parallel()
+	held, inside := make(chan struct{}), make(chan struct{})
+	room := newRoom()
+	slow := door{http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-held }), room, wait}
+	reads := door{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"response":{"uid":"beef","allowed":true}}`))
+	}), room, wait}
+	for range 2 {
+		go slow.ServeHTTP(httptest.NewRecorder(), reviewOf(t, 6<<20))
+		<-inside
+	}
+	defer close(held)
+	const full, large = "too many admission reviews are being read already, try again", "the admission review is larger than 7 MiB, and Ebbtide does not read it"
+	for name, test := range map[string]struct {
+		size int
+		door door
+		want string
+	}{
+		"a small one":              {1 << 10, reads, ""},
+		"one for which is room":    {1 << 20, reads, ""},
+		"one for which is no room": {6 << 20, reads, full},
+		"one without bounds":       {8 << 20, reads, large},
+	} {
+		answer := answeredBy(t, test.door, reviewOf(t, test.size))
+		if answer.UID != types.UID("beef") || answer.Allowed != (test.want == "") || !answer.Allowed && answer.Result.Message != test.want {
+			t.Errorf("%s: answer %+v, want %q", name, answer, test.want)
+		}
+	}
+	// A pod of a DaemonSet starts.
+	letting := door{reads, room, letStart}
+	if answer := answeredBy(t, letting, reviewOf(t, 8<<20)); answer.UID != "beef" || !answer.Allowed || len(answer.Warnings) != 1 {
+		t.Errorf("a pod of a DaemonSet is answered %+v, want it to start with a warning", answer)
+	}
+}
+
+// What is done for a caller ends with it, and before it stops listening. Only the end of the
+// manager ends nothing.
+func TestAnAnswerIsMadeWhileItsCallerListens(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeout string
+		gone    bool
+		ending  bool
+		want    time.Duration
+	}{
+		"an eviction":                        {timeout: "2s", want: 1500 * time.Millisecond},
+		"a caller that does not say":         {want: 7500 * time.Millisecond},
+		"a caller that waits for ever":       {timeout: "1h", want: 7500 * time.Millisecond},
+		"a caller that says nothing sound":   {timeout: "-1s", want: 7500 * time.Millisecond},
+		"a caller that goes":                 {timeout: "10s", gone: true, want: time.Second},
+		"a manager that ends while it reads": {timeout: "10s", gone: true, ending: true, want: 7500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, begin := &Server{}, time.Now()
+				caller, goes := context.WithCancel(t.Context())
+				request := httptest.NewRequestWithContext(caller, http.MethodPost, "/validate/evictions?timeout="+test.timeout, nil)
+				time.AfterFunc(time.Second, func() {
+					server.ending.Store(test.ending)
+					if test.gone {
+						goes()
+					}
+				})
+				server.answer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+					<-request.Context().Done()
+				})).ServeHTTP(httptest.NewRecorder(), request)
+				if took := time.Since(begin); took != test.want {
+					t.Errorf("it was worked on for %s, want %s", took, test.want)
+				}
+				goes()
+			})
+		})
+	}
+}
