@@ -44,7 +44,7 @@ func TestLongAMachineThatPointsAtTheNodeOfSomebodyElse(t *testing.T) {
 func TestLongAMaintenanceThatSomebodyMadeUp(t *testing.T) {
 	w, _ := bareWorld(t)
 	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
-	made := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: core.MaintenanceName(w.ns, "worker")}}
+	made := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: core.MaintenanceName(core.ClusterAPI, w.ns, "worker")}}
 	made.Spec = v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageIdle, NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
 		{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Name}}}},
 	}}}

@@ -91,7 +91,7 @@ func (w *world) followMachine(name string) (seen func() []string) {
 // awaitNoMaintenance waits until the maintenance for a Machine is gone.
 func (w *world) awaitNoMaintenance(machine string) {
 	w.t.Helper()
-	name := core.MaintenanceName(w.ns, machine)
+	name := core.MaintenanceName(core.ClusterAPI, w.ns, machine)
 	w.await("NodeMaintenance "+name+" to be gone", func() (string, bool) {
 		m := &v1alpha1.NodeMaintenance{}
 		err := w.c.Client.Get(w.ctx, client.ObjectKey{Name: name}, m)

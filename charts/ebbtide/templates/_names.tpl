@@ -152,18 +152,23 @@ variables.m.metadata.?labels[?'ebbtide.dev/created-by'].orValue('') == 'node-age
 variables.terms[0].matchFields[0].key == 'metadata.name' && variables.terms[0].matchFields[0].operator == 'In' &&
 variables.terms[0].matchFields[0].values.size() == 1 &&
 (variables.m.metadata.name == 'node-shutdown-' + variables.terms[0].matchFields[0].values[0] ||
-variables.m.metadata.name.size() == 253 && variables.m.metadata.name.startsWith('node-shutdown-') &&
-variables.terms[0].matchFields[0].values[0].startsWith(variables.m.metadata.name.substring(14, 242)))
+variables.m.metadata.name.size() == 253 && variables.m.metadata.name.startsWith('node-shutdown.') &&
+variables.terms[0].matchFields[0].values[0].startsWith(variables.m.metadata.name.substring(14, 221)))
 {{- end }}
 
 {{/*
 Whether variables.m, with the terms of its selector in variables.terms, is the
-NodeMaintenance of one node for the Machine of another controller.
+NodeMaintenance of one node for the Machine of another controller. Earlier versions named
+them machine-<namespace>-<name>; the manager deletes those, and makes none.
 */}}
 {{- define "ebbtide.ofBridge" -}}
 variables.m.metadata.?labels[?'ebbtide.dev/bridge'].orValue('') in ['cluster-api', 'openshift'] && variables.terms.size() == 1 &&
-variables.m.metadata.?annotations[?'ebbtide.dev/bridge-machine'].orValue('').matches('^[^/]+/[^/]+$') &&
-variables.m.metadata.name.startsWith('machine-' + variables.m.metadata.annotations['ebbtide.dev/bridge-machine'].split('/')[0] + '-') &&
+variables.m.metadata.?annotations[?'ebbtide.dev/bridge-machine'].orValue('').matches('^[^./]+/[^/]+$') &&
+(variables.m.metadata.name == variables.m.metadata.labels['ebbtide.dev/bridge'] + '.' + variables.m.metadata.annotations['ebbtide.dev/bridge-machine'].replace('/', '.') ||
+variables.m.metadata.name.size() == 253 && variables.m.metadata.name.startsWith(variables.m.metadata.labels['ebbtide.dev/bridge'] + '-long.' +
+variables.m.metadata.annotations['ebbtide.dev/bridge-machine'].split('/')[0] + '.') ||
+request.operation == 'DELETE' &&
+variables.m.metadata.name.startsWith('machine-' + variables.m.metadata.annotations['ebbtide.dev/bridge-machine'].split('/')[0] + '-')) &&
 !has(variables.terms[0].matchExpressions) && variables.terms[0].?matchFields.orValue([]).size() == 1 &&
 variables.terms[0].matchFields[0].key == 'metadata.name' && variables.terms[0].matchFields[0].operator == 'In' &&
 variables.terms[0].matchFields[0].values.size() == 1 && !has(variables.m.spec.deadline) &&

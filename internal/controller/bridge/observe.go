@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,7 +41,7 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 	}
 	// Before the maintenance is read: what becomes of it from now on wakes the Machine.
 	r.expect(q, seen.object)
-	if err := r.observeMaintenance(ctx, seen, core.MaintenanceName(q.Namespace, q.Name)); err != nil {
+	if err := r.observeMaintenance(ctx, seen); err != nil {
 		return nil, err
 	}
 	if seen.object == nil {
@@ -64,7 +65,7 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 // expect remembers under which name a Machine that is being deleted has its maintenance, so
 // that also one wakes it that somebody else has made, and that does not say for whom.
 func (r *reconciler) expect(q request, machine *unstructured.Unstructured) {
-	name := core.MaintenanceName(q.Namespace, q.Name)
+	name := core.MaintenanceName(q.bridge, q.Namespace, q.Name)
 	if machine == nil || machine.GetDeletionTimestamp() == nil {
 		r.expected.Delete(name)
 		return
@@ -92,20 +93,36 @@ func (r *reconciler) observeAround(ctx context.Context, seen *observed, kind *ki
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
-func (r *reconciler) observeMaintenance(ctx context.Context, seen *observed, name string) error {
-	maintenance := &v1alpha1.NodeMaintenance{}
-	err := r.client.Get(ctx, types.NamespacedName{Name: name}, maintenance)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("get NodeMaintenance %s: %w", name, err)
+func (r *reconciler) observeMaintenance(ctx context.Context, seen *observed) error {
+	maintenance, err := r.maintenance(ctx, seen.request)
+	if err != nil || maintenance == nil {
+		return err
 	}
 	seen.Maintenance = maintenance
 	if node := core.NodeUnder(maintenance); node != "" {
 		seen.Held, err = r.node(ctx, node)
 	}
 	return err
+}
+
+// maintenance reads that of a Machine: the one with its name, or else one that an earlier
+// version has made for it; nil if there is none.
+func (r *reconciler) maintenance(ctx context.Context, q request) (*v1alpha1.NodeMaintenance, error) {
+	for _, name := range []string{core.MaintenanceName(q.bridge, q.Namespace, q.Name), core.FormerName(q.Namespace, q.Name)} {
+		maintenance := &v1alpha1.NodeMaintenance{}
+		err := r.client.Get(ctx, types.NamespacedName{Name: name}, maintenance)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("get NodeMaintenance %s: %w", name, err)
+		}
+		former := name == core.FormerName(q.Namespace, q.Name)
+		if !former || slices.Contains(requestOf(core.MachineOf(maintenance)), q) {
+			return maintenance, nil
+		}
+	}
+	return nil, nil
 }
 
 // node reads a node of this cluster; nil if there is none. What the cache does not know the

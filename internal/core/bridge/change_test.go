@@ -108,7 +108,7 @@ func TestMachinesOfOpenShift(t *testing.T) {
 		t.Error(got)
 	}
 	s.Node.Annotations = map[string]string{"machine.openshift.io/machine": "openshift-machine-api/worker-1"}
-	if got := told(bridge.Decide(s)); got != "create "+bridge.MaintenanceName("openshift-machine-api", "worker-1")+", keep" {
+	if got := told(bridge.Decide(s)); got != "create "+bridge.MaintenanceName(bridge.OpenShift, "openshift-machine-api", "worker-1")+", keep" {
 		t.Error(got)
 	}
 }

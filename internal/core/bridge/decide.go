@@ -24,7 +24,8 @@ type Snapshot struct {
 	AroundUnread string
 	// Node is the node of this cluster with the name of the Machine's; nil if there is none.
 	Node *corev1.Node
-	// Maintenance is the NodeMaintenance with the Machine's name; nil if there is none.
+	// Maintenance is the NodeMaintenance with the Machine's name, or one that was made for the
+	// Machine under the name of earlier versions; nil if there is none.
 	Maintenance *v1alpha1.NodeMaintenance
 	// Held is the node of this cluster that Maintenance is for; nil if that is gone.
 	Held *corev1.Node
@@ -128,7 +129,8 @@ func (s Snapshot) ended() (Decision, bool) {
 // ours is true of a maintenance that was made for this Machine and is as it was made.
 func (s Snapshot) ours() bool {
 	bridge, namespace, name := MachineOf(s.Maintenance)
-	if bridge == "" || NodeUnder(s.Maintenance) == "" || s.Maintenance.Name != MaintenanceName(namespace, name) {
+	named := s.Maintenance.Name == MaintenanceName(bridge, namespace, name) || s.Maintenance.Name == FormerName(namespace, name)
+	if bridge == "" || NodeUnder(s.Maintenance) == "" || !named {
 		return false
 	}
 	m := s.Machine

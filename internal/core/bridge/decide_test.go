@@ -2,11 +2,13 @@ package bridge_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
@@ -63,7 +65,7 @@ var becomes = map[string]struct {
 			s.Machine.Deleting = false
 		}, "keep",
 	},
-	"the node is drained when the controller waits for us": {nil, "create machine-infra-worker-1, keep"},
+	"the node is drained when the controller waits for us": {nil, "create cluster-api.infra.worker-1, keep"},
 	"not before": {func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Waits = false }, "keep"},
 	"other hooks go first": {
 		func(_ *testing.T, s *bridge.Snapshot) {
@@ -73,7 +75,7 @@ var becomes = map[string]struct {
 	},
 	"what is left is told": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 12) },
-		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 12 pods left",
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 12 pods left",
 	},
 	"a drained node lets the Machine go": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0) },
@@ -81,7 +83,7 @@ var becomes = map[string]struct {
 	},
 	"what was drained before the maintenance was changed is not drained": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Maintenance.Generation = 2 },
-		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 0 pods left",
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 0 pods left",
 	},
 	"the maintenance goes with the node": {
 		func(t *testing.T, s *bridge.Snapshot) {
@@ -139,7 +141,7 @@ var becomes = map[string]struct {
 			*s = begun(t, *s, 2)
 			s.Machine.DrainTimeout = 11 * time.Minute
 		},
-		"keep, again in 1m0s; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 2 pods left",
+		"keep, again in 1m0s; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 2 pods left",
 	},
 	"time that is over": {
 		func(t *testing.T, s *bridge.Snapshot) {
@@ -159,7 +161,7 @@ var becomes = map[string]struct {
 			*s = begun(t, *s, 2)
 			s.Machine.DrainTimeout, s.Doubt = time.Minute, "skew"
 		},
-		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance machine-infra-worker-1: 2 pods left",
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 2 pods left",
 	},
 	"a paused Machine begins nothing": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Paused = true }, "keep; BridgeWaiting: waits: the Machine or its Cluster is paused",
@@ -181,27 +183,27 @@ var becomes = map[string]struct {
 	},
 	"a maintenance of somebody else by this name": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Maintenance.Labels = nil },
-		"keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is not for node-7; delete it",
+		"keep; BridgeWaiting: waits: NodeMaintenance cluster-api.infra.worker-1 is not for node-7; delete it",
 	},
 	"or of another node": {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 0)
 			s.Maintenance.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-8"}
-		}, "keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is not for node-7; delete it",
+		}, "keep; BridgeWaiting: waits: NodeMaintenance cluster-api.infra.worker-1 is not for node-7; delete it",
 	},
 	"one that somebody has made, of another stage": {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 3)
 			s.Maintenance.Spec.Stage = v1alpha1.StageCordon
 		},
-		"keep; BridgeWaiting: waits: NodeMaintenance machine-infra-worker-1 is in stage Cordon and drains nothing; set its stage to Drain, or delete it",
+		"keep; BridgeWaiting: waits: NodeMaintenance cluster-api.infra.worker-1 is in stage Cordon and drains nothing; set its stage to Drain, or delete it",
 	},
 	"one that somebody has ended": {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 0)
 			s.Maintenance.Spec.Stage = v1alpha1.StageComplete
 		},
-		"keep; BridgeWaiting: waits: somebody has ended NodeMaintenance machine-infra-worker-1; another one is made when it is gone, so delete it",
+		"keep; BridgeWaiting: waits: somebody has ended NodeMaintenance cluster-api.infra.worker-1; another one is made when it is gone, so delete it",
 	},
 }
 
@@ -254,17 +256,67 @@ func TestHooksOfOthersAreBounded(t *testing.T) {
 	}
 }
 
-// Two Machines never share a maintenance, and no name is too long.
-func TestNamesOfMaintenances(t *testing.T) {
-	t.Parallel()
-	seen := map[string]string{}
-	for _, m := range [][2]string{{"a", "b-c"}, {"a-b", "c"}, {"a-b-c", "d"}, {"a", "b-c-d"}, {"a", strings.Repeat("x", 253)}, {"a", strings.Repeat("x", 252) + "y"}} {
-		name := bridge.MaintenanceName(m[0], m[1])
-		if other, taken := seen[name]; taken || len(name) > 253 {
-			t.Errorf("%v and %s are both %q (%d)", m, other, name, len(name))
+// attackers are Machines of other namespaces whose names are cut from that of a maintenance.
+func attackers(victim [2]string) (all [][2]string) {
+	for _, name := range []string{
+		bridge.MaintenanceName(bridge.ClusterAPI, victim[0], victim[1]), bridge.FormerName(victim[0], victim[1]),
+	} {
+		for _, prefix := range []string{"machine-", "machine-team-", "cluster-api.", "cluster-api-long.", "cluster-api.team."} {
+			if rest, cut := strings.CutPrefix(name, prefix); cut && rest != "" {
+				all = append(all, [2]string{"team", rest}, [2]string{"a", rest})
+			}
 		}
-		seen[name] = fmt.Sprint(m)
 	}
+	return all
+}
+
+// Attack: a Machine is named so that its maintenance has the name of the maintenance of
+// another namespace's Machine, which then waits forever.
+func TestTwoMachinesNeverShareAMaintenance(t *testing.T) {
+	t.Parallel()
+	machines := [][2]string{
+		{"a", "b-c"},
+		{"a-b", "c"},
+		{"a-b-c", "d"},
+		{"a", "b-c-d"},
+		{"a", "b.c"},
+		{"a", "b"},
+		{"a", strings.Repeat("x", 253)},
+		{"a", strings.Repeat("x", 252) + "y"},
+		{"team-a", "worker"},
+		{"long", "a.b"},
+	}
+	for _, victim := range slices.Clone(machines) {
+		machines = append(machines, attackers(victim)...)
+	}
+	seen := map[string]string{}
+	for _, m := range machines {
+		for _, of := range []bridge.Name{bridge.ClusterAPI, bridge.OpenShift} {
+			name, who := bridge.MaintenanceName(of, m[0], m[1]), fmt.Sprint(of, m)
+			if other, taken := seen[name]; taken && other != who || len(validation.IsDNS1123Subdomain(name)) > 0 {
+				t.Errorf("%s and %s are both %q (%d)", who, other, name, len(name))
+			}
+			seen[name] = who
+		}
+	}
+}
+
+// Attack: before an upgrade a Machine had the maintenance that another one should have had.
+func TestAMaintenanceUnderTheFormerNameIsOfTheMachineThatItNames(t *testing.T) {
+	t.Parallel()
+	s := begun(t, world(t), 0)
+	s.Maintenance.Name = bridge.FormerName("infra", "worker-1")
+	if got := told(bridge.Decide(s)); got != "finish; BridgeDone: node-7 is drained; the hook is removed" {
+		t.Errorf("one that an earlier version made: %s", got)
+	}
+	s.Maintenance.Annotations[v1alpha1.BridgeMachineAnnotation] = "other/worker-1"
+	if got := told(bridge.Decide(s)); !strings.Contains(got, "is not for node-7; delete it") {
+		t.Errorf("one of another Machine: %s", got)
+	}
+}
+
+func TestAMaintenanceWithoutAnnotationIsOfNoMachine(t *testing.T) {
+	t.Parallel()
 	if _, _, name := bridge.MachineOf(&metav1.ObjectMeta{Labels: map[string]string{v1alpha1.BridgeLabel: "cluster-api"}}); name != "" {
 		t.Errorf("a maintenance without annotation is of Machine %q", name)
 	}

@@ -12,12 +12,28 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
-// longestName is how long the name of an object may be.
-const longestName = 253
+const (
+	// longestName is how long the name of an object may be.
+	longestName = 253
+	// hashLength is how many digits of a hash end a name that would be longer.
+	hashLength = 32
+)
 
-// MaintenanceName is that of the NodeMaintenance for a Machine. Where it would be too long,
-// or could be that of the Machine of another namespace, it ends in a hash.
-func MaintenanceName(namespace, name string) string {
+// MaintenanceName returns the name of the NodeMaintenance for a Machine,
+// "<bridge>.<namespace>.<name>". The first two have no dots, so no two Machines share a name.
+// A name that would be too long begins with "<bridge>-long." and ends in a hash.
+func MaintenanceName(bridge Name, namespace, name string) string {
+	plain := fmt.Sprintf("%s.%s.%s", bridge, namespace, name)
+	if len(plain) <= longestName {
+		return plain
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(plain)))[:hashLength]
+	return fmt.Sprintf("%s-long.%s.%s", bridge, namespace, name)[:longestName-hashLength] + sum
+}
+
+// FormerName returns the name that earlier versions gave the NodeMaintenance for a Machine.
+// Two Machines could share it, so only MachineOf says for which of them it was made.
+func FormerName(namespace, name string) string {
 	plain := "machine-" + namespace + "-" + name
 	if len(plain) <= longestName && !strings.Contains(namespace, "-") {
 		return plain
@@ -52,7 +68,7 @@ func marks(m *Machine, name string) metav1.ObjectMeta {
 // maintenanceFor drains the node of a Machine. The webhooks leave the manager alone, so
 // that it is complete.
 func maintenanceFor(m *Machine) *v1alpha1.NodeMaintenance {
-	meta := marks(m, MaintenanceName(m.Ref.Namespace, m.Ref.Name))
+	meta := marks(m, MaintenanceName(m.Bridge, m.Ref.Namespace, m.Ref.Name))
 	meta.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: meta,

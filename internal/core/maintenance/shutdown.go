@@ -11,15 +11,18 @@ const (
 	shutdownPrefix = "node-shutdown-"
 	// longestName is how long the name of an object may be.
 	longestName = 253
+	// hashLength is how many digits of a hash end a name that would be longer.
+	hashLength = 32
 )
 
-// ShutdownName is the name of the NodeMaintenance for the shutdown of a node.
+// ShutdownName is the name of the NodeMaintenance for the shutdown of a node. One that would be
+// too long has a dot after "node-shutdown", as that of no other node has, and ends in a hash.
 func ShutdownName(node string) string {
 	if len(shutdownPrefix+node) <= longestName {
 		return shutdownPrefix + node
 	}
-	sum := fmt.Sprintf("-%x", sha256.Sum256([]byte(node)))[:11]
-	return shutdownPrefix + node[:longestName-len(shutdownPrefix)-len(sum)] + sum
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(node)))[:hashLength]
+	return ("node-shutdown." + node)[:longestName-hashLength] + sum
 }
 
 // OfShutdown is the node for whose shutdown the manager has made a maintenance: it has the

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -103,6 +104,19 @@ func TestNamesOfShutdowns(t *testing.T) {
 	a, b := strings.Repeat("n", 252)+"a", strings.Repeat("n", 252)+"b"
 	if maintenance.ShutdownName(a) == maintenance.ShutdownName(b) {
 		t.Errorf("two nodes with long names share %s", maintenance.ShutdownName(a))
+	}
+	// Attack: a node is named as the name of the other one's maintenance ends.
+	_, copied, _ := strings.Cut(maintenance.ShutdownName(a), "node-shutdown")
+	for _, node := range []string{copied[1:], copied} {
+		if maintenance.ShutdownName(node) == maintenance.ShutdownName(a) {
+			t.Errorf("nodes %s and %s share %s", node, a, maintenance.ShutdownName(a))
+		}
+	}
+	for n := range 40 {
+		dotted := strings.Repeat("n", 200+n) + strings.Repeat(".n", 4)
+		if name := maintenance.ShutdownName(dotted); len(validation.IsDNS1123Subdomain(name)) > 0 {
+			t.Errorf("%s is no name", name)
+		}
 	}
 	w := newWorld(t)
 	for _, node := range []string{"one", a, b} {
