@@ -24,7 +24,7 @@ OF_AGENT        = $(CURDIR)/internal/agent $(CURDIR)/internal/agent/logind $(CUR
 # What it needs besides where it runs as a unit of its host.
 OF_HOST         = $(CURDIR)/internal/agent/host
 # What the verbs of its binary need, which run under accounts of their own.
-OF_VERBS        = $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
+OF_VERBS        = $(CURDIR)/internal/certificate $(CURDIR)/internal/uninstall $(CURDIR)/internal/check
 # The packages with Go benchmarks that need no control plane, so that nothing else is built for them.
 BENCHMARKED     = $(shell git grep --untracked -lE '^func Benchmark' -- '*_test.go' ':!test/bench' ':!test/node' ':!test/capi' ':!test/evictionrequest' | xargs -n1 dirname | sort -u | sed 's,^,./,')
 export K8S_VERSION
@@ -146,6 +146,7 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-eviction-requests,fileName=role-eviction-requests.yaml $(addprefix paths=,$(OF_REQUESTS)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent,fileName=role-agent.yaml $(addprefix paths=,$(OF_AGENT)) output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-agent-host,fileName=role-agent-host.yaml paths=$(OF_HOST) output:rbac:dir=charts/ebbtide/files
+	$(CONTROLLER_GEN) rbac:roleName=ebbtide-certificate,fileName=role-certificate.yaml paths=./internal/certificate output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-uninstall,fileName=role-uninstall.yaml paths=./internal/uninstall output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-check,fileName=role-check.yaml paths=./internal/check output:rbac:dir=charts/ebbtide/files
 	go run ./internal/helmrender ebbtide-system '{machines: {enabled: true}, evictionRequests: {enabled: true}}' charts/sandbox.yaml

@@ -34,7 +34,7 @@ networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/m
 	"agent": {"ebbtide-system", `
 shutdowns: {depth: Static, deleteBefore: 45s}
 agent: {enabled: true, manifestDir: /var/lib/kubelet/manifests, shutdown: {delay: 2m}, extraArgs: [--v=1], nodeSelector: {pool: workers}, resources: {limits: {memory: 64Mi}}}`},
-	"hosts": {"tides", "agent: {hosts: true}"},
+	"hosts": {"tides", "agent: {hosts: true}\nalerts: {enabled: true}\n" + ownCertificate},
 	"hardened": {"ebbtide-system", `
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
 webhook: {clientCA: {configMap: webhook-callers, names: [kube-apiserver-1, "kube-apiserver 2"]}}

@@ -1,6 +1,7 @@
 package helm_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -55,7 +56,6 @@ func names(objects []*unstructured.Unstructured) (all []string) {
 }
 
 var always = []string{
-	"Secret ebbtide-webhook-certificate in tides",
 	"CustomResourceDefinition clusters.ebbtide.dev",
 	"CustomResourceDefinition drainrecords.ebbtide.dev",
 	"CustomResourceDefinition evacuations.ebbtide.dev",
@@ -63,6 +63,13 @@ var always = []string{
 	"CustomResourceDefinition machines.ebbtide.dev",
 	"CustomResourceDefinition nodeagents.ebbtide.dev",
 	"CustomResourceDefinition nodemaintenances.ebbtide.dev",
+	"ServiceAccount ebbtide-certificate in tides",
+	"ClusterRole ebbtide-certificate",
+	"ClusterRoleBinding ebbtide-certificate",
+	"Role ebbtide-certificate in tides",
+	"RoleBinding ebbtide-certificate in tides",
+	"Job ebbtide-certificate-after in tides",
+	"Job ebbtide-certificate-before in tides",
 	"ServiceAccount ebbtide-check in tides",
 	"ClusterRole ebbtide-check",
 	"ClusterRoleBinding ebbtide-check",
@@ -254,18 +261,44 @@ func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 	}
 }
 
-// Where cert-manager makes the certificate, who has the manager's token can neither replace
-// it nor have the API server trust another one. All else stays as it was.
-func TestWithCertManagerNobodyElseWritesCertificates(t *testing.T) {
+// Managers write no webhook configuration and no Secret, and read one by its name, whoever makes
+// the certificate. Where somebody else does, no account has the right to.
+func TestManagersMayNotWriteCertificates(t *testing.T) {
 	t.Parallel()
-	own, theirs := rights(t, "certManager: {enabled: false}"), rights(t, "certManager: {enabled: true}")
-	fewer := slices.DeleteFunc(slices.Clone(own), func(right string) bool { return slices.Contains(theirs, right) })
-	want := []string{
-		"update mutatingwebhookconfigurations [ebbtide]", "update validatingwebhookconfigurations [ebbtide]",
-		"update secrets [ebbtide-webhook-certificate]",
+	for values, hooks := range map[string]int{
+		"{}": 7, "certManager: {enabled: true}": 0, ownCertificate: 0,
+	} {
+		var got []string
+		for _, right := range rights(t, values) {
+			if strings.Contains(right, " secrets ") || strings.Contains(right, "webhookconfigurations ") {
+				got = append(got, right)
+			}
+		}
+		if diff := cmp.Diff([]string{"list secrets [ebbtide-webhook-tls]", "watch secrets [ebbtide-webhook-tls]"}, got); diff != "" {
+			t.Errorf("with %s (-want +got):\n%s", values, diff)
+		}
+		objects := render(t, "tides", read(t, values))
+		made := slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return !strings.HasPrefix(o.GetName(), "ebbtide-certificate") })
+		if len(made) != hooks {
+			t.Errorf("with %s the hooks are %v", values, names(made))
+		}
 	}
-	if diff := cmp.Diff(want, fewer); diff != "" || len(own)-len(theirs) != len(want) {
-		t.Errorf("%d rights are %d with cert-manager; what is missing (-want +got):\n%s", len(own), len(theirs), diff)
+}
+
+// ownCertificate are values of who makes the certificate; its authority only looks like one.
+const ownCertificate = `webhook: {caBundle: "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"}`
+
+// An authority that is a value is what all webhooks trust.
+func TestWebhooksTrustTheAuthorityOfTheValues(t *testing.T) {
+	t.Parallel()
+	for _, o := range render(t, "tides", read(t, ownCertificate+"\nevictionRequests: {enabled: true}")) {
+		webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+		for _, webhook := range webhooks {
+			bundle, _, err := unstructured.NestedString(webhook.(map[string]any), "clientConfig", "caBundle")
+			if want := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n")); bundle != want || err != nil {
+				t.Errorf("webhook %v trusts %q, %v", webhook.(map[string]any)["name"], bundle, err)
+			}
+		}
 	}
 }
 
@@ -308,7 +341,11 @@ func TestHooksHaveRightsWhileTheyRun(t *testing.T) {
 		}
 	}
 	const always = "before-hook-creation,hook-succeeded,hook-failed"
+	before, after := []string{"pre-install", "pre-upgrade", "pre-rollback"}, []string{"post-install", "post-upgrade", "post-rollback"}
 	want := map[string]int{
+		strings.Join(slices.Concat(after, before), ",") + " -1 " + always:   5,
+		strings.Join(before, ",") + "  before-hook-creation,hook-succeeded": 1,
+		strings.Join(after, ",") + "  before-hook-creation,hook-succeeded":  1,
 		"pre-delete -1 " + always: 7, "pre-delete  before-hook-creation,hook-succeeded": 1,
 		"test -1 " + always: 5, "test  before-hook-creation,hook-succeeded": 1,
 	}

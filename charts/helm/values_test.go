@@ -81,6 +81,8 @@ var mistakes = map[string]string{
 	"webhook: {clientCA: {key: ../token}}":                         "at '/webhook/clientCA/key': '../token' does not match pattern",
 	"webhook: {clientCA: {names: ['a,b']}}":                        "at '/webhook/clientCA/names/0': 'a,b' does not match pattern",
 	"webhook: {clientCA: {names: caller}}":                         "at '/webhook/clientCA/names': got string, want array",
+	"webhook: {caBundle: YQ==}":                                    "at '/webhook/caBundle': 'YQ==' does not match pattern",
+	"serviceAccount: {name: ebbtide-certificate}":                  "at '/serviceAccount/name': 'not' failed",
 	"certManager: {enabled: 'yes'}":                                "at '/certManager/enabled': got string, want boolean",
 	"certManager: true":                                            "at '/certManager': got boolean, want object",
 	"certManager: {issuerRef: letsencrypt}":                        "at '/certManager/issuerRef': got string, want object",

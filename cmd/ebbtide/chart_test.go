@@ -24,7 +24,7 @@ import (
 func TestTheChartStartsTheManagerAsItCanBeStarted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ values, want string }{
-		"defaults": {want: "namespace tides, machines false, rotates true, callers of  [], shutdowns to DaemonSet and 30%, bridges [], EvictionRequests off"},
+		"defaults": {want: "namespace tides, machines false, callers of  [], shutdowns to DaemonSet and 30%, bridges [], EvictionRequests off"},
 		"everything": {
 			values: `
 machines: {enabled: true}
@@ -34,19 +34,19 @@ certManager: {enabled: true}
 shutdowns: {depth: Static, deleteBefore: 45s}
 webhook: {clientCA: {configMap: callers, names: [a, b]}}
 extraArgs: [--surge=auto, --namespace=elsewhere]`,
-			want: "namespace elsewhere, machines true, rotates false, callers of /etc/ebbtide/webhook-client/ca.crt [a b], shutdowns to Static and 45s, bridges [cluster-api karpenter], EvictionRequests auto",
+			want: "namespace elsewhere, machines true, callers of /etc/ebbtide/webhook-client/ca.crt [a b], shutdowns to Static and 45s, bridges [cluster-api karpenter], EvictionRequests auto",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var d appsv1.Deployment
-			found(t, test.values, "Deployment", &d)
+			found(t, test.values, "Deployment ebbtide", &d)
 			container := d.Spec.Template.Spec.Containers[0]
 			set := flag.NewFlagSet("ebbtide", flag.ContinueOnError)
 			set.SetOutput(io.Discard)
 			f, err := parseFlags(set, container.Args)
-			got := fmt.Sprintf("namespace %s, machines %t, rotates %t, callers of %s %v, shutdowns to %s and %s, bridges %v, EvictionRequests %s",
-				f.namespace, f.machines, f.rotate, f.webhookClient.CAFile, f.webhookClient.Names, f.shutdowns.Depth, f.shutdowns.DeleteBefore, f.bridges, f.evictionRequests)
+			got := fmt.Sprintf("namespace %s, machines %t, callers of %s %v, shutdowns to %s and %s, bridges %v, EvictionRequests %s",
+				f.namespace, f.machines, f.webhookClient.CAFile, f.webhookClient.Names, f.shutdowns.Depth, f.shutdowns.DeleteBefore, f.bridges, f.evictionRequests)
 			if got != test.want || err != nil || !f.leaderElect || !f.webhooks || set.NArg() > 0 {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
 			}
@@ -68,16 +68,20 @@ extraArgs: [--surge=auto, --namespace=elsewhere]`,
 func TestTheChartRunsVerbsThatThereAre(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nowhere")
 	for values, want := range map[string]string{
-		"{}": "check of tides for 1m0s; uninstall of tides and account ebbtide for 2m0s, Refuse",
-		"{serviceAccount: {name: moon}, uninstall: {onMaintenances: Complete, timeoutSeconds: 600}}": "check of tides for 1m0s; uninstall of tides and account moon for 10m0s, Complete",
+		"{}": "check of tides for 1m0s; certificates of tides and tides; uninstall of tides and account ebbtide for 2m0s, Refuse",
+		"{serviceAccount: {name: moon}, uninstall: {onMaintenances: Complete, timeoutSeconds: 600}}": "check of tides for 1m0s; certificates of tides and tides; uninstall of tides and account moon for 10m0s, Complete",
 	} {
 		var pod corev1.Pod
-		var job batchv1.Job
-		found(t, values, "Pod", &pod)
-		found(t, values, "Job", &job)
+		var before, after, job batchv1.Job
+		found(t, values, "Pod ebbtide-check", &pod)
+		found(t, values, "Job ebbtide-certificate-before", &before)
+		found(t, values, "Job ebbtide-certificate-after", &after)
+		found(t, values, "Job ebbtide-uninstall", &job)
 		check, uninstall := told(t, pod.Spec.Containers[0].Args), told(t, job.Spec.Template.Spec.Containers[0].Args)
+		prepare, finish := told(t, before.Spec.Template.Spec.Containers[0].Args), told(t, after.Spec.Template.Spec.Containers[0].Args)
 		mode := job.Spec.Template.Spec.Containers[0].Args[3]
-		got := fmt.Sprintf("check of %s for %s; uninstall of %s and account %s for %s, %s", check("namespace"), check("timeout"),
+		got := fmt.Sprintf("check of %s for %s; certificates of %s and %s; uninstall of %s and account %s for %s, %s",
+			check("namespace"), check("timeout"), prepare("namespace"), finish("namespace"),
 			uninstall("namespace"), uninstall("service-account"), uninstall("timeout"), strings.TrimPrefix(mode, "--on-maintenances="))
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -96,8 +100,8 @@ func told(t *testing.T, args []string) func(flag string) string {
 	return func(flag string) string { return set.Lookup(flag).Value.String() }
 }
 
-// found reads the one object of a kind that the chart has.
-func found(t *testing.T, values, kind string, into any) {
+// found reads the object of this kind and name that the chart has.
+func found(t *testing.T, values, name string, into any) {
 	t.Helper()
 	var parsed map[string]any
 	if err := yaml.Unmarshal([]byte(values), &parsed); err != nil {
@@ -111,9 +115,9 @@ func found(t *testing.T, values, kind string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+	at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind()+" "+o.GetName() == name })
 	if at < 0 {
-		t.Fatalf("the chart has no %s", kind)
+		t.Fatalf("the chart has no %s", name)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(objects[at].Object, into, true); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 
 type flags struct {
 	metricsAddress, probeAddress   string
-	leaderElect, webhooks, rotate  bool
+	leaderElect, webhooks          bool
 	evictionNotice                 bool
 	shutdowns                      nodeshutdown.Options
 	webhookAddress                 string
@@ -52,8 +52,6 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 		"address of /healthz and /readyz; 0 serves none")
 	set.BoolVar(&f.webhooks, "webhooks", true, "answer the API server's admission requests")
 	set.StringVar(&f.webhookAddress, "webhook-bind-address", ":9443", "address that admission requests come to, over HTTPS")
-	set.BoolVar(&f.rotate, "rotate-webhook-certificate", true,
-		"keep a certificate in Secret ebbtide-webhook-certificate and its authority in the webhook configurations; without it somebody else has to, such as cert-manager")
 	set.StringVar(&f.webhookClient.CAFile, "webhook-client-ca", "",
 		"PEM file with the authorities of the certificate that the API server shows to webhooks; without it whoever reaches the port is answered")
 	set.Func("webhook-client-names", "common names that this certificate may have, separated by commas; without them any name of these authorities",
@@ -141,7 +139,7 @@ func ofShutdowns(set *flag.FlagSet, options *nodeshutdown.Options) {
 func (f *flags) webhookOptions() webhook.Options {
 	return webhook.Options{
 		Address: f.webhookAddress, Namespace: f.namespace, Surge: f.surge, LongestLock: f.longestLock, EvictionNotice: f.evictionNotice,
-		Rotate: f.rotate, Client: f.webhookClient,
+		Client: f.webhookClient,
 	}
 }
 

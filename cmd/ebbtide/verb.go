@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"ebbtide.dev/ebbtide/internal/certificate"
 	"ebbtide.dev/ebbtide/internal/check"
 	"ebbtide.dev/ebbtide/internal/uninstall"
 )
@@ -22,7 +23,7 @@ import (
 // verb is what the binary does once instead of running the manager, in jobs of the chart.
 type verb func(ctx context.Context, set *flag.FlagSet, args []string, out io.Writer) error
 
-var verbs = map[string]verb{"uninstall": runUninstall, "check": runCheck}
+var verbs = map[string]verb{"certificate": runCertificate, "uninstall": runUninstall, "check": runCheck}
 
 // errUsage is an error that the flags have told of.
 type errUsage struct{ error }
@@ -32,7 +33,7 @@ type errUsage struct{ error }
 func runVerb(ctx context.Context, name string, args []string) int {
 	do, known := verbs[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "error: there is no verb %q: it is uninstall or check; without one the manager runs\n", name)
+		fmt.Fprintf(os.Stderr, "error: there is no verb %q: it is certificate, uninstall or check; without one the manager runs\n", name)
 		return 2
 	}
 	ctrl.SetLogger(logr.Discard())
@@ -48,6 +49,23 @@ func runVerb(ctx context.Context, name string, args []string) int {
 		return 3
 	}
 	return 1
+}
+
+// runCertificate is the hook that Helm runs before and after it installs or upgrades the chart.
+func runCertificate(ctx context.Context, set *flag.FlagSet, args []string, out io.Writer) error {
+	h, phase := certificate.Hook{Heard: 2 * time.Second, Now: time.Now, Out: out}, certificate.Before
+	set.StringVar(&h.Namespace, "namespace", "ebbtide-system", "namespace of the managers")
+	set.Func("phase", "before (default) Helm installs or upgrades: make a certificate unless there is a good one, and have the API server trust it, too; or after: have it trust nothing else",
+		func(text string) (err error) {
+			phase, err = certificate.ParsePhase(text)
+			return err
+		})
+	reached, err := connect(set, args)
+	if err != nil {
+		return err
+	}
+	h.Client = reached
+	return h.Run(ctx, phase)
 }
 
 // runUninstall is the hook that Helm runs before it deletes the chart.

@@ -16,6 +16,7 @@ func TestVerbsThatAreNotUnderstood(t *testing.T) {
 		"no verb":                 {"uninstal"},
 		"no such flag":            {"uninstall", "--on-maintenance=Complete"},
 		"no such mode":            {"uninstall", "--on-maintenances=complete"},
+		"no such phase":           {"certificate", "--phase=during"},
 		"no duration":             {"uninstall", "--timeout=2"},
 		"a flag of another verb":  {"check", "--on-maintenances=Complete"},
 		"a flag of the manager's": {"check", "--leader-elect=false"},

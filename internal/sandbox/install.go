@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/internal/certificate"
 	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
@@ -89,8 +91,8 @@ func (c *Cluster) readChart() (err error) {
 // InstallChart installs the chart: what the manager may do, and what the
 // API server asks about requests. The webhooks are called at a port of localhost, where
 // a Service of the chart would lead to pods. What is installed already is led to the
-// port, and keeps the authority that it trusts. The role of the sandbox's provider is
-// there to be summed up by the chart's, as a real one's is.
+// port. The certificate is made as the hooks of the chart make it. The role of the
+// sandbox's provider is there to be summed up by the chart's, as a real one's is.
 func (c *Cluster) InstallChart(ctx context.Context, port int) error {
 	document, err := api.Role()
 	if err != nil {
@@ -104,6 +106,10 @@ func (c *Cluster) InstallChart(ctx context.Context, port int) error {
 	if err := c.createOnce(ctx, namespace); err != nil {
 		return err
 	}
+	hook := certificate.Hook{Client: c.Client, Namespace: c.account.Namespace, Now: time.Now, Out: io.Discard}
+	if err := hook.Run(ctx, certificate.Before); err != nil {
+		return fmt.Errorf("make the certificate of the webhooks: %w", err)
+	}
 	for _, object := range append(slices.Clip(c.spec.Chart), provider) {
 		if c.leavesOut(object) {
 			continue
@@ -116,6 +122,9 @@ func (c *Cluster) InstallChart(ctx context.Context, port int) error {
 		if err != nil {
 			return fmt.Errorf("install %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
+	}
+	if err := hook.Run(ctx, certificate.After); err != nil {
+		return fmt.Errorf("have the API server trust the webhooks: %w", err)
 	}
 	return nil
 }

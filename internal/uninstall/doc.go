@@ -23,7 +23,7 @@ package uninstall
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get,namespace=release
-// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=ebbtide-webhook-certificate,verbs=get;patch;delete,namespace=release
+// +kubebuilder:rbac:groups="",resources=secrets,resourceNames=ebbtide-webhook-tls;ebbtide-webhook-certificate,verbs=get;patch;delete,namespace=release
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create,namespace=release
 // +kubebuilder:rbac:groups="",resources=configmaps,resourceNames=ebbtide-uninstall,verbs=get;patch;delete,namespace=release
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide.dev;drain-lock-mutex,verbs=get;patch;delete,namespace=release

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/certificate"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -32,7 +33,8 @@ func (h Hook) inherit(ctx context.Context) error {
 	}
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: h.Namespace, Name: name} }
 	for _, object := range []client.Object{
-		lease(kube.LeaderLease), lease(v1alpha1.DrainLockMutex), metadataOf("Secret", meta(secretName)), metadataOf("ConfigMap", meta(doorName)),
+		lease(kube.LeaderLease), lease(v1alpha1.DrainLockMutex), metadataOf("ConfigMap", meta(doorName)),
+		metadataOf("Secret", meta(certificate.SecretName)), metadataOf("Secret", meta(certificate.EarlierSecretName)),
 	} {
 		if err := h.bequeath(ctx, object, owner); err != nil {
 			return fmt.Errorf("have %s %s go with the managers: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetName(), err)

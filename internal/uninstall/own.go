@@ -15,16 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/certificate"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 	"ebbtide.dev/ebbtide/internal/kube"
-)
-
-// The names that the chart gives.
-const (
-	configurationName = "ebbtide"
-	secretName        = "ebbtide-webhook-certificate"
 )
 
 // What is Ebbtide's own, besides its kinds.
@@ -63,7 +58,7 @@ func (s *surveyor) lookFor(ctx context.Context, k kind, ours func(client.Object)
 // nobody could write while they are there.
 func (s *surveyor) webhooks(ctx context.Context) (groups []group, namespaces []string) {
 	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	m.Name, v.Name = configurationName, configurationName
+	m.Name, v.Name = certificate.ConfigurationName, certificate.ConfigurationName
 	ours := func(name string, config admissionregistrationv1.WebhookClientConfig) bool {
 		own := strings.HasSuffix(name, "."+v1alpha1.SchemeGroupVersion.Group)
 		if own && config.Service != nil && !slices.Contains(namespaces, config.Service.Namespace) {
@@ -112,7 +107,7 @@ func (s *surveyor) own(ctx context.Context, namespaces []string) []group {
 		all = append(all,
 			s.lookFor(ctx, leases, notHelms,
 				&coordinationv1.Lease{ObjectMeta: meta(v1alpha1.DrainLockMutex)}, &coordinationv1.Lease{ObjectMeta: meta(kube.LeaderLease)}),
-			s.lookFor(ctx, secrets, notHelms, metadataOf("Secret", meta(secretName))),
+			s.lookFor(ctx, secrets, notHelms, metadataOf("Secret", meta(certificate.SecretName)), metadataOf("Secret", meta(certificate.EarlierSecretName))),
 			s.lookFor(ctx, configMaps, notHelms, metadataOf("ConfigMap", meta(doorName))),
 		)
 	}

@@ -54,7 +54,7 @@ func TestAServerWhosePortIsTakenSaysSo(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	address := taken.Addr().String()
-	server, err := newServer(Options{Address: address}, &certificate{})
+	server, err := newServer(Options{Address: address}, &serverCertificate{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func newParting(t *testing.T) (address string, end context.CancelFunc, ended cha
 	t.Helper()
 	free := httptest.NewTLSServer(nil)
 	address = free.Listener.Addr().String()
-	shows := &certificate{}
+	shows := &serverCertificate{}
 	shows.current.Store(&free.TLS.Certificates[0])
 	free.Close()
 	server, err := newServer(Options{Address: address}, shows)

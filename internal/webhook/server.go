@@ -26,7 +26,7 @@ type Server struct {
 	ending atomic.Bool
 }
 
-func newServer(options Options, certificate *certificate) (*Server, error) {
+func newServer(options Options, certificate *serverCertificate) (*Server, error) {
 	if err := options.Client.check(); err != nil {
 		return nil, err
 	}

@@ -5,9 +5,8 @@
 // manager do not come here: the webhook configurations of the chart leave them
 // out, because the manager builds its objects from the same core.
 //
-// The server's certificate comes from a Secret, which is filled and rotated by the
-// manager itself or by somebody else, such as cert-manager; nothing has to be mounted
-// and nothing restarts.
+// The server's certificate comes from a Secret, which a hook of the chart or cert-manager
+// fills and the manager may only read; nothing has to be mounted and nothing restarts.
 package webhook
 
 import (
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -32,9 +32,6 @@ type Options struct {
 	Address string
 	// Namespace is where our Service and the Secret of its certificate are.
 	Namespace string
-	// Rotate has the manager fill the Secret, rotate what is in it, and write its authority
-	// into our webhook configurations. Without it somebody else has to.
-	Rotate bool
 	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
 	// budget.LongestLock.
 	LongestLock time.Duration
@@ -62,10 +59,11 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := addCertificate(mgr, direct, client.ObjectKey{Namespace: options.Namespace, Name: secretName}, options.Rotate)
+	certificate, err := addCertificate(mgr, options.Namespace)
 	if err != nil {
 		return nil, err
 	}
+	kube.Register(crmetrics.Registry, certificate)
 	server, err := newServer(options, certificate)
 	if err != nil {
 		return nil, err
@@ -84,7 +82,7 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ready := &readiness{reader: direct, informers: informers, address: options.Address, dnsName: dnsName(options.Namespace)}
+	ready := &readiness{informers: informers, listens: server.server.StartedChecker()}
 	if err := mgr.AddReadyzCheck("webhooks", ready.check); err != nil {
 		return nil, fmt.Errorf("add the readiness check of the webhooks: %w", err)
 	}

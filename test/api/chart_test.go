@@ -57,7 +57,7 @@ func TestTheAPIServerTakesTheChart(t *testing.T) {
 apiVersion: v1
 kind: Namespace
 metadata: {name: `+longNamespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}`)
-	for _, account := range []string{"ebbtide", longest, "ebbtide-check", "ebbtide-uninstall"} {
+	for _, account := range []string{"ebbtide", longest, "ebbtide-certificate", "ebbtide-check", "ebbtide-uninstall"} {
 		create(t, c.Client, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+longNamespace+`, name: `+account+`}}`)
 	}
 	for name, values := range installations {
@@ -66,8 +66,8 @@ metadata: {name: `+longNamespace+`, labels: {pod-security.kubernetes.io/enforce:
 			for _, o := range rendered(t, helm.Release{Namespace: longNamespace, Values: parsed(t, values)}) {
 				pods += takes(t, c.Client, o)
 			}
-			if pods != 3 {
-				t.Errorf("%d objects have pods, want the manager and two hooks", pods)
+			if pods != 5 {
+				t.Errorf("%d objects have pods, want the manager and four hooks", pods)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ package api
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
-func TestMain(m *testing.M) { cluster.Main(m) }
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
 func server(t *testing.T) client.Client {
 	t.Helper()

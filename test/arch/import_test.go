@@ -24,6 +24,7 @@ var rooms = []room{
 	{"internal/version", 0},
 	{"examples/*", 1},
 	{"internal/core", 1},
+	{"internal/certificate", 1},
 	{"internal/kube", 2},
 	{"internal/eviction", 2},
 	{"internal/sandbox", 2},

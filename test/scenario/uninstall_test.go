@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/certificate"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
@@ -286,6 +287,7 @@ func (l *leaving) assertGoesWithItsAccount() {
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: kube.LeaderLease}},
 		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DrainLockMutex}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "ebbtide-uninstall"}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: certificate.SecretName}},
 	} {
 		key := types.NamespacedName{Namespace: cluster.Account.Namespace, Name: rest.GetName()}
 		l.eventually(fmt.Sprintf("%T %s gone with the ServiceAccount", rest, key), func() (bool, any) {

@@ -27,17 +27,7 @@ import (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	// The webhook server of this process ends with it, and leaves its certificate.
-	dir, err := os.MkdirTemp("", "ebbtide-webhook-test-")
-	if err == nil {
-		err = os.Setenv("TMPDIR", dir)
-	}
-	if err != nil {
-		panic(err)
-	}
-	code := cluster.Main(m)
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(cluster.Main(m))
 }
 
 // started is the one webhook server of this process; it ends with it.
@@ -52,7 +42,7 @@ func newAPI(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	started.once.Do(func() {
-		address := serve(t, c, true)
+		address := serve(t, c)
 		awaitAnswer(t, c)
 		started.address = address
 	})
@@ -63,7 +53,7 @@ func newAPI(t *testing.T) *cluster.Cluster {
 }
 
 // serve runs a manager with nothing but the webhooks until the process ends.
-func serve(t *testing.T, c *cluster.Cluster, rotate bool) (address string) {
+func serve(t *testing.T, c *cluster.Cluster) (address string) {
 	t.Helper()
 	address = fmt.Sprintf("127.0.0.1:%d", c.WebhookPort(t))
 	consistent := true
@@ -86,7 +76,7 @@ func serve(t *testing.T, c *cluster.Cluster, rotate bool) (address string) {
 	server, err := webhook.Add(mgr, webhook.Options{
 		Now:     believed,
 		Address: address, Namespace: cluster.Account.Namespace, Surge: surge.Annotated, EvictionNotice: true,
-		Rotate: rotate, Client: webhook.ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
+		Client: webhook.ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,13 +23,20 @@ subjects:
 {{- end }}
 {{- end }}
 
+{{- /* Where the API server calls a webhook, and whom it trusts there if a value says so. */ -}}
+{{- define "ebbtide.webhook" -}}
+service: {namespace: {{ .root.Release.Namespace | quote }}, name: ebbtide-webhook, path: {{ .path }}}
+{{- with .root.Values.webhook.caBundle }}
+caBundle: {{ b64enc . }}
+{{- end }}
+{{- end }}
+
 {{- /* The group of agents that are units of their hosts, where they are let in. */ -}}
 {{- define "ebbtide.agentGroup" -}}
 {{- if .Values.agent.hosts }}ebbtide:agents{{ end -}}
 {{- end }}
 
-{{- /* The roles of a file and their bindings, for an account, and with annotations. Where
-     cert-manager makes the certificate nobody of ours writes where it is. */ -}}
+{{- /* The roles of a file and their bindings, for an account, and with annotations. */ -}}
 {{- define "ebbtide.roles" -}}
 {{- range $document := splitList "---\n" (.root.Files.Get .file) }}
 {{- with $role := fromYaml $document }}
@@ -40,22 +47,13 @@ subjects:
 {{- with get $ "annotations" }}
 {{- $_ := set $metadata "annotations" . }}
 {{- end }}
-{{- $rules := list }}
-{{- range $rule := $role.rules }}
-{{- if and $.root.Values.certManager.enabled (or (has "secrets" $rule.resources) (has "mutatingwebhookconfigurations" $rule.resources)) }}
-{{- $_ := set $rule "verbs" (without $rule.verbs "update") }}
-{{- end }}
-{{- if $rule.verbs }}
-{{- $rules = append $rules $rule }}
-{{- end }}
-{{- end }}
 ---
 apiVersion: {{ $role.apiVersion }}
 kind: {{ $role.kind }}
 metadata:
   {{- toYaml $metadata | nindent 2 }}
 rules:
-{{ toYaml $rules }}
+{{ toYaml $role.rules }}
 ---
 apiVersion: {{ $role.apiVersion }}
 kind: {{ $role.kind }}Binding
