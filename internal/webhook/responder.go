@@ -26,8 +26,9 @@ type responders struct {
 	asked func() (served, known bool)
 
 	mu sync.RWMutex
-	// read is true while the cache has all Evictions.
-	read bool
+	// read is true while the cache has all Evictions, since when it had them.
+	read  bool
+	since time.Time
 }
 
 // addResponders has every replica watch Evictions while they are served; nil if they are not to
@@ -54,7 +55,7 @@ func addResponders(cached client.Reader, objects cache.Cache, served *kube.Serve
 func (r *responders) reads(read bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read = read
+	r.read, r.since = read, time.Now()
 }
 
 // The right to list Evictions is given with those of internal/controller/evictor, with the
@@ -83,6 +84,10 @@ func (r *responders) of(ctx context.Context, pod *corev1.Pod, now time.Time) eva
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return evacuation.Responding{Unknown: "list its Evictions of lifecycle.k8s.io: " + err.Error()}
+	}
+	if time.Since(r.since) < evictionrequest.HeartbeatEvery {
+		// Responders of ours may have been silent because they were away with us.
+		now = time.Time{}
 	}
 	holder := evictionrequest.HolderOf(pod, kube.Pointers(list.Items), now)
 	return evacuation.Responding{Eviction: holder.Eviction, Responder: holder.Responder, Says: holder.Says}

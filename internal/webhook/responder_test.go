@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/test/fault"
 	"ebbtide.dev/ebbtide/test/webhook/sample"
 )
@@ -113,8 +114,9 @@ func TestWhatIsKnownOfResponders(t *testing.T) {
 	}
 }
 
-// A responder is silent for too long by a clock that is believed only.
-func TestASilentResponderIsWaitedForWhileTheTimeIsInDoubt(t *testing.T) {
+// A responder is silent for too long by a clock that is believed only, and not while it may have
+// been away with a manager that has just come back.
+func TestASilentResponderIsWaitedForWhileItMayNotHaveBeenHeard(t *testing.T) {
 	t.Parallel()
 	pod, e := led("5d2f")
 	api := fault.NewServer(t, pod, e)
@@ -130,6 +132,11 @@ func TestASilentResponderIsWaitedForWhileTheTimeIsInDoubt(t *testing.T) {
 		t.Error("a silent responder loses its turn by a clock that is not believed")
 	}
 	doubt = ""
+	gate.responders.reads(true)
+	if answer := gate.Handle(t.Context(), evict); answer.Allowed {
+		t.Error("a responder loses its turn because the manager was away")
+	}
+	gate.responders.since = time.Now().Add(-evictionrequest.HeartbeatEvery)
 	if answer := gate.Handle(t.Context(), evict); !answer.Allowed {
 		t.Errorf("a responder that is silent for an hour holds others up: %+v", answer.Result)
 	}

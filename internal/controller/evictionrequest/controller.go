@@ -3,8 +3,8 @@
 //
 // What happens is decided in core/evictionrequest, for all pods of one name at a time.
 // Here is only who acts, and when: Role knows whether that is us, and everything that
-// writes asks it. Nothing is remembered but since when pods have been seen to be gone,
-// so that a manager that is killed behind any write goes on where it was.
+// writes asks it. Nothing is remembered but since when it is, and pods have been seen to be
+// gone, so that a manager that is killed behind any write goes on where it was.
 package evictionrequest
 
 import (
@@ -58,8 +58,9 @@ type Parts struct {
 	Live   client.Reader
 	// Acts is asked before every write.
 	Acts func() bool
-	// Now is the API server's time, Steady that of a clock that nobody sets.
-	Now, Steady func() time.Time
+	// Now is the API server's time, Steady that of a clock that nobody sets, and Since since
+	// when we act, by that clock.
+	Now, Steady, Since func() time.Time
 }
 
 // Reconciler takes what concerns the pods of one stem further. Make one with New.
@@ -68,6 +69,7 @@ type Reconciler struct {
 	live   client.Reader
 	acts   func() bool
 	now    func() time.Time
+	acting func() time.Duration
 
 	ended   ended
 	written written
@@ -79,13 +81,14 @@ type Reconciler struct {
 func New(parts Parts) *Reconciler {
 	return &Reconciler{
 		client: parts.Client, live: parts.Live, acts: parts.Acts, now: parts.Now, ended: newEnded(parts.Steady), written: newWritten(),
+		acting: func() time.Duration { return parts.Steady().Sub(parts.Since()) },
 	}
 }
 
 // Add has the controller run while the API is served.
 func Add(mgr manager.Manager, options Options) {
 	r := New(Parts{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Acts: options.Role.Acts, Now: options.Skew.Server, Steady: time.Now,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Acts: options.Role.Acts, Now: options.Skew.Server, Steady: time.Now, Since: options.Role.Since,
 	})
 	options.Served.Index(&lifecyclev1alpha1.EvictionRequest{}, StemField, Stems)
 	options.Served.Index(&lifecyclev1alpha1.Eviction{}, StemField, Stems)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
@@ -46,6 +47,25 @@ func TestARefusedStatusHoldsUpNoOther(t *testing.T) {
 	s.Refuse = func(string) error { return nil }
 	s.Settle("web-0")
 	s.Expect("who was refused", s.Says(cursed), awaiting)
+}
+
+// A controller that was away for longer than responders may be silent gives them one heartbeat.
+func TestAControllerThatComesBackFailsNoRequest(t *testing.T) {
+	t.Parallel()
+	s := newMemory(t)
+	request := s.Ask("upgrade", "example.com/upgrade", s.Pod("web-0"))
+	s.Settle("web-0")
+	s.pass("pod-1-web-0", core.HeartbeatDeadline+time.Hour)
+	s.Restart()
+	s.Settle("web-0")
+	s.Expect("the request as it comes back", s.Says(request), awaiting)
+	if s.Again <= 0 || s.Again > core.HeartbeatEvery {
+		t.Errorf("it looks again after %s, want one heartbeat", s.Again)
+	}
+	s.Must(s.Reports("pod-1-web-0", evictor, false))
+	s.Later(core.HeartbeatEvery)
+	s.Settle("web-0")
+	s.Expect("the request when the evictor has reported", s.Says(request), awaiting)
 }
 
 // Nobody is told of an Eviction that could not be written, and it is written later.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"ebbtide.dev/ebbtide/internal/core/event"
+	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
 // PodHandler is what a Reconciler is told of pods by.
@@ -20,6 +24,14 @@ func PodHandler(r *Reconciler) handler.TypedFuncs[*corev1.Pod, reconcile.Request
 func OfEviction(ctx context.Context, e *lifecyclev1alpha1.Eviction) []reconcile.Request {
 	return ofObject(ctx, e)
 }
+
+// NewIdleRole is one that finds out nothing itself.
+func NewIdleRole(mode core.Mode) *Role {
+	return &Role{options: RoleOptions{Mode: mode}, emit: func(...event.Event) {}, metrics: newMetrics(prometheus.NewRegistry())}
+}
+
+// Become takes the role that a situation gives.
+func (r *Role) Become(ctx context.Context, s core.Situation) { r.become(ctx, s) }
 
 // Lease is that of an Ebbtide.
 type Lease = lease

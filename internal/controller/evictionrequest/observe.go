@@ -24,7 +24,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (cor
 	if err := r.catchUp(ctx, key); err != nil {
 		return core.Snapshot{}, err
 	}
-	seen := core.Snapshot{Now: r.now(), Ended: r.ended.since(key)}
+	seen := core.Snapshot{Now: r.now(), Acting: r.acting(), Ended: r.ended.since(key)}
 	requests, evictions := &lifecyclev1alpha1.EvictionRequestList{}, &lifecyclev1alpha1.EvictionList{}
 	of := []client.ListOption{
 		client.InNamespace(key.Namespace), client.MatchingFields{StemField: key.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency,

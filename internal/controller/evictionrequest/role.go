@@ -53,6 +53,7 @@ type Role struct {
 
 	mu      sync.Mutex
 	state   core.State
+	since   time.Time // when that began, or could last not be known
 	wakers  map[*func(context.Context)]context.Context
 	foreign string    // another controller
 	wrote   time.Time // when it last has, by the API server's clock
@@ -81,6 +82,13 @@ func NewRole(mgr manager.Manager, options RoleOptions) (*Role, error) {
 
 // Acts reports whether Ebbtide is the controller now.
 func (r *Role) Acts() bool { return r.active.Load() }
+
+// Since returns since when the role is what it is, and the API server has answered.
+func (r *Role) Since() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.since
+}
 
 // onActive has wake called when Ebbtide becomes the controller, until the context ends.
 func (r *Role) onActive(ctx context.Context, wake func(context.Context)) {
@@ -185,6 +193,9 @@ func (r *Role) become(ctx context.Context, s core.Situation) {
 	r.mu.Lock()
 	before := r.state
 	r.state = state
+	if state != before || s.Unknown != "" {
+		r.since = time.Now()
+	}
 	r.mu.Unlock()
 	r.active.Store(state == core.StateActive)
 	r.metrics.state(state)

@@ -161,6 +161,38 @@ func TestResponderHaveTheirTurns(t *testing.T) {
 	}
 }
 
+// Ebbtide was away for longer than a responder may be silent, and the responder, such as its own
+// evictor, with it.
+func TestAResponderMayReportAfterTheControllerWasAway(t *testing.T) {
+	t.Parallel()
+	const silent = "Failed=True/NoFurtherResponder: No responder is left, and pod web-0 is still there., TargetEvicted=False/EvictionFailed"
+	for name, tc := range map[string]struct {
+		reports bool
+		want    string
+	}{"it reports": {true, said.Awaiting}, "it stays silent": {false, silent}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t)
+			s.ask("example.com/a", s.pod("web-0"))
+			s.settle()
+			e := s.eviction("pod-1-web-0")
+			s.report(e.Name, evictor, false)
+			s.now = s.now.Add(evictionrequest.HeartbeatDeadline + time.Hour)
+			s.began = s.now
+			s.settle()
+			s.expect("the Eviction as the controller comes back", tells(e.Status.Conditions)+" "+turns(e), said.Awaiting+" "+evictor+" Active")
+			if s.again != evictionrequest.HeartbeatEvery {
+				t.Errorf("it looks again after %s, want one heartbeat: %s", s.again, evictionrequest.HeartbeatEvery)
+			}
+			if tc.reports {
+				s.report(e.Name, evictor, false)
+			}
+			s.pass(evictionrequest.HeartbeatEvery)
+			s.expect("the Eviction one heartbeat later", tells(e.Status.Conditions), tc.want)
+		})
+	}
+}
+
 // The pod may go in anybody's turn. Who moves it has a moment to say so.
 func TestThePodGoes(t *testing.T) {
 	t.Parallel()

@@ -8,8 +8,8 @@
 // Invariants: at most one responder is active, the one of the highest priority that has
 // not had its turn; a turn ends by a report, by 20 minutes of silence, by the pod or by
 // the last requester, and never comes back; a final condition stays. All of it follows
-// from what the objects say, so that nothing is remembered but since when a target has
-// been seen to be gone. KEP-4563, as Kubernetes 1.37 validates it.
+// from what the objects say, so that nothing is remembered but since when Ebbtide is the
+// controller, and a target has been seen to be gone. KEP-4563, as Kubernetes 1.37 validates it.
 package evictionrequest
 
 import (
@@ -73,6 +73,9 @@ type Snapshot struct {
 	Evictions []*lifecyclev1alpha1.Eviction
 	// Strangers are Evictions of other pods whose names are for these: only their names matter.
 	Strangers []*lifecyclev1alpha1.Eviction
+	// Acting is for how long Ebbtide has been the controller. Before that its own responders
+	// may have been silent because it was away.
+	Acting time.Duration
 	// Ended is for how long targets have been seen to be gone or to have ended; what is
 	// missing was not seen before.
 	Ended map[types.UID]time.Duration

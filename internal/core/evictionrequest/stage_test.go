@@ -21,12 +21,13 @@ var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 // stage is a namespace in which the controller acts as it decides. It has no cache: what is
 // written is seen.
 type stage struct {
-	t         *testing.T
-	now       time.Time
-	pods      map[string]*corev1.Pod
-	requests  map[string]*lifecyclev1alpha1.EvictionRequest
-	evictions []*lifecyclev1alpha1.Eviction
-	ended     map[types.UID]time.Time
+	t *testing.T
+	// began is when the controller has become active.
+	now, began time.Time
+	pods       map[string]*corev1.Pod
+	requests   map[string]*lifecyclev1alpha1.EvictionRequest
+	evictions  []*lifecyclev1alpha1.Eviction
+	ended      map[types.UID]time.Time
 	// writes are how many the controller has made, left how many it may before it is
 	// killed; negative is any number.
 	writes, left int
@@ -36,7 +37,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	return &stage{
-		t: t, now: noon, left: -1, ended: map[types.UID]time.Time{},
+		t: t, now: noon, began: noon, left: -1, ended: map[types.UID]time.Time{},
 		pods: map[string]*corev1.Pod{}, requests: map[string]*lifecyclev1alpha1.EvictionRequest{},
 	}
 }
@@ -89,7 +90,7 @@ func (s *stage) intend(request *lifecyclev1alpha1.EvictionRequest, intent lifecy
 }
 
 func (s *stage) snapshot() evictionrequest.Snapshot {
-	snapshot := evictionrequest.Snapshot{Now: s.now, Evictions: slices.Clone(s.evictions), Ended: map[types.UID]time.Duration{}}
+	snapshot := evictionrequest.Snapshot{Now: s.now, Acting: s.now.Sub(s.began), Evictions: slices.Clone(s.evictions), Ended: map[types.UID]time.Duration{}}
 	for _, pod := range s.pods {
 		snapshot.Pods = append(snapshot.Pods, pod)
 	}

@@ -103,9 +103,9 @@ func (s subject) progress(status *lifecyclev1alpha1.EvictionStatus, fresh bool) 
 		end(status, lifecyclev1alpha1.ResponderStateCanceled)
 		s.fail(status, lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters, "Nobody asks for the eviction any more.")
 		return 0
-	case active != nil && !reported && s.Now.Before(silence(active)):
+	case active != nil && !reported && s.patience(active) > 0:
 		s.await(status)
-		return silence(active).Sub(s.Now)
+		return s.patience(active)
 	}
 	// A status that somebody else has begun without giving anybody a turn cannot be mended:
 	// the API server lets nobody have it then.
@@ -117,6 +117,12 @@ func (s subject) progress(status *lifecyclev1alpha1.EvictionStatus, fresh bool) 
 	}
 	s.fail(status, lifecyclev1alpha1.EvictionConditionReasonNoFurtherResponder, s.exhausted(last))
 	return 0
+}
+
+// patience is for how long the active responder may still be silent: until its deadline, and
+// for one heartbeat after Ebbtide has become the controller.
+func (s subject) patience(active *lifecyclev1alpha1.ResponderStatus) time.Duration {
+	return max(silence(active).Sub(s.Now), HeartbeatEvery-s.Acting)
 }
 
 // exhausted says why nobody is left.

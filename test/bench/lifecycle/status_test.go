@@ -107,7 +107,7 @@ func (s *stage) write(e *lifecyclev1alpha1.Eviction, status lifecyclev1alpha1.Ev
 // decide has the controller act once; false if there is nothing to do.
 func (s *stage) decide() bool {
 	s.t.Helper()
-	snapshot := evictionrequest.Snapshot{Now: s.now(), Requests: s.requests, Evictions: s.evictions, Ended: map[types.UID]time.Duration{}}
+	snapshot := evictionrequest.Snapshot{Now: s.now(), Acting: time.Hour, Requests: s.requests, Evictions: s.evictions, Ended: map[types.UID]time.Duration{}}
 	if s.gone.IsZero() {
 		snapshot.Pods = []*corev1.Pod{s.pod}
 	} else {

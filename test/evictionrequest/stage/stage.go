@@ -60,9 +60,11 @@ func New(t *testing.T, c client.WithWatch, namespace string) *Stage {
 
 // Restart replaces the controller by one that remembers nothing.
 func (s *Stage) Restart() {
+	steady := func() time.Time { return time.Now().Add(s.later) }
+	began := steady()
 	s.Reconciler = evictionrequest.New(evictionrequest.Parts{
 		Client: s.controller(""), Live: s.controller("live "), Acts: func() bool { return true },
-		Now: func() time.Time { return s.Now() }, Steady: func() time.Time { return time.Now().Add(s.later) },
+		Now: func() time.Time { return s.Now() }, Steady: steady, Since: func() time.Time { return began },
 	})
 }
 
