@@ -95,6 +95,10 @@ RUN ?= .
 scenario: programs ## Run stories on the real control plane (RUN=TestName KEEP=-keep)
 	go test -count=1 -v -timeout $(if $(KEEP),0,60m) -run '$(RUN)' ./test/scenario $(KEEP)
 
+.PHONY: attack
+attack: programs ## Try what no account may do with the rights of Ebbtide, and show who refuses it
+	go test -count=1 -v -run TestAttacksAreRefused ./test/attack
+
 test-versions: programs ## Run the tests of the API and some stories on 1.37 to 1.33, write docs/versions.md (VERSIONS=1.36.4,1.33.13)
 	@go run ./test/version $(if $(VERSIONS),-versions $(VERSIONS))
 
