@@ -5,6 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Limits of a lock (skip-drain-on-upgrade).
+const (
+	// MaxLockBytes is how long a lock of a budget may be. A longer one is not read, as if it
+	// were no JSON.
+	MaxLockBytes = 32 << 10
+)
+
 // DrainRecord is what the drain of a node has locked, or is about to: it is
 // written before the first lock and ends with the last one, so that whoever comes
 // after a crash knows what to go on with. It is named after the node

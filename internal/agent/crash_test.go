@@ -26,6 +26,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: proxy, namespace: edge}\nspec: {containers: [{name: x, image: x}]}\n"
@@ -93,7 +94,8 @@ func snapshotOf(a *Agent, holds bool) core.Snapshot {
 		s.Node.Annotations = map[string]string{v1alpha1.DrainTargetsAnnotation: `[{"podPriority":0,"podType":"Static"}]`}
 	}
 	if slices.ContainsFunc(s.Folder.Files, func(f core.File) bool { return f.Name == "proxy.yaml" }) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "proxy-node-7", UID: "uid", Annotations: map[string]string{corev1.MirrorPodAnnotationKey: ""}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "proxy-node-7", UID: "uid"}}
+		podclass.MakeMirror(pod, "node")
 		e := evacuation.New(pod, v1alpha1.NodeMaintenanceInstigator, nil)
 		e.Status.ActiveEvacuatorClass = v1alpha1.KubeletEvacuatorClass
 		s.Pods, s.Evacuations = []*corev1.Pod{pod}, []*v1alpha1.Evacuation{e}

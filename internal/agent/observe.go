@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // maxFollowed bounds the Evacuations that are watched at once, and the maintenances that
@@ -102,8 +103,7 @@ func (a *Agent) followEvacuations(ctx context.Context, s core.Snapshot) {
 	targets, err := maintenance.Suppressed(s.Node)
 	wanted := map[types.NamespacedName]bool{}
 	for _, pod := range s.Pods {
-		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		if mirror && err == nil && targets.Covers(pod) && len(wanted) < maxFollowed {
+		if podclass.Mirror(pod) && err == nil && targets.Covers(pod) && len(wanted) < maxFollowed {
 			wanted[types.NamespacedName{Namespace: pod.Namespace, Name: evacuation.Name(pod)}] = true
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -98,7 +99,7 @@ func saidOf(agent *v1alpha1.NodeAgent, key client.ObjectKey) *v1alpha1.StaticPod
 // static asks the agent of the node about a static pod.
 func (a *asker) static(ctx context.Context, facts *view.PodFacts, key client.ObjectKey) {
 	agent := &v1alpha1.NodeAgent{}
-	if _, mirror := facts.Pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && a.read(ctx, &facts.Unknown, agent, client.ObjectKey{Name: facts.Node}) {
+	if podclass.Mirror(facts.Pod) && a.read(ctx, &facts.Unknown, agent, client.ObjectKey{Name: facts.Node}) {
 		facts.Static = saidOf(agent, key)
 	}
 }

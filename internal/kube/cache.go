@@ -57,10 +57,19 @@ func ManagerCacheOptions(namespace string) cache.Options {
 	return options
 }
 
-// stripUnnamed strips kinds that have no entry of their own.
+// stripUnnamed strips kinds that have no entry of their own. Those that owners of namespaces
+// make lose the annotations that no decision reads.
 func stripUnnamed(object any) (any, error) {
-	if eviction, ok := object.(*lifecyclev1alpha1.Eviction); ok {
-		return StripEviction(eviction), nil
+	switch typed := object.(type) {
+	case *lifecyclev1alpha1.Eviction:
+		typed.Annotations = stripAnnotations(typed.Annotations)
+		return StripEviction(typed), nil
+	case *lifecyclev1alpha1.EvictionRequest:
+		typed.Annotations = stripAnnotations(typed.Annotations)
+	case *v1alpha1.Evacuation:
+		typed.Annotations = stripAnnotations(typed.Annotations)
+	case *v1alpha1.MachineDrainRule:
+		typed.Annotations = nil
 	}
 	return cache.TransformStripManagedFields()(object)
 }

@@ -1,24 +1,33 @@
 package kube
 
 import (
+	"strings"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// StripBudget returns a budget without its managed fields. One that bears a lock
-// keeps when it was last written: that says when a lock ends that nobody can read.
-// The result shares maps and slices with the argument.
+// StripBudget returns what decisions read of a budget: who it is, what it selects and says,
+// and its lock, with when that was last written: so a lock ends that nobody can read. One
+// that is too long to be read is cut. The result shares maps and slices with the argument.
 func StripBudget(budget *policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudget {
-	stripped := *budget
-	stripped.ManagedFields = nil
-	if _, locked := budget.Annotations[v1alpha1.LockAnnotation]; locked {
-		for _, entry := range budget.ManagedFields {
-			stripped.ManagedFields = append(stripped.ManagedFields, metav1.ManagedFieldsEntry{
-				Operation: entry.Operation, Subresource: entry.Subresource, Time: entry.Time,
-			})
-		}
+	stripped := &policyv1.PodDisruptionBudget{ObjectMeta: identity(&budget.ObjectMeta), Spec: budget.Spec, Status: budget.Status}
+	stripped.Generation = budget.Generation
+	lock, locked := budget.Annotations[v1alpha1.LockAnnotation]
+	if !locked {
+		return stripped
 	}
-	return &stripped
+	if len(lock) > v1alpha1.MaxLockBytes {
+		// A part would keep the whole in memory.
+		lock = strings.Clone(lock[:v1alpha1.MaxLockBytes+1])
+	}
+	stripped.Annotations = map[string]string{v1alpha1.LockAnnotation: lock}
+	for _, entry := range budget.ManagedFields {
+		stripped.ManagedFields = append(stripped.ManagedFields, metav1.ManagedFieldsEntry{
+			Operation: entry.Operation, Subresource: entry.Subresource, Time: entry.Time,
+		})
+	}
+	return stripped
 }

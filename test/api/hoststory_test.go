@@ -25,6 +25,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	drain "ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
 )
@@ -111,10 +112,10 @@ func (w *hostStory) show(ctx context.Context, part string, is bool) error {
 	pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: part + "-" + w.a, Labels: map[string]string{"component": part, "tier": "control-plane"},
-			Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "hash", "kubernetes.io/config.source": "file"},
 		},
 		Spec: corev1.PodSpec{NodeName: w.a, HostNetwork: true, PriorityClassName: "system-node-critical", Containers: []corev1.Container{{Name: part, Image: "x"}}},
 	}
+	podclass.MakeMirror(pod, "node")
 	if err := w.admin.Create(ctx, pod); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -96,7 +97,8 @@ func TestWhyAStaticPodIsAway(t *testing.T) {
 	a.says(t, []string{"pod", "edge-x", "-n", a.namespace},
 		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "It comes back when "+a.Pool()+"-kernel is complete: kubectl patch nodemaintenance")
 	mirror := a.pod.DeepCopy()
-	mirror.ObjectMeta = metav1.ObjectMeta{Namespace: a.namespace, Name: "etcd-x", Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "hash"}}
+	mirror.ObjectMeta = metav1.ObjectMeta{Namespace: a.namespace, Name: "etcd-x"}
+	podclass.MakeMirror(mirror, "node")
 	if err := a.Client.Create(t.Context(), mirror); err != nil {
 		t.Fatal(err)
 	}

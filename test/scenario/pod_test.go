@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/test/cluster"
 )
 
@@ -80,7 +81,9 @@ func (w *world) podOn(node string, p pod) *corev1.Pod {
 		w.t.Cleanup(func() { w.release(p.name) })
 	}
 	if p.mirror {
-		result.Annotations[corev1.MirrorPodAnnotationKey] = "mirror"
+		var of corev1.Node
+		w.must("get the node of a mirror pod", w.client.Get(w.ctx, client.ObjectKey{Name: node}, &of))
+		podclass.MakeMirror(result, of.UID)
 	}
 	return result
 }

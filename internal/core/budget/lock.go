@@ -136,6 +136,9 @@ func InForce(b *policyv1.PodDisruptionBudget, now time.Time, doubt string, longe
 
 func readLock(text string) (Lock, error) {
 	var lock Lock
+	if len(text) > v1alpha1.MaxLockBytes {
+		return Lock{}, fmt.Errorf("annotation %s has more than %d bytes", v1alpha1.LockAnnotation, v1alpha1.MaxLockBytes)
+	}
 	if err := json.Unmarshal([]byte(text), &lock); err != nil {
 		return Lock{}, errors.New("annotation " + v1alpha1.LockAnnotation + " is no JSON of a lock: " + brief(err.Error()))
 	}

@@ -25,7 +25,7 @@ func everyPod() []*corev1.Pod {
 	for _, priority := range priorities {
 		for _, app := range append(apps, "") {
 			mirror := pod(priority, app)
-			mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""}
+			podclass.MakeMirror(mirror, "node")
 			all = append(all, pod(priority, app), daemonSetPod(priority, app), mirror)
 		}
 	}

@@ -84,7 +84,6 @@ func TestWhatDecides(t *testing.T) {
 		"a finished pod of a DaemonSet":                   {rules: rules{later}, pod: aPod(ofDaemonSet("one"), finished), want: drainedBy(byRule, 7)},
 		"a static pod":                                    {rules: rules{later}, pod: aPod(static), want: skippedBy("static pod")},
 		"a static pod with a label":                       {rules: rules{later}, pod: aPod(static, labelled("wait-completed")), want: skippedBy("static pod")},
-		"a static pod of a DaemonSet":                     {pod: aPod(static, ofDaemonSet("two")), want: skippedBy("static pod")},
 
 		"the label skip":                      {rules: rules{later}, pod: aPod(labelled("skip")), want: skippedBy(byLabel)},
 		"the label Skip":                      {rules: rules{later}, pod: aPod(labelled("Skip")), want: skippedBy(byLabel)},

@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // aRule skips all pods of all Machines, until it is changed.
@@ -94,7 +95,7 @@ func labelled(value string) func(*corev1.Pod) {
 }
 
 func static(pod *corev1.Pod) {
-	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	podclass.MakeMirror(pod, "node")
 }
 
 // ofDaemonSet is a pod of the DaemonSet proxy with this UID.

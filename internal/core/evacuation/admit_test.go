@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const nowText = "2026-03-01T08:00:00Z"
@@ -24,7 +24,7 @@ func expected(offset time.Duration) scene {
 
 func TestACallOfTheEvictionAPIIsAdmitted(t *testing.T) {
 	mirror := barePod()
-	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	podclass.MakeMirror(mirror, "node")
 	tests := map[string]struct {
 		snapshot evacuation.Snapshot
 		attempt  string

@@ -232,7 +232,7 @@ func TestNobodyAsksAnyMore(t *testing.T) {
 
 func TestWhatIsNotEvicted(t *testing.T) {
 	mirror := barePod()
-	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	podclass.MakeMirror(mirror, "node")
 	check(t, map[string]story{
 		"a pod that terminates": {
 			of(barePod(), terminating),

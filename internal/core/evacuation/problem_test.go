@@ -61,7 +61,7 @@ func TestRegistrationsThatAreLeftOutAreToldOnce(t *testing.T) {
 
 func TestAnUnevictablePodIsToldOfOnce(t *testing.T) {
 	mirror := barePod()
-	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	podclass.MakeMirror(mirror, "node")
 	s := of(badly(mirror), withProblems)
 	s.Evacuators, s.Evacuation.Spec.Evacuators = nil, nil
 	first := evacuation.Decide(s)

@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // evicting is an Eviction in the evictor's turn, which began at noon.
@@ -101,9 +102,7 @@ var evictorTurns = map[string]struct {
 		}, false, "DaemonSet pods are not evicted: a NodeMaintenance removes them", true, 0,
 	},
 	"a mirror of a static pod": {
-		func(s *evictionrequest.EvictorSnapshot) {
-			s.Pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
-		},
+		func(s *evictionrequest.EvictorSnapshot) { podclass.MakeMirror(s.Pod, "node") },
 		false, "Static pods are not evicted: a NodeMaintenance takes them down", true, 0,
 	},
 	"it has reported":            {func(s *evictionrequest.EvictorSnapshot) { s.Pod, own(s).CompletionTime = nil, at(0) }, false, "", false, 0},

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -160,7 +161,7 @@ var phases = map[string]story{
 	"4. If the Machine should be drained, the Machine controller evicts all relevant Pods from the Node": {
 		of: draining, change: func(s *lifecycle.Snapshot) {
 			static := pod("static")
-			static.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""}
+			podclass.MakeMirror(static, "node")
 			s.Drain.Pods = []*corev1.Pod{pod("a"), pod("b"), static}
 		},
 		does:   "DrainingNode, evict app/a, app/b",

@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lint"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -185,7 +186,7 @@ func TestPodsThatAreNotMadeAgainOrComeBack(t *testing.T) {
 // mirror is a static pod.
 func mirror() *corev1.Pod {
 	pod := podOf("proxy-node-1", "", "proxy", emptyDir("run", ""))
-	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	podclass.MakeMirror(pod, "node")
 	return pod
 }
 

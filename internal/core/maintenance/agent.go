@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -121,12 +122,12 @@ func (r *reader) readUnmirrored(n *node) {
 
 // unmirrored stands in for the mirror pod of a static pod.
 func unmirrored(n *node, said v1alpha1.StaticPod) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: said.Namespace, Name: said.Name, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: ""},
-		},
-		Spec: corev1.PodSpec{NodeName: n.name(), Priority: &said.Priority},
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: said.Namespace, Name: said.Name},
+		Spec:       corev1.PodSpec{NodeName: n.name(), Priority: &said.Priority},
 	}
+	podclass.MakeMirror(pod, "")
+	return pod
 }
 
 // blockAgent finds out whether a static pod waits for its agent.

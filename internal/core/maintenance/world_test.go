@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // dawn is when the first maintenance of every story is created.
@@ -140,7 +141,7 @@ func ofJob(pod *corev1.Pod) {
 }
 
 func static(pod *corev1.Pod) {
-	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	podclass.MakeMirror(pod, "node")
 }
 
 // evacuate gives a pod its Evacuation.

@@ -243,9 +243,8 @@ func (d *decider) missingServer() []string {
 func (d *decider) missingMembers() (missing []string) {
 	ready, weak := map[string]bool{}, ""
 	for _, pod := range d.ControlPlane.Etcd {
-		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 		switch {
-		case !mirror || pod.Namespace != "kube-system":
+		case !podclass.Mirror(pod) || pod.Namespace != "kube-system":
 		case podclass.Ready(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "":
 			ready[pod.Spec.NodeName] = true
 		case weak == "" || pod.Name < weak:

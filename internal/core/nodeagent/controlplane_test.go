@@ -13,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // allStatic has every static pod leave.
@@ -29,14 +30,15 @@ func partText(component string) string {
 // partMirror is the mirror pod of a part of the control plane, which is Ready.
 func partMirror(component, node string) *corev1.Pod {
 	priority := int32(2_000_001_000)
-	return &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "kube-system", Name: component + "-" + node, UID: types.UID(component + "-" + node), Labels: map[string]string{"component": component, "tier": "control-plane"},
-			Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "hash", "kubernetes.io/config.source": "file"},
 		},
 		Spec:   corev1.PodSpec{NodeName: node, Priority: &priority},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
+	podclass.MakeMirror(pod, "node")
+	return pod
 }
 
 // controlStory is a node of the control plane, one of three, all of whose static pods are
@@ -180,6 +182,10 @@ var stays = map[string]struct {
 	},
 	"one is no mirror pod": {
 		"etcd", func(s *nodeagent.Snapshot) { delete(s.ControlPlane.Etcd[1].Annotations, corev1.MirrorPodAnnotationKey) },
+		"its own among them, 2 are.",
+	},
+	"one has its annotation only": {
+		"etcd", func(s *nodeagent.Snapshot) { s.ControlPlane.Etcd[1].OwnerReferences = nil },
 		"its own among them, 2 are.",
 	},
 	"one is elsewhere": {"etcd", func(s *nodeagent.Snapshot) { s.ControlPlane.Etcd[1].Namespace = "default" }, "its own among them, 2 are."},

@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const (
@@ -112,7 +113,7 @@ func observe(s Snapshot) *decider {
 		d.item(s.Journal.Manifests[i].File).entry = &s.Journal.Manifests[i]
 	}
 	for _, pod := range s.Pods {
-		if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		if podclass.Mirror(pod) {
 			d.mirrors[keyOf(pod)] = pod
 		}
 	}

@@ -83,7 +83,7 @@ func graceOf(pod *corev1.Pod) time.Duration {
 func asSubject(labels map[string]string, priority int32) *corev1.Pod {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Priority: &priority}}
 	pod.Labels = labels
-	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: ""}
+	podclass.MakeMirror(pod, "")
 	return pod
 }
 

@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 var now = time.Date(2026, time.March, 1, 14, 2, 0, 0, time.UTC)
@@ -36,12 +37,12 @@ func file(t *testing.T, name, text, sum string) nodeagent.File {
 }
 
 func aMirror(uid string, priority int32) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "proxy-node-7", UID: types.UID(uid), Labels: map[string]string{"app": "proxy"}, Annotations: map[string]string{
-			corev1.MirrorPodAnnotationKey: "hash", "kubernetes.io/config.source": "file",
-		}},
-		Spec: corev1.PodSpec{NodeName: "node-7", Priority: &priority},
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "proxy-node-7", UID: types.UID(uid), Labels: map[string]string{"app": "proxy"}},
+		Spec:       corev1.PodSpec{NodeName: "node-7", Priority: &priority},
 	}
+	podclass.MakeMirror(pod, "node")
+	return pod
 }
 
 func anEvacuation(pod *corev1.Pod) *v1alpha1.Evacuation {

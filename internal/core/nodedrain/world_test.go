@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 var now = time.Date(2026, 8, 30, 13, 36, 27, 0, time.UTC)
@@ -77,7 +78,7 @@ func ofDaemonSet(uid types.UID, p *corev1.Pod) *corev1.Pod {
 }
 
 func mirror(p *corev1.Pod) *corev1.Pod {
-	p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "file"}
+	podclass.MakeMirror(p, "node")
 	return p
 }
 

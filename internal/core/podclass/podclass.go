@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
@@ -29,13 +30,29 @@ type Problem struct {
 // Static if it mirrors one that a kubelet runs from a file, DaemonSet if its
 // controller is a DaemonSet of the group apps, and Default otherwise.
 func Type(pod *corev1.Pod) v1alpha1.PodType {
-	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+	if Mirror(pod) {
 		return v1alpha1.PodTypeStatic
 	}
 	if owner := Owner(pod); owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/") {
 		return v1alpha1.PodTypeDaemonSet
 	}
 	return v1alpha1.PodTypeDefault
+}
+
+// Mirror returns true if a pod shows one that a kubelet runs from a file. Anybody may give a
+// pod the annotation. Kubelets must name their Node as its controller, too, and a pod whose
+// controller does not exist by its UID is garbage.
+func Mirror(pod *corev1.Pod) bool {
+	_, annotated := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	owner := Owner(pod)
+	return annotated && owner != nil && owner.Kind == "Node" && owner.APIVersion == "v1"
+}
+
+// MakeMirror makes a pod what Mirror looks for, on a node with this UID.
+func MakeMirror(pod *corev1.Pod, node types.UID) {
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, corev1.MirrorPodAnnotationKey, "hash")
+	controller := true
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: pod.Spec.NodeName, UID: node, Controller: &controller}}
 }
 
 // Priority returns the priority of a pod; a pod without one has 0.

@@ -24,6 +24,9 @@ func controlledBy(apiVersion, kind string, controller bool) *corev1.Pod {
 func TestType(t *testing.T) {
 	mirror := controlledBy("v1", "Node", true)
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	forged, made := &corev1.Pod{}, &corev1.Pod{}
+	forged.Annotations = mirror.Annotations
+	podclass.MakeMirror(made, "uid")
 	mirrorOfDaemonSet := controlledBy("apps/v1", "DaemonSet", true)
 	mirrorOfDaemonSet.Annotations = mirror.Annotations
 
@@ -38,7 +41,9 @@ func TestType(t *testing.T) {
 		"somebody else's kind called DaemonSet": {controlledBy("apps.kruise.io/v1", "DaemonSet", true), v1alpha1.PodTypeDefault},
 		"owned but not controlled":              {controlledBy("apps/v1", "DaemonSet", false), v1alpha1.PodTypeDefault},
 		"mirror pod":                            {mirror, v1alpha1.PodTypeStatic},
-		"mirror pod wins over its owner":        {mirrorOfDaemonSet, v1alpha1.PodTypeStatic},
+		"mirror pod that we make":               {made, v1alpha1.PodTypeStatic},
+		"somebody's pod with its annotation":    {forged, v1alpha1.PodTypeDefault},
+		"DaemonSet pod with its annotation":     {mirrorOfDaemonSet, v1alpha1.PodTypeDaemonSet},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := podclass.Type(test.pod); got != test.want {
@@ -206,8 +211,9 @@ func messages(problems []podclass.Problem) []string {
 // Nobody annotates a mirror pod: the kubelet makes it from a file.
 func TestStaticPodsHaveTheKubeletForAnEvacuator(t *testing.T) {
 	mirror := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		corev1.MirrorPodAnnotationKey: "hash", v1alpha1.EvacuatorAnnotationPrefix + "storage.example.com": "20000/first",
+		v1alpha1.EvacuatorAnnotationPrefix + "storage.example.com": "20000/first",
 	}}}
+	podclass.MakeMirror(mirror, "node")
 	got, problems := podclass.Evacuators(mirror)
 	want := []v1alpha1.Evacuator{
 		{EvacuatorClass: "storage.example.com", Priority: 20000, Role: "first"},

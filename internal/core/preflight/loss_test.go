@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
@@ -36,7 +37,7 @@ func TestWhatADrainTakesForGood(t *testing.T) {
 		pod("debug", "", scratch("dump")),
 		pod("bare", ""),
 		pod("logs", "DaemonSet", scratch("buffer")),
-		pod("etcd", "", scratch("data"), func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"} }),
+		pod("etcd", "", scratch("data"), func(p *corev1.Pod) { podclass.MakeMirror(p, "node") }),
 		pod("done", "", scratch("data"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
 		pod("kept", "", scratch("data"), func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.DrainLabel: "Skip"} }),
 	})

@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
@@ -25,7 +26,7 @@ func terminating(pod *corev1.Pod) {
 func tracked(pod *corev1.Pod) { pod.Finalizers = []string{"batch.kubernetes.io/job-tracking"} }
 
 func static(pod *corev1.Pod) {
-	pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	podclass.MakeMirror(pod, "node")
 }
 
 func pending(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending; unready(pod) }

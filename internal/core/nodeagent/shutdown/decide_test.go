@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 func TestWhatCanBeDoneAboutAShutdown(t *testing.T) {
@@ -63,7 +64,7 @@ func TestWhichPodsWereLeft(t *testing.T) {
 	}
 	done, static, agent := pods("done"), pods("static"), pods("agent")
 	done[0].Status.Phase = corev1.PodSucceeded
-	static[0].Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+	podclass.MakeMirror(static[0], "node")
 	agent[0].Labels = map[string]string{v1alpha1.DrainLabel: "skip"}
 	for want, left := range map[string][]*corev1.Pod{
 		"no pods were left":                append(append(done, static...), agent...),
