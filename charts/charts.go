@@ -20,6 +20,11 @@ var Files embed.FS
 //go:embed sandbox.yaml
 var sandbox []byte
 
+// roles are apart from Files, so that a program that reads them alone is not linked with all.
+//
+//go:embed ebbtide/files/role*.yaml
+var roles embed.FS
+
 // CRDs returns the CustomResourceDefinitions of the chart, one YAML document each.
 func CRDs() ([][]byte, error) {
 	names, err := fs.Glob(Files, "ebbtide/files/crds/*.yaml")
@@ -40,6 +45,16 @@ func CRDs() ([][]byte, error) {
 // Sandbox returns all objects that Helm would install beside the CRDs and the pods of the
 // manager, with Machines, in the namespace ebbtide-system. They are generated.
 func Sandbox() ([]*unstructured.Unstructured, error) { return Objects(sandbox) }
+
+// Role returns the ClusterRoles and Roles of a file of the chart, such as role-machines. A Role
+// of the namespace "release" belongs into that of the manager.
+func Role(name string) ([]*unstructured.Unstructured, error) {
+	file, err := roles.ReadFile("ebbtide/files/" + name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read a role of the chart: %w", err)
+	}
+	return Objects(file)
+}
 
 // Objects reads a file of YAML documents.
 //

@@ -142,6 +142,9 @@ const (
 	// EventEvictionControllerAside tells that another controller answers EvictionRequests, so
 	// that Ebbtide does not, on the Lease of its leader.
 	EventEvictionControllerAside = "EvictionControllerAside"
+	// EventRightsMissing warns that a part of the manager does not run because its account lacks
+	// rights, on the Lease of its leader.
+	EventRightsMissing = "RightsMissing"
 	// EventLockKept warns that a lock seems to have ended and stays all the same, because
 	// the manager's clock is not believed.
 	EventLockKept = "LockKept"

@@ -170,6 +170,10 @@ const (
 	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
 	// takes the locks that it needs (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"
+	// MissingRightsLabel on the Lease of Ebbtide's leader names the parts of the manager that
+	// do not run because its account lacks rights, separated by dots: machines,
+	// eviction-requests, cluster-api, openshift. It is empty if all run that are switched on.
+	MissingRightsLabel = "ebbtide.dev/missing-rights"
 	// CreatedByLabel on a NodeMaintenance with the value CreatedByNodeAgent says that it was
 	// made for the shutdown of a node. It is deleted when that is over (KEP-4212).
 	CreatedByLabel = "ebbtide.dev/created-by"

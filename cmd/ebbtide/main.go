@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -38,17 +40,33 @@ func main() {
 	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+	ctx := ctrl.SetupSignalHandler()
+	err = run(ctx, f)
+	if errors.Is(err, errRightsChanged) && ctx.Err() == nil {
+		logger.Info("Restarting the manager", "reason", err.Error())
+		err = restart()
+	}
+	if err != nil {
 		logger.Error(err, "The manager has stopped")
 		os.Exit(1)
 	}
+}
+
+// restart has the process begin from scratch, which takes no time like a container that has
+// ended. It returns only if it fails.
+func restart() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, os.Environ())
 }
 
 // run returns when the context ends or the manager cannot go on; by then the
 // leader election lease is released.
 func run(ctx context.Context, f flags) error {
 	fence, skew := &kube.Fence{}, kube.NewSkew("the API server")
-	mgr, err := newManager(f, fence, skew)
+	mgr, account, err := newManager(ctx, &f, fence, skew)
 	if err != nil {
 		return err
 	}
@@ -70,7 +88,7 @@ func run(ctx context.Context, f flags) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the health check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
+	if err := mgr.AddReadyzCheck("rights", account.ready); err != nil {
 		return fmt.Errorf("add the readiness check: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -83,6 +101,7 @@ func run(ctx context.Context, f flags) error {
 		}
 		group.Go(func() error { return server.Serve(ctx) })
 	}
+	group.Go(func() error { return account.watch(ctx, kube.Emitter(mgr.GetEventRecorder("ebbtide"))) })
 	group.Go(func() error {
 		if err := mgr.Start(ctx); err != nil {
 			return fmt.Errorf("run the manager: %w", err)

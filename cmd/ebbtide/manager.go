@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -15,6 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/right"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -24,7 +27,8 @@ import (
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 
-func newManager(f flags, fence *kube.Fence, skew *kube.Skew) (manager.Manager, error) {
+// newConfig leads to the API server: writes go through the fence, and answers tell the time.
+func newConfig(f flags, fence *kube.Fence, skew *kube.Skew) (*rest.Config, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return nil, fmt.Errorf("load the kubeconfig: %w", err)
@@ -36,7 +40,22 @@ func newManager(f flags, fence *kube.Fence, skew *kube.Skew) (manager.Manager, e
 	skew.Measure(config)
 	kube.Register(crmetrics.Registry, skew)
 	fence.Guard(config)
-	consistent := true
+	return config, nil
+}
+
+// newManager switches the parts off whose rights are missing, and says on the Lease of the
+// leader which these are.
+func newManager(ctx context.Context, f *flags, fence *kube.Fence, skew *kube.Skew) (manager.Manager, *rights, error) {
+	config, err := newConfig(*f, fence, skew)
+	if err != nil {
+		return nil, nil, err
+	}
+	account, err := reviewRights(ctx, config, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	missing, consistent := account.began.Optional(), true
+	f.without(missing)
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: newScheme(),
 		Cache:  kube.ManagerCacheOptions(f.namespace),
@@ -50,12 +69,13 @@ func newManager(f flags, fence *kube.Fence, skew *kube.Skew) (manager.Manager, e
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              kube.LeaderLease,
 		LeaderElectionNamespace:       f.namespace,
+		LeaderElectionLabels:          map[string]string{v1alpha1.MissingRightsLabel: right.Label(missing)},
 		LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("set up the manager: %w", err)
+		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	return mgr, nil
+	return mgr, account, nil
 }
 
 func newScheme() *runtime.Scheme {

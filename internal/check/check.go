@@ -59,15 +59,17 @@ type failure struct{ why, help string }
 func (c Check) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	failed := 0
-	for _, one := range []struct {
+	checks := []struct {
 		what string
 		try  func(context.Context) *failure
 	}{
+		{"the account of the managers has its rights: no part of them is left out", c.mayAct},
 		{"the API server asks the validating webhooks: an Evacuation of a pod that does not exist is refused", c.validates},
 		{"the API server asks the mutating webhooks: a NodeMaintenance gets its drain plan", c.mutates},
 		{"the leader acts: a NodeMaintenance over no node goes from Idle to Complete", c.acts},
-	} {
+	}
+	failed := 0
+	for _, one := range checks {
 		problem := one.try(ctx)
 		if problem == nil {
 			fmt.Fprintln(c.Out, "ok   ", one.what)
@@ -77,7 +79,7 @@ func (c Check) Run(ctx context.Context) error {
 		fmt.Fprintf(c.Out, "FAIL  %s\n      what happened: %s\n      what to do: %s\n", one.what, problem.why, problem.help)
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of 3 checks failed", failed)
+		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
 	}
 	return nil
 }

@@ -118,10 +118,7 @@ func (o *agentsOptions) unread(kind, namespace string, err error) {
 
 // signs are the signs of life in Ebbtide's namespace, of the kinds that these agents give.
 func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents []*v1alpha1.NodeAgent) view.AgentSigns {
-	signs := view.AgentSigns{Namespace: usualNamespace}
-	if o.overrides.Context.Namespace != "" {
-		signs.Namespace = o.overrides.Context.Namespace
-	}
+	signs := view.AgentSigns{Namespace: o.ebbtide()}
 	unit := func(a *v1alpha1.NodeAgent) bool { return a.Status.PodName == "" }
 	if slices.ContainsFunc(agents, unit) {
 		signs.Leases, signs.LeasesUnread = byName[*coordinationv1.Lease](ctx, reached, &coordinationv1.LeaseList{}, signs.Namespace)

@@ -60,6 +60,14 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 	}
 }
 
+// ebbtide is Ebbtide's namespace: that which the user names, or where it usually is.
+func (c *connection) ebbtide() string {
+	if c.overrides.Context.Namespace != "" {
+		return c.overrides.Context.Namespace
+	}
+	return usualNamespace
+}
+
 // verbose are -v and -v=6, which kubectl has too.
 var verbose = regexp.MustCompile(`^--?v(=?\d+)?$`)
 

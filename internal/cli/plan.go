@@ -80,10 +80,7 @@ func (o *planOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &survey{reached: reached, ebbtide: usualNamespace}
-	if o.overrides.Context.Namespace != "" {
-		s.ebbtide = o.overrides.Context.Namespace
-	}
+	s := &survey{reached: reached, ebbtide: o.ebbtide()}
 	if s.nodes, err = pages(ctx, reached, &corev1.NodeList{}, slimNode); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}

@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/right"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type statusOptions struct {
@@ -43,7 +46,9 @@ With a name, its nodes are told with what is left on them and who blocks, what
 matters most first. The exit code is 2 if it is blocked.
 
 You need the verbs get and list on nodemaintenances. What you may not read of
-nodes, pods, evacuations, budgets and drainrecords is said.`,
+nodes, pods, evacuations, budgets and drainrecords is said. Parts of Ebbtide
+that do not run because its account lacks rights are listed first, if you may
+get the Lease of its leader in namespace ` + usualNamespace + ` or the one in --namespace.`,
 		Example: `  # What is going on?
   kubectl ebbtide status
 
@@ -84,6 +89,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 		return o.one(ctx, reached, clock)
 	}
 	r := &reading{reached: reached}
+	o.noteRights(ctx, r)
 	leftOut, err := r.all(ctx, o.All)
 	if err != nil {
 		return err
@@ -104,6 +110,19 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
 		return printStatusTable(to, &list, statusStyle{wide: o.wide(), leftOut: leftOut, tree: o.tree()})
 	})
+}
+
+// noteRights notes which parts of Ebbtide do not run. Those who may not read its Lease do not
+// need to know.
+func (o *statusOptions) noteRights(ctx context.Context, r *reading) {
+	lease := &coordinationv1.Lease{}
+	if err := r.reached.Get(ctx, client.ObjectKey{Namespace: o.ebbtide(), Name: kube.LeaderLease}, lease); err != nil {
+		return
+	}
+	if missing := right.ParseLabel(lease.Labels[v1alpha1.MissingRightsLabel]); len(missing) > 0 {
+		r.Unread = append(r.Unread, fmt.Sprintf("Ebbtide runs without %s, as its account lacks rights. See which: %s | grep 'lacks rights'",
+			strings.ReplaceAll(right.Label(missing), ".", ", "), o.kubectl("logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1", o.ebbtide())))
+	}
 }
 
 func nothingThere(leftOut int) string {
@@ -133,6 +152,7 @@ func (o *statusOptions) one(ctx context.Context, reached client.Client, clock *c
 		return fmt.Errorf("get nodemaintenance %s: %w", o.Name, err)
 	}
 	r := &reading{reached: reached}
+	o.noteRights(ctx, r)
 	r.Now = timeOf(clock)
 	r.one(ctx, m)
 	r.Now = timeOf(clock)

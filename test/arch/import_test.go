@@ -48,7 +48,7 @@ var rooms = []room{
 
 // coreOrder: a folder of core may import only those before it.
 var coreOrder = []string{
-	"excerpt", "command", "skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "evacuation", "evictionrequest", "blocker", "foreigndrain", "drainlock", "bridge", "maintenance", "group",
+	"excerpt", "command", "right", "skew", "event", "labelindex", "podclass", "drainrule", "drainplan", "budget", "evacuation", "evictionrequest", "blocker", "foreigndrain", "drainlock", "bridge", "maintenance", "group",
 	"daemonset", "nodeagent", "nodeshutdown", "surge", "nodedrain", "volume", "lifecycle", "trace", "placement", "preflight", "lint", "validate", "view",
 }
 

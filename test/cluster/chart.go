@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,11 +36,14 @@ func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error)
 	for _, one := range strings.FieldsFunc(spec.Bridges, func(r rune) bool { return r == ',' }) {
 		bridges = append(bridges, one)
 	}
-	return render(ctx, map[string]any{
+	objects, err := render(ctx, map[string]any{
 		"machines":         map[string]any{"enabled": !spec.NoMachines},
 		"evictionRequests": map[string]any{"enabled": spec.EvictionRequests},
 		"bridges":          bridges,
 	})
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetName() == spec.Lacks && strings.HasSuffix(o.GetKind(), "Binding")
+	}), err
 }
 
 func render(ctx context.Context, values map[string]any) ([]*unstructured.Unstructured, error) {

@@ -61,6 +61,9 @@ type Spec struct {
 	// Bridges are names for the manager's flag --bridge, separated by commas. It has the
 	// rights for these.
 	Bridges string
+	// Lacks is the name of bindings of the chart that are not there, so that the manager has not
+	// the rights of that role.
+	Lacks string
 	// Tapped has a Witness see every write of the manager, and end it behind any.
 	// Whoever uses it has a manager that others may kill at any time.
 	Tapped bool
@@ -201,8 +204,8 @@ var shared = struct {
 type key struct {
 	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests, alone bool
 
-	realNodes int
-	bridges   string
+	realNodes      int
+	bridges, lacks string
 }
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
@@ -247,7 +250,7 @@ func start(spec Spec) (*plane, int, error) {
 	shared.users++
 	k := key{
 		spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests, spec.Alone,
-		spec.RealNodes, spec.Bridges,
+		spec.RealNodes, spec.Bridges, spec.Lacks,
 	}
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil

@@ -22,20 +22,21 @@ func checked(t *testing.T) {
 		validating = "the API server asks the validating webhooks: an Evacuation of a pod that does not exist is refused\n"
 		mutating   = "the API server asks the mutating webhooks: a NodeMaintenance gets its drain plan\n"
 		acting     = "the leader acts: a NodeMaintenance over no node goes from Idle to Complete\n"
+		rightful   = "the account of the managers has its rights: no part of them is left out\n"
 	)
-	l.exec(account, "ebbtide", args...).assertSays(t, 0, "ok    "+validating, "ok    "+mutating, "ok    "+acting)
+	l.exec(account, "ebbtide", args...).assertSays(t, 0, "ok    "+validating, "ok    "+mutating, "ok    "+acting, "ok    "+rightful)
 	l.assertNoCheckIsLeft()
 
 	for _, manager := range l.managers {
 		manager.Kill()
 	}
 	l.exec(account, "ebbtide", args...).assertSays(t, 1, "FAIL  "+validating, "what happened: ", "failed calling webhook",
-		"what to do: see whether managers are ready: kubectl get pods -n operations", "FAIL  "+mutating, "FAIL  "+acting, "error: 3 of 3 checks failed")
+		"what to do: see whether managers are ready: kubectl get pods -n operations", "FAIL  "+mutating, "FAIL  "+acting, "ok    "+rightful, "error: 3 of 4 checks failed")
 	l.takeLease()
 	l.cluster.StartReplica(t)
 	l.exec(account, "ebbtide", "check", "--namespace=operations", "--timeout=5s").assertSays(t, 1, "ok    "+validating, "ok    "+mutating, "FAIL  "+acting,
 		"what happened: nobody has taken notice of it: the time is up",
-		"what to do: see who leads: kubectl get lease -n operations ebbtide.dev", "error: 1 of 3 checks failed")
+		"what to do: see who leads: kubectl get lease -n operations ebbtide.dev", "error: 1 of 4 checks failed")
 	l.assertNoCheckIsLeft()
 }
 

@@ -337,7 +337,9 @@ func managersAreReleased(t *testing.T) {
 	l.assertUnschedulable(l.held, false)
 
 	l.shell(commands[1]).assertSays(t, 0, "Removed what Ebbtide had left on")
-	l.before = slices.DeleteFunc(l.before, func(line string) bool { return strings.Contains(line, "WebhookConfiguration") })
+	l.before = slices.DeleteFunc(l.before, func(line string) bool {
+		return strings.Contains(line, "WebhookConfiguration") || strings.HasPrefix(line, "Lease ")
+	})
 	l.assertGivenBack()
 	planned := &v1alpha1.NodeMaintenance{}
 	l.get(planned, l.name("next-week"))

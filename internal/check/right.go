@@ -1,0 +1,33 @@
+package check
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/right"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide.dev,verbs=get,namespace=release
+
+// mayAct reads which parts of the leader do not run for lack of rights. That there is no leader
+// is what acts finds out.
+func (c Check) mayAct(ctx context.Context) *failure {
+	lease := &coordinationv1.Lease{}
+	err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: kube.LeaderLease}, lease)
+	if client.IgnoreNotFound(err) != nil {
+		return c.explain(err, "", "")
+	}
+	missing := right.ParseLabel(lease.Labels[v1alpha1.MissingRightsLabel])
+	if len(missing) == 0 {
+		return nil
+	}
+	return &failure{fmt.Sprintf("these do not run: %v", missing), command.Of("see which rights they lack: "+
+		"kubectl logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1 | grep 'lacks rights'; the chart gives them to its ServiceAccount: "+
+		"upgrade it, or see who has changed its ClusterRoles and their bindings", c.Namespace)}
+}
