@@ -40,7 +40,7 @@ type reconciler struct {
 //
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, registry *workload.Registry) error {
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), connections: registry}
+	r := &reconciler{client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), connections: registry}
 	return kube.AddController(mgr, "cluster",
 		controller.Options{Reconciler: r, MaxConcurrentReconciles: workers}, r.sources(mgr.GetCache(), registry))
 }

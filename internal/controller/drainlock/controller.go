@@ -99,7 +99,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	emit := kube.Emitter(mgr.GetEventRecorder("ebbtide"))
 	n := &nodes{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, now: options.Skew.Now, clock: clock.RealClock{},
+		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), emit: emit, now: options.Skew.Now, clock: clock.RealClock{},
 		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
 		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(),
 	}
@@ -108,7 +108,7 @@ func Add(mgr manager.Manager, options Options) error {
 		return err
 	}
 	k := &keeper{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), emit: emit, now: options.Skew.Now,
+		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), emit: emit, now: options.Skew.Now,
 		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
 	sources = append(k.sources(mgr.GetCache()), kube.OnSkew(options.Skew, k.held))
