@@ -94,7 +94,7 @@ func (c *serverCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	if pair := c.current.Load(); pair != nil {
 		return pair, nil
 	}
-	return nil, fmt.Errorf("Secret %s has no certificate yet", certificate.SecretName)
+	return nil, fmt.Errorf("Secret %s has no certificate yet: a hook of the chart or cert-manager makes it", certificate.SecretName)
 }
 
 // Describe is prometheus.Collector.

@@ -11,6 +11,7 @@ const (
 	budget       = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: OTHERS}}"
 	ownBudget    = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: TEAM}}"
 	secrets      = "{apiVersion: v1, kind: Secret, metadata: {name: password, namespace: OPERATIONS}}"
+	certificate  = "{apiVersion: v1, kind: Secret, metadata: {name: ebbtide-webhook-tls, namespace: OPERATIONS}}"
 	maintenance  = "{apiVersion: ebbtide.dev/v1alpha1, kind: NodeMaintenance, metadata: {name: MAINTENANCE}}"
 	machine      = "{apiVersion: ebbtide.dev/v1alpha1, kind: Machine, metadata: {name: one, namespace: TEAM}}"
 	ofMachines   = "{apiVersion: ebbtide.dev/v1alpha1, kind: Cluster, metadata: {name: east, namespace: TEAM}}"
@@ -122,6 +123,11 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, name: any, namespace: OPERATIONS}]`), rbac},
 	{"removes the policies about itself", deletes("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: ebbtide-manager-nodes}}"), rbac},
 	{"lists the Secrets of others", lists("{apiVersion: v1, kind: Secret, metadata: {namespace: OTHERS}}"), rbac},
+	{"lists the Secrets of its namespace", lists(secrets), rbac},
+	{"reads another Secret there", gets(secrets), rbac},
+	{"replaces its certificate", patches(certificate, "data: {tls.crt: YQ==}"), rbac},
+	{"has its webhooks asked about everything", patches(mutating, "webhooks: [{name: all.ebbtide.dev, rules: [{apiGroups: ['*'], resources: ['*']}]}]"), rbac},
+	{"has its webhooks trust another certificate", patches(validating, "webhooks: [{name: nodemaintenances.ebbtide.dev, clientConfig: {caBundle: YQ==}}]"), rbac},
 	{"creates a webhook", creates("{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: mine}}"), rbac},
 }
 

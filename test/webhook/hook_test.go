@@ -91,6 +91,7 @@ func TestUpgradeThatIsKilledAfterAnyWriteIsRepeated(t *testing.T) {
 		must(t, run(t, account, time.Now(), certificate.Before))
 		must(t, trusted(bundles(t, c), earlier))
 		awaitCalled(t, c)
+		assertEarlierManagersKeep(t, c, secretOf(t, c).Data["ca.crt"])
 
 		finished := killedAfter(t, account, n, certificate.After)
 		must(t, run(t, account, time.Now(), certificate.After))
@@ -136,6 +137,17 @@ func earlierChart(t *testing.T, c *cluster.Cluster) (served *x509.Certificate) {
 	pair, err := tls.X509KeyPair(crt, key)
 	must(t, err)
 	return pair.Leaf
+}
+
+// assertEarlierManagersKeep wants the Secret of an earlier chart to have the authority, too: its
+// managers write all of its ca.crt into the webhooks whenever something else is there.
+func assertEarlierManagersKeep(t *testing.T, c *cluster.Cluster, authority []byte) {
+	t.Helper()
+	secret := &corev1.Secret{}
+	must(t, c.Client.Get(t.Context(), client.ObjectKey{Namespace: cluster.Account.Namespace, Name: certificate.EarlierSecretName}, secret))
+	if !bytes.Contains(secret.Data["ca.crt"], authority) {
+		t.Error("managers of the earlier chart remove the new certificate from the webhooks")
+	}
 }
 
 // assertTrustedAlone wants the webhooks to trust the certificate of the Secret and nothing
