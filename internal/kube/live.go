@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -15,7 +16,8 @@ import (
 const livePage = 20
 
 // Live returns a reader of the API server that lists by pages, and keeps of pods and budgets
-// what caches keep. It is not for a cache, which has no pages.
+// what caches keep, and of unstructured objects no annotations. It is not for a cache, which
+// has no pages.
 func Live(reader client.Reader) client.Reader { return live{reader} }
 
 type live struct{ client.Reader }
@@ -60,5 +62,8 @@ func stripLive(object runtime.Object) {
 		*typed = *StripPod(typed)
 	case *policyv1.PodDisruptionBudget:
 		*typed = *StripBudget(typed)
+	case *unstructured.Unstructured:
+		typed.SetAnnotations(nil)
+		typed.SetManagedFields(nil)
 	}
 }

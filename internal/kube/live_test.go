@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -37,14 +39,20 @@ func (blownUp) List(_ context.Context, list client.ObjectList, options ...client
 			return err
 		}
 	}
-	pods := list.(*corev1.PodList)
+	var page []runtime.Object
 	for n := begin; n < min(begin+int(asked.Limit), 50); n++ {
-		pods.Items = append(pods.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", n), Annotations: blown}})
+		var one client.Object = &corev1.Pod{}
+		if _, rules := list.(*unstructured.UnstructuredList); rules {
+			one = &unstructured.Unstructured{Object: map[string]any{"spec": "kept"}}
+		}
+		one.SetName(fmt.Sprintf("web-%d", n))
+		one.SetAnnotations(blown)
+		page = append(page, one)
 	}
 	if end := begin + int(asked.Limit); end < 50 {
-		pods.Continue = fmt.Sprint(end)
+		list.SetContinue(fmt.Sprint(end))
 	}
-	return nil
+	return apimeta.SetList(list, page)
 }
 
 func TestWhatIsReadLiveTakesLittleMemory(t *testing.T) {
@@ -59,6 +67,13 @@ func TestWhatIsReadLiveTakesLittleMemory(t *testing.T) {
 	}
 	if size := pods.Size(); size > 5<<10 {
 		t.Errorf("the pods have %d bytes", size)
+	}
+	rules := &unstructured.UnstructuredList{}
+	if err := reader.List(t.Context(), rules, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(rules.Items); n != 50 || rules.Items[49].GetName() != "web-49" || rules.Items[49].GetAnnotations() != nil || rules.Items[49].Object["spec"] != "kept" {
+		t.Errorf("%d rules, the last %.99q; want 50 without annotations", n, rules.Items[49].Object)
 	}
 	var budget policyv1.PodDisruptionBudget
 	if err := reader.Get(t.Context(), client.ObjectKey{}, &budget); err != nil || budget.Size() > 1<<10 {

@@ -3,8 +3,11 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,8 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // reviewOf is the request of an API server with an object of so many bytes.
@@ -73,6 +78,43 @@ func TestAReviewForWhichThereIsNoRoomIsRefused(t *testing.T) {
 	letting := door{reads, room, letStart}
 	if answer := answeredBy(t, letting, reviewOf(t, 8<<20)); answer.UID != "beef" || !answer.Allowed || len(answer.Warnings) != 1 {
 		t.Errorf("a pod of a DaemonSet is answered %+v, want it to start with a warning", answer)
+	}
+}
+
+// One who reaches the port begins reviews and does not end them.
+func TestAReviewThatDripsGivesItsRoomBack(t *testing.T) {
+	t.Parallel()
+	read := make(chan error, 1)
+	webhooks := httptest.NewUnstartedServer((&Server{}).answer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		_, err := io.ReadAll(request.Body)
+		read <- err
+	})))
+	webhooks.EnableHTTP2 = true
+	webhooks.StartTLS()
+	defer webhooks.Close()
+	body, drips := io.Pipe()
+	defer func() { must(t, drips.Close()) }()
+	go func() {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, webhooks.URL+"?timeout=1s", body)
+		if err != nil {
+			t.Errorf("make the request: %v", err)
+			return
+		}
+		if response, err := webhooks.Client().Do(request); err == nil {
+			_ = response.Body.Close()
+		}
+	}()
+	_, err := drips.Write([]byte("{"))
+	must(t, err)
+	bound, stop := patience.Context(t)
+	defer stop()
+	select {
+	case err := <-read:
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the review ended with %v, want its deadline", err)
+		}
+	case <-bound.Done():
+		t.Error("the review is being read for ever")
 	}
 }
 

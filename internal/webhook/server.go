@@ -58,7 +58,10 @@ func (s *Server) answer(handler http.Handler) http.Handler {
 		if s.ending.Load() {
 			w.Header().Set("Connection", "close")
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), answerWithin(request))
+		within := answerWithin(request)
+		// A caller that drips would take room for as long as it likes.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(within))
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), within)
 		defer cancel()
 		defer context.AfterFunc(request.Context(), func() {
 			if !s.ending.Load() {

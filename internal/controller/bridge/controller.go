@@ -89,7 +89,7 @@ func Add(mgr manager.Manager, options Options) error {
 		return nil
 	}
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(),
+		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
 		clusters: options.Registry, sights: newSights(),
 		metrics: newMetrics(crmetrics.Registry, served, time.Now),
