@@ -183,7 +183,7 @@ func TestAnAgentWritesForNoOtherNode(t *testing.T) {
 		"another condition":                            {patch(t, w.mighty, w.node(w.a), "status: {conditions: [{type: Drained, status: 'True'}]}"), onlyCondition},
 		"the capacity of its node":                     {patch(t, w.mighty, w.node(w.a), "status: {capacity: {cpu: '64'}}"), onlyCondition},
 		"the addresses of its node":                    {patch(t, w.mighty, w.node(w.a), "status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}"), onlyCondition},
-		"its drain targets, through the status":        {w.mighty.Status().Patch(t.Context(), w.node(w.a), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"ebbtide.dev/drain-targets":""}}}`))), onlyCondition},
+		"annotations of its node, through the status":  {w.mighty.Status().Patch(t.Context(), w.node(w.a), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"example.com/note":"mine"}}}`))), onlyCondition},
 		"labels of its node, through the status":       {w.mighty.Status().Patch(t.Context(), w.node(w.a), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"pool":"other"}}}`))), onlyCondition},
 		"its own Node":                                 {patch(t, w.mighty, w.node(w.a), "spec: {unschedulable: true}"), may("update nodes")},
 		"the deletion of a Node":                       {w.mighty.Delete(t.Context(), w.node(w.b)), may("delete nodes")},

@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/agent"
 	"ebbtide.dev/ebbtide/internal/agent/host"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // withoutLease may not read the Lease of its kubelet.
@@ -54,7 +55,7 @@ func TestAnAgentThatCannotReadTheLeaseOfItsKubeletCallsNothingGone(t *testing.T)
 		t.Fatal(err)
 	}
 	targets := `metadata: {annotations: {ebbtide.dev/drain-targets: '[{"podPriority":2147483647,"podType":"Static"}]'}}`
-	if err := patch(t, w.admin, w.node(w.a), targets); err != nil {
+	if err := patch(t, w.server.Mighty(t, cluster.Account.User()), w.node(w.a), targets); err != nil {
 		t.Fatal(err)
 	}
 	beat := host.Beat{Client: w.admin, Namespace: corev1.NamespaceNodeLease, Name: w.a}

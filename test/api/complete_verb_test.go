@@ -9,17 +9,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 // Whoever may annotate a node has an administrator who gives it back end no maintenance of
 // other nodes, which would be final, and writes no command into the terminal.
 func TestANodeCannotSayWhatIsEnded(t *testing.T) {
 	d := newDesk(t)
+	manager := d.Mighty(t, cluster.Account.User())
 	d.create(object(t, maintenance(d.Pool()+"-planned", "nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: ["+d.Pool()+"-a]}]}]}")))
-	d.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.Pool() + "-forged", Annotations: map[string]string{
+	d.createBy(manager, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.Pool() + "-forged", Annotations: map[string]string{
 		v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["` + d.Pool() + `-planned"]}`,
 	}}})
-	d.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.Pool() + "-evil", Annotations: map[string]string{
+	d.createBy(manager, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: d.Pool() + "-evil", Annotations: map[string]string{
 		v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["\u001b[2Jplanned"]}`,
 	}}})
 

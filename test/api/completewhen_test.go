@@ -151,7 +151,7 @@ func TestNobodyElseHandsNodesOver(t *testing.T) {
 	}
 	const (
 		ofMaintenances = "annotation ebbtide.dev/handed-over says what the node was when it was handed over, which Ebbtide alone writes"
-		ofNodes        = "label ebbtide.dev/handed-over and annotation ebbtide.dev/handed-over-by say that Ebbtide has drained the node, and Ebbtide alone writes them"
+		ofNodes        = " of a node is what Ebbtide has noted about it, and Ebbtide alone writes that"
 		forged         = "metadata: {annotations: {ebbtide.dev/handed-over: forged}}"
 		label          = "metadata: {labels: {ebbtide.dev/handed-over: 'true'}}"
 		by             = "metadata: {annotations: {ebbtide.dev/handed-over-by: m}}"

@@ -23,7 +23,7 @@ import (
 
 // operator is a person who may change nodes, and what the API server says to them.
 type operator struct {
-	admin, user client.Client
+	admin, user, manager client.Client
 	*warnings
 }
 
@@ -32,7 +32,7 @@ func newOperator(t *testing.T) operator {
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)
 	name, _ := server.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch", "update"}})
-	o := operator{admin: server.Client, warnings: &warnings{}}
+	o := operator{admin: server.Client, manager: server.Mighty(t, cluster.Account.User()), warnings: &warnings{}}
 	o.user = o.as(t, server, name)
 	first := o.node(t, name+"-first", ledgerOf(t, "any"))
 	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
@@ -62,7 +62,7 @@ func (o operator) node(t *testing.T, name, ledger string) *unstructured.Unstruct
 	if ledger != "" {
 		annotations[v1alpha1.CordonAnnotation] = ledger
 	}
-	return create(t, o.admin, fmt.Sprintf(`
+	return create(t, o.manager, fmt.Sprintf(`
 apiVersion: v1
 kind: Node
 metadata:

@@ -48,7 +48,12 @@ func newDesk(t *testing.T) *desk {
 
 func (d *desk) create(object client.Object) {
 	d.t.Helper()
-	if err := d.Client.Create(d.t.Context(), object); err != nil {
+	d.createBy(d.Client, object)
+}
+
+func (d *desk) createBy(creator client.Client, object client.Object) {
+	d.t.Helper()
+	if err := creator.Create(d.t.Context(), object); err != nil {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { _ = d.Client.Delete(context.WithoutCancel(d.t.Context()), object) })

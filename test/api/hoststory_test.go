@@ -207,7 +207,7 @@ func TestAnAgentOfAHostTakesItsControlPlaneDown(t *testing.T) {
 		<-played
 	}()
 	targets := `metadata: {annotations: {ebbtide.dev/drain-targets: '[{"podPriority":2147483647,"podType":"Static"}]'}}`
-	if err := patch(t, w.admin, w.node(w.a), targets); err != nil {
+	if err := patch(t, w.server.Mighty(t, cluster.Account.User()), w.node(w.a), targets); err != nil {
 		t.Fatal(err)
 	}
 	hostname, err := os.Hostname()

@@ -167,7 +167,9 @@ func TestNobodyElseWritesTheLockOfADrain(t *testing.T) {
 	t.Parallel()
 	server := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installPolicies(t, server)
-	_, owner := server.User(t, onBudgets("create", "get", "update", "patch"))
+	reporting := onBudgets("update", "patch")
+	reporting.Resources = []string{"poddisruptionbudgets/status"}
+	_, owner := server.User(t, onBudgets("create", "get", "update", "patch"), reporting)
 	patience.Eventually(t, "the policies to be obeyed", func(context.Context) (string, bool) {
 		err := try(t, server.Client, locked("probe-of-forged", drainLock("probe")))
 		return fmt.Sprint(err), apierrors.IsForbidden(err)
@@ -190,6 +192,7 @@ func TestNobodyElseWritesTheLockOfADrain(t *testing.T) {
 	refused("patch", patch(t, owner, unlocked, fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", lock)))
 	refused("of two holders the first", patch(t, owner, unlocked,
 		fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", strings.Replace(lock, "}", `,"holder":"jane"}`, 1))))
+	refused("through its status", patch(t, owner, unlocked, fmt.Sprintf("status: {expectedPods: 1}\nmetadata: {annotations: {ebbtide.dev/lock: %q}}", lock)))
 	refused("an administrator", patch(t, server.Client, unlocked, fmt.Sprintf("metadata: {annotations: {ebbtide.dev/lock: %q}}", lock)))
 
 	heard := &warnings{}

@@ -15,6 +15,7 @@ const (
 	asksNoMore  = "Ebbtide's manager cordons or drains a node that shuts down, and asks for nothing else"
 	onlyThose   = "Ebbtide's manager makes and deletes NodeMaintenances of nodes that shut down, and no others"
 	stillToCome = "Ebbtide's manager gives a node that shuts down a deadline that is still to come, or none"
+	onlyEnds    = "Ebbtide's manager changes of nodemaintenances only "
 	hasNoVerb   = `does not have the verb "bypass-budgets" on nodemaintenances`
 )
 
@@ -94,7 +95,7 @@ func TestTheManagersShutdownsFollowTheirNodes(t *testing.T) {
 		`{metadata: {labels: {ebbtide.dev/created-by: null}}, spec: {deadline: {time: "2036-03-01T21:00:00Z"}}}`,
 		`{metadata: {labels: {a: b}}, spec: {deadline: {time: "2036-03-01T21:00:00Z"}}}`,
 	} {
-		play(drain, change, manager, "changes nothing else of them", hasNoVerb)
+		play(drain, change, manager, onlyEnds, hasNoVerb)
 	}
 	const selector = "nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-7]}]}]}"
 	for _, theirs := range []string{
@@ -102,9 +103,9 @@ func TestTheManagersShutdownsFollowTheirNodes(t *testing.T) {
 		ofShutdown("theirs-node-7", "node-7", goesDown), ofShutdown("node-shutdown-node-7", "node-8", goesDown),
 		ofShutdown("node-shutdown-node-7", "node-7", "stage: Idle\n"+deadline), ofShutdown("node-shutdown-node-7", "node-7", "stage: Complete\n"+deadline),
 	} {
-		play(theirs, sooner, manager, "changes nothing else of them", hasNoVerb)
+		play(theirs, sooner, manager, onlyEnds, hasNoVerb)
 	}
-	play(ofShutdown("node-shutdown-node-7", "node-7", "stage: Idle\n"+deadline), "spec: {stage: Drain}", manager, "changes nothing else of them", hasNoVerb)
+	play(ofShutdown("node-shutdown-node-7", "node-7", "stage: Idle\n"+deadline), "spec: {stage: Drain}", manager, onlyEnds, hasNoVerb)
 	// Who may drain, and no more, makes no node go down sooner.
 	play(drain, sooner, user, hasNoVerb)
 	play(cordon, "spec: {stage: Drain, "+deadline+"}", user, hasNoVerb)

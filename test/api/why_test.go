@@ -34,22 +34,22 @@ func newAsking(t *testing.T) *asking {
 	t.Helper()
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	a := &asking{Cluster: c, namespace: c.Namespace(t), node: c.Pool() + "-node"}
-	keep := func(o client.Object) {
+	keep := func(by client.Client, o client.Object) {
 		t.Helper()
-		if err := c.Client.Create(t.Context(), o); err != nil {
+		if err := by.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), o) })
 	}
-	keep(object(t, maintenance(c.Pool()+"-kernel", anyNode+"\nstage: Drain")))
-	keep(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node, Annotations: map[string]string{
+	keep(c.Client, object(t, maintenance(c.Pool()+"-kernel", anyNode+"\nstage: Drain")))
+	keep(c.Mighty(t, cluster.Account.User()), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.node, Annotations: map[string]string{
 		v1alpha1.CordonAnnotation: `{"wasUnschedulable":false,"holders":["` + c.Pool() + `-kernel"]}`,
 	}}})
 	a.pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "db-0"},
 		Spec:       corev1.PodSpec{NodeName: a.node, Containers: []corev1.Container{{Name: "db", Image: "db"}}},
 	}
-	keep(a.pod)
+	keep(c.Client, a.pod)
 	return a
 }
 
@@ -135,7 +135,7 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 	}
 	ledger := `{"wasUnschedulable":false,"holders":[` + strings.Join(names, ",") + `]}`
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.CordonAnnotation, ledger)
-	if err := a.Client.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := a.Mighty(t, cluster.Account.User()).Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 	user, _ := a.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get"}})

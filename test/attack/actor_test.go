@@ -20,6 +20,7 @@ const (
 	foreignAgent = "{apiVersion: ebbtide.dev/v1alpha1, kind: NodeAgent, metadata: {name: NODE-B}}"
 	account      = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: OPERATIONS}}"
 	token        = "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {audiences: [any]}}"
+	toNothing    = "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: any}]}"
 	eviction     = "{apiVersion: policy/v1, kind: Eviction, metadata: {name: web, namespace: TEAM}}"
 )
 
@@ -71,8 +72,11 @@ var ofDrainer = []attempt{
 }
 
 var ofReporter = []attempt{
-	{"says that a node is drained", reports(nodeA, "metadata: {labels: {ebbtide.dev/handed-over: 'true'}}"), "ebbtide-handed-over-nodes"},
-	{"says by whom it was", reports(nodeA, "metadata: {annotations: {ebbtide.dev/handed-over-by: any}}"), "ebbtide-handed-over-nodes"},
+	{"says that a node is drained", reports(nodeA, "metadata: {labels: {ebbtide.dev/handed-over: 'true'}}"), "ebbtide-nodes"},
+	{"says by whom it was", reports(nodeA, "metadata: {annotations: {ebbtide.dev/handed-over-by: any}}"), "ebbtide-nodes"},
+	{"lifts a person's cordon", reports(nodeA, `metadata: {annotations: {ebbtide.dev/cordon: '{"wasUnschedulable":false,"holders":[]}'}}`), "ebbtide-nodes"},
+	{"keeps pods away from a node", reports(nodeA, "metadata: {annotations: {ebbtide.dev/drain-targets: any}}"), "ebbtide-nodes"},
+	{"says whose Machine a node is", reports(nodeA, "metadata: {annotations: {cluster.x-k8s.io/machine: mine}}"), "ebbtide-nodes"},
 	{"writes to the node itself", patches(nodeA, "spec: {unschedulable: true}"), rbac},
 	{"drains the node", creates(drains(byNameA, "")), rbac},
 }
@@ -84,17 +88,7 @@ var ofAgent = []attempt{
 	{"cordons its node", patches(nodeA, "spec: {unschedulable: true}"), rbac},
 	{"is the agent of another node", creates(foreignAgent), "ebbtide-agent"},
 	{"stays with a finalizer", creates("{apiVersion: ebbtide.dev/v1alpha1, kind: NodeAgent, metadata: {name: NODE-A, finalizers: [example.com/stay]}}"), "ebbtide-agent"},
-	{"tells events of another node", creates(`
-apiVersion: events.k8s.io/v1
-kind: Event
-metadata: {name: any, namespace: default}
-eventTime: "2026-03-01T12:00:00.000000Z"
-regarding: {kind: Node, name: NODE-B}
-type: Normal
-reason: Any
-action: Any
-reportingController: ebbtide-agent
-reportingInstance: one`), "ebbtide-agent"},
+	{"tells events of another node", creates(eventOf("ebbtide-agent")), "ebbtide-agent"},
 	{"deletes a pod", deletes(pod), rbac},
 	{"deletes all pods of others", deletesAll(pod), rbac},
 	{"drains a node", creates(drains(byNameA, "")), rbac},
@@ -104,16 +98,22 @@ reportingInstance: one`), "ebbtide-agent"},
 
 var ofManager = []attempt{
 	{"creates a pod", creates("{apiVersion: v1, kind: Pod, metadata: {name: mine, namespace: OTHERS}, spec: {containers: [{name: a, image: a}]}}"), rbac},
-	{"runs another image in a pod", patches(pod, "spec: {containers: [{name: web, image: mine}]}"), "ebbtide-manager-pods"},
-	{"loosens a budget", patches(budget, "spec: {maxUnavailable: 100%}"), "ebbtide-manager-budgets"},
-	{"annotates a budget", patches(budget, "metadata: {annotations: {example.com/any: any}}"), "ebbtide-manager-budgets"},
+	{"runs another image in a pod", patches(pod, "spec: {containers: [{name: web, image: mine}]}"), "ebbtide-accounts"},
+	{"loosens a budget", patches(budget, "spec: {maxUnavailable: 100%}"), "ebbtide-accounts"},
+	{"annotates a budget", patches(budget, "metadata: {annotations: {example.com/any: any}}"), "ebbtide-accounts"},
 	{"drains a node", creates(drains(byNameB, "")), "ebbtide-manager-shutdowns"},
-	{"begins the maintenance of others", patches(maintenance, "spec: {stage: Drain}"), "ebbtide-manager-maintenances"},
+	{"begins the maintenance of others", patches(maintenance, "spec: {stage: Drain}"), "ebbtide-accounts"},
 	{"ends the maintenance of others", deletes(maintenance), "ebbtide-manager-shutdowns"},
-	{"taints a node", patches(nodeB, "spec: {taints: [{key: any, effect: NoExecute}]}"), "ebbtide-manager-nodes"},
-	{"gives a node another instance", patches(nodeB, "spec: {providerID: 'kwok://other'}"), "ebbtide-manager-nodes"},
-	{"says that a node is ready", reports(nodeB, "status: {conditions: [{type: Ready, status: 'True'}]}"), "ebbtide-manager-nodes"},
-	{"gives a node more room", reports(nodeB, "status: {allocatable: {cpu: '1000'}}"), "ebbtide-manager-nodes"},
+	{"taints a node", patches(nodeB, "spec: {taints: [{key: any, effect: NoExecute}]}"), "ebbtide-accounts"},
+	{"gives a node another instance", patches(nodeB, "spec: {providerID: 'kwok://other'}"), "ebbtide-accounts"},
+	{"says that a node is ready", reports(nodeB, "status: {conditions: [{type: Ready, status: 'True'}]}"), "ebbtide-accounts"},
+	{"gives a node more room", reports(nodeB, "status: {allocatable: {cpu: '1000'}}"), "ebbtide-accounts"},
+	{"has a node deleted by an owner that does not exist", patches(nodeB, toNothing), "ebbtide-accounts"},
+	{"gives a node a label by which pods with secrets find it", patches(nodeB, "metadata: {labels: {node-restriction.kubernetes.io/any: any}}"), "ebbtide-accounts"},
+	{"holds a node by a finalizer", patches(nodeB, "metadata: {finalizers: [example.com/stay]}"), "ebbtide-accounts"},
+	{"has a node listen elsewhere", reports(nodeB, "status: {daemonEndpoints: {kubeletEndpoint: {Port: 1}}}"), "ebbtide-accounts"},
+	{"says that a node has booted", reports(nodeB, "status: {nodeInfo: {bootID: any}}"), "ebbtide-accounts"},
+	{"tells events in the name of others", creates(eventOf("kubelet")), "ebbtide-manager-events"},
 	{"takes a token of its namespace", asks("token", account, token), rbac},
 	{"gives itself rights", creates(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -121,7 +121,7 @@ kind: ClusterRoleBinding
 metadata: {name: mine}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: ServiceAccount, name: any, namespace: OPERATIONS}]`), rbac},
-	{"removes the policies about itself", deletes("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: ebbtide-manager-nodes}}"), rbac},
+	{"removes the policies about itself", deletes("{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: ebbtide-accounts}}"), rbac},
 	{"lists the Secrets of others", lists("{apiVersion: v1, kind: Secret, metadata: {namespace: OTHERS}}"), rbac},
 	{"lists the Secrets of its namespace", lists(secrets), rbac},
 	{"reads another Secret there", gets(secrets), rbac},
@@ -158,4 +158,19 @@ apiVersion: ebbtide.dev/v1alpha1
 kind: Evacuation
 metadata: {name: 8f7cb2d0-5b3f-4c0e-9a55-0d1c2b3a4f5e-web, namespace: ` + namespace + `}
 spec: {podRef: {name: web, uid: 8f7cb2d0-5b3f-4c0e-9a55-0d1c2b3a4f5e}}`
+}
+
+// eventOf is one about a node by a controller.
+func eventOf(controller string) string {
+	return `
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: any, namespace: default}
+eventTime: "2026-03-01T12:00:00.000000Z"
+regarding: {kind: Node, name: NODE-B}
+type: Normal
+reason: Any
+action: Any
+reportingController: ` + controller + `
+reportingInstance: one`
 }

@@ -14,6 +14,19 @@ import (
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
+// Mighty returns a client by the name of somebody who has every right that RBAC can give: what
+// stops it is admission alone.
+func (c *Cluster) Mighty(t testing.TB, name string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:masters"}}
+	mighty, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
+	if err != nil {
+		t.Fatalf("make the client of %s: %v", name, err)
+	}
+	return mighty
+}
+
 // User returns the client of a user of this test, whose rights in the whole
 // cluster are these rules. They hold already, and end with the test.
 func (c *Cluster) User(t testing.TB, rules ...rbacv1.PolicyRule) (name string, user client.Client) {

@@ -153,7 +153,7 @@ func (s *statics) target(t testing.TB, priority string) {
 	}
 	patch := `{"metadata":{"annotations":{"` + v1alpha1.DrainTargetsAnnotation + `":` + value + `}}}`
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node}}
-	if err := s.Client.Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := s.Mighty(t, cluster.Account.User()).Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,7 +28,7 @@ func held(t *testing.T, c *cluster.Cluster, name string, removed bool) *corev1.N
 	if removed {
 		node.Spec.Taints = []corev1.Taint{{Key: v1alpha1.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
 	}
-	if err := c.Client.Create(t.Context(), node); err != nil {
+	if err := c.Mighty(t, cluster.Account.User()).Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Client.Delete(context.WithoutCancel(t.Context()), node) })

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -103,7 +102,7 @@ func traced(t *testing.T, c *cluster.Cluster, ns string) []client.Object {
 	b.Annotations = map[string]string{v1alpha1.LockAnnotation: `{"holder":"nodemaintenance/held/held"}`}
 	e := evacuationOf(ns, "held", v1alpha1.NodeMaintenanceInstigator)
 	objects := []client.Object{node, b, e}
-	manager := asManager(t, c)
+	manager := c.Mighty(t, cluster.Account.User())
 	for _, object := range objects {
 		if err := manager.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -115,19 +114,6 @@ func traced(t *testing.T, c *cluster.Cluster, ns string) []client.Object {
 		t.Fatal(err)
 	}
 	return append(objects, draining(t, c, "held"))
-}
-
-// asManager is a client by the name of the managers, who alone may lock for drains, with
-// every right.
-func asManager(t *testing.T, c *cluster.Cluster) client.Client {
-	t.Helper()
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: cluster.Account.User(), Groups: []string{"system:masters"}}
-	manager, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return manager
 }
 
 // evacuationOf is an Evacuation of a pod that does not exist.

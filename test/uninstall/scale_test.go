@@ -121,7 +121,7 @@ func assertClean(t *testing.T, c *cluster.Cluster, ns string) {
 func create(t *testing.T, c *cluster.Cluster, n int, object func(int) client.Object) {
 	t.Helper()
 	var all sync.WaitGroup
-	manager := asManager(t, c)
+	manager := c.Mighty(t, cluster.Account.User())
 	for worker := range 16 {
 		all.Go(func() {
 			for i := worker; i < n; i += 16 {

@@ -8,6 +8,28 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 system:serviceaccount:{{ .Release.Namespace }}:ebbtide-agent
 {{- end }}
 
+{{- /* The user that it takes the hook of an uninstall for. */ -}}
+{{- define "ebbtide.uninstallUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:ebbtide-uninstall
+{{- end }}
+
+{{- /* The binding of a policy that denies. */ -}}
+{{- define "ebbtide.denies" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ . }}
+spec:
+  policyName: {{ . }}
+  validationActions: [Deny]
+{{- end }}
+
+{{- /* The keys that differ between the two maps of a pair, each after a word. */ -}}
+{{- define "ebbtide.differs" -}}
+variables.{{ .pair }}[1].map(k, !(k in variables.{{ .pair }}[0]) || variables.{{ .pair }}[0][k] != variables.{{ .pair }}[1][k], '{{ .word }}' + k) +
+variables.{{ .pair }}[0].map(k, !(k in variables.{{ .pair }}[1]), '{{ .word }}' + k)
+{{- end }}
+
 {{- /* What roles are bound to: an account of the namespace, or a group. */ -}}
 {{- define "ebbtide.subjects" -}}
 subjects:
