@@ -67,6 +67,7 @@ type reconciler struct {
 	// now is what evacuations go by, clock measures how long something takes.
 	now        kube.Now
 	clock      clock.PassiveClock
+	began      kube.Began
 	surge      surge.Mode
 	requests   Requests
 	metrics    *metrics

@@ -52,6 +52,31 @@ func TestEvacuatorsTakeTurnsByTheClock(t *testing.T) {
 	s.expectEvents("EvacuatorActivated", "EvacuatorReplaced", "PodEvicted")
 }
 
+// A manager that was away, and its surges with it, leaves the pod to them when it is back.
+func TestAManagerThatComesBackEvictsNoPodThatItSurges(t *testing.T) {
+	t.Parallel()
+	pod := webPod(0, v1alpha1.DeploymentEvacuatorClass)
+	s := newStage(t, pod, asked(pod))
+	s.calm()
+	s.clock.Step(time.Hour)
+	s.restart()
+	s.calm()
+	if e := s.evacuation(pod); !s.podExists(pod) || e.Status.ActiveEvacuatorClass != v1alpha1.DeploymentEvacuatorClass {
+		t.Fatalf("as the manager comes back the pod is there: %t, and the evacuation says %+v", s.podExists(pod), e)
+	}
+	s.update(pod, func(e *v1alpha1.Evacuation) {
+		e.Status.EvacuationProgressTimestamp = &metav1.Time{Time: s.clock.Now()}
+	})
+	s.pass(29 * time.Minute)
+	if !s.podExists(pod) {
+		t.Fatal("the pod is evicted while it is surged")
+	}
+	s.pass(2 * time.Minute)
+	if s.podExists(pod) {
+		t.Error("the pod stays though its evacuator is silent")
+	}
+}
+
 func TestAnEvacuatorThatComesBackPutsOffTheEviction(t *testing.T) {
 	t.Parallel()
 	pod := webPod(0, "mover.example.com")

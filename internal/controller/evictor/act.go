@@ -44,6 +44,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, turn
 	}
 	seen := &core.TurnSnapshot{EvictorSnapshot: core.EvictorSnapshot{Now: r.now(), Eviction: e}, Responder: turn}
 	seen.Clock, seen.Doubt = r.clock()
+	seen.Fresh = r.began.Left(time.Now(), evacuation.Lenience)
 	// The cache may be behind, and nobody is told that a pod is gone which is not.
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var err error

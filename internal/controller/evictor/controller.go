@@ -67,6 +67,7 @@ type reconciler struct {
 	now     func() time.Time
 	// clock is what Evacuations go by.
 	clock      kube.Now
+	began      kube.Began
 	surge      surge.Mode
 	emit       func(...event.Event)
 	dispatcher *eviction.Dispatcher

@@ -97,7 +97,7 @@ func unwanted(s Snapshot) Decision {
 	if forbidden(s.Evacuation) {
 		d := says(s, StateForbidden, fmt.Sprintf("Nobody asks for this evacuation any more, but evacuator %s has forbidden to cancel it: it goes on until the pod is gone.",
 			s.Evacuation.Status.ActiveEvacuatorClass))
-		d.RequeueAfter = deadline(s.Evacuation).Sub(s.Now)
+		d.RequeueAfter = s.deadline().Sub(s.Now)
 		return d
 	}
 	return Decision{

@@ -16,6 +16,9 @@ type Snapshot struct {
 	Now time.Time
 	// Doubt is why that is not believed, in a sentence; empty if it is.
 	Doubt string
+	// Fresh is for how much longer Ebbtide's own evacuators may be silent, because it has just
+	// begun to act and they were away with it; see Lenience.
+	Fresh time.Duration
 	// Evacuation is the object.
 	Evacuation *v1alpha1.Evacuation
 	// Pod is the pod that bears the name in podRef, whatever its UID; nil if it

@@ -21,7 +21,7 @@ func heldBack(s Snapshot, d Decision) string {
 		return ""
 	case status.ActiveEvacuatorClass == "" || status.ActiveEvacuatorCompleted || status.EvacuationProgressTimestamp == nil:
 		return ""
-	case s.Now.Before(deadline(s.Evacuation)):
+	case s.Now.Before(s.deadline()):
 		return ""
 	}
 	return "The turn goes on, though " + silence(status) + ". " + s.Doubt

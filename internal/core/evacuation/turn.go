@@ -92,7 +92,7 @@ func turnOver(s Snapshot) (why string, over bool) {
 	if status.ActiveEvacuatorCompleted {
 		return fmt.Sprintf("evacuator %s completed and the pod is still there", status.ActiveEvacuatorClass), true
 	}
-	if s.Doubt != "" || s.Now.Before(deadline(s.Evacuation)) {
+	if s.Doubt != "" || s.Now.Before(s.deadline()) {
 		return "", false
 	}
 	return silence(status), true
@@ -104,9 +104,20 @@ func silence(status *v1alpha1.EvacuationStatus) string {
 		status.ActiveEvacuatorClass, status.EvacuationProgressTimestamp.UTC().Format(time.RFC3339))
 }
 
+// Lenience is for how long Ebbtide's own evacuators may be silent after it has begun to act.
+const Lenience = 3 * time.Minute
+
 // deadline is when a turn ends in which nothing is reported any more.
-func deadline(e *v1alpha1.Evacuation) time.Time {
-	return e.Status.EvacuationProgressTimestamp.Add(patience(e))
+func (s Snapshot) deadline() time.Time {
+	status := &s.Evacuation.Status
+	at, fresh := status.EvacuationProgressTimestamp.Add(patience(s.Evacuation)), s.Now.Add(s.Fresh)
+	switch status.ActiveEvacuatorClass {
+	case v1alpha1.DeploymentEvacuatorClass, v1alpha1.DaemonSetEvacuatorClass:
+		if fresh.After(at) {
+			return fresh
+		}
+	}
+	return at
 }
 
 // patience is how long an evacuator may be silent.
@@ -166,7 +177,7 @@ func keep(s Snapshot) Decision {
 	d := Decision{
 		State:        StateEvacuating,
 		Message:      fmt.Sprintf("Evacuator %s moves the pod.", class),
-		RequeueAfter: deadline(s.Evacuation).Sub(s.Now),
+		RequeueAfter: s.deadline().Sub(s.Now),
 	}
 	if !meta.IsStatusConditionTrue(s.Evacuation.Status.Conditions, v1alpha1.ConditionEvictionRefused) {
 		return d

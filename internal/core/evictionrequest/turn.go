@@ -50,6 +50,8 @@ type TurnSnapshot struct {
 	// Clock is the time that Evacuations go by, and Doubt why it is not believed.
 	Clock time.Time
 	Doubt string
+	// Fresh is for how much longer Ebbtide's own evacuators may be silent.
+	Fresh time.Duration
 	// Evacuation is that of the pod; nil if there is none.
 	Evacuation *v1alpha1.Evacuation
 	// Evacuators are those that are registered for the pod.
@@ -119,7 +121,7 @@ func (s TurnSnapshot) mirror(own *lifecyclev1alpha1.ResponderStatus) TurnDecisio
 		wanted = evacuation.New(s.Pod, v1alpha1.LifecycleInstigator, s.Evacuators)
 	}
 	wanted = evacuation.InTurn(wanted, turn)
-	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, Doubt: s.Doubt, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
+	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, Doubt: s.Doubt, Fresh: s.Fresh, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
 	if next.State == evacuation.StateHandedOver {
 		return s.complete(own, next.Message)
 	}

@@ -99,6 +99,13 @@ var surgeTurns = map[string]turn{
 		told(s, 29*time.Minute, "x")
 		after(30*time.Minute, s)
 	}, false, false, "Pod web-0 is not replaced: evacuator deployment.apps.k8s.io has reported no progress since 2026-11-23T12:00:00Z.", true, 0},
+	"unless it was away with the manager": {func(s *evictionrequest.TurnSnapshot) {
+		asked(s)
+		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
+		told(s, 29*time.Minute, "x")
+		after(30*time.Minute, s)
+		s.Fresh = evacuation.Lenience
+	}, false, false, "Pod web-0 serves on.", false, 3 * time.Minute},
 	"that is known in advance": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		told(s, 29*time.Minute, "Pod web-0 serves on.")
