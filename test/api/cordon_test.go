@@ -129,6 +129,8 @@ func TestUncordonUnderMaintenanceIsWarnedOf(t *testing.T) {
 		"no-json":      {"}", unreadableHolder},
 		"empty":        {" ", unreadableHolder},
 		"odd-names":    {`{"holders":["a;rm -rf","$(b)"]}`, unreadableHolder},
+		"flags":        {`{"holders":["--all","-f"]}`, unreadableHolder},
+		"a-flag":       {`{"holders":["a","--all"]}`, "is under maintenance and is cordoned again, for NodeMaintenance a" + advice("it", "a")},
 		"numbers":      {`{"holders":[1,2]}`, unreadableHolder},
 		"a-long-name":  {`{"holders":["` + longName + `n"]}`, unreadableHolder},
 		"late":         {`{"x":"` + strings.Repeat("x", 17000) + `","holders":["a"]}`, unreadableHolder},
