@@ -4,13 +4,16 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -20,6 +23,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/right"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
+
+// waitsForKinds is how long a controller waits until its kinds can be read. When that is over,
+// controller-runtime ends the manager with all of its parts.
+const waitsForKinds = 365 * 24 * time.Hour
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=release
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=ebbtide.dev,verbs=get;update,namespace=release
@@ -59,7 +66,12 @@ func newManager(ctx context.Context, f *flags, fence *kube.Fence, skew *kube.Ske
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: newScheme(),
 		Cache:  kube.ManagerCacheOptions(f.namespace),
-		Client: client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
+		// A kind of an optional part that cannot be read, for whatever reason, holds up that part.
+		NewCache: kube.NewCacheApart(func(r schema.GroupResource) bool {
+			return account.needs.Lists(right.Core, r.Group, r.Resource)
+		}),
+		Controller: ctrlconfig.Controller{CacheSyncTimeout: waitsForKinds},
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &consistent}},
 		Metrics: metricsserver.Options{
 			BindAddress: f.metricsAddress, SecureServing: true,
 			FilterProvider: filters.WithAuthenticationAndAuthorization,

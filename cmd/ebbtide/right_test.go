@@ -153,6 +153,24 @@ func TestOnlyWhatIsSwitchedOnIsAskedFor(t *testing.T) {
 	}
 }
 
+// All controllers wait for what the core reads, and for nothing else.
+func TestKindsOfOptionalPartsAreReadApart(t *testing.T) {
+	t.Parallel()
+	f := everything(t)
+	needs, err := f.needs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for resource, want := range map[schema.GroupResource]bool{
+		{Resource: "nodes"}: true, {Group: "ebbtide.dev", Resource: "nodemaintenances"}: true, {Group: "ebbtide.dev", Resource: "machines"}: false,
+		{Group: "lifecycle.k8s.io", Resource: "evictions"}: false, {Group: "storage.k8s.io", Resource: "volumeattachments"}: false,
+	} {
+		if got := needs.Lists(right.Core, resource.Group, resource.Resource); got != want {
+			t.Errorf("the core reads %s: %t, want %t", resource, got, want)
+		}
+	}
+}
+
 // Where nothing serves the API of a part nobody is told that it lacks rights for it.
 func TestAPartWithoutItsAPINeedsNoRights(t *testing.T) {
 	t.Parallel()

@@ -135,6 +135,13 @@ func (r Rights) Lacking(has func(Right) bool) Rights {
 	return lacking
 }
 
+// Lists reports whether a part lists the objects of a resource.
+func (r Rights) Lists(part Part, group, resource string) bool {
+	return slices.ContainsFunc(r[part], func(one Right) bool {
+		return one.Verb == "list" && one.Group == group && one.Resource == resource && one.Subresource == ""
+	})
+}
+
 // Parts are those that there are rights of.
 func (r Rights) Parts() []Part {
 	return slices.SortedFunc(maps.Keys(r), func(a, b Part) int { return cmp.Compare(slices.Index(parts, a), slices.Index(parts, b)) })
