@@ -1,6 +1,8 @@
 package capi
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // forMachine is a maintenance as the manager makes it for the Machine of another controller.
@@ -67,12 +70,18 @@ func TestLongMaintenancesUnderFormerNames(t *testing.T) {
 func TestTheManagersAccountNamesMaintenancesAfterTheirMachines(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, bare)
+	c.StartReplica(t) // The chart comes with it.
 	config := rest.CopyConfig(c.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: cluster.Account.User(), Groups: []string{"system:masters"}}
 	manager, err := client.New(config, client.Options{Scheme: c.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The API server reads policies from a cache of its own.
+	patience.Eventually(t, "the policies to be obeyed", func(ctx context.Context) (string, bool) {
+		err := manager.Create(ctx, forMachine("openshift.team.worker", "team/worker", "node-7"), client.DryRunAll)
+		return fmt.Sprint(err), apierrors.IsForbidden(err)
+	})
 	long := strings.Repeat("w", 250)
 	for _, m := range []struct {
 		name, machine string
