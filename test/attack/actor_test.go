@@ -88,7 +88,9 @@ var ofAgent = []attempt{
 	{"cordons its node", patches(nodeA, "spec: {unschedulable: true}"), rbac},
 	{"is the agent of another node", creates(foreignAgent), "ebbtide-agent"},
 	{"stays with a finalizer", creates("{apiVersion: ebbtide.dev/v1alpha1, kind: NodeAgent, metadata: {name: NODE-A, finalizers: [example.com/stay]}}"), "ebbtide-agent"},
-	{"tells events of another node", creates(eventOf("ebbtide-agent")), "ebbtide-agent"},
+	{"tells events of another node", creates(eventOf("Node", "NODE-B", "ebbtide-agent")), "ebbtide-agent"},
+	{"tells events of a maintenance", creates(eventOf("NodeMaintenance", "MAINTENANCE", "ebbtide-agent")), "ebbtide-agent"},
+	{"tells events in the name of the kubelet", creates(eventOf("Node", "NODE-A", "kubelet")), "ebbtide-agent"},
 	{"deletes a pod", deletes(pod), rbac},
 	{"deletes all pods of others", deletesAll(pod), rbac},
 	{"drains a node", creates(drains(byNameA, "")), rbac},
@@ -113,7 +115,7 @@ var ofManager = []attempt{
 	{"holds a node by a finalizer", patches(nodeB, "metadata: {finalizers: [example.com/stay]}"), "ebbtide-accounts"},
 	{"has a node listen elsewhere", reports(nodeB, "status: {daemonEndpoints: {kubeletEndpoint: {Port: 1}}}"), "ebbtide-accounts"},
 	{"says that a node has booted", reports(nodeB, "status: {nodeInfo: {bootID: any}}"), "ebbtide-accounts"},
-	{"tells events in the name of others", creates(eventOf("kubelet")), "ebbtide-manager-events"},
+	{"tells events in the name of others", creates(eventOf("Node", "NODE-B", "kubelet")), "ebbtide-manager-events"},
 	{"takes a token of its namespace", asks("token", account, token), rbac},
 	{"gives itself rights", creates(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -160,14 +162,14 @@ metadata: {name: 8f7cb2d0-5b3f-4c0e-9a55-0d1c2b3a4f5e-web, namespace: ` + namesp
 spec: {podRef: {name: web, uid: 8f7cb2d0-5b3f-4c0e-9a55-0d1c2b3a4f5e}}`
 }
 
-// eventOf is one about a node by a controller.
-func eventOf(controller string) string {
+// eventOf is an event about an object, by a controller.
+func eventOf(kind, name, controller string) string {
 	return `
 apiVersion: events.k8s.io/v1
 kind: Event
 metadata: {name: any, namespace: default}
 eventTime: "2026-03-01T12:00:00.000000Z"
-regarding: {kind: Node, name: NODE-B}
+regarding: {kind: ` + kind + `, name: ` + name + `}
 type: Normal
 reason: Any
 action: Any

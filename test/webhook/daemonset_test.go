@@ -17,7 +17,7 @@ import (
 func suppress(t *testing.T, c *cluster.Cluster, name, targets string) {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.DrainTargetsAnnotation: targets}}}
-	must(t, c.Client.Create(t.Context(), node))
+	must(t, c.Mighty(t, cluster.Account.User()).Create(t.Context(), node))
 	t.Cleanup(func() { must(t, c.Client.Delete(context.WithoutCancel(t.Context()), node)) })
 }
 

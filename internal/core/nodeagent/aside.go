@@ -71,7 +71,7 @@ func (d *decider) supersede(it *item) {
 	for n := 2; d.names[name]; n++ {
 		name = fmt.Sprintf(".%s.%d%s", it.file, n, supersededSuffix)
 	}
-	d.move(Move{File: it.file, From: it.held.Name, To: name, Events: event.ManifestSuperseded(d.scene(), fmt.Sprintf(
+	d.move(Move{File: it.file, From: it.held.Name, To: name, Events: event.ManifestSuperseded(d.Node, fmt.Sprintf(
 		"%s was written while it was put aside, and is left as it is (%s). What was put aside is %s now (%s).",
 		it.file, sum(it.plain.Sum), name, sum(it.held.Sum)))})
 }
@@ -89,7 +89,7 @@ func (d *decider) replace(it *item, e *Entry) {
 	}
 	// Its pod may run by now.
 	e.State, e.At, e.SHA256 = v1alpha1.StaticPodHolding, d.Now, it.plain.Sum
-	d.move(Move{File: it.file, From: it.file, To: it.held.Name, Hold: true, Over: true, Events: event.ManifestReplaced(d.scene(), fmt.Sprintf(
+	d.move(Move{File: it.file, From: it.file, To: it.held.Name, Hold: true, Over: true, Events: event.ManifestReplaced(d.Node, fmt.Sprintf(
 		"%s was written while it was put aside (%s, before %s). It is put aside in its place; its pod may have run for a moment.",
 		it.file, sum(it.plain.Sum), sum(it.held.Sum)))})
 }
@@ -173,7 +173,7 @@ func (d *decider) remembered(it *item) {
 		if e.State == v1alpha1.StaticPodRestoring {
 			return
 		}
-		d.d.Events = append(d.d.Events, event.ManifestGone(d.scene(), fmt.Sprintf(
+		d.d.Events = append(d.d.Events, event.ManifestGone(d.Node, fmt.Sprintf(
 			"%s, which was put aside as %s for pod %s, is gone. Somebody has taken it away; nothing brings it back.", it.file, e.Held, e.Pod))...)
 	case e.State == v1alpha1.StaticPodRestoring:
 		d.starting(it, e)
@@ -191,11 +191,11 @@ func (d *decider) broughtBack(it *item, e Entry) {
 		d.entries[it.file] = e
 	case stays == no:
 		e.State, e.At = v1alpha1.StaticPodRestoring, d.Now
-		d.d.Events = append(d.d.Events, event.StaticPodRestored(d.scene(), fmt.Sprintf(
+		d.d.Events = append(d.d.Events, event.StaticPodRestored(d.Node, fmt.Sprintf(
 			"%s is back: the Node no longer keeps pod %s away.", it.file, e.Pod))...)
 		d.starting(it, e)
 	case e.State == v1alpha1.StaticPodHeld:
-		d.d.Events = append(d.d.Events, event.ManifestGone(d.scene(), fmt.Sprintf(
+		d.d.Events = append(d.d.Events, event.ManifestGone(d.Node, fmt.Sprintf(
 			"Somebody has brought %s back while pod %s was to stay away. It is put aside again at its turn.", it.file, e.Pod))...)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
-	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -188,15 +187,6 @@ func (d *decider) until(at time.Time) {
 	if d.d.After == 0 || left < d.d.After {
 		d.d.After = left
 	}
-}
-
-// scene is where events happen.
-func (d *decider) scene() event.Scene {
-	s := event.Scene{Node: d.Node}
-	if d.Node != nil {
-		s.Maintenance = maintenance.Draining(d.Node, d.Maintenances)
-	}
-	return s
 }
 
 // verdict is whether the Node says that a pod has to stay away. The zero value is unknown.

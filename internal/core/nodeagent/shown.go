@@ -146,16 +146,15 @@ func (d *decider) hold(mirror *corev1.Pod, it *item, e *v1alpha1.Evacuation) {
 		ControlPlane: it.plain.Manifest.ControlPlane,
 		Reason:       maintenance.Reason(d.Node, d.Maintenances), State: v1alpha1.StaticPodHolding, At: d.Now,
 	}
-	scene := d.scene()
-	if scene.Maintenance != nil {
-		entry.Maintenance = scene.Maintenance.Name
+	if draining := maintenance.Draining(d.Node, d.Maintenances); draining != nil {
+		entry.Maintenance = draining.Name
 	}
 	if it.entry != nil && it.entry.Evacuation == e.UID && it.entry.State == v1alpha1.StaticPodHolding {
 		// It was written down before, and then not done.
 		entry.At = it.entry.At
 	}
 	d.entries[it.file] = entry
-	d.move(Move{File: it.file, From: it.file, To: entry.Held, Hold: true, Events: event.StaticPodHeld(scene, fmt.Sprintf(
+	d.move(Move{File: it.file, From: it.file, To: entry.Held, Hold: true, Events: event.StaticPodHeld(d.Node, fmt.Sprintf(
 		"%s is put aside as %s, so that the kubelet ends pod %s%s.", it.file, entry.Held, key, because(entry.Reason)))})
 }
 

@@ -92,7 +92,7 @@ func (d *decider) confess(e *Entry) {
 		return
 	}
 	e.Unanswered = false
-	d.d.Events = append(d.d.Events, event.StaticPodRestored(d.scene(), fmt.Sprintf(
+	d.d.Events = append(d.d.Events, event.StaticPodRestored(d.Node, fmt.Sprintf(
 		"%s is back since %s: pod %s is part of the control plane, and no API server answered.", e.File, clock(e.At), e.Pod))...)
 }
 
