@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,8 +32,10 @@ import (
 )
 
 const (
-	// reviewEvery is how often the rights of the account are reviewed.
-	reviewEvery = 30 * time.Second
+	// lookEvery is how often the manager looks whether the rules of its account are others,
+	// and reviewEvery how often its rights are reviewed though they are not: some rights
+	// come from no rule.
+	lookEvery, reviewEvery = 30 * time.Second, 10 * time.Minute
 	// grantedWithin is how long rights are waited for at the start: the API server notices a
 	// role that was created just before with a delay.
 	grantedWithin = 3 * time.Second
@@ -47,6 +50,7 @@ type rights struct {
 	namespace string
 	needs     right.Rights
 	asks      authorizationclient.SelfSubjectAccessReviewInterface
+	rules     authorizationclient.SelfSubjectRulesReviewInterface
 	groups    discovery.ServerGroupsInterface
 	emit      func(...event.Event)
 	missing   *prometheus.GaugeVec
@@ -72,7 +76,8 @@ func reviewRights(ctx context.Context, config *rest.Config, f *flags) (*rights, 
 		return nil, fmt.Errorf("make a client that discovers APIs: %w", err)
 	}
 	r := &rights{
-		namespace: f.namespace, needs: needs, asks: reviews.SelfSubjectAccessReviews(), groups: groups, emit: func(...event.Event) {},
+		namespace: f.namespace, needs: needs, asks: reviews.SelfSubjectAccessReviews(), rules: reviews.SelfSubjectRulesReviews(),
+		groups: groups, emit: func(...event.Event) {},
 		missing: kube.Register(crmetrics.Registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ebbtide_missing_rights",
 			Help: "How many rights the account lacks for a part of the manager that is switched on. A part that lacks any does not run.",
@@ -195,7 +200,7 @@ func (r *rights) note(lacking right.Rights) {
 	}
 }
 
-// watch reviews the rights again and again.
+// watch reviews the rights again when they may have changed.
 //
 // Errors: errRightsChanged.
 func (r *rights) watch(ctx context.Context, emit func(...event.Event)) error {
@@ -203,11 +208,18 @@ func (r *rights) watch(ctx context.Context, emit func(...event.Event)) error {
 	for _, part := range r.began.Parts() {
 		r.emit(event.RightsMissing(r.namespace, kube.LeaderLease, string(part), r.began.Words(part)))
 	}
+	var basis string
+	var reviewed time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(reviewEvery):
+		case <-time.After(lookEvery):
+		}
+		// A look that fails says that they may have changed.
+		now, err := r.basis(ctx)
+		if err == nil && now == basis && time.Since(reviewed) < reviewEvery {
+			continue
 		}
 		lacking, err := r.review(ctx)
 		if err != nil {
@@ -215,11 +227,38 @@ func (r *rights) watch(ctx context.Context, emit func(...event.Event)) error {
 			ctrl.Log.V(1).Info("The rights of the manager's account are not known", "reason", err.Error())
 			continue
 		}
+		basis, reviewed = now, time.Now()
 		r.note(lacking)
 		if !slices.Equal(lacking.Optional(), r.began.Optional()) {
 			return errRightsChanged
 		}
 	}
+}
+
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=selfsubjectrulesreviews,verbs=create
+
+// basis is what rights follow from: the API groups that are served and the rules of the account,
+// in an order that is always the same.
+//
+// Errors: the API server does not answer, or does not tell.
+func (r *rights) basis(ctx context.Context) (string, error) {
+	groups, err := r.groups.ServerGroups()
+	if err != nil {
+		return "", err
+	}
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: r.namespace}}
+	if review, err = r.rules.Create(ctx, review, metav1.CreateOptions{}); err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, group := range groups.Groups {
+		lines = append(lines, group.Name)
+	}
+	for _, rule := range review.Status.ResourceRules {
+		lines = append(lines, rule.String())
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
 }
 
 // ready is a check of /readyz: a manager without its core rights is not.

@@ -29,6 +29,19 @@ type account struct {
 	fails   error
 	// unserved is an API group that there is not.
 	unserved string
+	// asked is how many rights it was asked for.
+	asked int
+}
+
+// rules tells the rules of an account.
+type rules struct{ of *account }
+
+// Create answers with a rule that changes with the rights.
+func (r rules) Create(
+	_ context.Context, review *authorizationv1.SelfSubjectRulesReview, _ metav1.CreateOptions,
+) (*authorizationv1.SelfSubjectRulesReview, error) {
+	review.Status.ResourceRules = []authorizationv1.ResourceRule{{Verbs: []string{"all but " + r.of.without.String()}}}
+	return review, r.of.fails
 }
 
 // ServerGroups are those of the API server.
@@ -49,6 +62,7 @@ func (a *account) ServerGroups() (*metav1.APIGroupList, error) {
 func (a *account) Create(
 	_ context.Context, review *authorizationv1.SelfSubjectAccessReview, _ metav1.CreateOptions,
 ) (*authorizationv1.SelfSubjectAccessReview, error) {
+	a.asked++
 	review.Status.Allowed = *review.Spec.ResourceAttributes != *a.without.Attributes()
 	return review, a.fails
 }
@@ -71,7 +85,7 @@ func rightsOf(t *testing.T, f *flags, a *account) *rights {
 		t.Fatal(err)
 	}
 	return &rights{
-		namespace: f.namespace, needs: needs, asks: a, groups: a, emit: func(...event.Event) {},
+		namespace: f.namespace, needs: needs, asks: a, rules: rules{a}, groups: a, emit: func(...event.Event) {},
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "missing"}, []string{"part"}),
 	}
 }
@@ -210,7 +224,7 @@ func TestRightsThatChangeAreNoticed(t *testing.T) {
 		r := rightsOf(t, &f, a)
 		r.note(nil)
 		var told []string
-		ctx, cancel := context.WithTimeout(t.Context(), 5*reviewEvery)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*reviewEvery)
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() {
@@ -221,8 +235,14 @@ func TestRightsThatChangeAreNoticed(t *testing.T) {
 			})
 		}()
 		next := func() {
-			time.Sleep(reviewEvery)
+			time.Sleep(lookEvery)
 			synctest.Wait()
+		}
+		next()
+		reviewed := a.asked
+		next()
+		if a.asked != reviewed {
+			t.Errorf("%d rights were asked for though no rule has changed", a.asked-reviewed)
 		}
 		a.without = right.Right{Verb: "create", Resource: "pods", Subresource: "eviction"}
 		next()
