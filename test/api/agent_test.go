@@ -150,6 +150,8 @@ func TestAnAgentWritesForItsNode(t *testing.T) {
 	}
 }
 
+const belongs = "a NodeAgent belongs to its Node and to nothing else"
+
 // Somebody has the token of the agent of node a, and every right that RBAC can give.
 func TestAnAgentWritesForNoOtherNode(t *testing.T) {
 	t.Parallel()
@@ -163,7 +165,6 @@ func TestAnAgentWritesForNoOtherNode(t *testing.T) {
 	may := func(what string) string { return "the node agent of " + w.a + " may not " + what }
 	onlyCondition := "a node agent writes the condition GracefulNodeShutdownInProgress of its Node, and nothing else of it"
 	onlyProgress := "a node agent reports progress, expected end and message of Evacuations in which kubelet.k8s.io is active, and nothing else"
-	belongs := "a NodeAgent belongs to its Node and to nothing else"
 	shutdown := "status: {conditions: [{type: GracefulNodeShutdownInProgress, status: 'True', reason: NodeShutdown}]}"
 	for what, attack := range map[string]struct {
 		err  error
