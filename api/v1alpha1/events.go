@@ -186,7 +186,7 @@ const (
 	EventNodeLeft = "NodeLeft"
 )
 
-// Reasons of events of the node agent, on the Node and on the NodeMaintenance.
+// Reasons of events of the node agent, on its Node.
 const (
 	// EventStaticPodHeld: the manifest of a static pod was put aside, so that the kubelet
 	// ends the pod.

@@ -86,8 +86,12 @@ func (h Hook) prepare(ctx context.Context) error {
 	if err != nil || reason == nil {
 		return err
 	}
-	if changed && !wait(ctx, h.Heard) {
-		return ctx.Err()
+	if changed {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(h.Heard):
+		}
 	}
 	secret.Data = data
 	write := func() error { return h.Client.Update(ctx, secret) }
@@ -145,16 +149,4 @@ func join(some, more []byte) []byte {
 		some = append(slices.Clone(some), '\n')
 	}
 	return slices.Concat(some, more)
-}
-
-// wait returns false if the context ends before the time is over.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

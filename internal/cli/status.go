@@ -121,7 +121,7 @@ func (o *statusOptions) noteRights(ctx context.Context, r *reading) {
 	}
 	if missing := right.ParseLabel(lease.Labels[v1alpha1.MissingRightsLabel]); len(missing) > 0 {
 		r.Unread = append(r.Unread, fmt.Sprintf("Ebbtide runs without %s, as its account lacks rights. See which: %s | grep 'lacks rights'",
-			strings.ReplaceAll(right.Label(missing), ".", ", "), o.kubectl("logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1", o.ebbtide())))
+			strings.Join(right.Names(missing), ", "), o.kubectl("logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1", o.ebbtide())))
 	}
 }
 

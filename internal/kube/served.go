@@ -163,7 +163,7 @@ func (s *Served) Start(ctx context.Context) error {
 			running.end()
 			running, pause = nil, failedServedPause
 			s.served.Store(false)
-			if wait(ctx, pause) {
+			if Wait(ctx, pause) {
 				continue
 			}
 			return nil
@@ -172,8 +172,8 @@ func (s *Served) Start(ctx context.Context) error {
 	}
 }
 
-// wait returns false if the context ends before the time is over.
-func wait(ctx context.Context, d time.Duration) bool {
+// Wait returns false if the context ends before the time is over.
+func Wait(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // changes tell when an object of some kinds has changed.
@@ -64,7 +66,7 @@ func begin(ctx context.Context, c client.WithWatch, k kind) (apiwatch.Interface,
 // beginAgain is for a watch that the API server has ended, as it does from time to time, and
 // whatever is between. One that is away for a moment is waited for; nil if the time is up.
 func beginAgain(ctx context.Context, c client.WithWatch, k kind) apiwatch.Interface {
-	for wait(ctx, betweenCalls) {
+	for kube.Wait(ctx, betweenCalls) {
 		if stream, err := begin(ctx, c, k); err == nil {
 			return stream
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
@@ -52,7 +53,7 @@ func (d door) close(ctx context.Context) (bool, error) {
 		case err != nil && ctx.Err() == nil && !notCalled(err):
 			return false, fmt.Errorf("ask whether a NodeMaintenance could still be created: %w", err)
 		}
-		if wait(ctx, betweenCalls) {
+		if kube.Wait(ctx, betweenCalls) {
 			continue
 		}
 		if err != nil && notCalled(err) {

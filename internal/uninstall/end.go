@@ -40,7 +40,7 @@ func (h Hook) end(ctx context.Context, s *surveyor) error {
 		case <-ctx.Done():
 			return ended(ctx, going, context.Cause(ctx))
 		case <-changed.happened:
-			if !wait(ctx, between) {
+			if !kube.Wait(ctx, between) {
 				return ended(ctx, going, context.Cause(ctx))
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // Mode is what becomes of what is going on when Ebbtide is to be uninstalled.
@@ -103,7 +105,7 @@ func (h Hook) last(ctx context.Context, s *surveyor) error {
 	if h.Mode != Refuse {
 		return h.end(ctx, s)
 	}
-	wait(ctx, between)
+	kube.Wait(ctx, between)
 	return h.permit(ctx, s)
 }
 
@@ -161,7 +163,7 @@ func (h Hook) settle(ctx context.Context, s *surveyor, kinds ...kind) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed.happened:
-			if !wait(ctx, between) {
+			if !kube.Wait(ctx, between) {
 				return nil
 			}
 		}

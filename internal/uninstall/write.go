@@ -89,7 +89,7 @@ func (s *surveyor) clean(ctx context.Context, finding trace.Finding) error {
 func patiently(ctx context.Context, do func() error) error {
 	for since := time.Now(); ; {
 		err := do()
-		if err == nil || !notCalled(err) || time.Since(since) > callsEnd || !wait(ctx, betweenCalls) {
+		if err == nil || !notCalled(err) || time.Since(since) > callsEnd || !kube.Wait(ctx, betweenCalls) {
 			return err
 		}
 	}
@@ -147,17 +147,6 @@ func (s *surveyor) write(ctx context.Context, f *trace.Finding) error {
 	}
 	uid := before.GetUID()
 	return s.client.Delete(ctx, before, client.Preconditions{UID: &uid})
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // notCalled returns true if a webhook that must agree could not be called.

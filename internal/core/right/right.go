@@ -168,12 +168,14 @@ func (r Rights) Words(part Part) string {
 }
 
 // Label is the value of MissingRightsLabel for parts.
-func Label(missing []Part) string {
-	var names []string
-	for _, part := range missing {
+func Label(missing []Part) string { return strings.Join(Names(missing), separator) }
+
+// Names are the names of parts.
+func Names(parts []Part) (names []string) {
+	for _, part := range parts {
 		names = append(names, string(part))
 	}
-	return strings.Join(names, separator)
+	return names
 }
 
 // separator may be in the value of a label, and in no name of a part.
