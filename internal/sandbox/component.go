@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
@@ -110,15 +111,19 @@ func (comp component) choosePort() (int, error) {
 	if comp.port != 0 {
 		return comp.port, nil
 	}
-	return freePort()
+	return FreePort()
 }
 
-// freePort returns a loopback port that nobody listens on right now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port on 127.0.0.1: %w", err)
+// FreePort returns a port of 127.0.0.1 at which nobody listens. It is not of those that
+// systems give to connections, so no connection takes it before it is used.
+func FreePort() (int, error) {
+	var taken error
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
+		if err == nil {
+			return l.Addr().(*net.TCPAddr).Port, l.Close()
+		}
+		taken = err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return 0, fmt.Errorf("find a free port on 127.0.0.1: %w", taken)
 }

@@ -79,7 +79,7 @@ func (c *Cluster) evictionRequests() string {
 // the argument that has a manager listen there. When that manager is killed the
 // port leads nowhere until the next one starts, as in life.
 func (c *Cluster) leadWebhooks(ctx context.Context) (arg string, err error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return "", err
 	}

@@ -61,7 +61,7 @@ func startClusterAPI(t testing.TB, c *cluster.Cluster) *shipped {
 		t.Fatal(err)
 	}
 	ca := certify(t, certificates)
-	port := freePort(t)
+	port := cluster.FreePort(t)
 	s := &shipped{log: filepath.Join(certificates, "capi.log")}
 	s.start(t, binary, c.Kubeconfig, certificates, port)
 	installWebhooks(t, c, source, port, ca)
@@ -207,16 +207,6 @@ func certify(t testing.TB, dir string) (ca []byte) {
 		}
 	}
 	return ca
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // start runs the manager until the test process ends, even when that is killed.

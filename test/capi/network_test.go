@@ -1,7 +1,7 @@
 package capi
 
 import (
-	"net"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -67,10 +67,7 @@ func goOn(t *testing.T) {
 // refuse leads the kubeconfig of the Cluster to a port at which nobody listens.
 func refuse(t *testing.T, w *world, p *cluster.Proxy) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	w.must(err)
-	nowhere := "https://" + listener.Addr().String()
-	w.must(listener.Close())
+	nowhere := fmt.Sprintf("https://127.0.0.1:%d", cluster.FreePort(t))
 	secret := &corev1.Secret{}
 	w.must(w.c.Client.Get(w.ctx, client.ObjectKey{Namespace: w.ns, Name: "prod-kubeconfig"}, secret))
 	secret.Data["value"] = []byte(strings.ReplaceAll(string(w.kubeconfig), p.URL(), nowhere))

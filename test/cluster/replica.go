@@ -40,7 +40,7 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	t.Helper()
 	ctx, cancel := patience.Context(t)
 	defer cancel()
-	r := Replica{metrics: fmt.Sprintf("127.0.0.1:%d", freePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+	r := Replica{metrics: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", FreePort(t))}
 	c.plane.service.add(r.webhook)
 	err := c.plane.InstallChart(ctx, c.plane.service.port())
 	if err != nil {

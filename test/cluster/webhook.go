@@ -1,8 +1,9 @@
 package cluster
 
 import (
-	"net"
 	"testing"
+
+	"ebbtide.dev/ebbtide/internal/sandbox"
 )
 
 // WebhookPort has the API server ask a webhook server of the test, which is to
@@ -10,7 +11,7 @@ import (
 // Secret, in the namespace of the manager.
 func (c *Cluster) WebhookPort(t testing.TB) int {
 	t.Helper()
-	port := freePort(t)
+	port := FreePort(t)
 	if err := c.plane.InstallChart(t.Context(), port); err != nil {
 		t.Fatal(err)
 	}
@@ -21,15 +22,12 @@ func (c *Cluster) WebhookPort(t testing.TB) int {
 // shows to webhooks; its common name is sandbox.CallerName.
 func (c *Cluster) CallerCA() string { return c.plane.CallerCA() }
 
-// freePort is a port of 127.0.0.1 that nobody listens at.
-func freePort(t testing.TB) int {
+// FreePort is a port of 127.0.0.1 that nobody listens at.
+func FreePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := sandbox.FreePort()
 	if err != nil {
-		t.Fatalf("find a free port: %v", err)
+		t.Fatal(err)
 	}
-	if err := listener.Close(); err != nil {
-		t.Fatalf("find a free port: %v", err)
-	}
-	return listener.Addr().(*net.TCPAddr).Port
+	return port
 }

@@ -20,7 +20,7 @@ func TestOneMaintenanceRebootsAPool(t *testing.T) {
 	nodes := w.nodes("one", "two", "three")
 	w.replicated(myApp, yourApp)
 	outages := w.watchOutages(myApp, yourApp)
-	w.maintainInPlace("upgrade", v1alpha1.InPlace{ExpectedDowntimeSeconds: 120, LockTimeoutSeconds: 1, OnLockTimeout: v1alpha1.LockTimeoutEvict}, nodes...)
+	w.maintainInPlace("upgrade", minutes, nodes...)
 
 	rebooted := map[string]bool{}
 	for range nodes {
