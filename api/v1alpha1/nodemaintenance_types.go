@@ -288,8 +288,9 @@ type NodeMaintenanceNodeStatus struct {
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty"`
 
-	// fastForwardedBy names the maintenance whose older drain had come further on this
-	// node than this one. It is there until this one has come as far (KEP-4212).
+	// fastForwardedBy names the NodeMaintenance whose older drain had come further on
+	// this node. It is there until this one has come as far, or no older drain of the
+	// node had (KEP-4212).
 	// +optional
 	FastForwardedBy string `json:"fastForwardedBy,omitempty"`
 

@@ -44,7 +44,8 @@ func (t *targetedNode) limiterOf(limited *position, atTop []*position) *position
 // a younger one; empty if none has. That is so once the target has grown beyond what
 // the younger one has come to, which joins or whose selectors are in another order,
 // and until it has caught up. A target that it has left behind itself, because new
-// pods or nodes took it back in its plan, is its own history.
+// pods or nodes took it back in its plan, is its own history, and so is what is left
+// of drains that are over.
 func (t *targeted) forwarderOf(n *targetedNode, one *selection) string {
 	p := &t.positions[one.maintenance.age]
 	if p.own.Includes(n.target.set) {
@@ -53,45 +54,59 @@ func (t *targeted) forwarderOf(n *targetedNode, one *selection) string {
 	ahead := slices.DeleteFunc(slices.Clone(n.target.set.Entries()), func(e drainplan.Entry) bool {
 		return e.Depth() > p.depth || p.own.IncludesEntry(e)
 	})
+	if one.observed == nil || one.observed.FastForwardedBy == "" {
+		ahead = slices.DeleteFunc(ahead, one.previous.set.IncludesEntry)
+	}
 	if len(ahead) == 0 {
 		return ""
 	}
-	if one.observed != nil && one.observed.FastForwardedBy != "" {
+	older := slices.DeleteFunc(slices.Clone(n.drains), func(other *selection) bool {
+		return t.positions[other.maintenance.age].beganBefore(p) >= 0
+	})
+	if one.observed != nil && slices.ContainsFunc(older, func(other *selection) bool {
+		return other.maintenance.name() == one.observed.FastForwardedBy
+	}) {
 		return one.observed.FastForwardedBy
 	}
-	grown := slices.DeleteFunc(ahead, one.previous.set.IncludesEntry)
-	if len(grown) == 0 {
-		return ""
-	}
-	return t.whoBrought(n, p, grown)
+	return t.whoBrought(n, older, ahead)
 }
 
-// whoBrought is the oldest of those that are older than a maintenance and at the
-// greatest of some entries, else the least that has come so far.
-func (t *targeted) whoBrought(n *targetedNode, younger *position, grown []drainplan.Entry) string {
-	top := grown[len(grown)-1]
-	greatest := slices.DeleteFunc(slices.Clone(grown), func(e drainplan.Entry) bool { return e.Compare(top) != 0 })
-	var oldest, least *position
-	for _, one := range n.drains {
+// whoBrought is the one of some maintenances that has brought the target of a node to
+// the greatest of some entries: the oldest that is at one, else the least that has come
+// so far, else the oldest that had come so far before new pods took it back.
+func (t *targeted) whoBrought(n *targetedNode, older []*selection, ahead []drainplan.Entry) string {
+	top := ahead[len(ahead)-1]
+	greatest := slices.DeleteFunc(ahead, func(e drainplan.Entry) bool { return e.Compare(top) != 0 })
+	var oldest, least, past *position
+	for _, one := range older {
 		p := &t.positions[one.maintenance.age]
-		if p.beganBefore(younger) >= 0 {
-			continue
-		}
 		if slices.ContainsFunc(greatest, p.entry.Same) && (oldest == nil || p.beganBefore(oldest) < 0) {
 			oldest = p
 		}
 		if slices.ContainsFunc(greatest, p.own.IncludesEntry) && (least == nil || p.compare(least) < 0) {
 			least = p
 		}
+		came := top.Depth() <= p.depth && slices.ContainsFunc(greatest, n.before(one).IncludesEntry)
+		if came && (past == nil || p.beganBefore(past) < 0) {
+			past = p
+		}
 	}
-	switch {
-	case oldest != nil:
-		return oldest.name()
-	case least != nil:
-		return least.name()
-	default:
-		return ""
+	if brought := cmp.Or(oldest, least, past); brought != nil {
+		return brought.name()
 	}
+	return ""
+}
+
+// before is how far a maintenance has come on the node before new pods took it back in
+// its plan, or because of its deadline.
+func (t *targetedNode) before(one *selection) drainplan.Set {
+	set := one.previous.set
+	for _, late := range t.deadlines {
+		if late.maintenance == one.maintenance {
+			set = drainplan.Join(set, late.maintenance.plan.Cum(late.entry))
+		}
+	}
+	return set
 }
 
 // beganBefore orders maintenances by when they began to drain, those that begin now

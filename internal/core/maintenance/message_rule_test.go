@@ -172,29 +172,47 @@ func (d *drainer) forwarder(all []*drainer, node string) string {
 	ahead := slices.DeleteFunc(slices.Clone(d.nodes[node].DrainTargets), func(e v1alpha1.DrainPlanEntry) bool {
 		return within(e, d.reachedEntries()) || order(e, d.plan[len(d.plan)-1]) > 0 && e.PodType != d.plan[len(d.plan)-1].PodType
 	})
-	var was v1alpha1.NodeMaintenanceNodeStatus
-	for _, status := range d.Status.NodeStatuses {
-		if status.NodeRef.Name == node {
-			was = status
-		}
-	}
-	if len(ahead) == 0 || was.FastForwardedBy != "" {
-		return map[bool]string{false: was.FastForwardedBy}[len(ahead) == 0]
-	}
-	grown := greatest(slices.DeleteFunc(ahead, func(e v1alpha1.DrainPlanEntry) bool { return within(e, was.DrainTargets) }))
 	older := slices.DeleteFunc(on(all, node), func(other *drainer) bool { return byBeginning(other, d) >= 0 })
 	slices.SortFunc(older, byBeginning)
+	was := d.recorded(node)
+	if was.FastForwardedBy == "" {
+		ahead = slices.DeleteFunc(ahead, func(e v1alpha1.DrainPlanEntry) bool { return within(e, was.DrainTargets) })
+	}
+	if len(ahead) == 0 {
+		return ""
+	}
+	if slices.ContainsFunc(older, func(other *drainer) bool { return other.Name == was.FastForwardedBy }) {
+		return was.FastForwardedBy
+	}
 	for _, other := range older {
-		if slices.ContainsFunc(grown, func(e v1alpha1.DrainPlanEntry) bool { return sameEntry(e, other.entry()) }) {
+		if slices.ContainsFunc(greatest(ahead), func(e v1alpha1.DrainPlanEntry) bool { return sameEntry(e, other.entry()) }) {
 			return other.Name
 		}
 	}
-	if far := least(slices.DeleteFunc(older, func(other *drainer) bool {
-		return !slices.ContainsFunc(grown, func(e v1alpha1.DrainPlanEntry) bool { return within(e, other.reachedEntries()) })
-	})); far != nil {
+	come := func(reached func(*drainer) []v1alpha1.DrainPlanEntry) []*drainer {
+		return slices.DeleteFunc(slices.Clone(older), func(other *drainer) bool {
+			return !slices.ContainsFunc(greatest(ahead), func(e v1alpha1.DrainPlanEntry) bool { return within(e, reached(other)) })
+		})
+	}
+	if far := least(come((*drainer).reachedEntries)); far != nil {
 		return far.Name
 	}
+	for _, other := range come(func(other *drainer) []v1alpha1.DrainPlanEntry { return other.recorded(node).DrainTargets }) {
+		if within(greatest(ahead)[0], other.plan) {
+			return other.Name
+		}
+	}
 	return ""
+}
+
+// recorded is what the status of a maintenance said of a node before.
+func (d *drainer) recorded(node string) v1alpha1.NodeMaintenanceNodeStatus {
+	for _, status := range d.Status.NodeStatuses {
+		if status.NodeRef.Name == node {
+			return status
+		}
+	}
+	return v1alpha1.NodeMaintenanceNodeStatus{}
 }
 
 // byBeginning orders drains by when they began, those that begin now last.

@@ -46,6 +46,8 @@ type targetedNode struct {
 	// Drain.
 	ruling *position
 	target *target
+	// deadlines are how far those of its maintenances have taken it.
+	deadlines []reach
 	// covered is by pod whether the target covers it.
 	covered []bool
 	// progress is by drain how far the node is.
@@ -171,7 +173,8 @@ func (a *aiming) aimAt(n *node) targetedNode {
 			t.ruling = p
 		}
 	}
-	t.target = a.targetOf(t.ruling, n, a.reached(n))
+	t.deadlines = a.reached(n)
+	t.target = a.targetOf(t.ruling, n, t.deadlines)
 	t.covered, a.covered = a.covered[:len(n.pods):len(n.pods)], a.covered[len(n.pods):]
 	t.progress, a.progress = a.progress[:len(n.drains):len(n.drains)], a.progress[len(n.drains):]
 	for i := range n.pods {

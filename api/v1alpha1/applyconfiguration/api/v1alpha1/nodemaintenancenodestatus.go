@@ -15,8 +15,9 @@ type NodeMaintenanceNodeStatusApplyConfiguration struct {
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
 	// drainMessage says what the node is doing or what it waits for.
 	DrainMessage *string `json:"drainMessage,omitempty"`
-	// fastForwardedBy names the maintenance whose older drain had come further on this
-	// node than this one. It is there until this one has come as far (KEP-4212).
+	// fastForwardedBy names the NodeMaintenance whose older drain had come further on
+	// this node. It is there until this one has come as far, or no older drain of the
+	// node had (KEP-4212).
 	FastForwardedBy *string `json:"fastForwardedBy,omitempty"`
 	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet
 	// (KEP-4212).
