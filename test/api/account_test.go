@@ -111,7 +111,7 @@ func TestTheManagersAccountChangesOnlyItsHooksOfMachinesOfOthers(t *testing.T) {
 				"metadata: {annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide: null, machine.cluster.x-k8s.io/exclude-node-draining: drained by Ebbtide}}",
 			},
 			mayNo: []string{
-				toNothing, held, "metadata: {labels: {a: b}}", "metadata: {annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/backup: null}}",
+				toNothing, held, "metadata: {labels: {cluster.x-k8s.io/a: b}}", "metadata: {annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/backup: null}}",
 				"spec: {providerID: mine}", "{status: {nodeRef: {name: mine}}}",
 			},
 		},
@@ -121,7 +121,7 @@ func TestTheManagersAccountChangesOnlyItsHooksOfMachinesOfOthers(t *testing.T) {
 				"spec: {lifecycleHooks: {preDrain: [{name: etcd, owner: etcd}]}}",
 			},
 			mayNo: []string{
-				toNothing, held, "metadata: {annotations: {a: b}}", "spec: {lifecycleHooks: {preDrain: []}}",
+				toNothing, held, "metadata: {annotations: {machine.openshift.io/a: b}}", "spec: {lifecycleHooks: {preDrain: []}}",
 				"spec: {lifecycleHooks: {preTerminate: [{name: etcd, owner: etcd}]}}", "spec: {providerID: mine}",
 			},
 		},
@@ -161,8 +161,10 @@ func TestTheManagersAccountWritesWhateverElseAnObjectBears(t *testing.T) {
 		}
 	}
 	node := create(t, admin, strings.Replace(confinedNode, "confined", "not-crowded", 1))
-	if err := patch(t, manager, node, "metadata: {labels: {"+keys(20000)+"}}"); !apierrors.IsForbidden(err) {
-		t.Errorf("the manager crowds a node itself: %v", err)
+	for _, n := range []int{1001, 5001, 20000} {
+		if err := patch(t, manager, node, "metadata: {labels: {"+keys(n)+"}}"); !apierrors.IsForbidden(err) {
+			t.Errorf("the manager crowds a node itself with %d labels: %v", n, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -32,6 +33,9 @@ const (
 	// toNothing is an owner that does not exist: who has it is deleted.
 	toNothing = "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: gone, uid: 0f1e}]}"
 	held      = "metadata: {finalizers: [example.com/keep]}"
+	// Kubernetes, or Ebbtide, may act on these.
+	reservedLabel      = "metadata: {labels: {example.k8s.io/a: b}}"
+	reservedAnnotation = "metadata: {annotations: {ebbtide.dev/another: b}}"
 )
 
 var confinements = map[string]confinement{
@@ -43,7 +47,7 @@ var confinements = map[string]confinement{
 			"spec: {schedulingGates: [{name: example.com/wait}]}",
 		},
 		mayNo: []string{
-			toNothing, held, "metadata: {labels: {app: web}}", "metadata: {annotations: {a: b}}", "metadata: {annotations: {example.com/a: null}}",
+			toNothing, held, reservedLabel, reservedAnnotation, "metadata: {annotations: {example.com/a: b}}", "metadata: {annotations: {example.com/a: null}}",
 			"spec: {containers: [{name: app, image: evil}]}",
 			"spec: {initContainers: [{name: init, image: evil}]}",
 			"spec: {activeDeadlineSeconds: 1}",
@@ -60,10 +64,9 @@ var confinements = map[string]confinement{
 		mayNo: []string{
 			"spec: {maxUnavailable: 100%}",
 			"spec: {selector: {matchLabels: {app: other}}}",
-			"metadata: {labels: {a: b}}",
+			reservedLabel, reservedAnnotation,
 			"metadata: {annotations: {example.com/a: b}}",
 			"metadata: {annotations: {example.com/a: null}}",
-			"metadata: {annotations: {example.com/b: b}}",
 			held, toNothing, "status: {disruptionsAllowed: 9}",
 		},
 	},
@@ -76,7 +79,7 @@ var confinements = map[string]confinement{
 		mayNo: []string{
 			"spec: {stage: Complete}", "spec: {reason: another}",
 			"spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}",
-			"metadata: {labels: {a: b}}", "metadata: {annotations: {a: b}}", held, toNothing,
+			reservedLabel, reservedAnnotation, held, toNothing,
 		},
 	},
 	"nodemaintenances that were not handed over": {
@@ -84,7 +87,7 @@ var confinements = map[string]confinement{
 		mayNo:  []string{"spec: {stage: Complete}"},
 	},
 	"nodemaintenances that were handed over": {
-		object: handedOver("confined-handed-over"), may: []string{"spec: {stage: Complete}"}, mayNo: []string{"metadata: {labels: {a: b}}"},
+		object: handedOver("confined-handed-over"), may: []string{"spec: {stage: Complete}"}, mayNo: []string{reservedLabel},
 	},
 	"nodemaintenances that were handed over, with other words": {
 		object: handedOver("confined-words"), mayNo: []string{"spec: {reason: another, stage: Complete}"},
@@ -104,7 +107,7 @@ var confinements = map[string]confinement{
 			"metadata: {annotations: {karpenter.sh/do-not-disrupt: 'true', cluster-autoscaler.kubernetes.io/scale-down-disabled: 'true'}}",
 		},
 		mayNo: []string{
-			toNothing, held, "metadata: {labels: {node-restriction.kubernetes.io/tier: secrets}}", "metadata: {labels: {a: b}}", "metadata: {annotations: {a: b}}",
+			toNothing, held, "metadata: {labels: {node-restriction.kubernetes.io/tier: secrets}}", reservedLabel, "metadata: {annotations: {example.com/a: b}}",
 			"spec: {taints: [{key: a, effect: NoExecute}]}",
 			"spec: {taints: [{key: ebbtide.dev/daemonset-drain, effect: NoExecute}]}",
 			"spec: {providerID: kwok://other}", "spec: {podCIDR: 192.0.2.0/24, podCIDRs: [192.0.2.0/24]}",
@@ -125,7 +128,7 @@ var confinements = map[string]confinement{
 	},
 	"machines": {
 		object: named("confined", machine(bare)), may: []string{"metadata: {finalizers: [ebbtide.dev/machine]}", "spec: {providerID: 'kwok://one'}"},
-		mayNo: []string{toNothing, held, "metadata: {labels: {a: b}}", "spec: {lifecycleHooks: {preDrain: [{name: Abc, owner: abc}]}}"},
+		mayNo: []string{toNothing, held, reservedLabel, "spec: {lifecycleHooks: {preDrain: [{name: Abc, owner: abc}]}}"},
 	},
 	"clusters": {
 		object: strings.Replace(workloadCluster("{}"), "name: east", "name: confined", 1), may: []string{"metadata: {finalizers: [ebbtide.dev/cluster]}"},
@@ -172,14 +175,45 @@ func TestTheManagersAccountChangesWhatItHasReasonTo(t *testing.T) {
 	}
 }
 
+// A mutating webhook of another project may add labels and annotations to what the manager writes.
+// What an object already had stays as it was.
+func TestWebhooksOfOthersAddLabelsToWritesOfTheManager(t *testing.T) {
+	t.Parallel()
+	admin, manager := takenOver(t)
+	const labelled = "metadata: {labels: {team: a, example.com/team: a}}"
+	for what, s := range confinements {
+		if len(s.may) == 0 {
+			continue
+		}
+		t.Run(what, func(t *testing.T) {
+			o := create(t, admin, strings.Replace(s.object, "confined", "added-to", 1))
+			s.awaitPolicy(t, manager, o)
+			added := []string{labelled}
+			if !strings.HasPrefix(what, "nodes") {
+				added = append(added, "metadata: {annotations: {policies.example.com/applied: any}}")
+			}
+			for _, document := range append(added, s.may[0]) {
+				if err := patch(t, manager, o, document); err != nil {
+					t.Errorf("%s: error %v, want it allowed", document, err)
+				}
+			}
+			for _, document := range []string{strings.ReplaceAll(labelled, ": a", ": b"), strings.ReplaceAll(labelled, ": a", ": null")} {
+				if err := patch(t, manager, o, document); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "and not label ") {
+					t.Errorf("%s: error %v, want it refused for a label", document, err)
+				}
+			}
+			if err := patch(t, admin, o, "metadata: {finalizers: []}"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // play wants what the account may not do refused in these words, and done by an administrator.
 func (s confinement) play(t *testing.T, admin, account client.Client, refusal string) {
 	t.Helper()
 	o := create(t, admin, s.object)
-	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
-		err := patch(t, client.NewDryRunClient(account), o, s.mayNo[0])
-		return fmt.Sprint(err), apierrors.IsForbidden(err)
-	})
+	s.awaitPolicy(t, account, o)
 	for _, document := range s.may {
 		if err := patch(t, account, o, document); err != nil {
 			t.Errorf("%s: error %v, want it allowed", document, err)
@@ -200,6 +234,15 @@ func (s confinement) play(t *testing.T, admin, account client.Client, refusal st
 	if err := patch(t, admin, o, "metadata: {finalizers: []}"); err != nil {
 		t.Error(err)
 	}
+}
+
+// awaitPolicy waits until the API server goes by the policy.
+func (s confinement) awaitPolicy(t *testing.T, account client.Client, o *unstructured.Unstructured) {
+	t.Helper()
+	patience.Eventually(t, "the policy to be obeyed", func(context.Context) (string, bool) {
+		err := patch(t, client.NewDryRunClient(account), o, s.mayNo[0])
+		return fmt.Sprint(err), apierrors.IsForbidden(err)
+	})
 }
 
 // Whoever deletes a maintenance ends it, and the manager says so in its spec.

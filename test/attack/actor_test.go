@@ -102,7 +102,7 @@ var ofManager = []attempt{
 	{"creates a pod", creates("{apiVersion: v1, kind: Pod, metadata: {name: mine, namespace: OTHERS}, spec: {containers: [{name: a, image: a}]}}"), rbac},
 	{"runs another image in a pod", patches(pod, "spec: {containers: [{name: web, image: mine}]}"), "ebbtide-accounts"},
 	{"loosens a budget", patches(budget, "spec: {maxUnavailable: 100%}"), "ebbtide-accounts"},
-	{"annotates a budget", patches(budget, "metadata: {annotations: {example.com/any: any}}"), "ebbtide-accounts"},
+	{"annotates a budget with a key of Kubernetes", patches(budget, "metadata: {annotations: {example.kubernetes.io/any: any}}"), "ebbtide-accounts"},
 	{"drains a node", creates(drains(byNameB, "")), "ebbtide-manager-shutdowns"},
 	{"begins the maintenance of others", patches(maintenance, "spec: {stage: Drain}"), "ebbtide-accounts"},
 	{"ends the maintenance of others", deletes(maintenance), "ebbtide-manager-shutdowns"},

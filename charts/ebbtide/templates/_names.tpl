@@ -24,10 +24,17 @@ spec:
   validationActions: [Deny]
 {{- end }}
 
-{{- /* The keys that differ between the two maps of a pair, each after a word. */ -}}
+{{- /* The keys that differ between the two maps of a pair, each after a word. Those that are
+     added count where an expression says so. */ -}}
 {{- define "ebbtide.differs" -}}
-variables.{{ .pair }}[1].map(k, !(k in variables.{{ .pair }}[0]) || variables.{{ .pair }}[0][k] != variables.{{ .pair }}[1][k], '{{ .word }}' + k) +
+variables.{{ .pair }}[1].map(k, k in variables.{{ .pair }}[0] ? variables.{{ .pair }}[0][k] != variables.{{ .pair }}[1][k] : {{ get . "added" | default "true" }}, '{{ .word }}' + k) +
 variables.{{ .pair }}[0].map(k, !(k in variables.{{ .pair }}[1]), '{{ .word }}' + k)
+{{- end }}
+
+{{- /* Whether a key k that is added to labels or annotations is reserved: its domain is one of
+     Kubernetes, of its providers or of Ebbtide, or the object has enough of them. */ -}}
+{{- define "ebbtide.reserved" -}}
+variables.{{ . }}[1].size() > 1000 || k.matches('^([^/]*[.])?(kubernetes[.]io|k8s[.]io|x-k8s[.]io|openshift[.]io|karpenter[.]sh|ebbtide[.]dev)/')
 {{- end }}
 
 {{- /* What roles are bound to: an account of the namespace, or a group. */ -}}
