@@ -20,6 +20,7 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -259,7 +260,7 @@ func (r *reconciler) followElsewhere(registry *workload.Registry) {
 	})
 	registry.Watch(&corev1.Node{}, func(cluster types.NamespacedName, old, now client.Object) {
 		// Its heartbeat is nothing new.
-		if strings.HasPrefix(cluster.Name, foreign) && (now == nil || old == nil || nodedrain.Unreachable(old.(*corev1.Node)) != nodedrain.Unreachable(now.(*corev1.Node))) {
+		if strings.HasPrefix(cluster.Name, foreign) && (now == nil || old == nil || podclass.Unreachable(old.(*corev1.Node)) != podclass.Unreachable(now.(*corev1.Node))) {
 			r.wake(r.sights.of(cluster, cmpOr(now, old).GetName())...)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -30,7 +31,7 @@ func (r *reconciler) act(ctx context.Context, seen *core.Snapshot, decision core
 
 // evict asks the API server once, if the pod's budget has a turn for it.
 func (r *reconciler) evict(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
-	answer, err := r.dispatcher.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, nil)
+	answer, err := r.dispatcher.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, eviction.Grace(ctx, r.client, seen.Pod))
 	if err != nil || answer.Outcome == nil {
 		return answer.Again, err
 	}

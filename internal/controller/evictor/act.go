@@ -15,6 +15,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/eviction"
 )
 
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=list;watch
@@ -80,7 +81,7 @@ func (r *reconciler) act(ctx context.Context, key types.NamespacedName, seen *co
 		r.dispatcher.Forget(key)
 		return 0, nil
 	}
-	answer, err := r.dispatcher.Evict(ctx, key, seen.Pod, nil)
+	answer, err := r.dispatcher.Evict(ctx, key, seen.Pod, eviction.Grace(ctx, r.client, seen.Pod))
 	if err != nil || answer.Outcome == nil {
 		return answer.Again, err
 	}

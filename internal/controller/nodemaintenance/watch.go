@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
@@ -243,7 +244,7 @@ func (r *reconciler) held(ctx context.Context) []group.Member {
 	// What cannot be read has not been decided about either.
 	if err := r.list(ctx, &all); err == nil {
 		for i := range all.Items {
-			if m := &all.Items[i]; (m.Spec.CompleteWhen != nil || m.Spec.Deadline != nil) && m.Spec.Stage == v1alpha1.StageDrain {
+			if m := &all.Items[i]; (m.Spec.CompleteWhen != nil || m.Spec.Deadline != nil || bridge.OfMachine(m)) && m.Spec.Stage == v1alpha1.StageDrain {
 				r.schedule.touch(r.clock.Now(), 0, group.Maintenance(m.Name))
 			}
 		}

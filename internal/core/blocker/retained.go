@@ -17,6 +17,8 @@ func Retained(why v1alpha1.BlockerType, pod *corev1.Pod, rule v1alpha1.BlockerOb
 		return command.Of("To have it leave: kubectl -n %s label pod %s %s-", pod.Namespace, pod.Name, label)
 	}
 	switch why {
+	case v1alpha1.BlockerNodeUnreachable:
+		b.Message = "The pod terminates on a node that is not responding and goes with its Machine, so it is not waited for."
 	case v1alpha1.RetainedDrainLabel:
 		b.Message = "The pod stays, as its label " + v1alpha1.DrainLabel + " asks."
 		b.Suggestion = unlabel(v1alpha1.DrainLabel)
@@ -70,6 +72,8 @@ func fits(why v1alpha1.BlockerType, pod *corev1.Pod) bool {
 	case v1alpha1.RetainedInPlace:
 		stays, _ := podclass.OnUpgrade(pod)
 		return stays
+	case v1alpha1.BlockerNodeUnreachable:
+		return pod.DeletionTimestamp != nil
 	case v1alpha1.RetainedNoEvacuator:
 		return podclass.Type(pod) != v1alpha1.PodTypeDefault
 	}

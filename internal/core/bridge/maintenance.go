@@ -56,6 +56,19 @@ func MachineOf(object metav1.Object) (bridge Name, namespace, name string) {
 	return bridge, namespace, name
 }
 
+// OfMachine reports whether a NodeMaintenance was made for a Machine, which goes with the node.
+func OfMachine(maintenance *v1alpha1.NodeMaintenance) bool {
+	_, _, machine := MachineOf(maintenance)
+	return machine != ""
+}
+
+// Leaves reports whether a node goes for good, because its NodeMaintenance drains it for its
+// Machine.
+func Leaves(node *corev1.Node, maintenance *v1alpha1.NodeMaintenance) bool {
+	return OfMachine(maintenance) && NodeUnder(maintenance) == node.Name &&
+		maintenance.Spec.Stage == v1alpha1.StageDrain && maintenance.DeletionTimestamp == nil
+}
+
 // marks are what says for which Machine an object was made.
 func marks(m *Machine, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{

@@ -10,6 +10,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/volume"
 )
 
@@ -74,7 +75,7 @@ func (p *pass) unwaited() string {
 		return p.instance()
 	case p.sight.missing():
 		return p.sight.message
-	case p.sight.node != nil && nodedrain.Unreachable(p.sight.node):
+	case p.sight.node != nil && podclass.Unreachable(p.sight.node):
 		return p.nodeName() + " is unreachable."
 	default:
 		return ""

@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // drainStep is phases 3 and 4 of the deletion-process page.
@@ -83,7 +84,7 @@ func (p *pass) instance() string {
 		return "" // It may never have been there, and the Node be somebody else's work.
 	case p.Infrastructure.missing():
 		return p.infrastructureName() + " is gone, and with it all that ran there."
-	case e != nil && e.Deleting && !e.foreign() && p.sight.node != nil && nodedrain.Unreachable(p.sight.node):
+	case e != nil && e.Deleting && !e.foreign() && p.sight.node != nil && podclass.Unreachable(p.sight.node):
 		return fmt.Sprintf("%s is being deleted, and %s is unreachable.", p.infrastructureName(), p.nodeName())
 	default:
 		return ""

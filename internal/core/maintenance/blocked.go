@@ -7,6 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 // blockedPod is a pod that something holds.
@@ -37,6 +38,7 @@ func (t *targeted) block(o *outcome) {
 			// No event tells when it is overdue. This is the first moment that is after
 			// it: deadlines have whole seconds.
 			o.wake(t.Now, deleted.Add(blocker.GraceSlack+time.Second))
+			o.wake(t.Now, podclass.GivenUpTime(p.object, o.object))
 		}
 	}
 }

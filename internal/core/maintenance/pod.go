@@ -28,6 +28,8 @@ type pod struct {
 	staying *staying
 	// surplus is why a pod that asks to stay has too many budgets; empty if it has not.
 	surplus string
+	// givenUp is true of a terminating pod that its node can no longer confirm as stopped.
+	givenUp bool
 	// counted is true if some maintenance in Drain waits for the pod.
 	counted bool
 	// asked is true if it has an Evacuation with our instigator finalizer.
@@ -93,6 +95,8 @@ func (r *reader) readPods(n *node) {
 		p.request, p.standing, p.eviction = one.Request, one.standing(), one.Eviction
 		p.way = r.wayOf(&p)
 		p.treatment = r.treatment(n, &p, rules)
+		at := podclass.GivenUpTime(p.object, n.object)
+		p.givenUp = !at.IsZero() && r.Doubt == "" && !at.After(r.Now)
 		if n.inPlace != nil {
 			p.staying = r.staying(n, &p)
 		}

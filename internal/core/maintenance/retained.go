@@ -54,6 +54,8 @@ func (n *node) retainedBy(m *maintenance) []v1alpha1.Blocker {
 // whyRetained is why the maintenance does not wait for a pod.
 func (m *maintenance) whyRetained(p *pod) v1alpha1.BlockerType {
 	switch {
+	case m.ofMachine && p.givenUp:
+		return v1alpha1.BlockerNodeUnreachable
 	case m.keeps(p):
 		return v1alpha1.RetainedInPlace
 	case p.Depth() > m.depth:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 )
 
@@ -45,6 +46,8 @@ type maintenance struct {
 	completeWhen *completeWhen
 	// deadline is until when pods have to be gone; nil if they have all the time.
 	deadline *deadline
+	// ofMachine is true if the Machine of another controller goes with the node.
+	ofMachine bool
 	// observed finds the nodes of the observed status by name.
 	observed map[string]*v1alpha1.NodeMaintenanceNodeStatus
 	// selections are the nodes that it selects, listed those whose ledger has it, both by name.
@@ -71,9 +74,10 @@ func (m *maintenance) keeps(p *pod) bool {
 
 // counts returns true if the maintenance waits for the pod. It does not wait for
 // pods that nobody removes, nor for those below its drainDepth or that it leaves on
-// the node: another one may be removing these, but that is not its concern.
+// the node: another one may be removing these, but that is not its concern. Where a Machine
+// goes with the node, nobody waits for what the node can no longer confirm.
 func (m *maintenance) counts(p *pod) bool {
-	return !p.retained() && p.Depth() <= m.depth && !m.keeps(p)
+	return !p.retained() && p.Depth() <= m.depth && !m.keeps(p) && !(m.ofMachine && p.givenUp)
 }
 
 // compareAge orders maintenances, the oldest first.
@@ -86,7 +90,7 @@ func readMaintenances(objects []*v1alpha1.NodeMaintenance) []*maintenance {
 	sorted := slices.SortedFunc(slices.Values(objects), compareAge)
 	maintenances := make([]*maintenance, 0, len(sorted))
 	for age, object := range sorted {
-		m := &maintenance{object: object, age: age, stage: effectiveStage(object)}
+		m := &maintenance{object: object, age: age, stage: effectiveStage(object), ofMachine: bridge.OfMachine(object)}
 		m.starts = m.stage != v1alpha1.StageIdle && !hasStarted(object, m.stage)
 		m.began = drainBegan(object)
 		m.finished = isFinished(object, m.stage)

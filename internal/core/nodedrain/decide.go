@@ -92,30 +92,19 @@ type Problem struct {
 // completionOrder is the order that pods hold while they complete by themselves.
 const completionOrder = 0
 
-// An unreachable node does not say when its pods have stopped
-// (machine-deletion-process, "Special cases").
-const (
-	// unreachablePatience is for how long after its deletionTimestamp a pod of an
-	// unreachable node is still waited for.
-	unreachablePatience = time.Second
-	// unreachableGraceSeconds is the grace period of evictions from such a node.
-	unreachableGraceSeconds int64 = 1
-)
-
 // Decide says what happens next in the drain of a node.
 func Decide(s Snapshot) Decision {
 	if s.Node == nil {
 		return Decision{Done: true}
 	}
-	d := &drain{Snapshot: s, unreachable: Unreachable(s.Node), causes: map[types.UID]string{}, orders: map[types.UID]int32{}}
+	d := &drain{Snapshot: s, causes: map[types.UID]string{}, orders: map[types.UID]int32{}}
 	for _, pod := range slices.SortedFunc(slices.Values(s.Pods), byName) {
 		d.sort(pod)
 	}
 	d.choose()
 	d.judge()
-	if d.unreachable {
-		grace := unreachableGraceSeconds
-		d.GracePeriodSeconds = &grace
+	if podclass.Unreachable(s.Node) {
+		d.GracePeriodSeconds = new(podclass.UnreachableGraceSeconds)
 	}
 	d.Done = len(d.Left()) == 0
 	if !d.Done {
@@ -129,19 +118,11 @@ func (d Decision) Left() []*corev1.Pod {
 	return slices.Concat(d.Terminating, d.Evict, d.Completing, d.Unknown, d.Later)
 }
 
-// Unreachable reports whether the node's kubelet is out of touch.
-func Unreachable(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-	})
-}
-
 // drain is a decision in the making.
 type drain struct {
 	Snapshot
 	Decision
 
-	unreachable bool
 	// evictable are those to be evicted, now or later.
 	evictable []*corev1.Pod
 	// causes are of the pods in Unknown, orders of those that hold one.
@@ -176,23 +157,17 @@ func (d *drain) sort(pod *corev1.Pod) {
 }
 
 // givenUp is true of a terminating pod that nobody waits for, because its node
-// cannot say that it has stopped. Its deletionTimestamp is the end of its grace
-// period, not the moment of its deletion.
+// cannot say that it has stopped.
 func (d *drain) givenUp(pod *corev1.Pod) bool {
-	if !d.unreachable || pod.DeletionTimestamp == nil {
-		return false
-	}
-	left := pod.DeletionTimestamp.Add(unreachablePatience).Sub(d.Now)
-	switch {
-	case left < 0 && d.Doubt == "":
+	at := podclass.GivenUpTime(pod, d.Node)
+	switch left := at.Sub(d.Now); {
+	case at.IsZero():
+	case left <= 0 && d.Doubt == "":
 		return true
-	case left < 0:
+	case left <= 0:
 		d.Held = d.Doubt
-		return false
-	}
-	// The patience is over when more than it has passed.
-	if wake := left + time.Millisecond; d.RequeueAfter == 0 || wake < d.RequeueAfter {
-		d.RequeueAfter = wake
+	case d.RequeueAfter == 0 || left < d.RequeueAfter:
+		d.RequeueAfter = left
 	}
 	return false
 }
