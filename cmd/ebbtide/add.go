@@ -19,15 +19,18 @@ import (
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// guards say whether the manager may act.
+// guards say whether the manager may act, and prove to others that it is the manager.
 type guards struct {
 	fence *kube.Fence
 	skew  *kube.Skew
 	// requests knows whether EvictionRequests are served; nil if nobody is to ask.
 	requests *kube.Served
+	// certificate is what the manager shows to those who call it.
+	certificate *webhook.Certificate
 }
 
 // serveRequests has it found out whether EvictionRequests are served, unless nobody is to ask.

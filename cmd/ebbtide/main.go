@@ -65,8 +65,8 @@ func restart() error {
 // run returns when the context ends or the manager cannot go on; by then the
 // leader election lease is released.
 func run(ctx context.Context, f flags) error {
-	fence, skew := &kube.Fence{}, kube.NewSkew("the API server")
-	mgr, account, err := newManager(ctx, &f, fence, skew)
+	g := guards{fence: &kube.Fence{}, skew: kube.NewSkew("the API server"), certificate: &webhook.Certificate{}}
+	mgr, account, err := newManager(ctx, &f, g)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,6 @@ func run(ctx context.Context, f flags) error {
 			return err
 		}
 	}
-	g := guards{fence: fence, skew: skew}
 	if err := g.serveRequests(mgr, f); err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func run(ctx context.Context, f flags) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if f.webhooks {
 		options := f.webhookOptions()
-		options.Now, options.EvictionRequests = skew.Now, g.requests
+		options.Now, options.EvictionRequests, options.Certificate = g.skew.Now, g.requests, g.certificate
 		server, err := webhook.Add(mgr, options)
 		if err != nil {
 			return err

@@ -52,8 +52,8 @@ func newConfig(f flags, fence *kube.Fence, skew *kube.Skew) (*rest.Config, error
 
 // newManager switches the parts off whose rights are missing, and says on the Lease of the
 // leader which these are.
-func newManager(ctx context.Context, f *flags, fence *kube.Fence, skew *kube.Skew) (manager.Manager, *rights, error) {
-	config, err := newConfig(*f, fence, skew)
+func newManager(ctx context.Context, f *flags, g guards) (manager.Manager, *rights, error) {
+	config, err := newConfig(*f, g.fence, g.skew)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +75,13 @@ func newManager(ctx context.Context, f *flags, fence *kube.Fence, skew *kube.Ske
 		Metrics: metricsserver.Options{
 			BindAddress: f.metricsAddress, SecureServing: true,
 			FilterProvider: filters.WithAuthenticationAndAuthorization,
-			TLSOpts:        []func(*tls.Config){func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }},
+			TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+				c.MinVersion = tls.VersionTLS13
+				// Without webhooks there may be no certificate that anybody knows.
+				if f.webhooks {
+					c.GetCertificate = g.certificate.Get
+				}
+			}},
 		},
 		HealthProbeBindAddress:        f.probeAddress,
 		LeaderElection:                f.leaderElect,

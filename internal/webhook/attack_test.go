@@ -73,7 +73,7 @@ func TestAuthoritiesThatCannotBeUsed(t *testing.T) {
 		"there is no certificate in " + empty + ", --webhook-client-ca: give a PEM file":                                           {CAFile: empty},
 		"names of the API server's certificate (a, b) need its authorities: set --webhook-client-ca":                               {Names: []string{"a", "b"}},
 	} {
-		if _, err := newServer(Options{Address: ":9443", Client: certificate}, nil); err == nil || err.Error() != want {
+		if _, err := newServer(Options{Address: ":9443", Client: certificate}); err == nil || err.Error() != want {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

@@ -25,17 +25,22 @@ import (
 var expiry = prometheus.NewDesc("ebbtide_webhook_certificate_expiry_timestamp_seconds",
 	"When the certificate that the webhooks serve expires, in seconds since 1970.", nil, nil)
 
-// serverCertificate is what the webhook server shows to the API server: the certificate in the
-// Secret, also after that was renewed. The manager writes neither the Secret nor the webhook
-// configurations.
-type serverCertificate struct {
-	secrets cache.Cache
-	log     logr.Logger
+// Certificate holds what the manager shows to the API server, and to Prometheus: the certificate
+// in the Secret, also after that was renewed. The manager writes neither the Secret nor the
+// webhook configurations. The zero value has none yet.
+type Certificate struct {
 	current atomic.Pointer[tls.Certificate]
 }
 
-// addCertificate has the manager serve the certificate in the Secret of the namespace.
-func addCertificate(mgr manager.Manager, namespace string) (*serverCertificate, error) {
+// certificateWatch keeps a certificate up to date.
+type certificateWatch struct {
+	*Certificate
+	secrets cache.Cache
+	log     logr.Logger
+}
+
+// watch has the manager serve the certificate in the Secret of the namespace.
+func (c *Certificate) watch(mgr manager.Manager, namespace string) error {
 	secrets, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {
@@ -44,20 +49,19 @@ func addCertificate(mgr manager.Manager, namespace string) (*serverCertificate, 
 		}},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("set up the cache of the certificate: %w", err)
+		return fmt.Errorf("set up the cache of the certificate: %w", err)
 	}
-	c := &serverCertificate{secrets: secrets, log: mgr.GetLogger().WithName("webhook")}
-	if err := mgr.Add(c); err != nil {
-		return nil, fmt.Errorf("add the certificate: %w", err)
+	if err := mgr.Add(&certificateWatch{c, secrets, mgr.GetLogger().WithName("webhook")}); err != nil {
+		return fmt.Errorf("add the certificate: %w", err)
 	}
-	return c, nil
+	return nil
 }
 
 // NeedLeaderElection says that every replica answers requests.
-func (c *serverCertificate) NeedLeaderElection() bool { return false }
+func (c *certificateWatch) NeedLeaderElection() bool { return false }
 
 // Start keeps the certificate up to date until the context ends.
-func (c *serverCertificate) Start(ctx context.Context) error {
+func (c *certificateWatch) Start(ctx context.Context) error {
 	informer, err := c.secrets.GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch the Secret of the certificate: %w", err)
@@ -74,7 +78,7 @@ func (c *serverCertificate) Start(ctx context.Context) error {
 
 // take serves the certificate of the Secret from now on. While a Secret has none, or one that
 // cannot be read, the last one is served.
-func (c *serverCertificate) take(object any) {
+func (c *certificateWatch) take(object any) {
 	secret, ok := object.(*corev1.Secret)
 	if !ok || len(secret.Data[corev1.TLSCertKey]) == 0 {
 		return
@@ -89,8 +93,8 @@ func (c *serverCertificate) take(object any) {
 	}
 }
 
-// get is what tls.Config calls for every connection.
-func (c *serverCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// Get is what tls.Config calls for every connection.
+func (c *Certificate) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if pair := c.current.Load(); pair != nil {
 		return pair, nil
 	}
@@ -98,10 +102,10 @@ func (c *serverCertificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 }
 
 // Describe is prometheus.Collector.
-func (c *serverCertificate) Describe(all chan<- *prometheus.Desc) { all <- expiry }
+func (c *Certificate) Describe(all chan<- *prometheus.Desc) { all <- expiry }
 
 // Collect is prometheus.Collector. While no certificate is served there is no metric.
-func (c *serverCertificate) Collect(all chan<- prometheus.Metric) {
+func (c *Certificate) Collect(all chan<- prometheus.Metric) {
 	if pair := c.current.Load(); pair != nil {
 		all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(pair.Leaf.NotAfter.Unix()))
 	}

@@ -13,7 +13,7 @@ import (
 // The metric by which an alert warns of the end of a certificate is about the one that is served.
 func TestExpiryOfTheServedCertificateIsAMetric(t *testing.T) {
 	t.Parallel()
-	served := &serverCertificate{log: logr.Discard()}
+	served := &certificateWatch{Certificate: &Certificate{}, log: logr.Discard()}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(served)
 	if got := gathered(t, registry); got != 0 {

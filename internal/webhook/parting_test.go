@@ -54,7 +54,7 @@ func TestAServerWhosePortIsTakenSaysSo(t *testing.T) {
 	}
 	defer func() { _ = taken.Close() }()
 	address := taken.Addr().String()
-	server, err := newServer(Options{Address: address}, &serverCertificate{})
+	server, err := newServer(Options{Address: address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +68,10 @@ func newParting(t *testing.T) (address string, end context.CancelFunc, ended cha
 	t.Helper()
 	free := httptest.NewTLSServer(nil)
 	address = free.Listener.Addr().String()
-	shows := &serverCertificate{}
+	shows := &Certificate{}
 	shows.current.Store(&free.TLS.Certificates[0])
 	free.Close()
-	server, err := newServer(Options{Address: address}, shows)
+	server, err := newServer(Options{Address: address, Certificate: shows})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type Server struct {
 	ending atomic.Bool
 }
 
-func newServer(options Options, certificate *serverCertificate) (*Server, error) {
+func newServer(options Options) (*Server, error) {
 	if err := options.Client.check(); err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func newServer(options Options, certificate *serverCertificate) (*Server, error)
 	}
 	return &Server{server: webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(config *tls.Config) {
 		config.MinVersion = tls.VersionTLS13
-		config.GetCertificate = certificate.get
+		config.GetCertificate = options.Certificate.Get
 		options.Client.demand(config)
 	}}})}, nil
 }

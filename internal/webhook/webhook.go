@@ -46,6 +46,8 @@ type Options struct {
 	Now kube.Now
 	// Client is what the API server has to show.
 	Client ClientCertificate
+	// Certificate is served, and kept up to date.
+	Certificate *Certificate
 }
 
 // Add returns what serves the webhooks beside the manager, and makes the manager's
@@ -59,12 +61,11 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := addCertificate(mgr, options.Namespace)
-	if err != nil {
+	if err := options.Certificate.watch(mgr, options.Namespace); err != nil {
 		return nil, err
 	}
-	kube.Register(crmetrics.Registry, certificate)
-	server, err := newServer(options, certificate)
+	kube.Register(crmetrics.Registry, options.Certificate)
+	server, err := newServer(options)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/internal/certificate"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/test/patience"
 )
@@ -20,6 +25,7 @@ type Replica struct {
 	*sandbox.Manager
 	metrics string // where they are served
 	webhook string // where it answers the API server
+	client  client.Client
 }
 
 // StartReplica starts another manager, which leads if no other one does. The API
@@ -40,7 +46,7 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 	t.Helper()
 	ctx, cancel := patience.Context(t)
 	defer cancel()
-	r := Replica{metrics: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", FreePort(t))}
+	r := Replica{client: c.Client, metrics: fmt.Sprintf("127.0.0.1:%d", FreePort(t)), webhook: fmt.Sprintf("127.0.0.1:%d", FreePort(t))}
 	c.plane.service.add(r.webhook)
 	err := c.plane.InstallChart(ctx, c.plane.service.port())
 	if err != nil {
@@ -63,10 +69,11 @@ func (c *Cluster) AddReplica(t testing.TB) (Replica, error) {
 }
 
 // Metrics are what it answers to who shows a token, and the status of the answer; 0 and why
-// if there is none, as when it has just begun.
+// if there is none, as when it has just begun. The manager is verified as by the chart's
+// ServiceMonitor.
 func (r Replica) Metrics(t testing.TB, token string) (status int, text string) {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: r.authority(t), ServerName: certificate.DNSName(Account.Namespace)}}
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+r.metrics+"/metrics", nil)
 	if err != nil {
@@ -82,6 +89,20 @@ func (r Replica) Metrics(t testing.TB, token string) (status int, text string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
+}
+
+// authority is what Prometheus trusts.
+func (r Replica) authority(t testing.TB) *x509.CertPool {
+	t.Helper()
+	secret := &corev1.Secret{}
+	if err := r.client.Get(t.Context(), client.ObjectKey{Namespace: Account.Namespace, Name: certificate.SecretName}, secret); err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(secret.Data["ca.crt"]) {
+		t.Fatal("the Secret has no authority")
+	}
+	return pool
 }
 
 // Acted are the lines of its log after this many bytes that tell of something that it

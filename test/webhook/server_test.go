@@ -76,7 +76,8 @@ func serve(t *testing.T, c *cluster.Cluster) (address string) {
 	server, err := webhook.Add(mgr, webhook.Options{
 		Now:     believed,
 		Address: address, Namespace: cluster.Account.Namespace, Surge: surge.Annotated, EvictionNotice: true,
-		Client: webhook.ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
+		Client:      webhook.ClientCertificate{CAFile: c.CallerCA(), Names: []string{sandbox.CallerName}},
+		Certificate: &webhook.Certificate{},
 	})
 	if err != nil {
 		t.Fatal(err)
