@@ -37,9 +37,14 @@ agent: {enabled: true, manifestDir: /var/lib/kubelet/manifests, shutdown: {delay
 	"hosts": {"tides", "agent: {hosts: true}\nalerts: {enabled: true}\n" + ownCertificate},
 	"hardened": {"ebbtide-system", `
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
-webhook: {clientCA: {configMap: webhook-callers, names: [kube-apiserver-1, "kube-apiserver 2"]}}
+webhook:
+  clientCA: {configMap: webhook-callers, names: [kube-apiserver-1, "kube-apiserver 2"]}
+  daemonSetPods: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: logging}}}
 networkPolicy:
   apiServerCIDRs: [192.0.2.10/32, "2001:db8::/64"]
+  egress:
+  - {to: [{ipBlock: {cidr: 192.0.2.10/32}}], ports: [{port: 6443}]}
+  - {ports: [{protocol: UDP, port: 53}]}
   metricsFrom:
   - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}
     podSelector: {matchLabels: {app: prometheus}}

@@ -38,7 +38,7 @@ machines: {enabled: true}
 webhook: {clientCA: {configMap: callers, names: [kube-apiserver]}}
 extraArgs: [--surge=auto]
 agent: {enabled: true}
-networkPolicy: {apiServerCIDRs: [192.0.2.10/32], metricsFrom: [{namespaceSelector: {}}]}
+networkPolicy: {apiServerCIDRs: [192.0.2.10/32], metricsFrom: [{namespaceSelector: {}}], egress: [{to: [{ipBlock: {cidr: 192.0.2.10/32}}], ports: [{port: 6443}]}]}
 topologySpread: DoNotSchedule
 resources: {requests: {cpu: 1, memory: 64Mi}, limits: {memory: 1Gi}}
 nodeSelector: {node-role.kubernetes.io/infra: ""}
