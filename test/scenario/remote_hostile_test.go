@@ -51,7 +51,7 @@ func (r *remote) bomb() *bomb {
 			}
 		}
 	}))
-	r.t.Cleanup(func() { b.CloseClientConnections(); b.Close() })
+	r.t.Cleanup(func() { _ = b.Config.Close() })
 	return b
 }
 

@@ -49,7 +49,7 @@ func serveBy(t *testing.T, told func(net.Conn, http.ConnState), answer http.Hand
 	server.Config.ErrorLog, server.Config.ConnState = log.New(io.Discard, "", 0), told
 	server.EnableHTTP2 = told == nil
 	server.StartTLS()
-	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	t.Cleanup(func() { _ = server.Config.Close() })
 	return server, leadsTo(t, server.URL, server.Certificate())
 }
 
