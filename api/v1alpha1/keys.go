@@ -193,6 +193,12 @@ const (
 	// BridgeLabel on a NodeMaintenance or MachineDrainRule says for whose Machine it was made:
 	// cluster-api or openshift. It is deleted when the node is gone.
 	BridgeLabel = "ebbtide.dev/bridge"
+	// BridgePausedAnnotation on a NodeMaintenance for a Machine is true while no pod is asked to
+	// leave for it: its Machine is paused, waits for something else, or is no longer drained.
+	BridgePausedAnnotation = "ebbtide.dev/bridge-paused"
+	// BridgeDrainStartAnnotation on a Machine of Cluster API that has nodeDrainTimeoutSeconds is
+	// when its drain began, RFC 3339.
+	BridgeDrainStartAnnotation = "ebbtide.dev/drain-start"
 	// BridgeMachineAnnotation beside BridgeLabel is the namespace/name of this Machine.
 	BridgeMachineAnnotation = "ebbtide.dev/bridge-machine"
 	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and

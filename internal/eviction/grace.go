@@ -26,7 +26,7 @@ func Grace(ctx context.Context, cache client.Reader, pod *corev1.Pod) *int64 {
 	}
 	of, namespace, name := bridge.NodeOf(node)
 	key := client.ObjectKey{Name: bridge.MaintenanceName(of, namespace, name)}
-	if err := cache.Get(ctx, key, maintenance, now...); err != nil || !bridge.Leaves(node, maintenance) {
+	if err := cache.Get(ctx, key, maintenance, now...); err != nil || !bridge.Leaves(node.Name, maintenance) {
 		return nil
 	}
 	return new(podclass.UnreachableGraceSeconds)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -49,7 +50,7 @@ func (h Hooks) Run(ctx context.Context) (count int, err error) {
 	for _, kind := range bridgedKinds {
 		err := h.each(ctx, kind, func(machine *unstructured.Unstructured) {
 			missing = slices.DeleteFunc(missing, func(name string) bool { return name == machine.GetName() })
-			changed, err := bridge.Change(machine, bridge.Take)
+			changed, err := bridge.Change(machine, bridge.Take, time.Time{})
 			if err != nil || changed == nil {
 				return
 			}

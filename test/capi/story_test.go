@@ -145,13 +145,16 @@ func (w *world) now(machine *unstructured.Unstructured) *unstructured.Unstructur
 	return m
 }
 
-// The time that the Machine has for its drain ends ours, too.
+// The time that the Machine has for its drain ends ours, too, and Cluster API begins no other
+// drain, which would have as much time again.
 func TestLongTheTimeOfADrainIsOver(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 5}")
+	seen := w.followMachine(victim.GetName())
 	w.delete(victim)
 	w.awaitEvent(victim, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (5) is over with 1 pods left; the hook is removed and Cluster API goes on")
 	w.awaitGone(victim)
+	seen()
 	w.awaitNoMaintenance(victim.GetName())
 }
 

@@ -150,6 +150,12 @@ func (r *reconciler) act(ctx context.Context, seen *observed, d core.Decision) e
 		}
 		logger.Info("A node is drained for the Machine of another controller", "maintenance", d.Create.Name, "Node", seen.Machine.Node)
 	}
+	if d.Update != nil {
+		if err := r.client.Patch(ctx, d.Update, kube.Change(seen.Maintenance)); err != nil {
+			return fmt.Errorf("change NodeMaintenance %s: %w", d.Update.Name, err)
+		}
+		logger.Info("Changed the drain of a node", "maintenance", d.Update.Name, "paused", core.Paused(d.Update))
+	}
 	if err := r.drainElsewhere(ctx, seen.request, seen, d.Remote); err != nil {
 		return err
 	}
@@ -161,7 +167,7 @@ func (r *reconciler) change(ctx context.Context, seen *observed, step core.Step)
 	if seen.object == nil || step == core.Keep {
 		return nil
 	}
-	changed, err := core.Change(seen.object, step)
+	changed, err := core.Change(seen.object, step, seen.Now)
 	if err != nil || changed == nil {
 		return err
 	}

@@ -77,6 +77,7 @@ func (r *reconciler) maintenanceMatters(old, now *v1alpha1.NodeMaintenance) (tim
 	if old == nil || old.Generation != now.Generation ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		old.Annotations[v1alpha1.HandedOverAnnotation] != now.Annotations[v1alpha1.HandedOverAnnotation] ||
+		old.Annotations[v1alpha1.BridgePausedAnnotation] != now.Annotations[v1alpha1.BridgePausedAnnotation] ||
 		old.Annotations[v1alpha1.AllowScaleDownAnnotation] != now.Annotations[v1alpha1.AllowScaleDownAnnotation] ||
 		!slices.Equal(old.Finalizers, now.Finalizers) {
 		return coalesce, append(parted, group.Maintenance(now.Name))

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,11 +13,11 @@ import (
 // drain; only its key counts.
 const excludedBecause = "drained by Ebbtide"
 
-// Change is a Machine with a step done; nil if there is nothing to change, as where somebody
+// Change is a Machine with a step done now; nil if there is nothing to change, as where somebody
 // else has the hook of our name.
 //
 // Errors: the Machine is none, such as one whose hooks are no list.
-func Change(object *unstructured.Unstructured, step Step) (*unstructured.Unstructured, error) {
+func Change(object *unstructured.Unstructured, step Step, now time.Time) (*unstructured.Unstructured, error) {
 	m := Read(object)
 	if step == Keep || m.Hooked == (step == Put) || m.Taken {
 		return nil, nil
@@ -32,11 +33,14 @@ func Change(object *unstructured.Unstructured, step Step) (*unstructured.Unstruc
 	switch step {
 	case Put:
 		annotations[v1alpha1.BridgeHookAnnotation] = v1alpha1.BridgeOwner
+	case Begin:
+		annotations[v1alpha1.BridgeDrainStartAnnotation] = now.UTC().Format(time.RFC3339)
 	case Finish:
 		annotations[v1alpha1.ExcludeNodeDrainingAnnotation] = excludedBecause
 		fallthrough
 	default:
 		delete(annotations, v1alpha1.BridgeHookAnnotation)
+		delete(annotations, v1alpha1.BridgeDrainStartAnnotation)
 	}
 	changed.SetAnnotations(annotations)
 	return changed, nil

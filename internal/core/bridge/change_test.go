@@ -60,6 +60,13 @@ func TestWhatAStepChanges(t *testing.T) {
 			map[string]any{"machine.cluster.x-k8s.io/exclude-node-draining": "drained by Ebbtide"},
 		},
 		"Cluster API drains by itself": {waiting, []bridge.Step{bridge.Take}, []string{"metadata", "annotations"}, map[string]any{}},
+		"the beginning of a drain is noted until the hook goes": {
+			waiting,
+			[]bridge.Step{bridge.Begin},
+			[]string{"metadata", "annotations"},
+			map[string]any{"pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide": "ebbtide.dev", "ebbtide.dev/drain-start": "2026-03-01T12:10:00Z"},
+		},
+		"and with it": {waiting, []bridge.Step{bridge.Begin, bridge.Take}, []string{"metadata", "annotations"}, map[string]any{}},
 		"and on again": {
 			waiting,
 			[]bridge.Step{bridge.Take, bridge.Put},
@@ -71,7 +78,7 @@ func TestWhatAStepChanges(t *testing.T) {
 			t.Parallel()
 			machine := object(t, test.from)
 			for _, step := range test.steps {
-				changed, err := bridge.Change(machine, step)
+				changed, err := bridge.Change(machine, step, now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -135,7 +142,7 @@ func TestTheHookOfAnotherEbbtideStays(t *testing.T) {
 	t.Parallel()
 	machine := object(t, strings.Replace(waiting, "ebbtide: ebbtide.dev", "ebbtide: other-ebbtide", 1))
 	for _, step := range []bridge.Step{bridge.Put, bridge.Take, bridge.Finish} {
-		if changed, err := bridge.Change(machine, step); changed != nil || err != nil {
+		if changed, err := bridge.Change(machine, step, now); changed != nil || err != nil {
 			t.Errorf("step %d: %v, %v", step, changed, err)
 		}
 	}

@@ -54,6 +54,8 @@ const (
 	Keep Step = iota
 	// Put has the Machine wait for us before it is drained.
 	Put
+	// Begin notes on the Machine when its drain begins, before it does.
+	Begin
 	// Take lets its controller go on.
 	Take
 	// Finish does so and says that nothing is left to be drained.
@@ -64,6 +66,8 @@ const (
 type Decision struct {
 	// Create is to be created; nil if nothing is.
 	Create *v1alpha1.NodeMaintenance
+	// Update is Maintenance as it is to be before the hook is changed; nil if it is so.
+	Update *v1alpha1.NodeMaintenance
 	// Delete is true if Maintenance is to be deleted.
 	Delete bool
 	// Hook is done to the Machine, under the version that was read.
@@ -80,6 +84,21 @@ type Decision struct {
 
 // Decide says what becomes of one Machine.
 func Decide(s Snapshot) Decision {
+	d := s.decide()
+	if d.Said == nil || s.Maintenance == nil || !s.ours() || !Leaves(s.Machine.Node, s.Maintenance) {
+		return d
+	}
+	switch d.Said.Reason {
+	case v1alpha1.EventBridgeWaiting, v1alpha1.EventBridgeSkipped:
+		// No pod leaves while we say that we wait, or that the node is not drained.
+		d.Update = paused(s.Maintenance, true)
+	case v1alpha1.EventBridgeDraining:
+		d.Update = paused(s.Maintenance, false)
+	}
+	return d
+}
+
+func (s Snapshot) decide() Decision {
 	if d, over := s.ended(); over {
 		return d
 	}
@@ -170,7 +189,8 @@ func (s Snapshot) needless() string {
 		return "the Cluster is being deleted"
 	case m.Beyond != "":
 		return fmt.Sprintf("Cluster API has not waited for hooks of the Machine (Deleting: %s)", excerpt.Line(m.Beyond, maxWords))
-	case m.Node == "":
+	case m.Node == "" && m.Waits:
+		// Before that it may be that its controller has only not named it yet.
 		return "the Machine has no node"
 	}
 	return ""
@@ -178,9 +198,15 @@ func (s Snapshot) needless() string {
 
 // waiting is what happens while the Machine's controller waits for our hook.
 func (s Snapshot) waiting() Decision {
+	m := s.Machine
 	over, after := s.timeout()
-	if over {
+	switch {
+	case over:
 		return s.giveUp()
+	case len(m.Others) > 0:
+		return s.say(Decision{RequeueAfter: after}, event.BridgeWaiting, "waits for other pre-drain hooks: "+hooks(m.Others))
+	case m.DrainTimeout > 0 && m.DrainStart.IsZero() && s.Doubt == "":
+		return Decision{Hook: Begin}
 	}
 	d := s.drain()
 	if d.Hook == Keep {
@@ -192,19 +218,17 @@ func (s Snapshot) waiting() Decision {
 // timeout is whether the time for the drain is over, and when it will be.
 func (s Snapshot) timeout() (over bool, after time.Duration) {
 	m := s.Machine
-	if m.DrainTimeout == 0 || m.WaitsSince.IsZero() || s.Doubt != "" {
+	if m.DrainTimeout == 0 || m.DrainStart.IsZero() || s.Doubt != "" {
 		return false, 0
 	}
-	ahead := m.WaitsSince.Add(m.DrainTimeout).Sub(s.Now)
+	ahead := m.DrainStart.Add(m.DrainTimeout).Sub(s.Now)
 	return ahead <= 0, max(ahead, 0)
 }
 
-// drain drains the node when nobody else has to be waited for.
+// drain drains the node.
 func (s Snapshot) drain() Decision {
 	m := s.Machine
 	switch {
-	case len(m.Others) > 0:
-		return s.say(Decision{}, event.BridgeWaiting, "waits for other pre-drain hooks: "+hooks(m.Others))
 	case s.Maintenance != nil:
 		return s.maintained()
 	case m.IsNode(s.Node) && !s.Ruled:
@@ -257,8 +281,9 @@ func (s Snapshot) skip(why string) Decision {
 	return s.say(Decision{Hook: Take}, event.BridgeSkipped, "not drained: "+why)
 }
 
-// giveUp leaves what is left to the Machine's controller. What was begun here is not taken
-// back: the node stays cordoned until it is gone.
+// giveUp has the Machine's controller go on, as at the end of a drain of its own: it begins no
+// other one, which would have as much time again. What was begun here is not taken back: the
+// node stays cordoned until it is gone.
 func (s Snapshot) giveUp() Decision {
 	what := "an unknown number of pods"
 	if s.Maintenance != nil {
@@ -268,7 +293,7 @@ func (s Snapshot) giveUp() Decision {
 	} else if s.Remote != nil && s.Remote.Problem == "" {
 		what = fmt.Sprintf("%d pods", s.Remote.Left)
 	}
-	return s.say(Decision{Hook: Take}, event.BridgeGivenUp, fmt.Sprintf("nodeDrainTimeoutSeconds (%d) is over with %s left; the hook is removed and Cluster API goes on",
+	return s.say(Decision{Hook: Finish}, event.BridgeGivenUp, fmt.Sprintf("nodeDrainTimeoutSeconds (%d) is over with %s left; the hook is removed and Cluster API goes on",
 		int64(s.Machine.DrainTimeout.Seconds()), what))
 }
 

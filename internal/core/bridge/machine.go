@@ -67,7 +67,9 @@ type Machine struct {
 	Beyond string
 	// WaitsSince is since when it waits; zero if it does not say.
 	WaitsSince time.Time
-	// DrainTimeout is for how long it may; 0 is for ever.
+	// DrainStart is when its drain began, of which that was recorded; else zero.
+	DrainStart time.Time
+	// DrainTimeout is for how long it may be drained; 0 is forever.
 	DrainTimeout time.Duration
 	// Paused is true if it is to be left alone.
 	Paused bool
@@ -138,6 +140,8 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 			m.Excluded = key
 		case key == pausedAnnotation:
 			m.Paused = true
+		case key == v1alpha1.BridgeDrainStartAnnotation:
+			m.DrainStart = timeOf(owner)
 		}
 	}
 	seconds, _, _ := unstructured.NestedInt64(object.Object, "spec", "deletion", "nodeDrainTimeoutSeconds")
@@ -147,9 +151,16 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 	if !slices.Contains(beforeHooks, reason) {
 		m.Beyond = reason
 	}
-	if since, err := time.Parse(time.RFC3339, text(object, "status", "deletion", "waitForPreDrainHookStartTime")); err == nil {
-		m.WaitsSince = since
+	m.WaitsSince = timeOf(text(object, "status", "deletion", "waitForPreDrainHookStartTime"))
+}
+
+// timeOf reads a time; zero if it is none.
+func timeOf(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
 	}
+	return at
 }
 
 // deletingReason is what Cluster API does with a Machine that is being deleted.

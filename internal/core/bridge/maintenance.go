@@ -62,10 +62,28 @@ func OfMachine(maintenance *v1alpha1.NodeMaintenance) bool {
 	return machine != ""
 }
 
+// Paused reports whether a NodeMaintenance for a Machine asks no pod to leave.
+func Paused(maintenance *v1alpha1.NodeMaintenance) bool {
+	return OfMachine(maintenance) && maintenance.Annotations[v1alpha1.BridgePausedAnnotation] == "true"
+}
+
+// paused is a NodeMaintenance as it is to be; nil if it is so.
+func paused(maintenance *v1alpha1.NodeMaintenance, wanted bool) *v1alpha1.NodeMaintenance {
+	if Paused(maintenance) == wanted {
+		return nil
+	}
+	changed := maintenance.DeepCopy()
+	delete(changed.Annotations, v1alpha1.BridgePausedAnnotation)
+	if wanted {
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, v1alpha1.BridgePausedAnnotation, "true")
+	}
+	return changed
+}
+
 // Leaves reports whether a node goes for good, because its NodeMaintenance drains it for its
 // Machine.
-func Leaves(node *corev1.Node, maintenance *v1alpha1.NodeMaintenance) bool {
-	return OfMachine(maintenance) && NodeUnder(maintenance) == node.Name &&
+func Leaves(node string, maintenance *v1alpha1.NodeMaintenance) bool {
+	return OfMachine(maintenance) && NodeUnder(maintenance) == node &&
 		maintenance.Spec.Stage == v1alpha1.StageDrain && maintenance.DeletionTimestamp == nil
 }
 

@@ -9,11 +9,12 @@ type Progress struct {
 	namespace, name, node string
 	stage                 v1alpha1.NodeMaintenanceStage
 	ending, counts, done  bool
+	paused                bool
 }
 
 // ReadProgress reads a NodeMaintenance.
 func ReadProgress(m *v1alpha1.NodeMaintenance) Progress {
-	p := Progress{node: NodeUnder(m), stage: m.Spec.Stage, ending: m.DeletionTimestamp != nil, done: drained(m)}
+	p := Progress{node: NodeUnder(m), stage: m.Spec.Stage, ending: m.DeletionTimestamp != nil, done: drained(m), paused: Paused(m)}
 	p.bridge, p.namespace, p.name = MachineOf(m)
 	_, p.counts = left(m)
 	return p

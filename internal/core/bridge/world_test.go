@@ -86,13 +86,16 @@ func told(d bridge.Decision) string {
 	if d.Create != nil {
 		all = append(all, "create "+d.Create.Name)
 	}
+	if d.Update != nil {
+		all = append(all, map[bool]string{true: "pause", false: "resume"}[bridge.Paused(d.Update)])
+	}
 	if d.Delete {
 		all = append(all, "delete")
 	}
 	if d.Remote {
 		all = append(all, "elsewhere")
 	}
-	all = append(all, map[bridge.Step]string{bridge.Keep: "keep", bridge.Put: "put", bridge.Take: "take", bridge.Finish: "finish"}[d.Hook])
+	all = append(all, map[bridge.Step]string{bridge.Keep: "keep", bridge.Put: "put", bridge.Take: "take", bridge.Begin: "begin", bridge.Finish: "finish"}[d.Hook])
 	if d.RequeueAfter > 0 {
 		all = append(all, "again in "+d.RequeueAfter.String())
 	}

@@ -43,6 +43,8 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 		return fmt.Sprintf("Waiting for NodeMaintenance %s to be complete: for it the node is back, and has no locks any more.", o.inPlace.name())
 	case one.counted() == 0:
 		return o.lock.waiting
+	case one.maintenance.paused:
+		return "Waiting for the Machine, whose drain is paused."
 	case progress.under == 0:
 		return c.waitingFor(progress, one.maintenance)
 	case progress.limiter != nil && (progress.beyond || progress.forwardedBy == ""):

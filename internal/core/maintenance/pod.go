@@ -32,6 +32,8 @@ type pod struct {
 	givenUp bool
 	// counted is true if some maintenance in Drain waits for the pod.
 	counted bool
+	// wanted is true if one of these may have the pod asked to leave.
+	wanted bool
 	// asked is true if it has an Evacuation with our instigator finalizer.
 	asked bool
 	// request, standing and eviction are what it was asked by an EvictionRequest of ours, and
@@ -123,7 +125,7 @@ func (n *node) count(p *pod) {
 		default:
 			one.pending++
 		}
-		p.counted = true
+		p.counted, p.wanted = true, p.wanted || !one.maintenance.paused
 	}
 }
 

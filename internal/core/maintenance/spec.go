@@ -48,6 +48,8 @@ type maintenance struct {
 	deadline *deadline
 	// ofMachine is true if the Machine of another controller goes with the node.
 	ofMachine bool
+	// paused is true if it waits for pods and asks none to leave.
+	paused bool
 	// observed finds the nodes of the observed status by name.
 	observed map[string]*v1alpha1.NodeMaintenanceNodeStatus
 	// selections are the nodes that it selects, listed those whose ledger has it, both by name.
@@ -90,7 +92,7 @@ func readMaintenances(objects []*v1alpha1.NodeMaintenance) []*maintenance {
 	sorted := slices.SortedFunc(slices.Values(objects), compareAge)
 	maintenances := make([]*maintenance, 0, len(sorted))
 	for age, object := range sorted {
-		m := &maintenance{object: object, age: age, stage: effectiveStage(object), ofMachine: bridge.OfMachine(object)}
+		m := &maintenance{object: object, age: age, stage: effectiveStage(object), ofMachine: bridge.OfMachine(object), paused: bridge.Paused(object)}
 		m.starts = m.stage != v1alpha1.StageIdle && !hasStarted(object, m.stage)
 		m.began = drainBegan(object)
 		m.finished = isFinished(object, m.stage)

@@ -253,10 +253,11 @@ func renderingOf(lines []v1alpha1.DrainPlanEntry) rendering {
 }
 
 // leaves returns true if the pod at this place is to leave the node, though its turn
-// may come later. What was asked for it before is not taken back.
+// may come later. What was asked for it before is not taken back, unless nobody wants it
+// any more.
 func (t *targetedNode) leaves(i int) bool {
 	p := &t.pods[i]
-	return t.covered[i] && p.counted && p.evacuable()
+	return t.covered[i] && p.wanted && p.evacuable()
 }
 
 // due returns true if it is the pod's turn to leave the node.

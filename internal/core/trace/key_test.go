@@ -110,6 +110,8 @@ var spared = map[string]string{
 	"BridgeOwner":                              "the value of such a hook",
 	"BridgeLabel":                              "on NodeMaintenances, which go as a whole",
 	"BridgeMachineAnnotation":                  "on NodeMaintenances, which go as a whole",
+	"BridgePausedAnnotation":                   "on NodeMaintenances, which go as a whole",
+	"BridgeDrainStartAnnotation":               "on Machines of Cluster API, from which core/bridge takes it with the hook",
 }
 
 func finalizers(names ...string) metav1.ObjectMeta { return metav1.ObjectMeta{Finalizers: names} }

@@ -110,7 +110,7 @@ func ofBridged(o *unstructured.Unstructured) (f Finding) {
 	if kind != bridge.ClusterAPIMachine && kind != bridge.OpenShiftMachine {
 		return f
 	}
-	without, err := bridge.Change(o, bridge.Take)
+	without, err := bridge.Change(o, bridge.Take, time.Time{})
 	if err != nil || without == nil {
 		return f
 	}
