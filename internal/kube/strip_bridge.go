@@ -1,6 +1,7 @@
 package kube
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -9,6 +10,7 @@ import (
 var bridgedFields = [][]string{
 	{"spec", "clusterName"},
 	{"spec", "providerID"},
+	{"spec", "infrastructureRef"},
 	{"spec", "paused"},
 	{"spec", "deletion"},
 	{"spec", "lifecycleHooks"},
@@ -24,6 +26,11 @@ var bridgedFields = [][]string{
 // StripBridged returns what is read of an object of Cluster API or OpenShift. Annotations
 // and hooks are all there, so that a change of it changes nothing else.
 func StripBridged(object any) (any, error) {
+	if named, ok := object.(*metav1.PartialObjectMetadata); ok {
+		// What stands for an instance: whose it is, and whether it is being deleted.
+		named.ManagedFields, named.Annotations, named.Labels = nil, nil, nil
+		return named, nil
+	}
 	full, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return object, nil

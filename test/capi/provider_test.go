@@ -3,6 +3,7 @@ package capi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ func (p *provider) reconcile(ctx context.Context, host *unstructured.Unstructure
 	providerID, _, _ := unstructured.NestedString(host.Object, "spec", "providerID")
 	switch {
 	case host.GetDeletionTimestamp() != nil:
-		host.SetFinalizers(nil)
+		host.SetFinalizers(slices.DeleteFunc(host.GetFinalizers(), func(f string) bool { return f == hostFinalizer }))
 		return p.client.Update(ctx, host)
 	case providerID != "":
 		return nil

@@ -127,6 +127,9 @@ func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult
 	}
 	r.tell(q, seen, decision)
 	after := decision.RequeueAfter
+	if seen.unwatched {
+		after = kube.Soonest(after, firstPause)
+	}
 	if seen.drain != nil {
 		after = kube.Soonest(after, seen.drain.decision.RequeueAfter)
 	}

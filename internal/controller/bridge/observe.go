@@ -26,6 +26,8 @@ type observed struct {
 	// rules are those that are meant for it, drain is how it goes in another cluster.
 	rules drainrule.Rules
 	drain *drainOf
+	// unwatched is true if its instance was read and is not watched yet.
+	unwatched bool
 }
 
 func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) {
@@ -56,6 +58,9 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 		}
 	}
 	// They say how a drain begins; one that goes on as a maintenance goes on.
+	if machine.Bridge == core.ClusterAPI && machine.Deleting && machine.Hooked && machine.Waits {
+		seen.Instance, seen.unwatched = r.kinds.instance(ctx, &machine)
+	}
 	if machine.Bridge == core.ClusterAPI && machine.Deleting && machine.Hooked && machine.Waits && seen.Maintenance == nil {
 		return seen, r.observeRules(ctx, seen)
 	}

@@ -60,13 +60,6 @@ func TestWhatAStepChanges(t *testing.T) {
 			map[string]any{"machine.cluster.x-k8s.io/exclude-node-draining": "drained by Ebbtide"},
 		},
 		"Cluster API drains by itself": {waiting, []bridge.Step{bridge.Take}, []string{"metadata", "annotations"}, map[string]any{}},
-		"the beginning of a drain is noted until the hook goes": {
-			waiting,
-			[]bridge.Step{bridge.Begin},
-			[]string{"metadata", "annotations"},
-			map[string]any{"pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide": "ebbtide.dev", "ebbtide.dev/drain-start": "2026-03-01T12:10:00Z"},
-		},
-		"and with it": {waiting, []bridge.Step{bridge.Begin, bridge.Take}, []string{"metadata", "annotations"}, map[string]any{}},
 		"and on again": {
 			waiting,
 			[]bridge.Step{bridge.Take, bridge.Put},

@@ -29,11 +29,22 @@ type Snapshot struct {
 	Maintenance *v1alpha1.NodeMaintenance
 	// Held is the node of this cluster that Maintenance is for; nil if that is gone.
 	Held *corev1.Node
+	// Instance is what is known of the object that stands for the instance.
+	Instance Instance
 	// Ruled is true if MachineDrainRules are meant for the Machine. They say how pods leave
 	// Machines, not maintenances.
 	Ruled bool
 	// Remote is how the drain goes that is no maintenance; nil if it has not begun.
 	Remote *Remote
+}
+
+// Instance is what is known of the object that stands for the instance of a Machine; the zero
+// value is one that is there.
+type Instance struct {
+	// Gone is true if there is none any more, Deleting if it is being deleted.
+	Gone, Deleting bool
+	// Unread is why neither is known; empty if it is.
+	Unread string
 }
 
 // Remote is how a drain in another cluster goes.
@@ -85,7 +96,7 @@ type Decision struct {
 // Decide says what becomes of one Machine.
 func Decide(s Snapshot) Decision {
 	d := s.decide()
-	if d.Said == nil || s.Maintenance == nil || !s.ours() || !Leaves(s.Machine.Node, s.Maintenance) {
+	if d.Said == nil || d.Delete || s.Maintenance == nil || !s.ours() || !Leaves(s.Machine.Node, s.Maintenance) {
 		return d
 	}
 	switch d.Said.Reason {
@@ -96,6 +107,20 @@ func Decide(s Snapshot) Decision {
 		d.Update = paused(s.Maintenance, false)
 	}
 	return d
+}
+
+// over is why nothing runs on the node any more, or soon nothing will; empty if something may.
+// Cluster API drains neither.
+func (s Snapshot) over() string {
+	of := s.Machine.Infrastructure
+	name := excerpt.Line(of.Kind+" "+of.Name, maxWords)
+	switch {
+	case s.Instance.Gone, s.Instance.Unread != "" && of.Gone:
+		return name + " is gone, and with it all that ran there"
+	case s.Instance.Deleting:
+		return name + " is being deleted"
+	}
+	return ""
 }
 
 func (s Snapshot) decide() Decision {
@@ -187,6 +212,8 @@ func (s Snapshot) needless() string {
 		return "the Cluster is gone"
 	case m.Bridge == ClusterAPI && s.Around.Deleting:
 		return "the Cluster is being deleted"
+	case s.over() != "":
+		return s.over()
 	case m.Beyond != "":
 		return fmt.Sprintf("Cluster API has not waited for hooks of the Machine (Deleting: %s)", excerpt.Line(m.Beyond, maxWords))
 	case m.Node == "" && m.Waits:
@@ -299,6 +326,11 @@ func (s Snapshot) giveUp() Decision {
 
 func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.Event, message string) Decision {
 	said := as(s.Machine.Ref, message)
+	if said.Reason == v1alpha1.EventBridgeDraining && s.Instance.Unread != "" {
+		of := s.Machine.Infrastructure
+		said.Message += fmt.Sprintf(". If %s is deleted meanwhile, the drain goes on, as that cannot be read: %s",
+			excerpt.Line(of.Kind+" "+of.Name, maxWords), excerpt.Line(s.Instance.Unread, maxUnread))
+	}
 	d.Said = &said
 	return d
 }
@@ -306,8 +338,9 @@ func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.
 const (
 	// maxHooks is how many hooks of others are named, maxWords how many bytes of each.
 	maxHooks, maxWords = 5, 100
-	// maxProblem is how many bytes of a problem are shown.
-	maxProblem = 600
+	// maxProblem is how many bytes of a problem are shown, maxUnread of one that holds up
+	// nothing.
+	maxProblem, maxUnread = 600, 300
 )
 
 // hooks names those of others.

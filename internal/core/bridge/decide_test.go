@@ -122,9 +122,6 @@ var becomes = map[string]struct {
 	"a Machine without node": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Node = "" }, "take; BridgeSkipped: not drained: the Machine has no node",
 	},
-	"one whose node is not known yet": {
-		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Node, s.Machine.Waits = "", false }, "keep",
-	},
 	"one that is not to be drained": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation },
 		"take; BridgeSkipped: not drained: annotation machine.cluster.x-k8s.io/exclude-node-draining is set",
@@ -139,57 +136,12 @@ var becomes = map[string]struct {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Around.Opt = "" },
 		"pause, take; BridgeSkipped: not drained: nobody asks for it any more by label ebbtide.dev/drain",
 	},
-	"a pause in the middle stops the drain": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Machine.Paused = true },
-		"pause, keep; BridgeWaiting: waits: the Machine or its Cluster is paused",
-	},
-	"and its end goes on with it": {
-		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); pause(t, s) },
-		"resume, keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 5 pods left",
-	},
-	"one that is paused stays so": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			pause(t, s)
-			s.Machine.Paused = true
-		}, "keep; BridgeWaiting: waits: the Machine or its Cluster is paused",
-	},
-	"a hook of others in the middle stops the drain": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}}
-		}, "pause, keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
-	},
-	"a Cluster that cannot be read may be paused": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Around, s.AroundUnread = nil, "Cluster infra/prod could not be read: timeout"
-		}, "pause, keep; BridgeWaiting: waits: Cluster infra/prod could not be read: timeout",
-	},
-	"one that is excluded in the middle": {
-		func(t *testing.T, s *bridge.Snapshot) {
-			*s = begun(t, *s, 5)
-			s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation
-		}, "pause, take; BridgeSkipped: not drained: annotation machine.cluster.x-k8s.io/exclude-node-draining is set",
-	},
 	"time that is left": {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 2)
 			s.Machine.DrainTimeout, s.Machine.DrainStart = 5*time.Minute, now.Add(-4*time.Minute)
 		},
 		"keep, again in 1m0s; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 2 pods left",
-	},
-	"time that is limited begins with the drain": {
-		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainTimeout = time.Minute }, "begin",
-	},
-	"not while others are waited for": {
-		func(_ *testing.T, s *bridge.Snapshot) {
-			s.Machine.DrainTimeout, s.Machine.Others = time.Minute, []bridge.Hook{{Name: "backup", Owner: "db-team"}}
-		}, "keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
-	},
-	"and is not begun by a clock that is not believed": {
-		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainTimeout, s.Doubt = time.Minute, "skew" },
-		"create cluster-api.infra.worker-1, keep",
 	},
 	"time that is over": {
 		func(t *testing.T, s *bridge.Snapshot) {
@@ -255,31 +207,9 @@ var becomes = map[string]struct {
 	},
 }
 
-// pause has the maintenance be paused.
-func pause(t *testing.T, s *bridge.Snapshot) {
-	t.Helper()
-	now := *s
-	now.Machine = read(t, waiting)
-	now.Machine.Paused = true
-	if s.Maintenance = bridge.Decide(now).Update; s.Maintenance == nil {
-		t.Fatal("the maintenance is not paused")
-	}
-}
-
 func TestWhatBecomesOfAMachine(t *testing.T) {
 	t.Parallel()
-	for name, test := range becomes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := world(t)
-			if test.change != nil {
-				test.change(t, &s)
-			}
-			if got := told(bridge.Decide(s)); got != test.want {
-				t.Errorf("\n got %s\nwant %s", got, test.want)
-			}
-		})
-	}
+	checkAll(t, becomes)
 }
 
 // Whoever may write Machines must not choose which node of this cluster is drained: the node

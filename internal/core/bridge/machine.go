@@ -73,6 +73,15 @@ type Machine struct {
 	DrainTimeout time.Duration
 	// Paused is true if it is to be left alone.
 	Paused bool
+	// Infrastructure names the object that stands for its instance, of Cluster API.
+	Infrastructure Infrastructure
+}
+
+// Infrastructure names the object that stands for the instance of a Machine.
+type Infrastructure struct {
+	Group, Kind, Name string
+	// Gone is true if the Machine's controller says that there is none any more.
+	Gone bool
 }
 
 // Around is the Cluster of a Machine of Cluster API, or the MachineSet of one of OpenShift.
@@ -123,6 +132,14 @@ func text(object *unstructured.Unstructured, path ...string) string {
 // waitsReason is why a Machine of Cluster API is still there while it waits for hooks.
 const waitsReason = "WaitingForPreDrainHook"
 
+// goneReasons are of condition InfrastructureReady while the object of the infrastructure is
+// not there.
+var goneReasons = []string{"Deleted", "DoesNotExist"}
+
+// InfrastructureGroup is the group of the kinds that stand for instances, by the contract of
+// Cluster API; no others are read.
+const InfrastructureGroup = "infrastructure.cluster.x-k8s.io"
+
 // beforeHooks are reasons of condition Deleting that say nothing of hooks.
 var beforeHooks = []string{"", waitsReason, "Deleting", "NotDeleting", "InternalError"}
 
@@ -146,7 +163,12 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 	}
 	seconds, _, _ := unstructured.NestedInt64(object.Object, "spec", "deletion", "nodeDrainTimeoutSeconds")
 	m.DrainTimeout = time.Duration(max(seconds, 0)) * time.Second
-	reason := deletingReason(object)
+	m.Infrastructure = Infrastructure{
+		Group: text(object, "spec", "infrastructureRef", "apiGroup"), Kind: text(object, "spec", "infrastructureRef", "kind"),
+		Name: text(object, "spec", "infrastructureRef", "name"), Gone: slices.Contains(goneReasons, reasonOf(object, "InfrastructureReady", "False")),
+	}
+	// What Cluster API does with a Machine that is being deleted.
+	reason := reasonOf(object, "Deleting", "True")
 	m.Waits = reason == waitsReason
 	if !slices.Contains(beforeHooks, reason) {
 		m.Beyond = reason
@@ -163,11 +185,11 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-// deletingReason is what Cluster API does with a Machine that is being deleted.
-func deletingReason(object *unstructured.Unstructured) string {
+// reasonOf is the reason of a condition that has this status; empty if it has another one.
+func reasonOf(object *unstructured.Unstructured, condition, status string) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if one, ok := condition.(map[string]any); ok && one["type"] == "Deleting" && one["status"] == "True" {
+	for _, entry := range conditions {
+		if one, ok := entry.(map[string]any); ok && one["type"] == condition && one["status"] == status {
 			reason, _ := one["reason"].(string)
 			return reason
 		}

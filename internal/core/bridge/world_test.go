@@ -25,7 +25,10 @@ metadata:
   name: worker-1
   deletionTimestamp: "2026-03-01T11:59:00Z"
   annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide: ebbtide.dev}
-spec: {clusterName: prod, providerID: "aws:///i-7"}
+spec:
+  clusterName: prod
+  providerID: "aws:///i-7"
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Host, name: worker-1-x}
 status:
   nodeRef: {name: node-7}
   conditions: [{type: Deleting, status: "True", reason: WaitingForPreDrainHook}]

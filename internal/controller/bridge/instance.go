@@ -1,0 +1,92 @@
+package bridge
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	core "ebbtide.dev/ebbtide/internal/core/bridge"
+)
+
+// instance reads the object that stands for the instance of a Machine, and follows all of its
+// kind from the first time on. The right to do so is optional. Until they are followed, the
+// next change of the object wakes nobody.
+func (k *kinds) instance(ctx context.Context, m *core.Machine) (seen core.Instance, unwatched bool) {
+	named := m.Infrastructure
+	if named.Group != core.InfrastructureGroup {
+		return core.Instance{Unread: "only kinds of the group " + core.InfrastructureGroup + " are read"}, false
+	}
+	mapping, err := k.writer.RESTMapper().RESTMapping(schema.GroupKind{Group: named.Group, Kind: named.Kind})
+	if err != nil {
+		return core.Instance{Unread: err.Error()}, false
+	}
+	kind, key := mapping.GroupVersionKind, types.NamespacedName{Namespace: m.Ref.Namespace, Name: named.Name}
+	k.followInstances(ctx, kind)
+	object, synced := metadata(kind), k.synced(kind)
+	if synced && k.store.Get(ctx, key, object) == nil {
+		return core.Instance{Deleting: object.DeletionTimestamp != nil}, false
+	}
+	// That there is none is only believed of the API server.
+	err = k.live.Get(ctx, key, object)
+	switch {
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+		return core.Instance{Gone: true}, false
+	case err != nil:
+		return core.Instance{Unread: err.Error()}, false
+	}
+	return core.Instance{Deleting: object.DeletionTimestamp != nil}, !synced
+}
+
+// followInstances begins to follow the objects of a kind, of which no more than metadata is read.
+func (k *kinds) followInstances(ctx context.Context, kind schema.GroupVersionKind) {
+	if k.following(kind) {
+		return
+	}
+	informer, err := k.store.GetInformer(ctx, metadata(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.followed[kind] != nil {
+		return
+	}
+	if _, err := informer.AddEventHandler(k.instanceHandler()); err == nil {
+		k.followed[kind] = informer
+	}
+}
+
+func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	return object
+}
+
+// instanceHandler wakes the Machine of an instance that is gone or being deleted.
+func (k *kinds) instanceHandler() toolscache.ResourceEventHandler {
+	tell := func(told any) {
+		if missed, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
+			told = missed.Obj
+		}
+		object, ok := told.(*metav1.PartialObjectMetadata)
+		if !ok {
+			return
+		}
+		for _, owner := range object.OwnerReferences {
+			if owner.Kind == core.ClusterAPIMachine.Kind {
+				k.wake(requestOf(core.ClusterAPI, object.Namespace, owner.Name)...)
+			}
+		}
+	}
+	change := func(object any) {
+		if now, ok := object.(*metav1.PartialObjectMetadata); ok && now.DeletionTimestamp != nil {
+			tell(now)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: change, UpdateFunc: func(_, now any) { change(now) }, DeleteFunc: tell}
+}

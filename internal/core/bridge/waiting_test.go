@@ -1,0 +1,153 @@
+package bridge_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
+)
+
+// holds is what stops a drain, and what no longer holds the Machine.
+var holds = map[string]struct {
+	change func(*testing.T, *bridge.Snapshot)
+	want   string
+}{
+	"one whose instance is gone": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Instance.Gone = true },
+		"pause, take; BridgeSkipped: not drained: Host worker-1-x is gone, and with it all that ran there",
+	},
+	"one whose instance is being deleted": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Instance.Deleting = true },
+		"take; BridgeSkipped: not drained: Host worker-1-x is being deleted",
+	},
+	"an instance that cannot be read is there, unless Cluster API says that it is gone": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Instance.Unread = "forbidden" },
+		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 5 pods left. " +
+			"If Host worker-1-x is deleted meanwhile, the drain goes on, as that cannot be read: forbidden",
+	},
+	"as it does here": {
+		func(t *testing.T, s *bridge.Snapshot) { ready(t, s, "Deleted"); s.Instance.Unread = "forbidden" },
+		"take; BridgeSkipped: not drained: Host worker-1-x is gone, and with it all that ran there",
+	},
+	"which is not believed of one that was read": {
+		func(t *testing.T, s *bridge.Snapshot) { ready(t, s, "Deleted") }, "create cluster-api.infra.worker-1, keep",
+	},
+	"one that is not ready is drained": {
+		func(t *testing.T, s *bridge.Snapshot) { ready(t, s, "NotReady"); s.Instance.Unread = "forbidden" },
+		"create cluster-api.infra.worker-1, keep",
+	},
+	"one whose node is not known yet": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Node, s.Machine.Waits = "", false }, "keep",
+	},
+	"a pause in the middle stops the drain": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Machine.Paused = true },
+		"pause, keep; BridgeWaiting: waits: the Machine or its Cluster is paused",
+	},
+	"and its end goes on with it": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); pause(t, s) },
+		"resume, keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 5 pods left",
+	},
+	"one that is paused stays so": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			pause(t, s)
+			s.Machine.Paused = true
+		}, "keep; BridgeWaiting: waits: the Machine or its Cluster is paused",
+	},
+	"a hook of others in the middle stops the drain": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}}
+		}, "pause, keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
+	},
+	"a Cluster that cannot be read may be paused": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Around, s.AroundUnread = nil, "Cluster infra/prod could not be read: timeout"
+		}, "pause, keep; BridgeWaiting: waits: Cluster infra/prod could not be read: timeout",
+	},
+	"one that is excluded in the middle": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation
+		}, "pause, take; BridgeSkipped: not drained: annotation machine.cluster.x-k8s.io/exclude-node-draining is set",
+	},
+	"time that is limited begins with the drain": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainTimeout = time.Minute }, "begin",
+	},
+	"not while others are waited for": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Machine.DrainTimeout, s.Machine.Others = time.Minute, []bridge.Hook{{Name: "backup", Owner: "db-team"}}
+		}, "keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
+	},
+	"and is not begun by a clock that is not believed": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainTimeout, s.Doubt = time.Minute, "skew" },
+		"create cluster-api.infra.worker-1, keep",
+	},
+}
+
+func TestWhatHoldsAMachine(t *testing.T) {
+	t.Parallel()
+	checkAll(t, holds)
+}
+
+// ready has Cluster API say why the instance is not ready.
+func ready(t *testing.T, s *bridge.Snapshot, reason string) {
+	t.Helper()
+	s.Machine = read(t, strings.Replace(waiting, "conditions: [", "conditions: [{type: InfrastructureReady, status: \"False\", reason: "+reason+"}, ", 1))
+}
+
+// pause has the maintenance be paused.
+func pause(t *testing.T, s *bridge.Snapshot) {
+	t.Helper()
+	now := *s
+	now.Machine = read(t, waiting)
+	now.Machine.Paused = true
+	if s.Maintenance = bridge.Decide(now).Update; s.Maintenance == nil {
+		t.Fatal("the maintenance is not paused")
+	}
+}
+
+// decisions are by what happens to the Machine of world.
+type decisions = map[string]struct {
+	change func(*testing.T, *bridge.Snapshot)
+	want   string
+}
+
+// checkAll checks what is decided, in words.
+func checkAll(t *testing.T, all decisions) {
+	t.Helper()
+	for name, test := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := world(t)
+			if test.change != nil {
+				test.change(t, &s)
+			}
+			if got := told(bridge.Decide(s)); got != test.want {
+				t.Errorf("\n got %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// When a drain begins is noted on the Machine, and goes with the hook.
+func TestTheBeginningOfADrainIsNoted(t *testing.T) {
+	t.Parallel()
+	begun, err := bridge.Change(object(t, waiting), bridge.Begin, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := bridge.Read(begun); !m.DrainStart.Equal(now) || !m.Hooked {
+		t.Errorf("the drain began at %s, and the Machine has the hook: %v", m.DrainStart, m.Hooked)
+	}
+	over, err := bridge.Change(begun, bridge.Finish, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := bridge.Read(over); !m.DrainStart.IsZero() || m.Hooked {
+		t.Errorf("the drain began at %s, and the Machine has the hook: %v", m.DrainStart, m.Hooked)
+	}
+}
