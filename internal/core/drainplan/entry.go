@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +58,7 @@ type Entry struct {
 	spec    v1alpha1.DrainPlanEntry
 	depth   int
 	matcher labels.Selector
+	choices choices
 	// line names the selector, the same for all ways to write it; empty is none.
 	line string
 }
@@ -102,7 +102,9 @@ func compile(spec v1alpha1.DrainPlanEntry) (entry Entry, field string, err error
 	if err != nil {
 		return Entry{}, "podSelector", err
 	}
-	return Entry{spec: spec, depth: depth, matcher: matcher, line: canonical(matcher)}, "", nil
+	requirements, _ := matcher.Requirements()
+	selected := choicesOf(requirements)
+	return Entry{spec: spec, depth: depth, matcher: matcher, choices: selected, line: selected.text()}, "", nil
 }
 
 // complete spells out the defaults of an entry. An empty selector selects every
@@ -115,16 +117,6 @@ func complete(spec v1alpha1.DrainPlanEntry) v1alpha1.DrainPlanEntry {
 		spec.PodSelector = nil
 	}
 	return spec
-}
-
-func canonical(selector labels.Selector) string {
-	requirements, _ := selector.Requirements()
-	words := make([]string, 0, len(requirements))
-	for _, requirement := range requirements {
-		words = append(words, requirement.String())
-	}
-	slices.Sort(words)
-	return strings.Join(slices.Compact(words), ",")
 }
 
 // Compare orders entries as a plan does: by pod type, then by ascending
@@ -149,6 +141,20 @@ func (e Entry) Depth() int { return e.depth }
 
 // Same returns true if both entries have the same pod type, priority and selector.
 func (e Entry) Same(other Entry) bool { return e.Compare(other) == 0 && e.line == other.line }
+
+// within returns true if wide covers at least the pods of e.
+func (e Entry) within(wide Entry) bool {
+	return e.depth == wide.depth && e.spec.PodPriority <= wide.spec.PodPriority && e.selectsWithin(wide)
+}
+
+// selectsWithin is within for the selectors alone.
+func (e Entry) selectsWithin(wide Entry) bool {
+	if wide.line == "" || e.line == wide.line {
+		return true
+	}
+	steps := maxSteps
+	return e.choices.covered([]choices{wide.choices}, &steps)
+}
 
 // Covers returns true if the entry selects the pod.
 func (e Entry) Covers(pod Subject) bool {

@@ -24,7 +24,7 @@ func NewSet(entries ...Entry) Set {
 	slices.SortStableFunc(sorted, func(a, b Entry) int {
 		return cmp.Or(a.Compare(b), cmp.Compare(a.line, b.line))
 	})
-	return Set{entries: prune(sorted)}.named()
+	return Set{entries: prune(slices.CompactFunc(sorted, Entry.Same))}.named()
 }
 
 // Join covers what either set covers.
@@ -38,24 +38,15 @@ func Join(a, b Set) Set {
 	return NewSet(slices.Concat(a.entries, b.entries)...)
 }
 
-// prune leaves out every entry that a later one makes superfluous. Only a later
-// one can: it has at least the same priority.
-func prune(sorted []Entry) []Entry {
+// prune leaves out every entry that another one makes superfluous.
+func prune(distinct []Entry) []Entry {
 	var kept []Entry
-	for i, entry := range sorted {
-		if !slices.ContainsFunc(sorted[i+1:], entry.within) {
+	for _, entry := range distinct {
+		if !slices.ContainsFunc(distinct, func(wide Entry) bool { return !wide.Same(entry) && entry.within(wide) }) {
 			kept = append(kept, entry)
 		}
 	}
 	return kept
-}
-
-// within returns true if wide covers at least the pods of e, for all that their
-// selectors show.
-func (e Entry) within(wide Entry) bool {
-	return e.depth == wide.depth &&
-		e.spec.PodPriority <= wide.spec.PodPriority &&
-		(wide.line == "" || e.line == wide.line)
 }
 
 func (s Set) named() Set {
@@ -92,30 +83,44 @@ func (s Set) CoversSubject(pod Subject) bool {
 	return false
 }
 
-// Includes returns true if the set covers, for all that selectors show, whatever the
-// other one covers.
-func (s Set) Includes(other Set) bool {
-	return !slices.ContainsFunc(other.entries, func(e Entry) bool { return !s.IncludesEntry(e) })
+// Beyond are the entries of the set that cover pods which the other set, for all that
+// selectors show, does not cover.
+func (s Set) Beyond(other Set) []Entry {
+	return slices.DeleteFunc(slices.Clone(s.entries), other.includes)
 }
 
-// IncludesEntry is Includes for one entry.
-func (s Set) IncludesEntry(e Entry) bool { return slices.ContainsFunc(s.entries, e.within) }
+// includes returns true if some entries together cover whatever e covers.
+func (s Set) includes(e Entry) bool {
+	var wide []choices
+	for _, one := range s.entries {
+		if one.depth != e.depth || one.spec.PodPriority < e.spec.PodPriority {
+			continue
+		}
+		if one.line == "" || one.line == e.line {
+			return true
+		}
+		wide = append(wide, one.choices)
+	}
+	steps := maxSteps
+	return e.choices.covered(wide, &steps)
+}
 
 // Entries are the entries of the set, in order. They must not be changed.
 func (s Set) Entries() []Entry { return s.entries }
 
-// AtTop returns true if the entry is one of the greatest of a set that is not empty.
+// AtTop returns true if the entry is within one of the greatest of a set that is not
+// empty, and as great.
 func (s Set) AtTop(e Entry) bool {
-	return slices.ContainsFunc(s.entries, func(one Entry) bool { return one.Same(e) && one.Compare(s.Top()) == 0 })
+	return e.Compare(s.Top()) == 0 && slices.ContainsFunc(s.entries, e.within)
 }
 
 // Render writes the set as status.nodeStatuses[].drainTargets does (KEP-4212,
 // "PodTypes and Label Selectors Progression"): one line per pod type and
 // selector, as soon as the type is reached, with the highest priority that was
-// reached; an entry without a selector lifts all lines of its type. The line
+// reached; an entry lifts all lines of its type whose pods it selects. The line
 // without a selector comes first, the others as known and the set name them.
-// Known are the entries whose selectors deserve a line even where a line
-// without a selector covers them already.
+// Known are the entries whose selectors deserve a line even where another line
+// covers them already.
 func (s Set) Render(known []Entry) []v1alpha1.DrainPlanEntry {
 	var lines []v1alpha1.DrainPlanEntry
 	candidates := slices.Concat(known, s.entries)
@@ -141,7 +146,7 @@ func (s Set) Render(known []Entry) []v1alpha1.DrainPlanEntry {
 func (s Set) line(of Entry) (v1alpha1.DrainPlanEntry, bool) {
 	line, reached := of.spec, false
 	for _, entry := range s.entries {
-		if entry.depth != of.depth || entry.line != "" && entry.line != of.line {
+		if entry.depth != of.depth || !of.selectsWithin(entry) {
 			continue
 		}
 		// Entries are in order, so the last one has the highest priority.

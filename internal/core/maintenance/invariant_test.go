@@ -122,7 +122,7 @@ func (s *simulation) checkGrowth(d maintenance.MaintenanceDecision) {
 }
 
 func sameLine(a, b v1alpha1.DrainPlanEntry) bool {
-	return a.PodType == b.PodType && metav1.FormatLabelSelector(a.PodSelector) == metav1.FormatLabelSelector(b.PodSelector)
+	return a.PodType == b.PodType && slices.Equal(apps(a), apps(b))
 }
 
 var waitingFor = regexp.MustCompile(`^Waiting for nodes? (.*)\.$`)

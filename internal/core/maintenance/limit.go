@@ -20,24 +20,41 @@ func (t *targeted) limits(n *targetedNode) {
 	}
 	for place, one := range n.drains {
 		p := &t.positions[one.maintenance.age]
-		if !set.Includes(p.own) {
-			n.progress[place].limiter = n.limiterOf(p, atTop)
+		if missing := t.beyond(p.own, set); len(missing) > 0 {
+			n.progress[place].limiter = t.limiterOf(n, p, atTop, missing)
 		}
 		n.progress[place].forwardedBy = t.forwarderOf(n, one)
 	}
 }
 
+// beyond are the entries of a set that another one does not cover. Most nodes ask the
+// same.
+func (t *targeted) beyond(set, other drainplan.Set) []drainplan.Entry {
+	key := [2]string{set.Key(), other.Key()}
+	known, found := t.compared[key]
+	if !found {
+		known = set.Beyond(other)
+		t.compared[key] = known
+	}
+	return known
+}
+
+// covers returns true if a set covers one of some entries of a target.
+func (t *targeted) covers(set, target drainplan.Set, entries []drainplan.Entry) bool {
+	beyond := t.beyond(target, set)
+	return slices.ContainsFunc(entries, func(e drainplan.Entry) bool { return !slices.ContainsFunc(beyond, e.Same) })
+}
+
 // limiterOf is who keeps the target of the node behind a maintenance: the oldest at the
 // entry that the target has come to, else the ruling one. It is always less than the
 // one that it limits, and has not come to what that one has come to.
-func (t *targetedNode) limiterOf(limited *position, atTop []*position) *position {
-	missing := slices.DeleteFunc(slices.Clone(limited.own.Entries()), t.target.set.IncludesEntry)
+func (t *targeted) limiterOf(n *targetedNode, limited *position, atTop []*position, missing []drainplan.Entry) *position {
 	for _, p := range atTop {
-		if p.compare(limited) < 0 && !slices.ContainsFunc(missing, p.own.IncludesEntry) {
+		if p.compare(limited) < 0 && !t.covers(p.own, limited.own, missing) {
 			return p
 		}
 	}
-	return t.ruling
+	return n.ruling
 }
 
 // forwarderOf is the older maintenance that has brought the target of a node ahead of
@@ -47,15 +64,15 @@ func (t *targetedNode) limiterOf(limited *position, atTop []*position) *position
 // pods or nodes took it back in its plan, is its own history, and so is what is left
 // of drains that are over.
 func (t *targeted) forwarderOf(n *targetedNode, one *selection) string {
-	p := &t.positions[one.maintenance.age]
-	if p.own.Includes(n.target.set) {
-		return ""
+	p, known := &t.positions[one.maintenance.age], ""
+	if one.observed != nil {
+		known = one.observed.FastForwardedBy
 	}
-	ahead := slices.DeleteFunc(slices.Clone(n.target.set.Entries()), func(e drainplan.Entry) bool {
-		return e.Depth() > p.depth || p.own.IncludesEntry(e)
-	})
-	if one.observed == nil || one.observed.FastForwardedBy == "" {
-		ahead = slices.DeleteFunc(ahead, one.previous.set.IncludesEntry)
+	var ahead []drainplan.Entry
+	for _, e := range t.beyond(n.target.set, p.own) {
+		if e.Depth() <= p.depth && (known != "" || !t.covers(one.previous.set, n.target.set, []drainplan.Entry{e})) {
+			ahead = append(ahead, e)
+		}
 	}
 	if len(ahead) == 0 {
 		return ""
@@ -63,10 +80,8 @@ func (t *targeted) forwarderOf(n *targetedNode, one *selection) string {
 	older := slices.DeleteFunc(slices.Clone(n.drains), func(other *selection) bool {
 		return t.positions[other.maintenance.age].beganBefore(p) >= 0
 	})
-	if one.observed != nil && slices.ContainsFunc(older, func(other *selection) bool {
-		return other.maintenance.name() == one.observed.FastForwardedBy
-	}) {
-		return one.observed.FastForwardedBy
+	if slices.ContainsFunc(older, func(other *selection) bool { return other.maintenance.name() == known }) {
+		return known
 	}
 	return t.whoBrought(n, older, ahead)
 }
@@ -83,10 +98,10 @@ func (t *targeted) whoBrought(n *targetedNode, older []*selection, ahead []drain
 		if slices.ContainsFunc(greatest, p.entry.Same) && (oldest == nil || p.beganBefore(oldest) < 0) {
 			oldest = p
 		}
-		if slices.ContainsFunc(greatest, p.own.IncludesEntry) && (least == nil || p.compare(least) < 0) {
+		if t.covers(p.own, n.target.set, greatest) && (least == nil || p.compare(least) < 0) {
 			least = p
 		}
-		came := top.Depth() <= p.depth && slices.ContainsFunc(greatest, n.before(one).IncludesEntry)
+		came := top.Depth() <= p.depth && t.covers(n.before(one), n.target.set, greatest)
 		if came && (past == nil || p.beganBefore(past) < 0) {
 			past = p
 		}

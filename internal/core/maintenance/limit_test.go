@@ -1,6 +1,7 @@
 package maintenance_test
 
 import (
+	"slices"
 	"testing"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -35,4 +36,41 @@ func TestAMaintenanceIsNotLimitedByOneThatAsksForTheSame(t *testing.T) {
 	limited := w.maintenance("limited", drain, []v1alpha1.DrainPlanEntry{entryFor("b", "Default", 100), entryFor("d", "Default", 300)}, "one")
 	w.told(nil, 2)
 	w.expectStatus("all drain", limited, "one 1+2 Evacuating (limited by ruling) [Default 50 app=c, Default 200 app=a]")
+}
+
+// Plans are compared by the pods that they select, not by the words in which they do.
+func TestTheSameSelectorInOtherWordsIsTheSame(t *testing.T) {
+	for name, test := range map[string]struct {
+		older, younger []v1alpha1.DrainPlanEntry
+	}{
+		"one value": {
+			[]v1alpha1.DrainPlanEntry{entryFor("x", "Default", 100)},
+			[]v1alpha1.DrainPlanEntry{{PodPriority: 100, PodSelector: appIn("x")}},
+		},
+		"one value, the other way round": {
+			[]v1alpha1.DrainPlanEntry{{PodPriority: 100, PodSelector: appIn("x")}},
+			[]v1alpha1.DrainPlanEntry{entryFor("x", "Default", 100)},
+		},
+		"two values by two entries": {
+			[]v1alpha1.DrainPlanEntry{entryFor("y", "Default", 100), entryFor("x", "Default", 100)},
+			[]v1alpha1.DrainPlanEntry{{PodPriority: 100, PodSelector: appIn("x", "y")}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "one")
+			older := w.maintenance("older", drain, test.older, "one")
+			w.run("one", 1, 100, labelled("app", "x"))
+			w.run("one", 1, 500)
+			w.told(nil, 2)
+			younger := w.maintenance("younger", drain, test.younger, "one")
+			if told := w.told(younger, 2); !slices.Equal(told, []string{"NodeMaintenance/younger StageStarted"}) {
+				t.Errorf("told %v, want that it has begun", told)
+			}
+			for _, m := range []*v1alpha1.NodeMaintenance{older, younger} {
+				if got := m.Status.NodeStatuses[0]; got.DrainMessage != "Evacuating" || got.FastForwardedBy != "" {
+					t.Errorf("%s says %q and is fast-forwarded by %q", m.Name, got.DrainMessage, got.FastForwardedBy)
+				}
+			}
+		})
+	}
 }

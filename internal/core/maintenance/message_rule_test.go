@@ -43,9 +43,19 @@ var allSpecimens = specimens()
 // chooses is what one entry says of a pod.
 func chooses(e v1alpha1.DrainPlanEntry, pod *corev1.Pod) bool {
 	podType := cmp.Or(e.PodType, v1alpha1.PodTypeDefault)
-	// Simulations select by one label.
-	return podclass.Priority(pod) <= e.PodPriority && podclass.Type(pod) == podType &&
-		(e.PodSelector == nil || pod.Labels["app"] == e.PodSelector.MatchLabels["app"])
+	return podclass.Priority(pod) <= e.PodPriority && podclass.Type(pod) == podType && slices.Contains(apps(e), pod.Labels["app"])
+}
+
+// apps are those that an entry selects: simulations select by one label.
+func apps(e v1alpha1.DrainPlanEntry) []string {
+	switch s := e.PodSelector; {
+	case s == nil:
+		return []string{"", "x", "y", "z"}
+	case len(s.MatchExpressions) > 0:
+		return slices.Sorted(slices.Values(s.MatchExpressions[0].Values))
+	default:
+		return []string{s.MatchLabels["app"]}
+	}
 }
 
 func anyChooses(entries []v1alpha1.DrainPlanEntry, pod *corev1.Pod) bool {
@@ -67,7 +77,9 @@ func order(a, b v1alpha1.DrainPlanEntry) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.PodPriority, b.PodPriority), cmp.Compare(broad(a), broad(b)))
 }
 
-func sameEntry(a, b v1alpha1.DrainPlanEntry) bool { return order(a, b) == 0 && sameLine(a, b) }
+func sameEntry(a, b v1alpha1.DrainPlanEntry) bool {
+	return order(a, b) == 0 && slices.Equal(apps(a), apps(b))
+}
 
 // greatest are the greatest of some entries.
 func greatest(entries []v1alpha1.DrainPlanEntry) []v1alpha1.DrainPlanEntry {
@@ -158,7 +170,9 @@ func (d *drainer) limiter(all []*drainer, node string) *drainer {
 		return nil
 	}
 	for _, other := range on(all, node) {
-		atTop := slices.ContainsFunc(greatest(target), func(e v1alpha1.DrainPlanEntry) bool { return sameEntry(e, other.entry()) })
+		atTop := slices.ContainsFunc(greatest(target), func(e v1alpha1.DrainPlanEntry) bool {
+			return order(e, other.entry()) == 0 && within(other.entry(), []v1alpha1.DrainPlanEntry{e})
+		})
 		further := slices.ContainsFunc(missing, func(e v1alpha1.DrainPlanEntry) bool { return within(e, other.reachedEntries()) })
 		if atTop && !further && !other.through && other.less(d) {
 			return other

@@ -92,3 +92,18 @@ func (s *simulation) awaited(node string, pod *corev1.Pod) bool {
 		return drains(m) && slices.Contains(s.matched(m), node) && s.waitsFor(m, node, pod)
 	})
 }
+
+// selectors are those of drain plans, some in several words.
+var selectors = []*metav1.LabelSelector{
+	{MatchLabels: map[string]string{"app": "x"}},
+	appIn("x"), appIn("x", "y"),
+	{MatchLabels: map[string]string{"app": "y"}},
+	{MatchLabels: map[string]string{"app": "z"}},
+	appIn("z", "x"),
+}
+
+func appIn(values ...string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: values},
+	}}
+}

@@ -124,7 +124,7 @@ func (s *simulation) plan() []v1alpha1.DrainPlanEntry {
 	for range s.random.IntN(5) {
 		one := entry(pick(s, []v1alpha1.PodType{"", v1alpha1.PodTypeDefault, v1alpha1.PodTypeDaemonSet}), pick(s, []int32{-5, 0, 1000, 5000}))
 		if s.selectors && s.chance(50) {
-			one.PodSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": pick(s, []string{"x", "y", "z"})}}
+			one.PodSelector = pick(s, selectors).DeepCopy()
 		}
 		plan = append(plan, one)
 	}

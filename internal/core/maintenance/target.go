@@ -22,6 +22,8 @@ type targeted struct {
 	positions []position
 	// nodes are in the order of seen.nodes, which they hide.
 	nodes []targetedNode
+	// compared is by two sets what of one is beyond the other.
+	compared map[[2]string][]drainplan.Entry
 }
 
 // position is how far a maintenance has come in its drain plan. It is computed from
@@ -87,7 +89,10 @@ type rendering struct {
 
 // aim finds out how far every drain plan has come, and what that means for nodes.
 func aim(s *seen) *targeted {
-	t := &targeted{seen: s, positions: make([]position, len(s.maintenances)), nodes: make([]targetedNode, len(s.nodes))}
+	t := &targeted{
+		seen: s, positions: make([]position, len(s.maintenances)), nodes: make([]targetedNode, len(s.nodes)),
+		compared: map[[2]string][]drainplan.Entry{},
+	}
 	pods, drains := 0, 0
 	for _, n := range s.nodes {
 		pods, drains = pods+len(n.pods), drains+len(n.drains)
