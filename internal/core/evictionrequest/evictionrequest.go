@@ -19,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/internal/core/podclass"
@@ -198,6 +199,8 @@ func (s subject) decide(d *Decision) {
 		case request.DeletionTimestamp != nil, settled(request):
 		case fault != "":
 			d.refuse(s.Snapshot, request, fault)
+		case active && asks(request) && !observed(request) && meta.IsStatusConditionTrue(after[relevant].Conditions, conditionFailed):
+			// It has come too late for this Eviction. Once that is written, it has one of its own.
 		default:
 			d.tell(s.Snapshot, request, s.conditionsOf(relevant, after))
 		}
