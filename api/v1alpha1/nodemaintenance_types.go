@@ -239,9 +239,9 @@ type NodeMaintenanceStatus struct {
 	// nodeStatuses describes the selected nodes by name. In stage Idle it says what a drain
 	// would do, as far as the nodes themselves show: which pods would go first, how many would
 	// have to leave, which would stay, and what would hold them up. Past 1,000 nodes those
-	// that are not drained come first, and drained ones may be left out so that
-	// the object stays small; summary then says how many. The drainTargets of the
-	// last one are then also those of the nodes left out.
+	// that are not drained come first, blocked ones before others, and the last ones may
+	// be left out so that the object stays small; summary then says how many. The
+	// drainTargets of the last one are then also those of the nodes left out.
 	// +optional
 	// +listType=atomic
 	NodeStatuses []NodeMaintenanceNodeStatus `json:"nodeStatuses,omitempty"`

@@ -74,7 +74,7 @@ func firstCordon(n *node, s shield) cordon {
 	if len(n.holders) == 0 {
 		return askedUncordon(n)
 	}
-	first := ledger{WasUnschedulable: n.object.Spec.Unschedulable, Holders: n.holders, Protected: s.recorded}
+	first := ledger{WasUnschedulable: n.object.Spec.Unschedulable, Holders: n.listedHolders(), Protected: s.recorded}
 	c := cordon{change: &CordonChange{Unschedulable: true, Ledger: first.text(), Protection: s.changes}}
 	if !n.object.Spec.Unschedulable {
 		c.events = []event.Event{event.NodeCordoned(n.object, n.holders)}
@@ -146,14 +146,14 @@ func (n *node) keptCordon(now time.Time, s shield) cordon {
 	}
 	if unreadable := n.ledger.unreadable; unreadable != nil {
 		c.events = append(c.events, event.LedgerUnreadable(n.object, unreadable))
-	} else if !foreign && slices.Equal(n.ledger.Holders, n.holders) && !s.differs {
+	} else if !foreign && slices.Equal(n.ledger.Holders, n.listedHolders()) && !s.differs {
 		return c
 	}
 	next := ledger{
 		// Who uncordons a node that was cordoned before wants it back schedulable. Where
 		// nobody knows what it was, that is no answer.
 		WasUnschedulable: n.ledger.WasUnschedulable && (n.ledger.Unknown || !foreign), Unknown: n.ledger.Unknown,
-		Holders: n.holders, ForeignUncordons: c.uncordons, Protected: s.recorded,
+		Holders: n.listedHolders(), ForeignUncordons: c.uncordons, Protected: s.recorded,
 	}
 	c.change = &CordonChange{Unschedulable: true, Ledger: next.text(), Protection: s.changes}
 	return c

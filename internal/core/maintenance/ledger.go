@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -19,6 +20,8 @@ const (
 	toleratedUncordons = 3
 	// rememberedUncordons bounds the ledger.
 	rememberedUncordons = 10
+	// recordedHolders bounds it, too: an update of a node may not become too long.
+	recordedHolders = 64
 )
 
 // ledger is what a node was before its maintenance and who holds it. It is
@@ -29,7 +32,8 @@ type ledger struct {
 	WasUnschedulable bool `json:"wasUnschedulable"`
 	// Unknown is true if nobody knows what the node was: it is left cordoned.
 	Unknown bool `json:"unknown,omitempty"`
-	// Holders are the names of the maintenances that hold the node, sorted.
+	// Holders are the names of maintenances that hold the node, sorted; all of them up to
+	// recordedHolders.
 	Holders []string `json:"holders"`
 	// ForeignUncordons are when somebody else made the node schedulable.
 	ForeignUncordons []metav1.Time `json:"foreignUncordons,omitempty"`
@@ -81,6 +85,21 @@ func (r *reader) ledger(text string) *ledger {
 		r.ledgers[text] = known
 	}
 	return known
+}
+
+// listedHolders are the holders of a node that its ledger names: first those that it has named
+// already, as one that is not understood any more is known by nothing else.
+func (n *node) listedHolders() []string {
+	if len(n.holders) <= recordedHolders {
+		return n.holders
+	}
+	named := slices.Clone(n.holders)
+	slices.SortStableFunc(named, func(a, b string) int {
+		return cmp.Compare(ones(!n.ledger.lists(a)), ones(!n.ledger.lists(b)))
+	})
+	named = named[:recordedHolders]
+	slices.Sort(named)
+	return named
 }
 
 // lists returns true if the maintenance of this name holds the node.

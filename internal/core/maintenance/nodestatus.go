@@ -108,16 +108,17 @@ type detail struct {
 
 // list is nodeStatuses as a status has it, by name, and how many it leaves out.
 //
-// Past 1,000 nodes those that are not drained come first. A list that would be
-// too long first loses the pods that stay, then blockers and then nodes, drained ones before others. What
+// Past 1,000 nodes those that are not drained come first. A list that would be too long
+// first loses the pods that stay, then all blockers of a node but one, then nodes: those
+// that nothing blocks before others, drained ones before others. What
 // is left out must not lose its target. Therefore only nodes whose target is the
 // most frequent one are left out, and the last listed node has that same target
 // and stands in for them: see omittedTargets. If all others are too many, the targets
-// are shown without the lines that make no difference.
+// are shown without the lines that make no difference, and no blockers at last.
 func list(m *maintenance, statuses []nodeStatus) (listed []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
 	all := m.listedOf(statuses)
 	d := detail{retained: true, blockers: blocker.MaxBlockers}
-	for _, d.blockers = range []int{d.blockers, d.blockers, 3, 1, 0} {
+	for _, d.blockers = range []int{d.blockers, d.blockers, 3, 1} {
 		if sizeOf(all, d) <= listBytes {
 			break
 		}
@@ -127,7 +128,13 @@ func list(m *maintenance, statuses []nodeStatus) (listed []v1alpha1.NodeMaintena
 	if len(all) > plainNodes || sizeOf(all, d) > listBytes {
 		kept = shorten(all, d)
 	}
-	if sizeOf(kept, d) > listBytes {
+	for range 2 {
+		if sizeOf(kept, d) <= listBytes {
+			break
+		}
+		if d.brief {
+			d.blockers = 0
+		}
 		d.brief = true
 		kept = shorten(all, d)
 	}
@@ -158,15 +165,15 @@ func (m *maintenance) listedOf(statuses []nodeStatus) []*nodeStatus {
 	return all
 }
 
-// shorten puts nodes that are not drained first and leaves others out until the rest
-// is short enough.
+// shorten puts nodes that are not drained first, blocked ones before others, and leaves
+// out the last ones until the rest is short enough.
 func shorten(all []*nodeStatus, d detail) []*nodeStatus {
 	common := commonTarget(all)
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b *nodeStatus) int {
 		return cmp.Or(
 			cmp.Compare(ones(a.target.set.Key() == common), ones(b.target.set.Key() == common)),
-			cmp.Compare(ones(a.drained), ones(b.drained)),
+			compareProgress(a, b),
 		)
 	})
 	size := 0
@@ -182,8 +189,16 @@ func shorten(all []*nodeStatus, d detail) []*nodeStatus {
 }
 
 func undrainedFirst(statuses []*nodeStatus) []*nodeStatus {
-	slices.SortStableFunc(statuses, func(a, b *nodeStatus) int { return cmp.Compare(ones(a.drained), ones(b.drained)) })
+	slices.SortStableFunc(statuses, compareProgress)
 	return statuses
+}
+
+// compareProgress puts blocked nodes first and drained ones last.
+func compareProgress(a, b *nodeStatus) int {
+	return cmp.Or(
+		cmp.Compare(ones(a.drained), ones(b.drained)),
+		cmp.Compare(ones(len(a.Blockers) == 0), ones(len(b.Blockers) == 0)),
+	)
 }
 
 // commonTarget is the target that most nodes have, the least key on a tie.
