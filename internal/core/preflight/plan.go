@@ -50,7 +50,8 @@ func planText(f *NodeForecast) string {
 	}{
 		{c.Pods - c.Stay - c.Held - c.Complete - c.Unknown, [2]string{"pod would leave", "pods would leave"}},
 		{c.Complete, [2]string{"pod would be left to complete", "pods would be left to complete"}},
-		{c.Held, [2]string{"pod would not leave", "pods would not leave"}},
+		{c.Held - c.Wait, [2]string{"pod would not leave", "pods would not leave"}},
+		{c.Wait, [2]string{"pod would wait for others", "pods would wait for others"}},
 		{c.Unknown, [2]string{"pod may not leave", "pods may not leave"}},
 	} {
 		if part.number > 0 {

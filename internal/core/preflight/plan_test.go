@@ -31,6 +31,15 @@ func TestWhatIsPlanned(t *testing.T) {
 			message: "2 pods would leave, 1 pod would be left to complete, 1 pod would not leave.", pending: 4, retained: 1,
 			blockers: []v1alpha1.BlockerType{v1alpha1.BlockerPDBUnsatisfiable, v1alpha1.BlockerWaitingForCompletion},
 		},
+		"pods whose turn would not come": {
+			world: func(w *world) {
+				w.replicas("db", "one")
+				w.budget("db", "db", atMost(0), 1, 1)
+				w.pod("one", "log", priority(2000000000))
+			},
+			message: "1 pod would not leave, 1 pod would wait for others.", pending: 2,
+			blockers: []v1alpha1.BlockerType{v1alpha1.BlockerPDBUnsatisfiable},
+		},
 		"nobody has read the pods": {
 			world:   func(w *world) { delete(w.World.Pods, "one") },
 			message: "Which pods would leave is unknown: those of the node were not read.",
