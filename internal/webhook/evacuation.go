@@ -42,7 +42,7 @@ func (d evacuationDefaulter) Handle(ctx context.Context, request admission.Reque
 		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("write the Evacuation: %w", err))
 	}
 	return admission.PatchResponseFromRaw(request.Object.Raw, changed).
-		WithWarnings(validate.EvacuationWarnings(given, seen.of(e), seen.problems)...)
+		WithWarnings(append(validate.InstigatorWarnings(e), validate.EvacuationWarnings(given, seen.of(e), seen.problems)...)...)
 }
 
 // evacuationValidator lets nobody evacuate a pod who may not delete it.

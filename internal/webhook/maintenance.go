@@ -160,7 +160,7 @@ func (v maintenanceValidator) refusal(ctx context.Context, request admission.Req
 		return err.Error(), nil
 	}
 	rights := validate.NodeRights{
-		User: request.UserInfo.Username, Why: why, Later: change.TakesLaterNodes(), Affected: len(affected), Unknown: len(affected),
+		User: request.UserInfo.Username, Why: why, Later: change.TakesLaterNodes(), Ends: change.Ends(), Affected: len(affected), Unknown: len(affected),
 	}
 	for rights.Unknown > 0 && !rights.Enough() {
 		next := affected[len(affected)-rights.Unknown:]

@@ -98,6 +98,17 @@ func EvacuationWarnings(given []v1alpha1.Evacuator, e EvacuationFacts, problems 
 	return warnings
 }
 
+// InstigatorWarnings tells who asks for an Evacuation in the name of NodeMaintenances, as
+// KEP-4212 prints one, that it is withdrawn unless one of them asks for it.
+func InstigatorWarnings(e *v1alpha1.Evacuation) []string {
+	if !slices.Contains(e.Finalizers, v1alpha1.NodeMaintenanceInstigator) {
+		return nil
+	}
+	return []string{fmt.Sprintf("metadata.finalizers: %s belongs to the NodeMaintenance controller, which removes it within seconds unless a NodeMaintenance drains pod %s; "+
+		"the Evacuation is deleted then. To ask for it yourself, use a finalizer of your own: %sexample.com",
+		v1alpha1.NodeMaintenanceInstigator, e.Spec.PodRef.Name, v1alpha1.InstigatorFinalizerPrefix)}
+}
+
 func evacuatorsOf(e EvacuationFacts) field.ErrorList {
 	if sameEvacuators(e.Object.Spec.Evacuators, e.Evacuators) {
 		return nil

@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -145,6 +146,17 @@ func TestEvacuationStatus(t *testing.T) {
 			before.EvacuationProgressTimestamp, after.EvacuationProgressTimestamp = tc.before, tc.after
 			expect(t, tc.want, validate.UpdateEvacuationStatus(after, before, now))
 		})
+	}
+}
+
+// KEP-4212 prints Evacuations with the finalizer of the NodeMaintenance controller.
+func TestWhoAsksInTheNameOfNodeMaintenancesIsWarned(t *testing.T) {
+	if got := validate.InstigatorWarnings(given().Object); len(got) != 1 || !strings.Contains(got[0], v1alpha1.NodeMaintenanceInstigator) {
+		t.Errorf("warnings are %q, want one about the finalizer", got)
+	}
+	own := evacuation.New(webPod("0f1e"), v1alpha1.InstigatorFinalizerPrefix+"example.com", nil)
+	if got := validate.InstigatorWarnings(own); len(got) != 0 {
+		t.Errorf("warnings are %q, want none", got)
 	}
 }
 

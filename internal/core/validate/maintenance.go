@@ -94,8 +94,9 @@ type NodeRights struct {
 	// not delete, in order, and Unknown how many were not asked for any more.
 	Affected, Unknown int
 	Refused           []string
-	// Later is whether the NodeMaintenance may take nodes that come later.
-	Later bool
+	// Later is whether the NodeMaintenance may take nodes that come later, Ends whether it is
+	// to end.
+	Later, Ends bool
 	// Why is what the authorizer said about the right to delete every node.
 	Why string
 }
@@ -118,6 +119,9 @@ func (r NodeRights) Refusal() string {
 			help+"nodes in the whole cluster, or name each node in a term of its own, with matchFields, metadata.name and In", r.User, why)
 	case len(r.Refused) == 0 && r.Unknown == 0:
 		return ""
+	}
+	if r.Ends {
+		return fmt.Sprintf("user %q may not delete %s%s, and only who may delete a node may end its maintenance: "+help+"nodes", r.User, r.named(), why)
 	}
 	return fmt.Sprintf("user %q may not delete %s%s, and only who may delete a node may have it drained: "+
 		help+"nodes, or select only nodes that you may delete", r.User, r.named(), why)

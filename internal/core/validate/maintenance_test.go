@@ -159,6 +159,11 @@ func TestNodeRights(t *testing.T) {
 				`takes nodes that come later: ask for the verb "delete" on nodes in the whole cluster, ` +
 				`or name each node in a term of its own, with matchFields, metadata.name and In`,
 		},
+		"it ends": {
+			validate.NodeRights{User: "jane", Affected: 1, Refused: []string{"a"}, Ends: true},
+			false,
+			`user "jane" may not delete node a, and only who may delete a node may end its maintenance: ask for the verb "delete" on nodes`,
+		},
 		"no node any more": {validate.NodeRights{User: "jane"}, false, ""},
 		"one node": {
 			validate.NodeRights{User: "jane", Affected: 9, Refused: []string{"a"}},
