@@ -42,8 +42,9 @@ const (
 	EventNodeLeftCordoned = "NodeLeftCordoned"
 	// EventLedgerUnreadable warns, on a Node, that its CordonAnnotation cannot be read.
 	EventLedgerUnreadable = "LedgerUnreadable"
-	// EventCancellationForbidden warns, on a Node, that evacuations go on although no
-	// maintenance asks for them, because their evacuators forbid to cancel them.
+	// EventCancellationForbidden warns, on a Node and on its NodeMaintenance that ends, that
+	// evacuations go on although no maintenance asks for them, because their evacuators
+	// forbid to cancel them.
 	EventCancellationForbidden = "CancellationForbidden"
 	// EventNodeAgentDown warns, on a Node, that its agent is silent while static pods are
 	// to go or to come back.

@@ -33,7 +33,7 @@ func TestAPlannedMaintenanceIsAPreview(t *testing.T) {
 	w.setStage("upgrade", v1alpha1.StageDrain)
 	w.awaitBlocker("upgrade", node, v1alpha1.BlockerPDBUnsatisfiable, "db")
 	w.awaitGone("web")
-	w.awaitShown("Evacuating|0|1|1|PDBUnsatisfiable 1|DrainLabel 1")
+	w.awaitShown("Waiting for blocked pods|0|1|1|PDBUnsatisfiable 1|DrainLabel 1")
 }
 
 // shown prints, with kubectl, what a status says of its only node.

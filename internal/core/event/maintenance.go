@@ -119,6 +119,12 @@ func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", some(evacuations)))
 }
 
+// CancellationForbiddenOf is CancellationForbidden on a maintenance that has asked for them.
+func CancellationForbiddenOf(m *v1alpha1.NodeMaintenance, node string, evacuations []string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
+		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, some(evacuations)))
+}
+
 // DrainLabelIgnored warns that a pod has a drain label that is not understood.
 func DrainLabelIgnored(pod *corev1.Pod, problem string) Event {
 	return ofPod(pod, v1alpha1.EventDrainLabelIgnored, problem)

@@ -147,7 +147,7 @@ func (s *simulation) checkWaiting(d maintenance.MaintenanceDecision, decision ma
 func evacuates(decision maintenance.Decision, node string) bool {
 	return slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
 		return slices.ContainsFunc(d.Status.NodeStatuses, func(status v1alpha1.NodeMaintenanceNodeStatus) bool {
-			return status.NodeRef.Name == node && strings.HasPrefix(status.DrainMessage, "Evacuating")
+			return status.NodeRef.Name == node && strings.HasPrefix(held.ReplaceAllString(status.DrainMessage, "Evacuating"), "Evacuating")
 		})
 	})
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
 // namedNodes is how many nodes a message names.
@@ -48,12 +51,34 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 	case progress.under == 0:
 		return c.waitingFor(progress, one.maintenance)
 	case progress.limiter != nil && (progress.beyond || progress.forwardedBy == ""):
-		return fmt.Sprintf("Evacuating (limited by %s)", progress.limiter.name())
+		return fmt.Sprintf("%s (limited by %s)", o.doing(one.maintenance), progress.limiter.name())
 	case progress.forwardedBy != "":
-		return fmt.Sprintf("Evacuating (fast-forwarded by older %s)", progress.forwardedBy)
+		return fmt.Sprintf("%s (fast-forwarded by older %s)", o.doing(one.maintenance), progress.forwardedBy)
 	default:
-		return "Evacuating"
+		return o.doing(one.maintenance)
 	}
+}
+
+// doing says whether some pod that a maintenance waits for, and that its node has come to,
+// is about to leave, or what holds all of them.
+func (o *outcome) doing(m *maintenance) string {
+	text, blocked := "Waiting for pods to complete", o.blocked
+	for i := range o.pods {
+		p, kind := &o.pods[i], v1alpha1.BlockerType("")
+		// What is blocked is in the order of the pods.
+		if len(blocked) > 0 && blocked[0].pod == p {
+			kind, blocked = blocked[0].blocker.Type, blocked[1:]
+		}
+		leaves := p.object.DeletionTimestamp != nil || blocker.AtWork(kind) || kind == "" && !o.awaitsTurn(i)
+		switch {
+		case !o.covered[i] || !m.counts(p) || kind == v1alpha1.BlockerWaitingForCompletion:
+		case leaves:
+			return "Evacuating"
+		case kind != "":
+			text = "Waiting for blocked pods"
+		}
+	}
+	return text
 }
 
 // answer returns the nodes whose pods a maintenance with pods left waits for, by name.

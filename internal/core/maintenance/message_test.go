@@ -129,7 +129,7 @@ func TestFastForwardIsToldToAMaintenanceThatJoins(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
-		"one 2+0 Evacuating (fast-forwarded by older older) [Default 1000000000]",
+		"one 2+0 Waiting for pods to complete (fast-forwarded by older older) [Default 1000000000]",
 		"two 1+0 Evacuating [Default 1000]",
 	}, lines(m)); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

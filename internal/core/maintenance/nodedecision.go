@@ -25,12 +25,19 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	}
 	if o.leavesForbidden() {
 		d.Events = append(d.Events, event.CancellationForbidden(o.object, o.forbidden))
+		for _, m := range c.involved(o) {
+			if hasStarted(m.object, v1alpha1.StageDrain) && !slices.ContainsFunc(o.drains, func(one *selection) bool { return one.maintenance == m }) {
+				d.Events = append(d.Events, event.CancellationForbiddenOf(m.object, o.name(), o.forbidden))
+			}
+		}
 	}
 	c.postpone(&d)
 	if d.Cordon == nil && d.DrainRecord == nil && len(d.Evacuate)+len(d.Delete)+len(d.Withdraw)+len(d.WithdrawRequests)+len(d.Conditions)+len(d.Retract)+len(d.Events) == 0 {
 		return d, false
 	}
-	d.Maintenances = c.involved(o)
+	for _, m := range c.involved(o) {
+		d.Maintenances = append(d.Maintenances, m.name())
+	}
 	return d, true
 }
 
@@ -62,22 +69,22 @@ func (c *conclusion) postpone(d *NodeDecision) {
 	d.WithdrawRequests = slices.DeleteFunc(slices.Clone(d.WithdrawRequests), func(w RequestWithdrawal) bool { return waits(w.Write()) })
 }
 
-// involved are the names, oldest first, of those whose record goes before the acts
+// involved are, oldest first, those whose record goes before the acts
 // on the node: those that select it and those that let go of it.
-func (c *conclusion) involved(o *outcome) []string {
+func (c *conclusion) involved(o *outcome) []*maintenance {
 	ages := make([]int, 0, len(o.selections))
 	for _, one := range o.selections {
 		ages = append(ages, one.maintenance.age)
 	}
 	ages = append(ages, o.listing...)
 	slices.Sort(ages)
-	var names []string
+	var all []*maintenance
 	for _, age := range slices.Compact(ages) {
 		if m := c.maintenances[age]; m.stage != v1alpha1.StageIdle && !m.finished {
-			names = append(names, m.name())
+			all = append(all, m)
 		}
 	}
-	return names
+	return all
 }
 
 // leavesForbidden returns true in the decision in which the Evacuations that may not

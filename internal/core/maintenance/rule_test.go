@@ -230,7 +230,7 @@ func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
 	w.remove(db[0].UID)
 	w.expectAsked("storage does not leave under pods that nobody knows how to treat")
 
-	w.expectLines("they are left", m, "one 3+0 Evacuating. Pods of order 100 and later wait until those of order 0 are gone. [Default 1000000000]")
+	w.expectLines("they are left", m, "one 3+0 Waiting for blocked pods. Pods of order 100 and later wait until those of order 0 are gone. [Default 1000000000]")
 	blockers := m.Status.NodeStatuses[0].Blockers
 	if len(blockers) != 1 {
 		t.Fatalf("blockers are %+v, want one", blockers)
@@ -271,7 +271,7 @@ func TestRulesThatWereNotReadHoldUpPodsWithoutLabel(t *testing.T) {
 		}
 	}
 	statuses := linesOf(decision.Maintenances[0].Status)
-	if want := []string{"one 1+0 Evacuating [Default 1000000000]", "two 0+0 Drained. [Default 1000000000]"}; !slices.Equal(statuses, want) {
+	if want := []string{"one 1+0 Waiting for blocked pods [Default 1000000000]", "two 0+0 Drained. [Default 1000000000]"}; !slices.Equal(statuses, want) {
 		t.Errorf("statuses are %q, want %q", statuses, want)
 	}
 	blocker := decision.Maintenances[0].Status.NodeStatuses[0].Blockers[0]

@@ -150,6 +150,9 @@ func TestForbiddenCancellation(t *testing.T) {
 	if at := slices.IndexFunc(events, func(e event.Event) bool { return e.Reason == "CancellationForbidden" }); at < 0 || events[at].Message != want {
 		t.Errorf("events are %v, want one that says %q", events, want)
 	}
+	if got := reasons(events); !slices.Contains(got, "NodeMaintenance/m CancellationForbidden") {
+		t.Errorf("events are %v, want one on the maintenance as well", got)
+	}
 	again := w.pass()
 	if len(again.Nodes) > 0 {
 		t.Errorf("it is told again: %v", reasons(again.Nodes[0].Events))

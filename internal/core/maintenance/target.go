@@ -281,15 +281,17 @@ func (t *targetedNode) takeTurns() {
 		}
 	}
 	for i := range t.pods {
-		p := &t.pods[i]
-		if p.unclear() || int64(p.treatment.Order) <= t.order || !t.leaves(i) {
-			continue
-		}
-		// Nobody has asked it to leave yet, and it is known when that will be.
-		if !p.underWay() && p.object.DeletionTimestamp == nil {
-			t.later = min(t.later, int64(p.treatment.Order))
+		if t.awaitsTurn(i) {
+			t.later = min(t.later, int64(t.pods[i].treatment.Order))
 		}
 	}
+}
+
+// awaitsTurn returns true if the pod at this place is to leave when those of a lower order
+// have, and nobody has asked it yet.
+func (t *targetedNode) awaitsTurn(i int) bool {
+	p := &t.pods[i]
+	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) > t.order && !p.underWay() && p.object.DeletionTimestamp == nil
 }
 
 // turns says which pods wait for their order.
