@@ -101,6 +101,19 @@ func TestAnEvacuationHasWhatItsPodSays(t *testing.T) {
 	}
 }
 
+// KEP-4212 prints Evacuations with the finalizer of the NodeMaintenance controller.
+func TestAnEvacuationInTheNameOfNodeMaintenancesIsWarnedOf(t *testing.T) {
+	c := newAPI(t)
+	pod := newPod(t, c, c.Namespace(t), "web", nil)
+	user, warnings := listening(t, c)
+	e := askedBy(pod)
+	e.Finalizers = []string{v1alpha1.NodeMaintenanceInstigator}
+	must(t, user.Create(t.Context(), e))
+	if got := strings.Join(warnings.take(), "\n"); !strings.Contains(got, v1alpha1.NodeMaintenanceInstigator+" belongs to the NodeMaintenance controller") {
+		t.Errorf("warnings %q, want one about the finalizer", got)
+	}
+}
+
 func TestOddRegistrationsAreWarnedOf(t *testing.T) {
 	c := newAPI(t)
 	namespace := c.Namespace(t)
