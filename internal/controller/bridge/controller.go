@@ -162,6 +162,11 @@ func (r *reconciler) act(ctx context.Context, seen *observed, d core.Decision) e
 	if err := r.drainElsewhere(ctx, seen.request, seen, d.Remote); err != nil {
 		return err
 	}
+	if d.Hook == core.Finish && seen.drain != nil {
+		if err := markSkipped(ctx, seen.drain); err != nil {
+			return err
+		}
+	}
 	return r.change(ctx, seen, d.Hook)
 }
 

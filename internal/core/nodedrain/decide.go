@@ -57,6 +57,8 @@ type Decision struct {
 	GracePeriodSeconds *int64
 	// Skipped stay, and nobody waits for their volumes.
 	Skipped []*corev1.Pod
+	// SkippedByRule are those of Skipped that a MachineDrainRule has skipped.
+	SkippedByRule []*corev1.Pod
 
 	// Terminating are on their way out.
 	Terminating []*corev1.Pod
@@ -139,6 +141,9 @@ func (d *drain) sort(pod *corev1.Pod) {
 	switch {
 	case treatment.Cause == "" && treatment.Behavior == v1alpha1.DrainBehaviorSkip:
 		d.Skipped = append(d.Skipped, pod)
+		if treatment.Object.Kind != "" {
+			d.SkippedByRule = append(d.SkippedByRule, pod)
+		}
 	case d.givenUp(pod):
 	case treatment.Cause != "":
 		d.Unknown = append(d.Unknown, pod)
