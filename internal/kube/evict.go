@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -17,10 +16,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// evictTimeout is how long one request to evict may take. The API server itself
-// gives up after ten seconds of lost races for a budget.
-const evictTimeout = 15 * time.Second
-
 // Evictor evicts pods through the eviction subresource.
 type Evictor struct {
 	client rest.Interface
@@ -28,8 +23,8 @@ type Evictor struct {
 	annotations map[string]string
 }
 
-// NewEvictor returns an Evictor for the cluster of the config, on the manager's
-// HTTP client.
+// NewEvictor returns an Evictor for the cluster of the config, on an HTTP client that
+// bounds the time of a request.
 //
 // Errors: the config is invalid.
 func NewEvictor(config *rest.Config, httpClient *http.Client) (*Evictor, error) {
@@ -68,8 +63,6 @@ func (e *Evictor) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) meta
 			GracePeriodSeconds: grace,
 		},
 	}
-	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
-	defer cancel()
 	err := e.client.Post().AbsPath("/api/v1").
 		Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
 		MaxRetries(0).Body(eviction).Do(ctx).Error()

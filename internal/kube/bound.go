@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// requestTimeout is how long a request of the manager may take. It is longer than any webhook
+// that the API server calls may take, which is 30 seconds.
+const requestTimeout = 35 * time.Second
+
+// Bound ends every request by the config after requestTimeout, unless it is a watch.
+func Bound(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+}
+
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip is an http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Get("watch") == "true" {
+		return b.next.RoundTrip(request)
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), requestTimeout)
+	response, err := b.next.RoundTrip(request.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return response, err
+	}
+	response.Body = boundedBody{response.Body, cancel}
+	return response, nil
+}
+
+// boundedBody is read before the time is over.
+type boundedBody struct {
+	io.ReadCloser
+
+	cancel context.CancelFunc
+}
+
+// Close is an io.Closer.
+func (b boundedBody) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}
