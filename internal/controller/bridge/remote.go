@@ -166,7 +166,7 @@ func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Co
 		return &drainOf{connection: c, decision: nodedrain.Decide(nodedrain.Snapshot{})}, nil
 	}
 	var pods corev1.PodList
-	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: name}); err != nil {
+	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: name}, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", name, err)
 	}
 	now, doubt := c.Now()

@@ -21,7 +21,7 @@ import (
 func (r *reconciler) observeRules(ctx context.Context, seen *observed) error {
 	namespace := seen.Machine.Ref.Namespace
 	var ours v1alpha1.MachineDrainRuleList
-	if err := r.client.List(ctx, &ours, client.InNamespace(namespace)); err != nil {
+	if err := r.client.List(ctx, &ours, client.InNamespace(namespace), client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("list the MachineDrainRules of namespace %s: %w", namespace, err)
 	}
 	theirs := &unstructured.UnstructuredList{}

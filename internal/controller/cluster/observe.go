@@ -47,7 +47,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 func (r *reconciler) machines(ctx context.Context, cluster types.NamespacedName) ([]*v1alpha1.Machine, error) {
 	list := &v1alpha1.MachineList{}
 	err := r.client.List(ctx, list, client.InNamespace(cluster.Namespace),
-		client.MatchingFields{kube.MachineClusterField: cluster.Name}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{kube.MachineClusterField: cluster.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	return kube.Pointers(list.Items), err
 }
 

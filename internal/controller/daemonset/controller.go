@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// workers is how many pods each of the two controllers works on at the same time.
+	// workers is how many pods of a namespace each of the two controllers works on at the
+	// same time.
 	workers = 16
 	// firstRetry and lastRetry bound the back-off after a deletion that was refused
 	// or that did not last.
@@ -48,7 +49,9 @@ func Add(mgr manager.Manager) error {
 }
 
 func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sources []source.Source) error {
-	return kube.AddController(mgr, name, controller.Options{Reconciler: reconciler, MaxConcurrentReconciles: workers}, sources)
+	return kube.AddController(mgr, name, controller.Options{
+		Reconciler: reconciler, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, kube.ShareOfNamespace),
+	}, sources)
 }
 
 func newEvacuator(c client.Client, emit func(...event.Event), clk clock.Clock) *evacuator {

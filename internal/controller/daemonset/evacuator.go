@@ -80,7 +80,7 @@ func (r *evacuator) observe(ctx context.Context, key client.ObjectKey) (*core.Sn
 		return nil, err
 	}
 	var list v1alpha1.NodeMaintenanceList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list maintenances: %w", err)
 	}
 	for i := range list.Items {

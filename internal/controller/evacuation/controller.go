@@ -32,7 +32,8 @@ import (
 
 // Options configures the controller.
 type Options struct {
-	// Workers is how many evacuations are worked on at the same time. Defaults to 32.
+	// Workers is how many evacuations of a namespace are worked on at the same time.
+	// Defaults to 32.
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
 	Surge surge.Mode
@@ -79,10 +80,8 @@ type reconciler struct {
 	// bulk deletes many objects at once, which client does not: it waits for the cache
 	// to show what it has written, object by object.
 	bulk deleter
-	// sweepLater has the complete evacuations of a namespace deleted after a time;
-	// sweeps says whose turn it is.
+	// sweepLater has the complete evacuations of a namespace deleted after a time.
 	sweepLater func(namespace string, after time.Duration)
-	sweeps     sweeps
 }
 
 // Add registers the controller with a manager whose client reads from a cache
@@ -117,7 +116,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	sources := append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held))
 	return kube.AddController(mgr, "evacuation",
-		controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers}, sources)
+		controller.Options{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(options.Workers, kube.ShareOfNamespace)}, sources)
 }
 
 // Reconcile takes one evacuation one step further.

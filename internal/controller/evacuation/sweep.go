@@ -3,11 +3,9 @@ package evacuation
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,14 +40,6 @@ func (r *reconciler) finish(ctx context.Context, e *v1alpha1.Evacuation, decisio
 // else has marked is decided here, too, and if it is not complete nothing is deleted
 // by the mark.
 func (r *reconciler) sweep(ctx context.Context, namespace string) (reconcile.Result, error) {
-	if !r.sweeps.begin(namespace) {
-		return reconcile.Result{}, nil
-	}
-	defer func() {
-		if next := r.sweeps.end(); next != "" {
-			r.sweepLater(next, 0)
-		}
-	}()
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
 	marked := client.MatchingLabels{v1alpha1.CompleteLabel: "true"}
@@ -72,48 +62,12 @@ func (r *reconciler) sweep(ctx context.Context, namespace string) (reconcile.Res
 	return reconcile.Result{}, nil
 }
 
-// maxSweeps is how many namespaces are swept at the same time: most workers are free
-// to evict, and a namespace whose deletions hang holds up few others.
-const maxSweeps = 4
-
-// sweeps are the namespaces that are swept, and those that wait for their turn. The
-// zero value has none. It is safe for concurrent use.
-type sweeps struct {
-	mu      sync.Mutex
-	running int
-	waiting sets.Set[string]
-}
-
-// begin returns true if the namespace has its turn, which end ends. If not, it is
-// among those that end returns later.
-func (s *sweeps) begin(namespace string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running < maxSweeps {
-		s.running++
-		return true
-	}
-	if s.waiting == nil {
-		s.waiting = sets.New[string]()
-	}
-	s.waiting.Insert(namespace)
-	return false
-}
-
-// end returns whose turn it is next; empty if nobody waits.
-func (s *sweeps) end() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running--
-	next, _ := s.waiting.PopAny()
-	return next
-}
-
 // complete finds the marked evacuations that nobody has deleted yet and whose pods
 // are gone, and reports whether these are all of them.
 func (r *reconciler) complete(ctx context.Context, namespace string, marked client.MatchingLabels) (complete []*v1alpha1.Evacuation, all bool, err error) {
 	list := &v1alpha1.EvacuationList{}
-	if err := r.client.List(ctx, list, client.InNamespace(namespace), marked); err != nil {
+	// One whose mark the cache does not show yet has a sweep of its own when it does.
+	if err := r.client.List(ctx, list, client.InNamespace(namespace), marked, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, false, fmt.Errorf("list complete evacuations: %w", err)
 	}
 	all = true

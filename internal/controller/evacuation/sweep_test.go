@@ -2,7 +2,6 @@ package evacuation
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -132,37 +131,6 @@ func TestWithoutTheRightToDeleteManyEachIsDeleted(t *testing.T) {
 	s.pass(sweepDelay)
 	if left := s.left(pods); len(left) > 0 {
 		t.Errorf("the evacuations of %v are left", left)
-	}
-}
-
-// A sweep takes as long as there are evacuations, or longer if a webhook hangs; only
-// some workers are spent on sweeps, and whoever waits has a turn as soon as one ends.
-func TestFewNamespacesAreSweptAtATime(t *testing.T) {
-	t.Parallel()
-	s, pods := crowd(t, 3)
-	for n := range maxSweeps {
-		if !s.reconciler.sweeps.begin(fmt.Sprintf("other-%d", n)) {
-			t.Fatalf("only %d namespaces are swept at a time, want %d", n, maxSweeps)
-		}
-	}
-	s.calm()
-	s.pass(10 * sweepDelay)
-	if left := s.left(pods); len(left) != len(pods) {
-		t.Errorf("only %v are left while other namespaces are swept", left)
-	}
-
-	next := s.reconciler.sweeps.end()
-
-	if next != pods[0].Namespace {
-		t.Fatalf("when a sweep ends it is the turn of %q, want that of the one that waits", next)
-	}
-	s.reconciler.sweepLater(next, 0)
-	s.pass(0)
-	if left := s.left(pods); len(left) > 0 {
-		t.Errorf("the evacuations of %v are left", left)
-	}
-	if next := s.reconciler.sweeps.end(); next != "" {
-		t.Errorf("nobody waits, and yet it is the turn of %q", next)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -24,7 +25,7 @@ import (
 )
 
 const (
-	// workers is how many pods are worked on at the same time.
+	// workers is how many pods of a namespace are worked on at the same time.
 	workers = 32
 	// maxRequests is how many requests of one pod are answered before others have their
 	// turn: a user may make any number of them.
@@ -72,7 +73,7 @@ type Reconciler struct {
 	acting func() time.Duration
 
 	ended   ended
-	written written
+	written kube.Written[types.NamespacedName]
 	// wakeAll has everything reconciled.
 	wakeAll func(context.Context)
 }
@@ -80,7 +81,7 @@ type Reconciler struct {
 // New returns a Reconciler that remembers nothing.
 func New(parts Parts) *Reconciler {
 	return &Reconciler{
-		client: parts.Client, live: parts.Live, acts: parts.Acts, now: parts.Now, ended: newEnded(parts.Steady), written: newWritten(),
+		client: parts.Client, live: parts.Live, acts: parts.Acts, now: parts.Now, ended: newEnded(parts.Steady),
 		acting: func() time.Duration { return parts.Steady().Sub(parts.Since()) },
 	}
 }
@@ -94,14 +95,14 @@ func Add(mgr manager.Manager, options Options) {
 	options.Served.Index(&lifecyclev1alpha1.Eviction{}, StemField, Stems)
 	options.Served.Part(func(ctx context.Context) error {
 		return kube.RunController(ctx, mgr, "evictionrequest",
-			controller.Options{Reconciler: r, MaxConcurrentReconciles: workers}, r.sources(mgr.GetCache(), options.Role))
+			controller.Options{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, kube.ShareOfNamespace)}, r.sources(mgr.GetCache(), options.Role))
 	})
 }
 
 // Reconcile takes everything further that concerns the pods of one stem.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.acts() {
-		r.written.take(request.NamespacedName)
+		r.written.Note(request.NamespacedName, nil)
 		r.ended.note(request.NamespacedName, nil)
 		return reconcile.Result{}, nil
 	}
@@ -117,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if more {
 		decision.Requests = decision.Requests[:maxRequests]
 	}
-	r.written.note(request.NamespacedName, decision)
+	r.written.Note(request.NamespacedName, written(request.NamespacedName, decision))
 	if err := r.act(ctx, decision); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -21,7 +21,7 @@ import (
 
 // observe reads what concerns the pods of a stem.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (core.Snapshot, error) {
-	if err := r.catchUp(ctx, key); err != nil {
+	if err := r.written.CatchUp(ctx, r.client, key); err != nil {
 		return core.Snapshot{}, err
 	}
 	seen := core.Snapshot{Now: r.now(), Acting: r.acting(), Ended: r.ended.since(key)}

@@ -35,7 +35,7 @@ import (
 
 // Options configures the evictor.
 type Options struct {
-	// Workers is how many pods are worked on at the same time. Defaults to 32.
+	// Workers is how many pods of a namespace are worked on at the same time. Defaults to 32.
 	Workers int
 	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
 	// budget.LongestLock.
@@ -106,7 +106,7 @@ func Add(mgr manager.Manager, options Options) error {
 	options.Served.Index(&lifecyclev1alpha1.Eviction{}, kube.EvictionPodField, kube.EvictionPod)
 	options.Served.Part(func(ctx context.Context) error {
 		return kube.RunController(ctx, mgr, "evictor",
-			controller.Options{Reconciler: r, MaxConcurrentReconciles: options.Workers}, r.sources(mgr.GetCache(), options.OnActive))
+			controller.Options{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(options.Workers, kube.ShareOfNamespace)}, r.sources(mgr.GetCache(), options.OnActive))
 	})
 	return nil
 }

@@ -77,18 +77,36 @@ func (r *reconciler) observeSiblings(ctx context.Context, seen *observed) error 
 		which = append(which, []client.ListOption{client.MatchingFields{kube.MachineProviderField: spec.ProviderID}})
 	}
 	for _, options := range which {
-		var list v1alpha1.MachineList
-		options = append(options, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy)
-		if err := r.client.List(ctx, &list, options...); err != nil {
-			return fmt.Errorf("list the machines of the cluster: %w", err)
+		siblings, err := r.siblings(ctx, seen.Machine, options...)
+		if err != nil {
+			return err
 		}
-		for _, sibling := range kube.Pointers(list.Items) {
-			if sibling.Name != seen.Machine.Name && sibling.Spec.ClusterName == spec.ClusterName {
-				seen.Siblings = append(seen.Siblings, sibling)
-			}
-		}
+		seen.Siblings = append(seen.Siblings, siblings...)
 	}
 	return nil
+}
+
+// siblings reads other Machines of the Cluster. Whether one has claimed a Node is what we may
+// just have written, so that each is read on its own.
+func (r *reconciler) siblings(ctx context.Context, of *v1alpha1.Machine, options ...client.ListOption) ([]*v1alpha1.Machine, error) {
+	var list v1alpha1.MachineList
+	options = append(options, client.InNamespace(of.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err := r.client.List(ctx, &list, options...); err != nil {
+		return nil, fmt.Errorf("list the machines of the cluster: %w", err)
+	}
+	var siblings []*v1alpha1.Machine
+	for _, sibling := range kube.Pointers(list.Items) {
+		if sibling.Name == of.Name || sibling.Spec.ClusterName != of.Spec.ClusterName {
+			continue
+		}
+		switch err := r.client.Get(ctx, client.ObjectKeyFromObject(sibling), sibling); {
+		case err == nil:
+			siblings = append(siblings, sibling)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("get machine %s: %w", sibling.Name, err)
+		}
+	}
+	return siblings, nil
 }
 
 func (r *reconciler) observeCluster(ctx context.Context, seen *observed) {

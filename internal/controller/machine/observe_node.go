@@ -102,7 +102,7 @@ func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Mach
 		return nodes, nil
 	}
 	var list corev1.NodeList
-	if err := c.Client.List(ctx, &list, client.MatchingFields{kube.NodeProviderField: machine.Spec.ProviderID}); err != nil {
+	if err := c.Client.List(ctx, &list, client.MatchingFields{kube.NodeProviderField: machine.Spec.ProviderID}, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list the nodes of provider ID %s: %w", machine.Spec.ProviderID, err)
 	}
 	return append(nodes, kube.Pointers(list.Items)...), nil
@@ -163,12 +163,12 @@ func (r *reconciler) observePods(ctx context.Context, seen *observed, from clien
 func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reader) (nodedrain.Snapshot, error) {
 	c, node := seen.connection, seen.node.Name
 	var pods corev1.PodList
-	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the pods of node %s: %w", node, err)
 	}
 	r.views.surround(client.ObjectKeyFromObject(seen.Machine), surroundingsOf(pods.Items))
 	var rules v1alpha1.MachineDrainRuleList
-	if err := r.client.List(ctx, &rules, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &rules, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the MachineDrainRules of namespace %s: %w", seen.Machine.Namespace, err)
 	}
 	now, doubt := c.Now()

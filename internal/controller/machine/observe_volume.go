@@ -19,7 +19,7 @@ import (
 func observeVolumes(ctx context.Context, seen *observed) {
 	c, node := seen.connection.Client, seen.node
 	var attachments storagev1.VolumeAttachmentList
-	err := c.List(ctx, &attachments, client.MatchingFields{kube.AttachmentNodeField: node.Name}, client.UnsafeDisableDeepCopy)
+	err := c.List(ctx, &attachments, client.MatchingFields{kube.AttachmentNodeField: node.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		seen.VolumesProblem, seen.unread = fmt.Sprintf("list the VolumeAttachments of node %s: %v", node.Name, err), true
 		return
@@ -104,7 +104,7 @@ func (v *volumes) addVolume(ctx context.Context, name string) error {
 // CSI drivers are found by their handle. There are few others, and little is
 // attached of them.
 func (v *volumes) addAttached(ctx context.Context, name corev1.UniqueVolumeName) error {
-	options := []client.ListOption{client.UnsafeDisableDeepCopy}
+	options := []client.ListOption{client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
 	if driver, handle, csi := volume.Handle(name); csi {
 		options = append(options, client.MatchingFields{kube.VolumeHandleField: kube.VolumeHandle(driver, handle)})
 	}

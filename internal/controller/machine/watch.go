@@ -52,7 +52,7 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 // that are being deleted.
 func (r *reconciler) held(ctx context.Context) []reconcile.Request {
 	var list v1alpha1.MachineList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		// The cache itself never fails; it does when the manager stops.
 		log.FromContext(ctx).Error(err, "The machines cannot be listed")
 	}

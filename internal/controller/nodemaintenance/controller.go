@@ -38,9 +38,6 @@ const (
 	longestRest, shortThought = time.Second, 5 * time.Millisecond
 	// passTimeout ends a pass whose requests hang.
 	passTimeout = 2 * time.Minute
-	// passes is how many groups have a pass at the same time. Most of them wait for
-	// the API server.
-	passes = 32
 )
 
 // Options configures the controller.
@@ -147,7 +144,8 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[group.Member]{
 		Reconciler:              r,
-		MaxConcurrentReconciles: passes,
+		MaxConcurrentReconciles: kube.Places,
+		NewQueue:                kube.Shares(1, kube.ShareOfItem[group.Member]),
 		ReconciliationTimeout:   passTimeout,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }

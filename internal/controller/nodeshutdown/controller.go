@@ -28,13 +28,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-const (
-	// workers is how many nodes are worked on at the same time: all of a rack may shut down at once.
-	workers = 16
-	// firstPause and lastPause bound how soon a node gets another maintenance, or its own is
-	// changed.
-	firstPause, lastPause = time.Second, time.Minute
-)
+// firstPause and lastPause bound how soon a node gets another maintenance, or its own is
+// changed.
+const firstPause, lastPause = time.Second, time.Minute
 
 // Options configures the controller.
 type Options struct {
@@ -65,7 +61,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
 	r.options = options.Options
 	return kube.AddController(mgr, "nodeshutdown", controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: workers,
+		Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(1, kube.ShareOfItem[reconcile.Request]),
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
@@ -115,7 +111,7 @@ func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot,
 		return s, nil // Others only keep it from being made.
 	}
 	var list v1alpha1.NodeMaintenanceList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return s, fmt.Errorf("list NodeMaintenances: %w", err)
 	}
 	s.Others = kube.Pointers(list.Items)

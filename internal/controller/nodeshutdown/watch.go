@@ -102,7 +102,7 @@ func ofMaintenance(_ context.Context, old, now *v1alpha1.NodeMaintenance) []stri
 // held are the nodes of which something may wait for our clock to be believed.
 func (r *reconciler) held(ctx context.Context) []reconcile.Request {
 	var list v1alpha1.NodeAgentList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		// The cache itself never fails; it does when the manager stops.
 		log.FromContext(ctx).Error(err, "The agents of nodes cannot be listed")
 	}

@@ -85,6 +85,9 @@ type item struct {
 	UID types.UID
 }
 
+// share is its namespace.
+func (i item) share() string { return i.Namespace }
+
 // evacuation is the name of the pod's Evacuation.
 func (i item) evacuation() types.NamespacedName {
 	return types.NamespacedName{Namespace: i.Namespace, Name: evacuation.NameFor(i.UID, i.Name)}
@@ -102,7 +105,7 @@ func Add(mgr manager.Manager, options Options) *Requester {
 	options.Served.Part(func(ctx context.Context) error {
 		defer r.watch(false)
 		return kube.RunController(ctx, mgr, "requester",
-			controller.TypedOptions[item]{Reconciler: r, MaxConcurrentReconciles: workers}, r.sources(mgr.GetCache()))
+			controller.TypedOptions[item]{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, item.share)}, r.sources(mgr.GetCache()))
 	})
 	return r
 }

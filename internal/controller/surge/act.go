@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -12,15 +15,37 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// act makes every move, one after the other. A move that fails holds up no
-// other; one that was decided on old state is decided again, because the newer
-// state is an event.
-func (r *reconciler) act(ctx context.Context, decision core.Decision) error {
-	var failed []error
-	for _, move := range decision.Moves {
-		failed = append(failed, kube.WithoutStale(ctx, r.move(ctx, move)))
+// maxMoves is how many moves of one Deployment are made at the same time.
+const maxMoves = 16
+
+// act makes every move. A move that fails or hangs holds up no other; one that was
+// decided on old state is decided again, because the newer state is an event.
+func (r *reconciler) act(ctx context.Context, it item, decision core.Decision) error {
+	r.written.Note(it, podsOfMoves(decision.Moves))
+	failed := make([]error, len(decision.Moves))
+	var moving errgroup.Group
+	moving.SetLimit(maxMoves)
+	for i, move := range decision.Moves {
+		moving.Go(func() error {
+			failed[i] = kube.WithoutStale(ctx, r.move(ctx, move))
+			return nil
+		})
 	}
+	_ = moving.Wait()
 	return errors.Join(failed...)
+}
+
+// podsOfMoves are the pods that moves write.
+func podsOfMoves(moves []core.Move) []client.Object {
+	var pods []client.Object
+	for _, move := range moves {
+		for i := range move {
+			if pod := move[i].Pod; pod != nil {
+				pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+			}
+		}
+	}
+	return pods
 }
 
 // move does the writes of one move in their order, up to the first that fails.

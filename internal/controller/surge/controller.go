@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// workers is how many Deployments are worked on at the same time.
+	// workers is how many Deployments of a namespace are worked on at the same time.
 	workers = 16
 	// staleRetry is how soon a cache that is behind is read again.
 	staleRetry = 100 * time.Millisecond
@@ -48,6 +48,9 @@ type item struct {
 	uid types.UID
 }
 
+// share is its namespace.
+func (it item) share() string { return it.Namespace }
+
 type reconciler struct {
 	// client reads from the cache, live from the API server.
 	client client.Client
@@ -60,6 +63,8 @@ type reconciler struct {
 	busy    *busy
 	// endpoints are those of pods that a Service leads to.
 	endpoints *endpoints
+	// written are the pods that were last written for each Deployment.
+	written kube.Written[item]
 	// wake has an item reconciled.
 	wake func(item)
 }
@@ -75,7 +80,7 @@ func Add(mgr manager.Manager, options Options) error {
 		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(), endpoints: newEndpoints(clock.RealClock{}),
 	}
 	return kube.AddController(mgr, "surge", controller.TypedOptions[item]{
-		Reconciler: r, MaxConcurrentReconciles: workers,
+		Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, item.share),
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
@@ -85,7 +90,7 @@ func (r *reconciler) Reconcile(ctx context.Context, it item) (reconcile.Result, 
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := errors.Join(unread, r.act(ctx, decision)); err != nil {
+	if err := errors.Join(unread, r.act(ctx, it, decision)); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil

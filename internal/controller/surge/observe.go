@@ -24,6 +24,9 @@ import (
 // cannot be read are an error of their own: only new surges need them.
 func (r *reconciler) observe(ctx context.Context, it item) (s core.Snapshot, unread, err error) {
 	r.busy.note(it.uid, it)
+	if err := r.written.CatchUp(ctx, r.client, it); err != nil {
+		return s, nil, err
+	}
 	s = core.Snapshot{Mode: r.mode, Name: it.Name}
 	s.Now, s.Doubt = r.now()
 	if s.Deployment, err = r.deployment(ctx, it); err != nil {
@@ -135,7 +138,7 @@ func (r *reconciler) deployment(ctx context.Context, it item) (*appsv1.Deploymen
 func (r *reconciler) annotated(ctx context.Context, it item) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	err := r.client.List(ctx, list, client.InNamespace(it.Namespace), client.MatchingFields{kube.PodSurgeField: string(it.uid)},
-		client.UnsafeDisableDeepCopy)
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list surging pods: %w", err)
 	}
@@ -153,7 +156,7 @@ func (r *reconciler) annotated(ctx context.Context, it item) ([]*corev1.Pod, err
 func (r *reconciler) replicaSets(ctx context.Context, it item, detached []*corev1.Pod) ([]*appsv1.ReplicaSet, error) {
 	list := &appsv1.ReplicaSetList{}
 	err := r.client.List(ctx, list, client.InNamespace(it.Namespace), client.MatchingFields{kube.OwnerField: string(it.uid)},
-		client.UnsafeDisableDeepCopy)
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list ReplicaSets: %w", err)
 	}
@@ -193,7 +196,7 @@ func (r *reconciler) pods(ctx context.Context, sets []*appsv1.ReplicaSet, annota
 	for _, set := range sets {
 		list := &corev1.PodList{}
 		err := r.client.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingFields{kube.OwnerField: string(set.UID)},
-			client.UnsafeDisableDeepCopy)
+			client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil, fmt.Errorf("list the pods of ReplicaSet %s: %w", set.Name, err)
 		}
