@@ -71,11 +71,11 @@ func (a *action) onNodes(do func(*actionNode)) {
 
 // changeNode makes a write that belongs to a node, unless the pass is out of time. A
 // maintenance is not finished with a node as long as one is not made.
-func (a *action) changeNode(node *actionNode, write maintenance.Write, request func() error) bool {
+func (a *action) changeNode(ctx context.Context, node *actionNode, c change) bool {
 	switch {
 	case a.clock.Now().After(a.ends):
 		a.wait(atOnce)
-	case a.write(group.Node(node.Node.Name), write, request):
+	case a.attempt(ctx, group.Node(node.Node.Name), c):
 		return true
 	}
 	for _, holder := range node.holders {
@@ -89,20 +89,31 @@ func (a *action) changeNode(node *actionNode, write maintenance.Write, request f
 // cordon brings the hold on the node to what was decided, and tells of it at
 // once: the next pass finds nothing to tell any more.
 func (a *action) cordon(ctx context.Context, node *actionNode) {
-	if wanted := node.Cordon; wanted != nil {
-		write := maintenance.Write{Kind: maintenance.WriteCordon, Node: node.Node.Name}
-		if !a.changeNode(node, write, func() error { return kube.Cordon(ctx, a.client, node.Node, kube.Hold(*wanted)) }) {
-			node.failed = true
-			return
+	wanted := node.Cordon
+	if wanted == nil {
+		a.tellOf(node.NodeDecision)
+		return
+	}
+	decided := node.NodeDecision
+	made := a.changeNode(ctx, node, change{Write: maintenance.Write{Kind: maintenance.WriteCordon, Node: node.Node.Name}, request: func() error {
+		if err := kube.Cordon(ctx, a.client, decided.Node, kube.Hold(*wanted)); err != nil {
+			return err
 		}
-		node.closed = wanted.Unschedulable && !node.Node.Spec.Unschedulable
-		log.FromContext(ctx).Info("Changed the cordon of a node", "node", node.Node.Name,
+		log.FromContext(ctx).Info("Changed the cordon of a node", "node", decided.Node.Name,
 			"unschedulable", wanted.Unschedulable, "ledger", wanted.Ledger,
 			"drainTargets", wanted.DrainTargets, "suppress", wanted.Suppress)
-	}
-	a.emit(node.Events...)
-	if node.MissesAgent {
-		a.silences.tell(node.Node.Name)
+		a.tellOf(decided)
+		return nil
+	}})
+	node.failed = !made
+	node.closed = made && wanted.Unschedulable && !node.Node.Spec.Unschedulable
+}
+
+// tellOf publishes what has happened to a node.
+func (a *action) tellOf(decided *maintenance.NodeDecision) {
+	a.emit(decided.Events...)
+	if decided.MissesAgent {
+		a.silences.tell(decided.Node.Name)
 	}
 }
 
@@ -116,7 +127,7 @@ func (a *action) announce(ctx context.Context, node *actionNode) {
 		return
 	}
 	write := maintenance.Write{Kind: maintenance.WriteConditions, Node: node.Node.Name}
-	a.write(group.Node(node.Node.Name), write, func() error {
+	a.attempt(ctx, group.Node(node.Node.Name), change{Write: write, request: func() error {
 		err := kube.PublishConditions(ctx, a.client, node.Node, kube.Conditions{Set: node.Conditions, Removed: node.Retract, Pinned: node.Pinned})
 		switch {
 		case err == nil:
@@ -126,7 +137,7 @@ func (a *action) announce(ctx context.Context, node *actionNode) {
 			a.emit(event.NodeConditionsRefused(node.Node, err))
 		}
 		return err
-	})
+	}})
 }
 
 func anyStopped(holders []*record) bool {

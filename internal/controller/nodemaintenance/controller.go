@@ -36,7 +36,7 @@ const (
 	// longestRest bounds the rest after a pass that had to think for long, and
 	// shortThought is how long a pass may think without any rest.
 	longestRest, shortThought = time.Second, 5 * time.Millisecond
-	// passTimeout ends a pass whose requests hang.
+	// passTimeout ends a pass whose reads hang. A write has a time of its own.
 	passTimeout = 2 * time.Minute
 )
 
@@ -105,6 +105,9 @@ type reconciler struct {
 	statusPace *pace
 	refusals   *refusals
 	failures   workqueue.TypedRateLimiter[group.Member]
+	// flights are the writes under way, and longest is how long a pass waits for one.
+	flights *flights
+	longest func(maintenance.WriteKind) <-chan time.Time
 	// silences are those of node agents.
 	silences *silences
 	// plans are those of maintenances in Idle, and foresee is preflight.Plan.
@@ -117,6 +120,7 @@ func newReconciler(c client.Client, emit func(...event.Event), clk clock.Passive
 		client: c, live: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
 		doubt:    func() string { return "" },
 		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(), silences: newSilences(),
+		flights: newFlights(), longest: func(maintenance.WriteKind) <-chan time.Time { return nil },
 		plans: newPlans(), foresee: preflight.Plan,
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[group.Member](firstRetry, lastRetry),
 	}
@@ -132,7 +136,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers > 0 {
 		r.workers = options.Workers
 	}
-	r.live = mgr.GetAPIReader()
+	r.live, r.longest = mgr.GetAPIReader(), longest
 	r.namespace, r.surge, r.longestLock = options.Namespace, options.Surge, options.LongestLock
 	r.protect = protect(options.Bridges)
 	if r.requests = options.Requests; r.requests != nil {
@@ -146,7 +150,6 @@ func Add(mgr manager.Manager, options Options) error {
 		Reconciler:              r,
 		MaxConcurrentReconciles: kube.Places,
 		NewQueue:                kube.Shares(1, kube.ShareOfItem[group.Member]),
-		ReconciliationTimeout:   passTimeout,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
@@ -188,6 +191,9 @@ func restAfter(thought time.Duration) time.Duration {
 // pass takes a group one step further. It returns when the next pass is due if no
 // event asks for it before, 0 is never, and how long it had to think.
 func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought time.Duration) {
+	acting := ctx
+	ctx, cancel := context.WithTimeout(ctx, passTimeout)
+	defer cancel()
 	snapshot, err := r.observe(ctx, g)
 	if err != nil {
 		return r.next(ctx, g, 0, fmt.Errorf("observe: %w", err)), 0
@@ -205,7 +211,7 @@ func (r *reconciler) pass(ctx context.Context, g *group.Group) (due, thought tim
 	}
 	thought = r.clock.Since(begun)
 	records := w.record(ctx, decision.Maintenances)
-	w.act(ctx, decision.Nodes, records)
+	w.act(acting, decision.Nodes, records)
 	w.report(ctx, records)
 	w.tell(ctx)
 	r.metrics.show(g, decision)

@@ -21,9 +21,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// deleteTimeout bounds a request to delete a pod: a webhook that hangs must not keep the
-// pods of others past their deadline.
-const deleteTimeout = 5 * time.Second
+// confirmTimeout bounds the look at a maintenance before its deadline deletes pods.
+const confirmTimeout = 5 * time.Second
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;delete
 
@@ -35,18 +34,27 @@ func (a *action) delete(ctx context.Context) {
 	in := a.inForce(ctx)
 	var mu sync.Mutex
 	deleted := map[*actionNode]map[string][]string{}
-	wanted := func(node *actionNode) []maintenance.Deletion { return node.Delete }
-	inTurn(a, wanted, func(node *actionNode, one maintenance.Deletion) {
-		if !in.Has(one.Maintenance) || !a.deletePod(ctx, node, one) {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if deleted[node] == nil {
-			deleted[node] = map[string][]string{}
-		}
-		deleted[node][one.Maintenance] = append(deleted[node][one.Maintenance], one.Pod.Namespace+"/"+one.Pod.Name)
+	wanted := func(node *actionNode) []maintenance.Deletion {
+		return slices.DeleteFunc(slices.Clone(node.Delete), func(one maintenance.Deletion) bool { return !in.Has(one.Maintenance) })
+	}
+	inTurn(ctx, a, wanted, func(node *actionNode, one maintenance.Deletion) change {
+		return change{maintenance.Write{Kind: maintenance.WriteDeletion, Pod: one.Pod.UID}, one.Pod.Namespace, func() error {
+			done, err := a.deletePod(ctx, node.Node.Name, one)
+			if !done {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if deleted[node] == nil {
+				deleted[node] = map[string][]string{}
+			}
+			deleted[node][one.Maintenance] = append(deleted[node][one.Maintenance], one.Pod.Namespace+"/"+one.Pod.Name)
+			return nil
+		}}
 	})
+	// One that takes long is told of by the pod's own event.
+	mu.Lock()
+	defer mu.Unlock()
 	for node, by := range deleted {
 		for m, pods := range by {
 			slices.Sort(pods)
@@ -85,7 +93,7 @@ func (a *action) inForce(ctx context.Context) sets.Set[string] {
 
 // confirm is an error if the maintenance is not any more what this pass has seen.
 func (a *action) confirm(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
 	var now v1alpha1.NodeMaintenance
 	seen := a.records[name]
@@ -106,30 +114,23 @@ func (a *action) confirm(ctx context.Context, name string) error {
 // done or was done before: the snapshot may be older than our own deletion, which is told
 // of once. A version of the pod is no precondition, so that nobody keeps a pod by changing
 // it all the time.
-func (a *action) deletePod(ctx context.Context, node *actionNode, one maintenance.Deletion) bool {
-	told := false
-	write := maintenance.Write{Kind: maintenance.WriteDeletion, Pod: one.Pod.UID}
-	made := a.changeNode(node, write, func() error {
-		ctx, cancel := context.WithTimeout(ctx, deleteTimeout)
-		defer cancel()
-		pod := &corev1.Pod{}
-		err := a.client.Get(ctx, client.ObjectKeyFromObject(one.Pod), pod)
-		if err == nil && (pod.UID != one.Pod.UID || !pod.DeletionTimestamp.Equal(one.Pod.DeletionTimestamp)) || apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err == nil {
-			err = a.client.Delete(ctx, pod, client.Preconditions{UID: &one.Pod.UID}, client.GracePeriodSeconds(one.GracePeriodSeconds))
-		}
-		told = err == nil
-		if kube.IsStale(err) {
-			return nil
-		}
-		return err
-	})
-	if made && told {
-		log.FromContext(ctx).Info("Deleted a pod past its budgets, because a deadline has come",
-			"pod", client.ObjectKeyFromObject(one.Pod), "node", node.Node.Name, "maintenance", one.Maintenance, "grace", one.GracePeriodSeconds)
-		a.emit(one.Events...)
+func (a *action) deletePod(ctx context.Context, node string, one maintenance.Deletion) (done bool, err error) {
+	pod := &corev1.Pod{}
+	err = a.client.Get(ctx, client.ObjectKeyFromObject(one.Pod), pod)
+	if err == nil && (pod.UID != one.Pod.UID || !pod.DeletionTimestamp.Equal(one.Pod.DeletionTimestamp)) {
+		return false, nil
 	}
-	return made && told
+	if err == nil {
+		err = a.client.Delete(ctx, pod, client.Preconditions{UID: &one.Pod.UID}, client.GracePeriodSeconds(one.GracePeriodSeconds))
+	}
+	switch {
+	case kube.IsStale(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	log.FromContext(ctx).Info("Deleted a pod past its budgets, because a deadline has come",
+		"pod", client.ObjectKeyFromObject(one.Pod), "node", node, "maintenance", one.Maintenance, "grace", one.GracePeriodSeconds)
+	a.emit(one.Events...)
+	return true, nil
 }

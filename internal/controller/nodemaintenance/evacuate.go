@@ -1,6 +1,7 @@
 package nodemaintenance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,18 +13,20 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// inTurn does something for what the nodes have, such as their pods: for the first of
-// each node, then for the second of each. So no node waits for all of another one.
-func inTurn[T any](a *action, of func(*actionNode) []T, do func(*actionNode, T)) {
+// inTurn makes a write for each of what the nodes have, such as their pods: for the first
+// of each node, then for the second of each. So no node waits for all of another one. What
+// was refused before comes behind all that was not.
+func inTurn[T any](ctx context.Context, a *action, of func(*actionNode) []T, write func(*actionNode, T) change) {
 	type task struct {
-		place int
-		node  *actionNode
-		one   T
+		tries, place int
+		node         *actionNode
+		change
 	}
 	var tasks []task
 	for _, node := range a.nodes {
@@ -31,11 +34,12 @@ func inTurn[T any](a *action, of func(*actionNode) []T, do func(*actionNode, T))
 			continue
 		}
 		for place, one := range of(node) {
-			tasks = append(tasks, task{place, node, one})
+			c := write(node, one)
+			tasks = append(tasks, task{a.refusals.times(group.Node(node.Node.Name), c.Write), place, node, c})
 		}
 	}
-	slices.SortStableFunc(tasks, func(a, b task) int { return a.place - b.place })
-	parallel(a.workers, len(tasks), func(i int) { do(tasks[i].node, tasks[i].one) })
+	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Or(a.tries-b.tries, a.place-b.place) })
+	parallel(a.workers, len(tasks), func(i int) { a.changeNode(ctx, tasks[i].node, tasks[i].change) })
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch
@@ -43,16 +47,16 @@ func inTurn[T any](a *action, of func(*actionNode) []T, do func(*actionNode, T))
 // withdraw takes our requests back; the requests of others stay.
 func (a *action) withdraw(ctx context.Context) {
 	all := func(node *actionNode) []*v1alpha1.Evacuation { return node.Withdraw }
-	inTurn(a, all, func(node *actionNode, withdrawn *v1alpha1.Evacuation) {
+	inTurn(ctx, a, all, func(node *actionNode, withdrawn *v1alpha1.Evacuation) change {
 		write := maintenance.Write{Kind: maintenance.WriteWithdrawal, Pod: withdrawn.Spec.PodRef.UID}
-		made := a.changeNode(node, write, func() error {
-			_, err := kube.RemoveFinalizer(ctx, a.client, withdrawn, v1alpha1.NodeMaintenanceInstigator)
-			return err
-		})
-		if made {
+		return change{write, withdrawn.Namespace, func() error {
+			if _, err := kube.RemoveFinalizer(ctx, a.client, withdrawn, v1alpha1.NodeMaintenanceInstigator); err != nil {
+				return err
+			}
 			log.FromContext(ctx).Info("Withdrew an evacuation", "evacuation", client.ObjectKeyFromObject(withdrawn),
 				"node", node.Node.Name)
-		}
+			return nil
+		}}
 	})
 }
 
@@ -74,11 +78,15 @@ func (a *action) evacuate(ctx context.Context) {
 		a.wait(crowd)
 		return
 	}
-	inTurn(a, asked, func(node *actionNode, request maintenance.Request) {
+	inTurn(ctx, a, asked, func(_ *actionNode, request maintenance.Request) change {
 		write := maintenance.Write{Kind: maintenance.WriteEvacuation, Pod: request.Pod.UID}
-		if a.changeNode(node, write, func() error { return a.ask(ctx, request) }) {
+		return change{write, request.Pod.Namespace, func() error {
+			if err := a.ask(ctx, request); err != nil {
+				return err
+			}
 			a.emit(request.Events...)
-		}
+			return nil
+		}}
 	})
 }
 

@@ -16,30 +16,35 @@ import (
 // writeDrainRecord has the DrainRecord of a node say what its drain needs; a node that
 // is never away needs none. The drain lock controller takes and gives the locks.
 func (a *action) writeDrainRecord(ctx context.Context, node *actionNode) {
-	change := node.DrainRecord
-	if change == nil {
+	wanted := node.DrainRecord
+	if wanted == nil {
 		return
 	}
-	write := maintenance.Write{Kind: maintenance.WriteDrainRecord, Node: node.Node.Name}
-	made := a.changeNode(node, write, func() error {
-		if change.Old == nil {
-			created := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node.Node.Name}}
-			change.Spec.DeepCopyInto(&created.Spec)
-			return a.client.Create(ctx, created)
+	name := node.Node.Name
+	a.changeNode(ctx, node, change{Write: maintenance.Write{Kind: maintenance.WriteDrainRecord, Node: name}, request: func() error {
+		if err := a.storeDrainRecord(ctx, name, wanted); err != nil {
+			return err
 		}
-		written := change.Old.DeepCopy()
-		written.Spec = v1alpha1.DrainRecordSpec{}
-		change.Spec.DeepCopyInto(&written.Spec)
-		if !change.Spec.Complete && (change.Old.Spec.Complete || change.Old.Spec.MaintenanceRef != change.Spec.MaintenanceRef) {
-			// Somebody's word was about the maintenance before.
-			delete(written.Annotations, v1alpha1.BackAnnotation)
-		}
-		return a.client.Patch(ctx, written, kube.Change(change.Old))
-	})
-	if made {
-		log.FromContext(ctx).Info("Wrote what the drain of a node needs", "node", node.Node.Name,
-			"pods", len(change.Spec.Pods), "budgets", len(change.Spec.Budgets), "complete", change.Spec.Complete)
+		log.FromContext(ctx).Info("Wrote what the drain of a node needs", "node", name,
+			"pods", len(wanted.Spec.Pods), "budgets", len(wanted.Spec.Budgets), "complete", wanted.Spec.Complete)
+		return nil
+	}})
+}
+
+func (r *reconciler) storeDrainRecord(ctx context.Context, node string, wanted *maintenance.DrainRecordChange) error {
+	if wanted.Old == nil {
+		created := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node}}
+		wanted.Spec.DeepCopyInto(&created.Spec)
+		return r.client.Create(ctx, created)
 	}
+	written := wanted.Old.DeepCopy()
+	written.Spec = v1alpha1.DrainRecordSpec{}
+	wanted.Spec.DeepCopyInto(&written.Spec)
+	if !wanted.Spec.Complete && (wanted.Old.Spec.Complete || wanted.Old.Spec.MaintenanceRef != wanted.Spec.MaintenanceRef) {
+		// Somebody's word was about the maintenance before.
+		delete(written.Annotations, v1alpha1.BackAnnotation)
+	}
+	return r.client.Patch(ctx, written, kube.Change(wanted.Old))
 }
 
 // anyInPlace returns true if pods may stay somewhere.

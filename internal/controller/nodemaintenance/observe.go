@@ -149,16 +149,19 @@ func (r *reconciler) list(ctx context.Context, list client.ObjectList, options .
 	return r.client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)...)
 }
 
-// named reads objects by name, with what we have written ourselves. Those that are
-// not there are left out.
+// named reads objects by name, with what we have written ourselves, unless a write for the
+// node of that name is still under way. Those that are not there are left out.
 func named[T any, P interface {
 	*T
 	client.Object
 }](ctx context.Context, r *reconciler, names []string) ([]P, error) {
 	objects := make([]P, 0, len(names))
 	for _, name := range names {
-		object := P(new(T))
-		err := r.client.Get(ctx, types.NamespacedName{Name: name}, object, client.UnsafeDisableDeepCopy)
+		object, options := P(new(T)), []client.GetOption{client.UnsafeDisableDeepCopy}
+		if r.flights.has(name) {
+			options = append(options, client.DisableReadYourWritesConsistency)
+		}
+		err := r.client.Get(ctx, types.NamespacedName{Name: name}, object, options...)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("get %T %s: %w", *object, name, err)
 		}

@@ -93,6 +93,16 @@ func (r *refusals) forgetAll(owner group.Member) {
 	delete(r.of, owner)
 }
 
+// times is how often in a row a write was refused.
+func (r *refusals) times(owner group.Member, write maintenance.Write) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.of[owner][write]; known != nil {
+		return known.times
+	}
+	return 0
+}
+
 // left is how long a write still rests; 0 is that it may be tried.
 func (r *refusals) left(now time.Time, owner group.Member, write maintenance.Write) time.Duration {
 	r.mu.Lock()

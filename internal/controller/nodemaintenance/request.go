@@ -73,18 +73,18 @@ func (r *reconciler) requestEviction(ctx context.Context, wanted *lifecyclev1alp
 // decided on: somebody may just have answered it.
 func (a *action) withdrawRequests(ctx context.Context) {
 	all := func(node *actionNode) []maintenance.RequestWithdrawal { return node.WithdrawRequests }
-	inTurn(a, all, func(node *actionNode, w maintenance.RequestWithdrawal) {
-		made := a.changeNode(node, w.Write(), func() error {
-			return client.IgnoreNotFound(a.client.Patch(ctx, w.Withdrawn, kube.Change(w.Request)))
-		})
-		if !made {
-			return
-		}
-		log.FromContext(ctx).Info("Withdrew an EvictionRequest", "evictionRequest", client.ObjectKeyFromObject(w.Request),
-			"node", node.Node.Name, "unanswered", w.Unanswered != nil)
-		if w.Unanswered != nil {
-			a.requests.Unanswered()
-		}
-		a.emit(w.Events...)
+	inTurn(ctx, a, all, func(node *actionNode, w maintenance.RequestWithdrawal) change {
+		return change{w.Write(), w.Request.Namespace, func() error {
+			if err := a.client.Patch(ctx, w.Withdrawn, kube.Change(w.Request)); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			log.FromContext(ctx).Info("Withdrew an EvictionRequest", "evictionRequest", client.ObjectKeyFromObject(w.Request),
+				"node", node.Node.Name, "unanswered", w.Unanswered != nil)
+			if w.Unanswered != nil {
+				a.requests.Unanswered()
+			}
+			a.emit(w.Events...)
+			return nil
+		}}
 	})
 }

@@ -39,11 +39,18 @@ func (w *writer) wait(after time.Duration) {
 // write makes a write that belongs to a node or a maintenance, unless it rests after a
 // refusal. It returns true if it was made.
 func (w *writer) write(owner group.Member, write maintenance.Write, request func() error) bool {
-	if rest := w.refusals.left(w.clock.Now(), owner, write); rest > 0 {
-		w.wait(rest)
-		return false
-	}
-	err := request()
+	return !w.rests(owner, write) && w.settle(owner, write, request())
+}
+
+// rests returns true if a write is not to be tried again yet.
+func (w *writer) rests(owner group.Member, write maintenance.Write) bool {
+	rest := w.refusals.left(w.clock.Now(), owner, write)
+	w.wait(rest)
+	return rest > 0
+}
+
+// settle takes what has come of a write to account, and returns true if it was made.
+func (w *writer) settle(owner group.Member, write maintenance.Write, err error) bool {
 	switch {
 	case err == nil:
 		w.refusals.forget(owner, write)
