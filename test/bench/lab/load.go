@@ -26,6 +26,8 @@ type Load struct {
 	work   Work
 	refuge string
 	apps   []app
+	// slow is the webhook of the refused pods; nil if there is none.
+	slow *webhook
 }
 
 // Prepare creates fresh nodes and pods and waits until they are ready.
@@ -140,6 +142,9 @@ func (l *Lab) Relieve(ctx context.Context, load *Load, name string) error {
 // Clear deletes the work and waits until it is gone, so that it costs the next
 // run nothing.
 func (l *Lab) Clear(ctx context.Context, load *Load) error {
+	if err := l.removeWebhook(ctx, load); err != nil {
+		return err
+	}
 	for _, name := range []string{load.Namespace, load.refusing()} {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := client.IgnoreNotFound(l.Client.Delete(ctx, namespace)); err != nil {

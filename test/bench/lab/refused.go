@@ -15,8 +15,7 @@ import (
 // refusing is the namespace of the pods whose Evacuations are refused.
 func (load *Load) refusing() string { return load.Namespace + "-refused" }
 
-// addRefused fills the first nodes with pods that can never go: a quota of their
-// namespace leaves no room for an Evacuation.
+// addRefused fills the first nodes with pods that can never go.
 func (l *Lab) addRefused(ctx context.Context, load *Load) error {
 	if load.work.Refused == 0 {
 		return nil
@@ -24,17 +23,11 @@ func (l *Lab) addRefused(ctx context.Context, load *Load) error {
 	if err := l.createNamespace(ctx, load.refusing()); err != nil {
 		return err
 	}
-	none := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: load.refusing(), Name: "no-evacuations"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/evacuations.ebbtide.dev": resource.MustParse("0")}},
+	refuse := l.addQuota
+	if load.work.Slow != "" {
+		refuse = l.addWebhook
 	}
-	if err := create(ctx, l.Client, none); err != nil {
-		return err
-	}
-	if err := l.until(ctx, "the quota to hold", func(ctx context.Context) (bool, error) {
-		err := l.Client.Get(ctx, client.ObjectKeyFromObject(none), none)
-		return equality.Semantic.DeepEqual(none.Spec.Hard, none.Status.Hard), err
-	}); err != nil {
+	if err := refuse(ctx, load); err != nil {
 		return err
 	}
 	if err := create(ctx, l.Client, load.refusedPods()...); err != nil {
@@ -44,6 +37,21 @@ func (l *Lab) addRefused(ctx context.Context, load *Load) error {
 		pods := &corev1.PodList{}
 		err := l.Client.List(ctx, pods, client.InNamespace(load.refusing()))
 		return !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodRunning }), err
+	})
+}
+
+// addQuota leaves no room for an Evacuation in the namespace of the refused pods.
+func (l *Lab) addQuota(ctx context.Context, load *Load) error {
+	none := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: load.refusing(), Name: "no-evacuations"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/evacuations.ebbtide.dev": resource.MustParse("0")}},
+	}
+	if err := create(ctx, l.Client, none); err != nil {
+		return err
+	}
+	return l.until(ctx, "the quota to hold", func(ctx context.Context) (bool, error) {
+		err := l.Client.Get(ctx, client.ObjectKeyFromObject(none), none)
+		return equality.Semantic.DeepEqual(none.Spec.Hard, none.Status.Hard), err
 	})
 }
 

@@ -44,6 +44,7 @@ func All() []Scenario {
 		{"fleet", Fleet},
 		{"starve", Starve},
 		{"refused", Refused},
+		{"slow", Slow},
 		{"crowd", Crowd},
 		{"machines", Machines},
 		{"waves", Waves},
