@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Places is how many workers a controller with Shares has. Nearly all of them wait.
+// Places is how many workers a controller has in which a few items that hang hold up no other.
+// Nearly all of them wait.
 const Places = 640
 
 // Shares returns the work queue of a controller with as many workers as Places. Items share
@@ -25,9 +26,6 @@ func Shares[R, S comparable](limit int, of func(R) S) func(string, workqueue.Typ
 
 // ShareOfNamespace gives each namespace a share.
 func ShareOfNamespace(request reconcile.Request) string { return request.Namespace }
-
-// ShareOfItem gives each item a share of its own.
-func ShareOfItem[R comparable](item R) R { return item }
 
 // shares is a priority queue that puts items aside while their share has all its workers.
 //

@@ -149,7 +149,6 @@ func Add(mgr manager.Manager, options Options) error {
 	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[group.Member]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: kube.Places,
-		NewQueue:                kube.Shares(1, kube.ShareOfItem[group.Member]),
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 

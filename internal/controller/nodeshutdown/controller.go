@@ -61,7 +61,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
 	r.options = options.Options
 	return kube.AddController(mgr, "nodeshutdown", controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(1, kube.ShareOfItem[reconcile.Request]),
+		Reconciler: r, MaxConcurrentReconciles: kube.Places,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
