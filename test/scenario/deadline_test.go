@@ -69,9 +69,12 @@ func TestADeadlineThatWaitsSaysForWhom(t *testing.T) {
 	node := w.nodes("one")[0]
 	w.pods(node, pod{name: "web", neverEvicted: true})
 	m := w.planned("upgrade", v1alpha1.StageDrain, named([]string{node}), nil)
-	m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(time.Now().Add(3 * time.Second))}
+	m.Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(time.Now().Add(time.Hour))}
 	w.create(m)
 	t.Cleanup(func() { w.forget("upgrade") })
+	w.awaitBlocker("upgrade", node, v1alpha1.BlockerPDBUnsatisfiable, "web")
+	m = w.maintenance("upgrade")
+	w.change(m, m.Name, func() { m.Spec.Deadline.Time = metav1.NewTime(time.Now().Add(3 * time.Second)) })
 	w.awaitWarning("NodeMaintenance", w.name("upgrade"), v1alpha1.EventPastDeadline,
 		"has passed, and 1 pod is left: "+w.ns+"/web on "+node+". Nothing is deleted, as spec.deadline.onDeadline is Wait. PDB")
 	w.awaitCondition("upgrade", v1alpha1.ConditionPastDeadline, "True", v1alpha1.ReasonWaitingForPods)
