@@ -201,6 +201,9 @@ const (
 	BridgeDrainStartAnnotation = "ebbtide.dev/drain-start"
 	// BridgeMachineAnnotation beside BridgeLabel is the namespace/name of this Machine.
 	BridgeMachineAnnotation = "ebbtide.dev/bridge-machine"
+	// BridgeUIDsAnnotation beside it is the UIDs of this Machine and of its node, with a slash
+	// between them.
+	BridgeUIDsAnnotation = "ebbtide.dev/bridge-uids"
 	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
 	// DeadlineDelete.
 	BypassBudgetsVerb = "bypass-budgets"

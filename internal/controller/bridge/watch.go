@@ -83,15 +83,19 @@ func (r *reconciler) ofMaintenance(old, now *v1alpha1.NodeMaintenance) []request
 	return all
 }
 
-// ofNode names the Machine of a node that is new, of another one now, or gone.
-func ofNode(old, now *corev1.Node) []request {
-	switch {
-	case now == nil:
-		return requestOf(core.NodeOf(old))
-	case old != nil && reflect.DeepEqual(requestOf(core.NodeOf(old)), requestOf(core.NodeOf(now))) && old.Spec.ProviderID == now.Spec.ProviderID:
+// ofNode names the Machines of a node that is new, of another one now, registered again, or
+// gone.
+func ofNode(old, now *corev1.Node) (all []request) {
+	if old != nil && now != nil && old.UID == now.UID && old.Spec.ProviderID == now.Spec.ProviderID &&
+		reflect.DeepEqual(requestOf(core.NodeOf(old)), requestOf(core.NodeOf(now))) {
 		return nil
 	}
-	return requestOf(core.NodeOf(now))
+	for _, node := range []*corev1.Node{old, now} {
+		if node != nil {
+			all = append(all, requestOf(core.NodeOf(node))...)
+		}
+	}
+	return all
 }
 
 // machineHandler wakes a Machine when something has changed of it that is read.

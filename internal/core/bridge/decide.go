@@ -27,7 +27,8 @@ type Snapshot struct {
 	// Maintenance is the NodeMaintenance with the Machine's name, or one that was made for the
 	// Machine under the name of earlier versions; nil if there is none.
 	Maintenance *v1alpha1.NodeMaintenance
-	// Held is the node of this cluster that Maintenance is for; nil if that is gone.
+	// Held is the node of this cluster with the name that Maintenance is for; nil if there is
+	// none.
 	Held *corev1.Node
 	// Instance is what is known of the object that stands for the instance.
 	Instance Instance
@@ -156,15 +157,21 @@ func (s Snapshot) decide() Decision {
 	return s.waiting()
 }
 
-// ended is what becomes of a maintenance whose node is gone: it is over. A Machine that
-// still waits for it is told first.
+// ended decides on a maintenance that is over: its Machine or its node is gone, going by the
+// UIDs that it was made for, or the Machine has another node. A Machine that waits for a node
+// that is gone is told first.
 func (s Snapshot) ended() (Decision, bool) {
 	maintenance := s.Maintenance
-	if maintenance == nil || s.Held != nil || !s.ours() || maintenance.DeletionTimestamp != nil {
+	if maintenance == nil || !s.ours() || maintenance.DeletionTimestamp != nil {
 		return Decision{}, false
 	}
-	node := NodeUnder(maintenance)
-	if m := s.Machine; m != nil && m.Deleting && m.Hooked && m.Node == node {
+	m, node := s.Machine, NodeUnder(maintenance)
+	switch machineUID, nodeUID := uidsOf(maintenance); {
+	case m != nil && machineUID != "" && (m.Ref.UID != machineUID || m.Node != "" && m.Node != node):
+		return Decision{Delete: true}, true
+	case s.Held != nil && (nodeUID == "" || s.Held.UID == nodeUID):
+		return Decision{}, false
+	case m != nil && m.Deleting && m.Hooked && m.Node == node && s.Node == nil:
 		return s.say(Decision{Hook: Finish}, event.BridgeDone, node+" is gone; the hook is removed"), true
 	}
 	return Decision{Delete: true}, true
@@ -259,7 +266,7 @@ func (s Snapshot) drain() Decision {
 	case s.Maintenance != nil:
 		return s.maintained()
 	case m.IsNode(s.Node) && !s.Ruled:
-		return Decision{Create: maintenanceFor(m)}
+		return Decision{Create: maintenanceFor(m, s.Node)}
 	case m.Bridge == OpenShift && s.Node == nil:
 		return s.say(Decision{Hook: Finish}, event.BridgeDone, m.Node+" is gone; the hook is removed")
 	case m.Bridge == OpenShift:
@@ -272,9 +279,11 @@ func (s Snapshot) drain() Decision {
 func (s Snapshot) maintained() Decision {
 	maintenance, node := s.Maintenance, s.Machine.Node
 	switch {
+	case s.ours() && maintenance.DeletionTimestamp != nil:
+		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is being deleted; another one is made when it is gone", maintenance.Name))
 	case !s.ours() || NodeUnder(maintenance) != node:
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is not for %s; delete it", maintenance.Name, node))
-	case maintenance.DeletionTimestamp != nil || maintenance.Spec.Stage == v1alpha1.StageComplete:
+	case maintenance.Spec.Stage == v1alpha1.StageComplete:
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: somebody has ended NodeMaintenance %s; another one is made when it is gone, so delete it", maintenance.Name))
 	case maintenance.Spec.Stage != v1alpha1.StageDrain:
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: NodeMaintenance %s is in stage %s and drains nothing; set its stage to Drain, or delete it", maintenance.Name, maintenance.Spec.Stage))

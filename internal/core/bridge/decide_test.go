@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -100,6 +101,41 @@ var becomes = map[string]struct {
 	"and not before the node, so that nothing lands there again": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Machine = nil }, "keep",
 	},
+	"a Machine that is made anew under the name ends it": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Machine.Ref.UID, s.Machine.Deleting = "machine-2", false
+		}, "delete, keep",
+	},
+	"also when it is being deleted, too: the next one is for it": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 0); s.Machine.Ref.UID = "machine-2" }, "delete, keep",
+	},
+	"a node that registers again ends it": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Held = registered(s.Held)
+			s.Machine = nil
+		}, "delete, keep",
+	},
+	"and is drained itself if its Machine still waits": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Node = registered(s.Node)
+			s.Held = s.Node
+		}, "delete, keep",
+	},
+	"nodeRef moves to another node while the old one stays": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Machine.Node, s.Node = "node-8", nil
+		}, "delete, keep",
+	},
+	"what ends meanwhile is waited for": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 0)
+			s.Machine.Node, s.Maintenance.DeletionTimestamp = "node-8", &metav1.Time{Time: now}
+		}, "keep; BridgeWaiting: waits: NodeMaintenance cluster-api.infra.worker-1 is being deleted; another one is made when it is gone",
+	},
 	"a node that goes under the drain lets the Machine go": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Held, s.Node = nil, nil },
 		"finish; BridgeDone: node-7 is gone; the hook is removed",
@@ -189,6 +225,7 @@ var becomes = map[string]struct {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 0)
 			s.Maintenance.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-8"}
+			delete(s.Maintenance.Annotations, v1alpha1.BridgeUIDsAnnotation)
 		}, "keep; BridgeWaiting: waits: NodeMaintenance cluster-api.infra.worker-1 is not for node-7; delete it",
 	},
 	"one that somebody has made, of another stage": {
@@ -205,6 +242,13 @@ var becomes = map[string]struct {
 		},
 		"keep; BridgeWaiting: waits: somebody has ended NodeMaintenance cluster-api.infra.worker-1; another one is made when it is gone, so delete it",
 	},
+}
+
+// registered is a node that was deleted and has registered again.
+func registered(node *corev1.Node) *corev1.Node {
+	again := node.DeepCopy()
+	again.UID = "node-uid-2"
+	return again
 }
 
 func TestWhatBecomesOfAMachine(t *testing.T) {

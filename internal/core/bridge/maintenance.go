@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
@@ -87,22 +88,26 @@ func Leaves(node string, maintenance *v1alpha1.NodeMaintenance) bool {
 		maintenance.Spec.Stage == v1alpha1.StageDrain && maintenance.DeletionTimestamp == nil
 }
 
-// marks are what says for which Machine an object was made.
-func marks(m *Machine, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name:        name,
-		Labels:      map[string]string{v1alpha1.BridgeLabel: string(m.Bridge)},
-		Annotations: map[string]string{v1alpha1.BridgeMachineAnnotation: m.Ref.Namespace + "/" + m.Ref.Name},
-	}
+// uidsOf returns the UIDs of the Machine and the node that a NodeMaintenance was made for;
+// both are empty on one that an earlier version has made.
+func uidsOf(maintenance *v1alpha1.NodeMaintenance) (machine, node types.UID) {
+	first, second, _ := strings.Cut(maintenance.Annotations[v1alpha1.BridgeUIDsAnnotation], "/")
+	return types.UID(first), types.UID(second)
 }
 
 // maintenanceFor drains the node of a Machine. The webhooks leave the manager alone, so
 // that it is complete.
-func maintenanceFor(m *Machine) *v1alpha1.NodeMaintenance {
-	meta := marks(m, MaintenanceName(m.Bridge, m.Ref.Namespace, m.Ref.Name))
-	meta.Finalizers = []string{v1alpha1.MaintenanceCompletionFinalizer}
+func maintenanceFor(m *Machine, node *corev1.Node) *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
-		ObjectMeta: meta,
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       MaintenanceName(m.Bridge, m.Ref.Namespace, m.Ref.Name),
+			Finalizers: []string{v1alpha1.MaintenanceCompletionFinalizer},
+			Labels:     map[string]string{v1alpha1.BridgeLabel: string(m.Bridge)},
+			Annotations: map[string]string{
+				v1alpha1.BridgeMachineAnnotation: m.Ref.Namespace + "/" + m.Ref.Name,
+				v1alpha1.BridgeUIDsAnnotation:    fmt.Sprintf("%s/%s", m.Ref.UID, node.UID),
+			},
+		},
 		Spec: v1alpha1.NodeMaintenanceSpec{
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{m.Node}},

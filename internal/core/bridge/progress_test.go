@@ -35,6 +35,9 @@ func TestWhatOfAMaintenanceMatters(t *testing.T) {
 		"it is deleted":    {func(m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = &metav1.Time{Time: now} }, true},
 		"it is for others": {func(m *v1alpha1.NodeMaintenance) { m.Labels = nil }, true},
 		"of another one":   {func(m *v1alpha1.NodeMaintenance) { m.Annotations[v1alpha1.BridgeMachineAnnotation] = "infra/other" }, true},
+		"of another one of its name": {func(m *v1alpha1.NodeMaintenance) {
+			m.Annotations[v1alpha1.BridgeUIDsAnnotation] = "machine-2/node-uid-1"
+		}, true},
 		"another node": {func(m *v1alpha1.NodeMaintenance) {
 			m.Spec.NodeSelector.NodeSelectorTerms[0].MatchFields[0].Values = []string{"node-8"}
 		}, true},

@@ -23,6 +23,7 @@ kind: Machine
 metadata:
   namespace: infra
   name: worker-1
+  uid: machine-1
   deletionTimestamp: "2026-03-01T11:59:00Z"
   annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide: ebbtide.dev}
 spec:
@@ -53,7 +54,7 @@ func read(t *testing.T, text string) *bridge.Machine {
 // node7 says that it is of the Machine.
 func node7() *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "node-7", Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-7", UID: "node-uid-1", Annotations: map[string]string{
 			"cluster.x-k8s.io/machine": "worker-1", "cluster.x-k8s.io/cluster-name": "prod", "cluster.x-k8s.io/cluster-namespace": "infra",
 		}},
 		Spec: corev1.NodeSpec{ProviderID: "aws:///i-7"},

@@ -112,6 +112,7 @@ var spared = map[string]string{
 	"BridgeMachineAnnotation":                  "on NodeMaintenances, which go as a whole",
 	"BridgePausedAnnotation":                   "on NodeMaintenances, which go as a whole",
 	"BridgeDrainStartAnnotation":               "on Machines of Cluster API, from which core/bridge takes it with the hook",
+	"BridgeUIDsAnnotation":                     "on NodeMaintenances, which go as a whole",
 }
 
 func finalizers(names ...string) metav1.ObjectMeta { return metav1.ObjectMeta{Finalizers: names} }
