@@ -37,6 +37,8 @@ const (
 type kind struct {
 	bridge          core.Name
 	machine, around schema.GroupVersionKind
+	// rule says how pods leave Machines; empty if there is no such kind.
+	rule schema.GroupVersionKind
 }
 
 // kindsOf are the kinds of bridges that have Machines.
@@ -128,33 +130,48 @@ func (k *kinds) run(ctx context.Context) error {
 // errNotServed is why a bridge sleeps.
 var errNotServed = errors.New("its kinds are not served")
 
+// read are the kinds that are read, that of Machines last.
+func (one *kind) read(k *kinds) (all []followed) {
+	if !one.rule.Empty() {
+		all = append(all, followed{one.rule, k.ruleHandler(one)})
+	}
+	return append(all, followed{one.around, k.aroundHandler(one)}, followed{one.machine, k.machineHandler(one)})
+}
+
+// followed is a kind and what is told of its objects.
+type followed struct {
+	schema.GroupVersionKind
+	handler toolscache.ResourceEventHandler
+}
+
 // follow begins to read the kinds of one bridge.
 func (k *kinds) follow(ctx context.Context, one *kind) error {
-	if k.following(one.machine) && k.following(one.around) {
+	all := one.read(k)
+	if !slices.ContainsFunc(all, func(f followed) bool { return !k.following(f.GroupVersionKind) }) {
 		return nil
 	}
 	resources, err := k.ask.ServerResourcesForGroupVersion(one.machine.GroupVersion().String())
 	if err != nil {
 		return err
 	}
-	for _, gvk := range []schema.GroupVersionKind{one.around, one.machine} {
-		is := func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }
+	for _, f := range all {
+		is := func(r metav1.APIResource) bool { return r.Kind == f.Kind }
 		if !slices.ContainsFunc(resources.APIResources, is) {
-			return fmt.Errorf("%w: %s", errNotServed, gvk)
+			return fmt.Errorf("%w: %s", errNotServed, f.GroupVersionKind)
 		}
 	}
-	if err := k.watch(ctx, one.around, k.aroundHandler(one)); err != nil {
-		return err
-	}
-	if err := k.watch(ctx, one.machine, k.machineHandler(one)); err != nil {
-		return err
+	for _, f := range all {
+		if err := k.watch(ctx, f); err != nil {
+			return err
+		}
 	}
 	log.FromContext(ctx).Info("A bridge is awake", "bridge", one.bridge)
 	return nil
 }
 
 // watch begins to read a kind, unless it is read already.
-func (k *kinds) watch(ctx context.Context, gvk schema.GroupVersionKind, handler toolscache.ResourceEventHandler) error {
+func (k *kinds) watch(ctx context.Context, f followed) error {
+	gvk := f.GroupVersionKind
 	if k.following(gvk) {
 		return nil
 	}
@@ -165,7 +182,7 @@ func (k *kinds) watch(ctx context.Context, gvk schema.GroupVersionKind, handler 
 	if err != nil {
 		return err
 	}
-	if _, err := informer.AddEventHandler(handler); err != nil {
+	if _, err := informer.AddEventHandler(f.handler); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -220,6 +237,19 @@ func (k *kinds) get(ctx context.Context, gvk schema.GroupVersionKind, key types.
 		return nil, fmt.Errorf("get %s %s: %w", gvk.Kind, key, err)
 	}
 	return object, nil
+}
+
+// list reads objects, from the cache as soon as all of them are in it. They must not be
+// changed.
+func (k *kinds) list(ctx context.Context, gvk schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	from := kube.Live(k.live)
+	if k.synced(gvk) {
+		from, options = k.store, append(options, client.UnsafeDisableDeepCopy)
+	}
+	err := from.List(ctx, list, options...)
+	return list.Items, err
 }
 
 func blank(gvk schema.GroupVersionKind) *unstructured.Unstructured {

@@ -57,11 +57,8 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 			return nil, err
 		}
 	}
-	// They say how a drain begins; one that goes on as a maintenance goes on.
 	if machine.Bridge == core.ClusterAPI && machine.Deleting && machine.Hooked && machine.Waits {
 		seen.Instance, seen.unwatched = r.kinds.instance(ctx, &machine)
-	}
-	if machine.Bridge == core.ClusterAPI && machine.Deleting && machine.Hooked && machine.Waits && seen.Maintenance == nil {
 		return seen, r.observeRules(ctx, seen)
 	}
 	return seen, nil

@@ -259,9 +259,19 @@ func (r *reconciler) followElsewhere(registry *workload.Registry) {
 		}
 	})
 	registry.Watch(&corev1.Node{}, func(cluster types.NamespacedName, old, now client.Object) {
-		// Its heartbeat is nothing new.
-		if strings.HasPrefix(cluster.Name, foreign) && (now == nil || old == nil || podclass.Unreachable(old.(*corev1.Node)) != podclass.Unreachable(now.(*corev1.Node))) {
+		if strings.HasPrefix(cluster.Name, foreign) && nodeMatters(old, now) {
 			r.wake(r.sights.of(cluster, cmpOr(now, old).GetName())...)
+		}
+	})
+	// What rules go by. What is new has no pods yet.
+	registry.Watch(&corev1.Namespace{}, func(cluster types.NamespacedName, old, now client.Object) {
+		if old != nil && now != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
+			r.wake(r.sights.of(cluster, "")...)
+		}
+	})
+	registry.Watch(&appsv1.DaemonSet{}, func(cluster types.NamespacedName, _, now client.Object) {
+		if now == nil {
+			r.wake(r.sights.of(cluster, "")...)
 		}
 	})
 	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.sights.of(cluster, "")...) })
@@ -270,6 +280,15 @@ func (r *reconciler) followElsewhere(registry *workload.Registry) {
 			r.wake(requestOf(core.ClusterAPI, owner.Namespace, name)...)
 		}
 	})
+}
+
+// nodeMatters is false of a heartbeat.
+func nodeMatters(old, now client.Object) bool {
+	if old == nil || now == nil {
+		return true
+	}
+	before, after := old.(*corev1.Node), now.(*corev1.Node)
+	return podclass.Unreachable(before) != podclass.Unreachable(after) || before.Spec.Unschedulable != after.Spec.Unschedulable
 }
 
 func cmpOr(now, old client.Object) client.Object {

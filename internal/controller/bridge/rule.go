@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,16 +23,15 @@ func (r *reconciler) observeRules(ctx context.Context, seen *observed) error {
 	if err := r.client.List(ctx, &ours, client.InNamespace(namespace), client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("list the MachineDrainRules of namespace %s: %w", namespace, err)
 	}
-	theirs := &unstructured.UnstructuredList{}
-	theirs.SetGroupVersionKind(core.ClusterAPIRule.GroupVersion().WithKind(core.ClusterAPIRule.Kind + "List"))
-	if err := r.live.List(ctx, theirs, client.InNamespace(namespace)); err != nil {
+	theirs, err := r.kinds.list(ctx, core.ClusterAPIRule, client.InNamespace(namespace))
+	if err != nil {
 		return fmt.Errorf("list the MachineDrainRules of Cluster API in namespace %s: %w", namespace, err)
 	}
 	all := kube.Pointers(ours.Items)
-	for i := range theirs.Items {
+	for i := range theirs {
 		rule := &v1alpha1.MachineDrainRule{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(theirs.Items[i].Object, rule); err != nil {
-			return fmt.Errorf("read MachineDrainRule %s/%s of Cluster API: %w", namespace, theirs.Items[i].GetName(), err)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(theirs[i].Object, rule); err != nil {
+			return fmt.Errorf("read MachineDrainRule %s/%s of Cluster API: %w", namespace, theirs[i].GetName(), err)
 		}
 		all = append(all, rule)
 	}

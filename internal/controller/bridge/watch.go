@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 
@@ -41,6 +42,7 @@ func (r *reconciler) sources(c cache.Cache) []source.TypedSource[request] {
 			return nil
 		}),
 		source.TypedKind(c, &v1alpha1.NodeMaintenance{}, handlerOf(r.ofMaintenance)),
+		source.TypedKind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r.ofRule)),
 		source.TypedKind(c, &corev1.Node{}, handlerOf(ofNode)),
 	}
 }
@@ -136,19 +138,49 @@ func (k *kinds) aroundHandler(one *kind) toolscache.ResourceEventHandler {
 }
 
 func (k *kinds) wakeWithin(one *kind, namespace, name string) {
+	k.wake(k.machines(one, func(*unstructured.Unstructured) bool { return true }, client.InNamespace(namespace), client.MatchingFields{aroundField: name})...)
+}
+
+// ruleHandler wakes the Machines of a namespace that are being deleted.
+func (k *kinds) ruleHandler(one *kind) toolscache.ResourceEventHandler {
+	tell := func(object any) {
+		if rule := objectIn(object); rule != nil {
+			k.wake(k.machines(one, deleting, client.InNamespace(rule.GetNamespace()))...)
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(_, now any) { tell(now) }}
+}
+
+func deleting(machine *unstructured.Unstructured) bool { return machine.GetDeletionTimestamp() != nil }
+
+// ofRule names the Machines that a rule of ours may be meant for.
+func (r *reconciler) ofRule(old, now *v1alpha1.MachineDrainRule) (all []request) {
+	namespace := client.InNamespace(cmp.Or(now, old).Namespace)
+	for i := range r.kinds.all {
+		if one := &r.kinds.all[i]; !one.rule.Empty() {
+			all = append(all, r.kinds.machines(one, deleting, namespace)...)
+		}
+	}
+	return all
+}
+
+// machines names Machines of a bridge. Before all are in the cache there are none: each is told
+// of when it is read.
+func (k *kinds) machines(one *kind, is func(*unstructured.Unstructured) bool, options ...client.ListOption) (all []request) {
 	if !k.synced(one.machine) {
-		return // Each is told of when it is read.
+		return nil
 	}
 	ctx := context.Background()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(one.machine.GroupVersion().WithKind(one.machine.Kind + "List"))
-	if err := k.store.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{aroundField: name}, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).V(1).Info("The Machines of a Cluster cannot be listed yet", "because", err.Error())
-		return
+	list, err := k.list(ctx, one.machine, options...)
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("The Machines of another controller cannot be listed yet", "because", err.Error())
 	}
-	for i := range list.Items {
-		k.wake(requestOf(one.bridge, namespace, list.Items[i].GetName())...)
+	for i := range list {
+		if is(&list[i]) {
+			all = append(all, requestOf(one.bridge, list[i].GetNamespace(), list[i].GetName())...)
+		}
 	}
+	return all
 }
 
 // objectIn is the object that an event is about.
@@ -162,22 +194,11 @@ func objectIn(told any) *unstructured.Unstructured {
 
 // held are the Machines of which something may wait for our clock to be believed: those
 // whose drain has an end.
-func (r *reconciler) held(ctx context.Context) (all []request) {
+func (r *reconciler) held(context.Context) (all []request) {
 	for i := range r.kinds.all {
-		one := &r.kinds.all[i]
-		if !r.kinds.following(one.machine) {
-			continue
-		}
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(one.machine.GroupVersion().WithKind(one.machine.Kind + "List"))
-		if err := r.kinds.store.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			log.FromContext(ctx).Error(err, "The machines of another controller cannot be listed")
-		}
-		for n := range list.Items {
-			if m := core.Read(&list.Items[n]); m.Deleting && m.DrainTimeout > 0 {
-				all = append(all, requestOf(one.bridge, m.Ref.Namespace, m.Ref.Name)...)
-			}
-		}
+		all = append(all, r.kinds.machines(&r.kinds.all[i], func(machine *unstructured.Unstructured) bool {
+			return deleting(machine) && core.Read(machine).DrainTimeout > 0
+		})...)
 	}
 	return all
 }

@@ -263,6 +263,8 @@ func (s Snapshot) timeout() (over bool, after time.Duration) {
 func (s Snapshot) drain() Decision {
 	m := s.Machine
 	switch {
+	case s.Maintenance != nil && s.Ruled && s.ours():
+		return s.ruled()
 	case s.Maintenance != nil:
 		return s.maintained()
 	case m.IsNode(s.Node) && !s.Ruled:
@@ -273,6 +275,14 @@ func (s Snapshot) drain() Decision {
 		return s.say(Decision{}, event.BridgeWaiting, fmt.Sprintf("waits: node %s does not say that it is of this Machine (annotation %s and the providerID)", m.Node, nodeOpenShiftAnnotation))
 	}
 	return s.elsewhere()
+}
+
+// ruled hands a drain over that has begun as a maintenance, as soon as it is known how it goes
+// by the rules.
+func (s Snapshot) ruled() Decision {
+	d := s.elsewhere()
+	d.Delete = d.Hook == Keep && s.Remote != nil && s.Maintenance.DeletionTimestamp == nil
+	return d
 }
 
 // maintained is what happens while there is a NodeMaintenance of this name.

@@ -136,6 +136,32 @@ var becomes = map[string]struct {
 			s.Machine.Node, s.Maintenance.DeletionTimestamp = "node-8", &metav1.Time{Time: now}
 		}, "keep; BridgeWaiting: waits: NodeMaintenance cluster-api.infra.worker-1 is being deleted; another one is made when it is gone",
 	},
+	"rules that come in the middle end the maintenance when it is known how they are obeyed": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Ruled, s.Remote = true, &bridge.Remote{Left: 4}
+		},
+		"delete, elsewhere, keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 in Cluster prod: 4 pods left",
+	},
+	"also when that does not work": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Ruled, s.Remote = true, &bridge.Remote{Problem: "Secret infra/prod-kubeconfig does not exist"}
+		},
+		"delete, elsewhere, keep; BridgeWaiting: waits: Secret infra/prod-kubeconfig does not exist",
+	},
+	"and not before": {
+		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Ruled = true }, "elsewhere, keep",
+	},
+	"if nothing is left by them the maintenance goes with the node": {
+		func(t *testing.T, s *bridge.Snapshot) {
+			*s = begun(t, *s, 5)
+			s.Ruled, s.Remote = true, &bridge.Remote{Done: true}
+		}, "finish; BridgeDone: node-7 is drained; the hook is removed",
+	},
+	"rules that go in the middle leave the rest to a maintenance": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Remote = &bridge.Remote{Left: 4} }, "create cluster-api.infra.worker-1, keep",
+	},
 	"a node that goes under the drain lets the Machine go": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Held, s.Node = nil, nil },
 		"finish; BridgeDone: node-7 is gone; the hook is removed",

@@ -1,0 +1,105 @@
+package capi
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// reachable lets Ebbtide at the cluster of prod, by its kubeconfig.
+func (w *world) reachable() {
+	w.t.Helper()
+	w.bindKubeconfigs()
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "prod-kubeconfig"}, Data: map[string][]byte{"value": w.kubeconfigOf()},
+	})
+}
+
+// skip is a rule by which a pod stays on its node.
+func (w *world) skip(group, pod string) *unstructured.Unstructured {
+	w.t.Helper()
+	return w.c.Apply(w.t, w.ns, fmt.Sprintf(`
+apiVersion: %s
+kind: MachineDrainRule
+metadata: {name: %s}
+spec:
+  drain: {behavior: Skip}
+  pods: [{selector: {matchLabels: {app: %s}}}]
+`, group, pod, pod))[0]
+}
+
+// A rule is made in the middle of a drain, of Cluster API's kind or of ours, here or for a node
+// of another cluster: it is obeyed at once.
+func TestLongARuleThatComesInTheMiddleOfADrain(t *testing.T) {
+	w, _ := bareWorld(t)
+	w.reachable()
+	for _, of := range []struct{ name, group, owner string }{
+		{"here", "cluster.x-k8s.io/v1beta2", ""},
+		{"here-ours", "ebbtide.dev/v1alpha1", ""},
+		{"there", "cluster.x-k8s.io/v1beta2", "nobody"},
+		{"there-ours", "ebbtide.dev/v1alpha1", "nobody"},
+	} {
+		owner := of.owner
+		if owner == "" {
+			owner = of.name
+		}
+		node := w.bareNode(w.ns+"-"+of.name, "sandbox:///"+of.name, w.ns, owner)
+		w.stuckPod(node.Name)
+		machine := newMachine(w.ns, of.name, "sandbox:///"+of.name)
+		w.create(machine)
+		w.waitsAtHooks(w.c.Client, machine, node.Name)
+		w.awaitEvent(machine, v1alpha1.EventBridgeDraining, "1 pods left")
+		w.delete(w.skip(of.group, "of-another-app"))
+		w.delete(w.ruled(machine, of.group, node.Name))
+		w.letGoOf(machine)
+		w.delete(node)
+		w.awaitNoMaintenance(of.name)
+	}
+}
+
+// ruled waits until a Machine goes on because of a rule.
+func (w *world) ruled(machine *unstructured.Unstructured, group, pod string) *unstructured.Unstructured {
+	w.t.Helper()
+	rule := w.skip(group, pod)
+	w.awaitEvent(machine, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
+	return rule
+}
+
+// A rule for one of two pods hands a drain over that has begun as a maintenance: the node stays
+// cordoned, and when the rule is gone all goes on as before.
+func TestLongARuleHandsADrainOver(t *testing.T) {
+	w, _ := bareWorld(t)
+	w.reachable()
+	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
+	w.stuckPod(node.Name)
+	w.create(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "stays", Labels: map[string]string{"app": node.Name, "stays": "true"}},
+		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "web", Image: "web"}}},
+	})
+	machine := newMachine(w.ns, "worker", "sandbox:///worker")
+	w.create(machine)
+	w.waitsAtHooks(w.c.Client, machine, node.Name)
+	w.awaitEvent(machine, v1alpha1.EventBridgeDraining, "2 pods left")
+
+	rule := w.c.Apply(t, w.ns, `
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineDrainRule
+metadata: {name: stays}
+spec:
+  drain: {behavior: Skip}
+  pods: [{selector: {matchLabels: {stays: "true"}}}]
+`)[0]
+	w.awaitNoMaintenance("worker")
+	w.await("the node to be cordoned by the kubeconfig", func() (string, bool) { return "", w.isCordoned(node.Name) })
+
+	w.delete(rule)
+	w.await("a maintenance", func() (string, bool) { return "", len(w.maintenances()) == 1 })
+	w.letGoOf(machine)
+	w.delete(node)
+	w.awaitNoMaintenance("worker")
+}
