@@ -38,7 +38,7 @@ func newReading(t *testing.T) *reading {
 	limits := limitsFor(32 << 20)
 	return &reading{t, &guard{
 		limits: limits, account: newLedger(limits).open("shop"), lists: map[string]*listing{},
-		broken: func(err error) { t.Errorf("disconnected: %v", err) }, found: func() error { return nil },
+		broken: func(err error) { t.Errorf("disconnected: %v", err) }, found: func() error { return nil }, refused: func() {},
 		kinds: catalogue{"api/v1/pods": {
 			kind:   schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
 			object: reflect.TypeFor[corev1.Pod](), list: reflect.TypeFor[corev1.PodList](),

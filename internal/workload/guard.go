@@ -33,9 +33,11 @@ type guard struct {
 	kinds   catalogue
 	// base is the path of the server.
 	base string
-	// broken ends the connection, found returns why it has ended.
-	broken func(error)
-	found  func() error
+	// broken ends the connection, found returns why it has ended. refused is told that a
+	// request was refused to its user.
+	broken  func(error)
+	refused func()
+	found   func() error
 
 	mu    sync.Mutex
 	lists map[string]*listing
@@ -63,6 +65,7 @@ func (g *guard) answer(request *http.Request) (*http.Response, error) {
 	late := time.AfterFunc(g.limits.time, func() { cancel(context.DeadlineExceeded) })
 	response, err := g.next.RoundTrip(g.prepare(request.WithContext(ctx), wish))
 	if err == nil {
+		g.heed(response.StatusCode, known || request.Method != http.MethodGet)
 		response.Header = fitHeader(response.Header)
 		response.Status, response.Trailer = fmt.Sprintf("%d %s", response.StatusCode, http.StatusText(response.StatusCode)), nil
 		if wish.watch && response.StatusCode == http.StatusOK {
@@ -87,6 +90,14 @@ func (g *guard) answer(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return response, nil
+}
+
+// heed tells of an answer for want of a right. Who may not ask whether the cluster is ready,
+// which is no object, may do everything else.
+func (g *guard) heed(code int, object bool) {
+	if code == http.StatusUnauthorized || code == http.StatusForbidden && object {
+		g.refused()
+	}
 }
 
 // unfitHeader is true for what the transport says of headers beyond its limit, for

@@ -41,9 +41,18 @@ func sourceOf(cluster *v1alpha1.Cluster) source {
 
 func (s source) remote() bool { return s.secret != "" }
 
+// config makes a config of what read returns.
+func (s source) config(content []byte, allowed Allowances) (*rest.Config, error) {
+	config, err := parse(content, allowed)
+	if err != nil {
+		return nil, fmt.Errorf("Secret %s/%s, key %s: %w", s.cluster.Namespace, s.secret, s.key, err)
+	}
+	return config, nil
+}
+
 // read gets the kubeconfig from the API server: Secrets are not cached. The right to
 // do so is bound by those who have Clusters, in the namespaces in which they have them.
-func (s source) read(ctx context.Context, live client.Reader, allowed Allowances) (*rest.Config, error) {
+func (s source) read(ctx context.Context, live client.Reader) ([]byte, error) {
 	key := types.NamespacedName{Namespace: s.cluster.Namespace, Name: s.secret}
 	secret := &corev1.Secret{}
 	switch err := live.Get(ctx, key, secret); {
@@ -58,11 +67,7 @@ func (s source) read(ctx context.Context, live client.Reader, allowed Allowances
 	if len(content) == 0 {
 		return nil, fmt.Errorf("Secret %s: key %s is missing or empty", key, s.key)
 	}
-	config, err := parse(content, allowed)
-	if err != nil {
-		return nil, fmt.Errorf("Secret %s, key %s: %w", key, s.key, err)
-	}
-	return config, nil
+	return content, nil
 }
 
 // parse makes a config of a kubeconfig. Whoever may write the Secret must not

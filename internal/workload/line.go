@@ -43,7 +43,9 @@ type line struct {
 	// broken has errors that end the connection, among them the breach that is
 	// found, if there is one.
 	broken chan error
-	found  atomic.Pointer[breach]
+	// refused is told of refusals for want of a right.
+	refused chan struct{}
+	found   atomic.Pointer[breach]
 }
 
 // terms are on which a line is used.
@@ -69,7 +71,7 @@ func newLine(ctx context.Context, config *rest.Config, terms terms) (*line, erro
 	limits := terms.account.ledger.limits
 	l := &line{
 		config: config, server: server, answer: terms.answer, secrets: secrets, account: terms.account, skew: terms.skew,
-		dialer: connrotation.NewDialer(dial(ctx, terms)), broken: make(chan error, 1),
+		dialer: connrotation.NewDialer(dial(ctx, terms)), broken: make(chan error, 1), refused: make(chan struct{}, 1),
 	}
 	l.transport = utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: config.Proxy, TLSClientConfig: trust, DialContext: l.dialer.DialContext,
@@ -81,7 +83,7 @@ func newLine(ctx context.Context, config *rest.Config, terms terms) (*line, erro
 	})
 	wrapped, err := rest.HTTPWrappersForConfig(config, &guard{
 		next: l.transport, limits: limits, account: l.account, secrets: secrets, kinds: terms.kinds, base: server.Path,
-		broken: l.breaks, found: l.breach, lists: map[string]*listing{},
+		broken: l.breaks, refused: l.refuses, found: l.breach, lists: map[string]*listing{},
 	})
 	if err != nil {
 		return nil, secrets.describe(err)
@@ -114,6 +116,14 @@ func (l *line) breaks(err error) {
 func (l *line) tell(err error) {
 	select {
 	case l.broken <- err:
+	default: // One is as good as another.
+	}
+}
+
+// refuses has the session look after the kubeconfig.
+func (l *line) refuses() {
+	select {
+	case l.refused <- struct{}{}:
 	default: // One is as good as another.
 	}
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,11 @@ import (
 func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
 	asking, cancel := context.WithTimeout(ctx, d.registry.pace.Answer)
 	defer cancel()
-	config, err := source.read(asking, d.manager.GetAPIReader(), d.options.Allowed)
+	content, err := source.read(asking, d.manager.GetAPIReader())
+	if err != nil {
+		return nil, errors.New(secrets{}.line(err.Error()))
+	}
+	config, err := source.config(content, d.options.Allowed)
 	if err != nil {
 		return nil, errors.New(secrets{}.line(err.Error()))
 	}
@@ -48,6 +53,12 @@ func (d *dialer) remote(ctx context.Context, source source) (*session, error) {
 	if err != nil {
 		line.close()
 		return nil, line.describe(err)
+	}
+	s.rotated = func(ctx context.Context) bool {
+		ctx, cancel := context.WithTimeout(ctx, d.registry.pace.Answer)
+		defer cancel()
+		now, err := source.read(ctx, d.manager.GetAPIReader())
+		return err == nil && !bytes.Equal(now, content)
 	}
 	return s, nil
 }
@@ -82,7 +93,7 @@ func (d *dialer) remoteOn(ctx context.Context, line *line, source source) (*sess
 	}
 	s := &session{
 		connection: &Connection{Client: cached, Live: live, Now: line.skew.Now},
-		probe:      line.probe, describe: line.describe, broken: line.broken,
+		probe:      line.probe, describe: line.describe, broken: line.broken, refused: line.refused,
 		parts: []func(context.Context) error{store.Start},
 	}
 	if err := d.equip(ctx, s, source.cluster, equipment{cache: store, evictor: evictor, watches: line.account.watches()}); err != nil {

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -24,6 +25,12 @@ type session struct {
 	probe func(context.Context) error
 	// broken has errors of watches; nil if nobody tells.
 	broken <-chan error
+	// refused is told when the cluster refuses a request of the user of the kubeconfig, and
+	// rotated whether there is another kubeconfig by now; nil if there is none.
+	refused <-chan struct{}
+	rotated func(context.Context) bool
+	// doubted is true from the first refusal on.
+	doubted bool
 	// parts run until their context ends, among them the cache.
 	parts []func(context.Context) error
 	// describe makes an error fit to be shown.
@@ -88,14 +95,38 @@ func (s *session) watchOver(ctx context.Context, l *link, events events) error {
 			l.connected(s.connection)
 		case err = <-s.broken:
 			err = s.recheck(ctx, l, err)
+		case <-s.refused:
+			err = s.doubt(ctx)
 		case <-probes.C():
-			err = s.probe(ctx)
+			err = errors.Join(s.probe(ctx), s.reread(ctx))
 			l.progress(s.missing())
 		}
 		if err != nil {
 			return s.describe(err)
 		}
 	}
+}
+
+// errRotated ends a session, so that the next one has the other kubeconfig.
+var errRotated = errors.New("the kubeconfig has changed since the cluster refused a request")
+
+// doubt notes that the cluster has refused something.
+func (s *session) doubt(ctx context.Context) error {
+	if s.doubted {
+		return nil
+	}
+	s.doubted = true
+	return s.reread(ctx)
+}
+
+// reread looks for another kubeconfig after the cluster has refused something to the user of
+// this one: at once, and, as it may come later, with each probe. Watches go on by the old one
+// for minutes.
+func (s *session) reread(ctx context.Context) error {
+	if s.doubted && s.rotated(ctx) {
+		return errRotated
+	}
+	return nil
 }
 
 // recheck is what follows from the error of a watch. It tries again by itself,
