@@ -211,6 +211,9 @@ const (
 	EventBridgeWaiting = "BridgeWaiting"
 	// EventBridgeDraining: the node of the Machine is drained.
 	EventBridgeDraining = "BridgeDraining"
+	// EventBridgeBlocked warns that something is in the way of a drain by a kubeconfig that does
+	// not pass by itself, such as a right that its user lacks.
+	EventBridgeBlocked = "BridgeBlocked"
 	// EventBridgeDone: the node is drained, and the hook of Ebbtide removed.
 	EventBridgeDone = "BridgeDone"
 	// EventBridgeSkipped: the node is not drained by Ebbtide, and the hook removed.

@@ -54,6 +54,9 @@ func TestLongARuleThatComesInTheMiddleOfADrain(t *testing.T) {
 		w.create(machine)
 		w.waitsAtHooks(w.c.Client, machine, node.Name)
 		w.awaitEvent(machine, v1alpha1.EventBridgeDraining, "1 pods left")
+		if of.owner != "" {
+			w.awaitShown(machine, v1alpha1.EventBridgeDraining, "1 pods left on "+node.Name, w.ns+"/"+node.Name, "disruption budget "+node.Name)
+		}
 		w.delete(w.skip(of.group, "of-another-app"))
 		w.delete(w.ruled(machine, of.group, node.Name))
 		w.letGoOf(machine)
@@ -77,10 +80,7 @@ func TestLongARuleHandsADrainOver(t *testing.T) {
 	w.reachable()
 	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
 	w.stuckPod(node.Name)
-	w.create(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "stays", Labels: map[string]string{"app": node.Name, "stays": "true"}},
-		Spec:       corev1.PodSpec{NodeName: node.Name, Containers: []corev1.Container{{Name: "web", Image: "web"}}},
-	})
+	w.runningPod("stays", node.Name, map[string]string{"app": node.Name, "stays": "true"})
 	machine := newMachine(w.ns, "worker", "sandbox:///worker")
 	w.create(machine)
 	w.waitsAtHooks(w.c.Client, machine, node.Name)

@@ -71,6 +71,8 @@ type reconciler struct {
 	now  kube.Now
 	// metrics are what an alert goes by.
 	metrics *metrics
+	// reported is by request when its condition was last written.
+	reported sync.Map
 	// said is by request what people were told last.
 	said sync.Map
 	// expected are the Machines that are being deleted, by the name of their maintenance.
@@ -123,10 +125,14 @@ func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult
 			// The cache does not show it yet; its event comes, or it is asked for again.
 			return controllerResult{RequeueAfter: firstPause}, nil
 		}
-		return controllerResult{}, err
+		return controllerResult{}, r.tellRefusal(ctx, seen, decision, err)
 	}
 	r.tell(q, seen, decision)
-	after := decision.RequeueAfter
+	wait, err := r.report(ctx, seen, decision)
+	if err != nil {
+		return controllerResult{}, err
+	}
+	after := kube.Soonest(decision.RequeueAfter, wait)
 	if seen.unwatched {
 		after = kube.Soonest(after, firstPause)
 	}
@@ -191,12 +197,13 @@ func (r *reconciler) tell(q request, seen *observed, d core.Decision) {
 	switch {
 	case seen.Machine == nil || !seen.Machine.Deleting:
 		r.said.Delete(q)
+		r.reported.Delete(q)
 		return
 	case d.Said == nil:
 		return
 	}
 	now := d.Said.Reason
-	if now != v1alpha1.EventBridgeDraining {
+	if now != v1alpha1.EventBridgeDraining && now != v1alpha1.EventBridgeBlocked {
 		now += d.Said.Message
 	}
 	if before, known := r.said.Swap(q, now); !known || before != now {

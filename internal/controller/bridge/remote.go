@@ -153,7 +153,8 @@ func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *obse
 		return
 	}
 	seen.drain = drain
-	seen.Remote = &core.Remote{Done: drain.decision.Done, Left: len(drain.decision.Left())}
+	decision := &drain.decision
+	seen.Remote = &core.Remote{Done: decision.Done, Left: len(decision.Left()), Report: decision.Message, Failed: decision.Failed}
 }
 
 func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Connection, from client.Reader) (*drainOf, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
@@ -55,6 +56,10 @@ type Remote struct {
 	// Done is true if no pod is waited for, or the node is gone; Left are those that are.
 	Done bool
 	Left int
+	// Report says in many words what is waited for. Failed is true if some of it does not pass
+	// by itself.
+	Report string
+	Failed bool
 }
 
 // Step is what is done to a Machine's hook.
@@ -90,6 +95,8 @@ type Decision struct {
 	Remote bool
 	// Said is what people are told, once, when it is done; nil is nothing.
 	Said *event.Event
+	// Condition is to be on the Machine; nil if that is so, or nothing is said there.
+	Condition *metav1.Condition
 	// RequeueAfter is when to decide again at the latest; 0 is never.
 	RequeueAfter time.Duration
 }
@@ -97,6 +104,7 @@ type Decision struct {
 // Decide says what becomes of one Machine.
 func Decide(s Snapshot) Decision {
 	d := s.decide()
+	d.Condition = s.condition(d)
 	if d.Said == nil || d.Delete || s.Maintenance == nil || !s.ours() || !Leaves(s.Machine.Node, s.Maintenance) {
 		return d
 	}
@@ -320,7 +328,11 @@ func (s Snapshot) elsewhere() Decision {
 	case s.Remote.Done:
 		return s.say(Decision{Hook: Finish}, event.BridgeDone, m.Node+" is drained; the hook is removed")
 	}
-	return s.say(d, event.BridgeDraining, fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %d pods left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, s.Remote.Left))
+	text := fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %d pods left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, s.Remote.Left)
+	if s.Remote.Failed {
+		return s.say(d, event.BridgeBlocked, text+". "+excerpt.Line(s.Remote.Report, maxProblem))
+	}
+	return s.say(d, event.BridgeDraining, text)
 }
 
 func (s Snapshot) skip(why string) Decision {

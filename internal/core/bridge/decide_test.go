@@ -233,6 +233,12 @@ var becomes = map[string]struct {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Node, s.Remote = nil, &bridge.Remote{Left: 3} },
 		"elsewhere, keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 in Cluster prod: 3 pods left",
 	},
+	"and what does not pass by itself": {
+		func(_ *testing.T, s *bridge.Snapshot) {
+			s.Node, s.Remote = nil, &bridge.Remote{Left: 3, Failed: true, Report: "Drain not completed yet:\n* forbidden"}
+		},
+		"elsewhere, keep; BridgeBlocked: node-7 is drained for Machine infra/worker-1 in Cluster prod: 3 pods left. Drain not completed yet: * forbidden",
+	},
 	"until it is drained": {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Node, s.Remote = nil, &bridge.Remote{Done: true} },
 		"finish; BridgeDone: node-7 is drained; the hook is removed",

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -73,6 +75,8 @@ type Machine struct {
 	DrainTimeout time.Duration
 	// Paused is true if it is to be left alone.
 	Paused bool
+	// Drained is our condition; nil if it has none.
+	Drained *metav1.Condition
 	// Infrastructure names the object that stands for its instance, of Cluster API.
 	Infrastructure Infrastructure
 }
@@ -169,6 +173,7 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 	}
 	// What Cluster API does with a Machine that is being deleted.
 	reason := reasonOf(object, "Deleting", "True")
+	m.Drained = condition(object, v1alpha1.ConditionBridgeDrained)
 	m.Waits = reason == waitsReason
 	if !slices.Contains(beforeHooks, reason) {
 		m.Beyond = reason
@@ -195,6 +200,22 @@ func reasonOf(object *unstructured.Unstructured, condition, status string) strin
 		}
 	}
 	return ""
+}
+
+// condition reads a condition; nil if there is none.
+func condition(object *unstructured.Unstructured, kind string) *metav1.Condition {
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, one := range conditions {
+		fields, _ := one.(map[string]any)
+		if fields["type"] != kind {
+			continue
+		}
+		c := &metav1.Condition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, c); err == nil {
+			return c
+		}
+	}
+	return nil
 }
 
 func (m *Machine) readOpenShift(object *unstructured.Unstructured) {

@@ -16,6 +16,11 @@ func BridgeDraining(machine corev1.ObjectReference, message string) Event {
 	return ofBridge(machine, corev1.EventTypeNormal, v1alpha1.EventBridgeDraining, message)
 }
 
+// BridgeBlocked warns that something in the way of the drain does not pass by itself.
+func BridgeBlocked(machine corev1.ObjectReference, message string) Event {
+	return ofBridge(machine, corev1.EventTypeWarning, v1alpha1.EventBridgeBlocked, message)
+}
+
 // BridgeDone tells that its node is drained, and that its controller goes on.
 func BridgeDone(machine corev1.ObjectReference, message string) Event {
 	return ofBridge(machine, corev1.EventTypeNormal, v1alpha1.EventBridgeDone, message)

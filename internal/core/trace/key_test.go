@@ -112,6 +112,7 @@ var spared = map[string]string{
 	"BridgeMachineAnnotation":                  "on NodeMaintenances, which go as a whole",
 	"BridgePausedAnnotation":                   "on NodeMaintenances, which go as a whole",
 	"BridgeDrainStartAnnotation":               "on Machines of Cluster API, from which core/bridge takes it with the hook",
+	"ConditionBridgeDrained":                   "on Machines of Cluster API that are being deleted, which go as a whole",
 	"BridgeUIDsAnnotation":                     "on NodeMaintenances, which go as a whole",
 }
 
