@@ -85,6 +85,9 @@ const (
 	ReasonHeld = "Held"
 	// ReasonWaitingForBudget: a budget cannot be locked now; the message says why.
 	ReasonWaitingForBudget = "WaitingForBudget"
+	// ReasonWaitingForNode: another node that may be away has pods under a budget that is
+	// to be locked; the message names it.
+	ReasonWaitingForNode = "WaitingForNode"
 	// ReasonBudgetRefused: a budget cannot be written, so that it cannot be locked;
 	// the message says why.
 	ReasonBudgetRefused = "BudgetRefused"
@@ -95,7 +98,7 @@ const (
 	// ReasonLocking: the locks are being taken, one after the other.
 	ReasonLocking = "Locking"
 	// ReasonSettling: the locks are taken; evictions that began before them are
-	// waited for.
+	// waited for, and the promise is recorded on the node.
 	ReasonSettling = "Settling"
 	// ReasonReleasing: the maintenance is over, and pods that stayed are not ready yet.
 	ReasonReleasing = "Releasing"

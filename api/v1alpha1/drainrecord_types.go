@@ -79,6 +79,11 @@ type DrainRecordSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Budgets []BudgetReference `json:"budgets,omitempty"`
 
+	// emptying is true while pods have to leave the node: nothing more is locked, and the
+	// node is not promised that it may go down.
+	// +optional
+	Emptying bool `json:"emptying,omitempty"`
+
 	// complete is true if the maintenance is over: each lock goes when the pods
 	// that stayed under it are ready again or gone.
 	// +optional
@@ -245,7 +250,16 @@ type RecordedBoots struct {
 	// absent before.
 	// +optional
 	ReturnedTime *metav1.Time `json:"returnedTime,omitempty"`
-	// pods are those that stay under budgets, in the order of spec.pods; at most 512.
+	// withdrawnTime is since when the promise does not stand, because a budget does not
+	// allow the pods that stay to go down any more, or another one is to be locked; absent
+	// while it stands. The node may be on its way all the same.
+	// +optional
+	WithdrawnTime *metav1.Time `json:"withdrawnTime,omitempty"`
+	// revokedTime is when the node was Ready, without a reboot, for so long after that that
+	// it is not taken to go down by this promise any more; absent before.
+	// +optional
+	RevokedTime *metav1.Time `json:"revokedTime,omitempty"`
+	// pods are those that stay, in the order of spec.pods; at most 512.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512

@@ -167,6 +167,12 @@ const (
 	// BackAnnotation on a DrainRecord with the value "true" is a person's word that the
 	// node is back, or was never away, so that what is said of its pods can be believed.
 	BackAnnotation = "ebbtide.dev/back"
+	// RebootPromiseAnnotation on a Node records that the node was promised, or is about to
+	// be, that it may go down: JSON with recordUID, maintenanceRef, bootID,
+	// expectedDowntimeSeconds and time. It is there before the Node is Drained, and is
+	// removed when the node is back. Until then no other node locks a PodDisruptionBudget
+	// that protects a pod on it, even if its DrainRecord or the budget was deleted.
+	RebootPromiseAnnotation = "ebbtide.dev/reboot-promise"
 	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
 	// takes the locks that it needs (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"

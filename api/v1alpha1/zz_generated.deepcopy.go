@@ -1385,6 +1385,14 @@ func (in *RecordedBoots) DeepCopyInto(out *RecordedBoots) {
 		in, out := &in.ReturnedTime, &out.ReturnedTime
 		*out = (*in).DeepCopy()
 	}
+	if in.WithdrawnTime != nil {
+		in, out := &in.WithdrawnTime, &out.WithdrawnTime
+		*out = (*in).DeepCopy()
+	}
+	if in.RevokedTime != nil {
+		in, out := &in.RevokedTime, &out.RevokedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.Pods != nil {
 		in, out := &in.Pods, &out.Pods
 		*out = make([]RecordedPod, len(*in))

@@ -72,6 +72,8 @@ bit  returned[ND];      /* status.returnedTime */
 bit  passed[ND];        /* expectedDowntimeSeconds since Complete */
 byte place[ND];         /* the order of status.waitStartTime */
 bit  yielded[ND];       /* 60 s since status.yieldStartTime */
+mtype = { unmarked, asked, kept };
+mtype mark[ND] = unmarked; /* the promise on the Node: by this record, which has told nobody; or the node may have been told */
 
 /* ---- The world ---- */
 mtype = { up, told, down, back };
@@ -164,8 +166,19 @@ byte changed[NM];
 
 #define MISSING(d) (NEED(d) & ~MINE(d))
 #define UNSURE(d)  (NEED(d) & ~KEPT(d))
+/* Budgets that have a pod on another node which bears a promise. */
+#ifdef BREAK_MARK
+#define ELSEWHERE(d) 0
+#else
+#define MARKED(e, d) ((e) != (d) && mark[e] != unmarked -> on[e] : 0)
+#if ND == 2
+#define ELSEWHERE(d) (MARKED(0, d) | MARKED(1, d))
+#else
+#define ELSEWHERE(d) (MARKED(0, d) | MARKED(1, d) | MARKED(2, d))
+#endif
+#endif
 /* A budget that cannot be had: somebody else's, or it does not allow a ready pod to go. */
-#define OBSTACLES(d) (UNSURE(d) & (OTHERS(d) | (FULL(d) & seen[d])))
+#define OBSTACLES(d) (UNSURE(d) & (OTHERS(d) | ELSEWHERE(d) | (FULL(d) & seen[d])))
 #ifdef BREAK_HOLD
 #define STOPPED(d) (OBSTACLES(d) != 0)
 #else
@@ -259,17 +272,22 @@ byte changed[NM];
 #else
 #define CERTAIN(d) ((FLIGHT(d) & UNSURE(d)) == 0 && !STOPPED(d))
 #endif
-#define CONFIRMS(d) (OPEN(d) && RELEASE(d) == 0 && !HASMUTEX(d) \
-	&& MISSING(d) == 0 && UNSURE(d) != 0 && CERTAIN(d))
+#define READY(d) (OPEN(d) && RELEASE(d) == 0 && !HASMUTEX(d) && MISSING(d) == 0 && UNSURE(d) != 0)
+#define CONFIRMS(d) (READY(d) && mark[d] != unmarked && CERTAIN(d))
+/* The promise is written when all locks are there, and goes from a node that was not told, is
+ * back, or is known to be since its maintenance was over. */
+#define ASKS(d) (READY(d) && mark[d] == unmarked && !STOPPED(d))
+#define UNASKS(d) ((mark[d] == asked && OPEN(d) && (STOPPED(d) || MISSING(d) != 0)) || (mark[d] != unmarked && (returned[d] \
+	|| (record[d] == complete && (mark[d] == asked || (on[d] & ~BELIEVED(d)) == 0)))))
 /* The lock timeout: Evict gives up what cannot be had although nobody has locked it.
  * Others have their turn, and no pod could leave under the lock of an owner. */
 #ifdef BREAK_TURN
 #define GIVABLE(d) OBSTACLES(d)
 #else
-#define GIVABLE(d) (OBSTACLES(d) & ~OTHERS(d))
+#define GIVABLE(d) (OBSTACLES(d) & ~OTHERS(d) & ~ELSEWHERE(d))
 #endif
 #define TIMESOUT(d) (OPEN(d) && ((evicts[d] && GIVABLE(d) != 0) || (BACK(d) && OBSTACLES(d) != 0)))
-#define DRAINED(d)  (OPEN(d) && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
+#define DRAINED(d)  (OPEN(d) && mark[d] == kept && LEAVING(d) == 0 && (NEED(d) & ~sure[d]) == 0)
 
 #if defined(MUTE)
 #define FINISHED(d) ((d) == 0 || record[d] == gone)
@@ -277,7 +295,7 @@ byte changed[NM];
 /* All of a node's pods may have left: then nothing was promised, and nothing is returned. */
 #define FINISHED(d) (record[d] == gone || ((returned[d] || (node[d] == back && on[d] == 0)) && MINE(d) == 0))
 #else
-#define FINISHED(d) (record[d] == gone)
+#define FINISHED(d) (record[d] == gone && mark[d] == unmarked)
 #endif
 #define FREE(b)     (lock[b] == 0 && away[b] == 0 && flight[b] == 0)
 #if NM == 2
@@ -300,7 +318,7 @@ byte changed[NM];
 #define WRITES(d) 1
 #endif
 
-mtype = { nothing, takeMutex, giveMutex, writeLock, removeLock, finish };
+mtype = { nothing, takeMutex, giveMutex, writeLock, removeLock, promise, unpromise, finish };
 
 #define DECIDE(what, budget, keeps, gives) \
 	step = what; b = budget; nsure = keeps; ngiven = gives; busy[m] = 1
@@ -324,7 +342,9 @@ again:
 		DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
 	:: atomic { CONFIRMS(d) -> DECIDE(nothing, 0, NEED(d), 0) }
 	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> GIVABLE(d) : 0)) }
-	:: atomic { record[d] == complete && MINE(d) == 0 && !HASMUTEX(d) -> DECIDE(finish, 0, sure[d], 0) }
+	:: atomic { ASKS(d) -> DECIDE(promise, 0, KEPT(d), 0) }
+	:: atomic { UNASKS(d) && record[d] != gone -> DECIDE(unpromise, 0, sure[d], 0) }
+	:: atomic { record[d] == complete && MINE(d) == 0 && mark[d] == unmarked && !HASMUTEX(d) -> DECIDE(finish, 0, sure[d], 0) }
 	:: atomic { LOOKS(d) ->
 		printf("node %d: status: looks, boot ID %d, new containers %d\n", d, booted[d], prints[d]);
 		if
@@ -340,7 +360,10 @@ again:
 	:: atomic { (nsure != sure[d] || ngiven != 0) && !STALE(RECORD(d)) ->
 		printf("node %d: status: confirmed %d, given up %d (budgets as bits)\n", d, nsure, given[d] | ngiven);
 		sure[d] = nsure; given[d] = given[d] | ngiven;
-		if :: nsure != 0 && boot[d] == none && record[d] == open -> boot[d] = same :: else fi;
+#ifdef RETURN_SURE
+		if :: nsure == 0 && mark[d] == kept && node[d] == up && record[d] == open -> mark[d] = asked; boot[d] = none :: else fi;
+#endif
+		if :: nsure != 0 && boot[d] == none && record[d] == open -> boot[d] = same; mark[d] = kept :: else fi;
 		WROTE(RECORD(d), m) }
 	:: atomic { (nsure != sure[d] || ngiven != 0) && STALE(RECORD(d)) -> AGAIN }
 	:: atomic { (nsure != sure[d] || ngiven != 0) && trouble > 0 -> CRASH; AGAIN }
@@ -373,7 +396,7 @@ again:
 		:: else ->
 			printf("node %d: locks budget %d\n", d, b);
 			HOLDS(lock[b] == 0 || lock[b] == OWNS(d), "BROKEN: a lock has one holder\n");
-#if !defined(BREAK_MUTEX) && !defined(LIMIT_WRITE) && LATE0 + LATE1 == 0
+#if !defined(BREAK_MUTEX) && !defined(LIMIT_WRITE) && !defined(REMAKE) && LATE0 + LATE1 == 0
 			HOLDS(record[d] != open || lock[b] != 0 || (MISSING(d) & (BIT(b) - 1)) == 0 && (MINE(d) & ~sure[d]) < BIT(b), "BROKEN: locks are taken in order\n");
 #endif
 			lock[b] = OWNS(d); WROTE(BIT(b), m)
@@ -385,6 +408,16 @@ again:
 			printf("node %d: frees budget %d\n", d, b);
 			HOLDS(lock[b] == OWNS(d), "BROKEN: a lock has one holder\n");
 			lock[b] = 0; WROTE(BIT(b), m)
+		fi; AGAIN }
+	:: atomic { step == promise ->
+		if
+		:: STALE(RECORD(d)) -> skip
+		:: else -> printf("node %d: bears a promise\n", d); if :: mark[d] == unmarked -> mark[d] = asked :: else fi
+		fi; AGAIN }
+	:: atomic { step == unpromise ->
+		if
+		:: STALE(RECORD(d)) -> skip
+		:: else -> printf("node %d: bears no promise any more\n", d); mark[d] = unmarked
 		fi; AGAIN }
 	:: atomic { step == finish ->
 		if
@@ -425,7 +458,9 @@ inline lives(d) {
 	:: node[d] == up && unborn[d] == 0 && DRAINED(d) -> printf("node %d: is Drained\n", d); node[d] = told
 	:: node[d] == told && !passed[d] ->
 		printf("node %d: goes down with pods %d\n", d, on[d]);
-		HOLDS((NEED(d) & ~MINE(d)) == 0, "BROKEN: who is Drained has every lock\n");
+#ifndef REMAKE
+		HOLDS(record[d] != open || (NEED(d) & ~MINE(d)) == 0, "BROKEN: who is Drained has every lock\n");
+#endif
 		node[d] = down; ready[d] = 0; stale[d] = on[d];
 		HOLDS(FORALL(WITHINBUDGET), "BROKEN: no budget has more pods down than it allows\n")
 	:: node[d] == down -> printf("node %d: is back\n", d); node[d] = back; REPORT(d)
@@ -468,8 +503,10 @@ inline reports(d, b) {
 /* Budget b and those who evict, own, or wait for replacements. */
 inline happens(b) {
 	if
+#ifndef REMAKE          /* without its lock a budget may allow an eviction while a node goes */
 	:: trouble > 0 && lock[b] == 0 && flight[b] == 0 && SHOWNDOWN(b) == 0 ->
 		printf("budget %d: an eviction by others is admitted\n", b); trouble = trouble - COST; flight[b] = FOREIGN
+#endif
 	:: flight[b] != 0 ->
 		if
 		:: SHOWNDOWN(b) == 0 ->
@@ -487,6 +524,16 @@ inline happens(b) {
 		fi; flight[b] = 0
 	:: away[b] != 0 -> printf("budget %d: a replacement is ready\n", b); away[b]--
 	:: trouble > 0 && lock[b] == 0 -> printf("budget %d: its owner locks it\n", b); trouble = trouble - COST; lock[b] = OWNER; WROTE(BIT(b), NOBODY)
+#ifdef REMAKE
+	:: trouble > 0 ->
+		printf("budget %d: it is deleted and made anew\n", b); trouble = trouble - COST;
+		sure[0] = sure[0] & ~BIT(b); given[0] = given[0] & ~BIT(b); WROTE(RECORD(0), NOBODY);
+		sure[1] = sure[1] & ~BIT(b); given[1] = given[1] & ~BIT(b); WROTE(RECORD(1), NOBODY);
+#if ND == 3
+		sure[2] = sure[2] & ~BIT(b); given[2] = given[2] & ~BIT(b); WROTE(RECORD(2), NOBODY);
+#endif
+		FREES(b)
+#endif
 	:: lock[b] == OWNER -> printf("budget %d: its owner frees it, or the lock ends\n", b); FREES(b)
 	fi
 }
@@ -496,7 +543,7 @@ inline works(d, b) {
 	if
 	:: (LEAVING(d) & BIT(b)) && record[d] == open && node[d] == up && lock[b] == 0 && flight[b] == 0 && SHOWNDOWN(b) == 0 ->
 		printf("node %d: evicts its pod of budget %d\n", d, b); flight[b] = OWNS(d)
-	:: lock[b] == OWNS(d) && record[d] == gone -> printf("budget %d: the keeper frees it\n", b); FREES(b)
+	:: lock[b] == OWNS(d) && record[d] == gone && mark[d] == unmarked -> printf("budget %d: the keeper frees it\n", b); FREES(b)
 	:: trouble > 0 && lock[b] == OWNS(d) && record[d] == complete && (boot[d] == none || passed[d] || REPORTED(d)) ->
 		printf("budget %d: the lock of node %d ends\n", b, d); trouble = trouble - COST; FREES(b)
 	fi
@@ -507,9 +554,14 @@ inline goeswrong(d) {
 	:: trouble > 0 && node[d] == up && record[d] == open ->
 		printf("node %d: the maintenance is called off\n", d);
 		trouble = trouble - COST; record[d] = complete; WROTE(RECORD(d), NOBODY)
-	:: trouble > 0 && node[d] == up && record[d] == open ->
+	:: trouble > 0 && record[d] == open ->
 		printf("node %d: somebody deletes the record\n", d);
-		trouble = trouble - COST; record[d] = gone; sure[d] = 0; given[d] = 0; WROTE(RECORD(d), NOBODY)
+		trouble = trouble - COST; record[d] = gone; sure[d] = 0; given[d] = 0; returned[d] = 0; fresh[d] = 0; boot[d] = none;
+		WROTE(RECORD(d), NOBODY)
+	:: record[d] == gone && mark[d] != unmarked ->	/* its maintenance goes on, or is over */
+		printf("node %d: the record is made again\n", d);
+		if :: record[d] = open :: record[d] = complete fi;
+		boot[d] = same; fresh[d] = 0; prints[d] = 0; mark[d] = kept; WROTE(RECORD(d), NOBODY)
 	fi
 }
 

@@ -102,7 +102,7 @@ var confinements = map[string]confinement{
 		object: confinedNode,
 		may: []string{
 			"spec: {unschedulable: true, taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}, {key: ebbtide.dev/daemonset-drain, effect: NoSchedule}]}",
-			"metadata: {labels: {ebbtide.dev/handed-over: 'true'}, annotations: {ebbtide.dev/cordon: any, ebbtide.dev/drain-targets: any, ebbtide.dev/handed-over-by: m}}",
+			"metadata: {labels: {ebbtide.dev/handed-over: 'true'}, annotations: {ebbtide.dev/cordon: any, ebbtide.dev/drain-targets: any, ebbtide.dev/handed-over-by: m, ebbtide.dev/reboot-promise: any}}",
 			"metadata: {annotations: {karpenter.sh/do-not-disrupt: 'true', cluster-autoscaler.kubernetes.io/scale-down-disabled: 'true'}}",
 		},
 		mayNo: []string{

@@ -51,13 +51,14 @@ kind: Node
 metadata:
   name: held-by-a-maintenance
   labels: {ebbtide.dev/handed-over: "true"}
-  annotations: {ebbtide.dev/cordon: any, ebbtide.dev/drain-targets: any, ebbtide.dev/handed-over-by: any, karpenter.sh/do-not-disrupt: "true"}`)
+  annotations: {ebbtide.dev/cordon: any, ebbtide.dev/drain-targets: any, ebbtide.dev/handed-over-by: any, ebbtide.dev/reboot-promise: any, karpenter.sh/do-not-disrupt: "true"}`)
 	for node, attacks := range map[string]map[string]string{
 		"cordoned-by-a-person": {
 			"{annotations: {" + forged + "}}": noted,
 			`{annotations: {ebbtide.dev/drain-targets: '[{"podPriority":0,"podType":"Static"}]'}}`: noted,
 			"{labels: {ebbtide.dev/handed-over: 'true'}}":                                          noted,
 			"{annotations: {ebbtide.dev/handed-over-by: m}}":                                       noted,
+			"{annotations: {ebbtide.dev/reboot-promise: m}}":                                       noted,
 			"{annotations: {cluster.x-k8s.io/machine: mine}}":                                      regarded,
 			"{annotations: {cluster.x-k8s.io/cluster-name: mine}}":                                 regarded,
 			"{annotations: {cluster.x-k8s.io/cluster-namespace: mine}}":                            regarded,
@@ -68,6 +69,7 @@ metadata:
 			"{annotations: {" + forged + "}}":                                            noted,
 			"{annotations: {ebbtide.dev/drain-targets: null}}":                           noted,
 			"{annotations: {ebbtide.dev/handed-over-by: null}}":                          noted,
+			"{annotations: {ebbtide.dev/reboot-promise: null}}":                          noted,
 			"{labels: {ebbtide.dev/handed-over: null}}":                                  noted,
 			"{annotations: {karpenter.sh/do-not-disrupt: null}}":                         regarded,
 			"{annotations: {cluster-autoscaler.kubernetes.io/scale-down-disabled: 'f'}}": regarded,
@@ -89,7 +91,7 @@ func TestWhoMayChangeNodesForgesNoLedger(t *testing.T) {
 	const noted = " of a node is what Ebbtide has noted about it, and Ebbtide alone writes that: ask for a NodeMaintenance; " +
 		"who may change nodes may remove it, but not through their status"
 	node := create(t, admin, "{apiVersion: v1, kind: Node, metadata: {name: forged-ledger}, spec: {unschedulable: true}}")
-	keys := []string{"annotations: {ebbtide.dev/cordon", "annotations: {ebbtide.dev/drain-targets", "annotations: {ebbtide.dev/handed-over-by", "labels: {ebbtide.dev/handed-over"}
+	keys := []string{"annotations: {ebbtide.dev/cordon", "annotations: {ebbtide.dev/drain-targets", "annotations: {ebbtide.dev/handed-over-by", "annotations: {ebbtide.dev/reboot-promise", "labels: {ebbtide.dev/handed-over"}
 	for _, key := range keys {
 		wantRefusal(t, key, patch(t, user, node, "metadata: {"+key+": any}}"), noted)
 		wantRefusal(t, key+" on a new node", try(t, user, "{apiVersion: v1, kind: Node, metadata: {name: forged-anew, "+key+": any}}}"), noted)

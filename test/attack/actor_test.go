@@ -73,6 +73,7 @@ var ofDrainer = []attempt{
 
 var ofReporter = []attempt{
 	{"says that a node is drained", reports(nodeA, "metadata: {labels: {ebbtide.dev/handed-over: 'true'}}"), "ebbtide-nodes"},
+	{"says that a node may be away", reports(nodeA, "metadata: {annotations: {ebbtide.dev/reboot-promise: any}}"), "ebbtide-nodes"},
 	{"says by whom it was", reports(nodeA, "metadata: {annotations: {ebbtide.dev/handed-over-by: any}}"), "ebbtide-nodes"},
 	{"lifts a person's cordon", reports(nodeA, `metadata: {annotations: {ebbtide.dev/cordon: '{"wasUnschedulable":false,"holders":[]}'}}`), "ebbtide-nodes"},
 	{"keeps pods away from a node", reports(nodeA, "metadata: {annotations: {ebbtide.dev/drain-targets: any}}"), "ebbtide-nodes"},

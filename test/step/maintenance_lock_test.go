@@ -56,6 +56,7 @@ func TestANodeThatComesBackOnARealAPIServer(t *testing.T) {
 	s.must("take the lock", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		s.read(record)
 		record.Status.ObservedGeneration = record.Generation
+		record.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: record.Spec.MaintenanceRef.UID}
 		record.Status.Locks = []v1alpha1.RecordedLock{{BudgetReference: want[0], AcquiredTime: metav1.Now(), ConfirmedTime: new(metav1.Now())}}
 		return s.api.Status().Update(s.ctx(), record)
 	}))

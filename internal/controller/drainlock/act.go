@@ -61,11 +61,14 @@ func (n *nodes) act(ctx context.Context, seen *core.Snapshot, step core.Step) er
 	return nil
 }
 
-// objectOf is the budget or the pod that a step writes to; nil if it does to neither.
+// objectOf is the budget, the node or the pod that a step writes to; nil if it does to
+// none of them.
 func objectOf(step core.Step) client.Object {
 	switch {
 	case step.Budget != nil:
 		return step.Budget
+	case step.Node != nil:
+		return step.Node
 	case step.Pod != nil:
 		return step.Pod
 	}
@@ -83,6 +86,8 @@ func (n *nodes) take(ctx context.Context, seen *core.Snapshot, step core.Step) e
 		err = n.writeMutex(ctx, seen, step)
 	case core.WriteLock, core.RemoveLock:
 		err = writeLock(ctx, n.client, step.Budget, step.Lock)
+	case core.WritePromise, core.RemovePromise:
+		err = n.writePromise(ctx, step.Node, step.Promise)
 	case core.DeletePod:
 		return n.deletePod(ctx, step)
 	case core.Finish:

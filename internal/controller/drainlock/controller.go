@@ -141,6 +141,9 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			n.queue.forget(request.Name)
 			n.spoken.forget(request.Name)
 			n.metrics.gone(request.Name)
+			if err := n.remake(ctx, request.Name); err != nil {
+				return again(ctx, n.pauses, request, err)
+			}
 			return reconcile.Result{}, nil
 		}
 		decision := core.Decide(*seen)

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/budget"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
@@ -75,27 +74,34 @@ func (k *keeper) Reconcile(ctx context.Context, request reconcile.Request) (reco
 func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudget) (core.Keeping, error) {
 	var keeping core.Keeping
 	for _, reader := range []client.Reader{k.client, k.live} {
-		record, err := k.recordOf(ctx, reader, locked)
+		of, err := k.standing(ctx, reader, locked)
 		if err != nil {
 			return core.Keeping{}, err
 		}
 		now, doubt := k.now()
-		if keeping = core.Keep(locked, record, now, k.longest).Doubted(locked, doubt); !keeping.Stray {
+		if keeping = core.Keep(locked, of, now, k.longest).Doubted(locked, doubt); !keeping.Stray {
 			break
 		}
 	}
 	return keeping, nil
 }
 
-// recordOf reads the record of the node for which a drain has locked the budget,
-// whether the lock still holds or not; nil if there is none.
-func (k *keeper) recordOf(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (*v1alpha1.DrainRecord, error) {
-	hold, _ := budget.LockOf(locked, time.Time{}, k.longest)
-	_, node, ofDrain := hold.Drain()
-	if !ofDrain {
-		return nil, nil
+// standing is the node for which a drain has locked the budget, whether the lock still
+// holds or not, if it has a record or a promise; empty if it has neither.
+func (k *keeper) standing(ctx context.Context, reader client.Reader, locked *policyv1.PodDisruptionBudget) (string, error) {
+	name := core.Locker(locked)
+	if name == "" {
+		return "", nil
 	}
-	return recordOf(ctx, reader, node, client.DisableReadYourWritesConsistency)
+	record, err := recordOf(ctx, reader, name, client.DisableReadYourWritesConsistency)
+	if record != nil || err != nil {
+		return name, err
+	}
+	node, err := nodeOf(ctx, reader, name)
+	if !core.Promised(node) {
+		return "", err
+	}
+	return name, err
 }
 
 // tell publishes what is to be said of a lock once.

@@ -243,7 +243,7 @@ func TestALifeOfLocks(t *testing.T) {
 	order := slices.DeleteFunc(p.api.Writes(), func(write string) bool { return strings.HasPrefix(write, "update status") })
 	want := []string{
 		"create Lease drain-lock-mutex", "patch PodDisruptionBudget db", "patch PodDisruptionBudget web", "update Lease drain-lock-mutex",
-		"patch PodDisruptionBudget web", "patch PodDisruptionBudget db", "delete DrainRecord one",
+		"patch Node one", "patch PodDisruptionBudget web", "patch PodDisruptionBudget db", "patch Node one", "delete DrainRecord one",
 	}
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("writes other than those of the status (-want +got):\n%s", diff)

@@ -40,18 +40,23 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 	if err := n.observeMutex(ctx, seen); err != nil {
 		return nil, err
 	}
-	if err := observeNode(ctx, seen, n.client); err != nil {
+	cached, err := nodeOf(ctx, n.client, name)
+	if err != nil {
 		return nil, err
 	}
-	reader := client.Reader(n.client)
-	if seen.Live = core.NeedsLive(record, seen.Now) || core.Booted(record, seen.Node); seen.Live {
-		reader = n.live
-		// What is said of pods before the node is read may be from before its boot.
-		if err := observeNode(ctx, seen, reader); err != nil {
+	seen.Node = cached
+	seen.Live = core.NeedsLive(record, seen.Now) || core.Booted(record, cached)
+	if err := n.observeBody(ctx, seen); err != nil {
+		return nil, err
+	}
+	if !seen.Live && core.Wavers(*seen) {
+		seen.Live, seen.Budgets = true, nil
+		if err := n.observeBody(ctx, seen); err != nil {
 			return nil, err
 		}
 	}
-	if err := observePlace(ctx, seen, n.client, reader); err != nil {
+	seen.Watched = core.SamePromise(cached, seen.Node)
+	if err := observeAway(ctx, seen, n.client); err != nil {
 		return nil, err
 	}
 	return seen, n.observeQueue(ctx, seen)
@@ -99,14 +104,26 @@ func (n *nodes) observeMutex(ctx context.Context, seen *core.Snapshot) error {
 	return err
 }
 
-// observeNode reads the node.
-func observeNode(ctx context.Context, seen *core.Snapshot, reader client.Reader) error {
+// nodeOf reads a node; nil if it is gone.
+func nodeOf(ctx context.Context, reader client.Reader, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	err := reader.Get(ctx, client.ObjectKey{Name: seen.Record.Name}, node)
-	if seen.Node = node; err != nil {
-		seen.Node = nil
+	if err := reader.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return nil, wrap("get node "+name, client.IgnoreNotFound(err))
 	}
-	return wrap("get node "+seen.Record.Name, client.IgnoreNotFound(err))
+	return node, nil
+}
+
+// observeBody reads the node, its budgets and its pods. What is said of pods before the
+// node is read may be from before its boot.
+func (n *nodes) observeBody(ctx context.Context, seen *core.Snapshot) (err error) {
+	reader := client.Reader(n.client)
+	if seen.Live {
+		reader = n.live
+		if seen.Node, err = nodeOf(ctx, reader, seen.Record.Name); err != nil {
+			return err
+		}
+	}
+	return observePlace(ctx, seen, n.client, reader)
 }
 
 // observePlace reads the budgets that concern the record, and then the pods of the

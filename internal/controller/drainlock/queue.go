@@ -178,5 +178,5 @@ func (n *nodes) contends(ctx context.Context, other *v1alpha1.DrainRecord, seen 
 	if _, refused := its.Refused[other.UID]; refused {
 		return false
 	}
-	return observePlace(ctx, its, n.client, n.client) == nil && core.Contends(*its)
+	return observePlace(ctx, its, n.client, n.client) == nil && observeAway(ctx, its, n.client) == nil && core.Contends(*its)
 }

@@ -136,17 +136,26 @@ func (n *nodes) ofPod(ctx context.Context, old, now *corev1.Pod) []types.Namespa
 	return records
 }
 
-// ofNode names the record of a node that has booted, or is ready or not ready any more.
+// ofNode names a node that has booted, is ready or not ready any more, or whose promise
+// has changed, if it has a record or a promise. When a promise goes, all records that
+// wait are named.
 func (n *nodes) ofNode(ctx context.Context, old, now *corev1.Node) []types.NamespacedName {
-	switch {
-	case old == nil:
-		return n.recorded(ctx, now.Name)
-	case now == nil:
-		return n.recorded(ctx, old.Name)
-	case old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && core.NodeReady(old) == core.NodeReady(now):
+	one := now
+	if now == nil {
+		one = old
+	}
+	if old != nil && now != nil && old.Status.NodeInfo.BootID == now.Status.NodeInfo.BootID && core.NodeReady(old) == core.NodeReady(now) &&
+		old.Annotations[v1alpha1.RebootPromiseAnnotation] == now.Annotations[v1alpha1.RebootPromiseAnnotation] {
 		return nil
 	}
-	return n.recorded(ctx, now.Name)
+	names := n.recorded(ctx, one.Name)
+	if len(names) == 0 && core.Promised(now) {
+		names = []types.NamespacedName{{Name: one.Name}}
+	}
+	if core.Promised(old) && !core.Promised(now) {
+		names = append(names, n.waiting(ctx)...)
+	}
+	return names
 }
 
 // recorded names the record of a node if it has one.

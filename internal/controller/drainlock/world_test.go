@@ -164,6 +164,7 @@ func aRecord(node string, apps ...string) *v1alpha1.DrainRecord {
 // held is a record whose locks are all confirmed.
 func held(record *v1alpha1.DrainRecord) *v1alpha1.DrainRecord {
 	record.Status.ObservedGeneration = record.Generation
+	record.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: record.Spec.MaintenanceRef.UID, BootID: "boot"}
 	for _, needed := range record.Spec.Budgets {
 		record.Status.Locks = append(record.Status.Locks, v1alpha1.RecordedLock{
 			BudgetReference: needed, AcquiredTime: metav1.NewTime(noon), ConfirmedTime: &metav1.Time{Time: noon},

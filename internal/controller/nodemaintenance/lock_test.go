@@ -82,6 +82,7 @@ func (w *world) lockAll() (changed bool) {
 			w.must(w.api.Delete(w.t.Context(), &record))
 			changed = true
 		case len(locks) != len(record.Status.Locks):
+			record.Status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: record.Spec.MaintenanceRef.UID}
 			record.Status.Locks, record.Status.ObservedGeneration = locks, record.Generation
 			w.must(w.api.Status().Update(w.t.Context(), &record))
 			changed = true

@@ -71,6 +71,9 @@ func toldOf(r *v1alpha1.DrainRecord) v1alpha1.Blocker {
 	case v1alpha1.ReasonBudgetRefused:
 		b.Type = v1alpha1.BlockerPDBLocked
 		b.Suggestion = command.Of("Find out who refuses the change of the budget, and let Ebbtide annotate it: kubectl describe drainrecord %s", r.Name)
+	case v1alpha1.ReasonWaitingForNode:
+		b.Type = v1alpha1.BlockerPDBLocked
+		b.Suggestion = command.Of("When that node has rebooted and its pods run again, this one goes on. What it waits for: kubectl get drainrecords")
 	case v1alpha1.ReasonClockSkewed:
 		b.Type, b.Suggestion = v1alpha1.BlockerClockSkewed, skew.Suggestion
 	}
@@ -88,6 +91,9 @@ func Waiting(f Facts) string {
 		return ""
 	}
 	missing := unconfirmed(f.Record)
+	if len(missing) == 0 {
+		return "Waiting for the node to record that it may go down."
+	}
 	text := fmt.Sprintf("Waiting for the locks of %d PodDisruptionBudgets", len(missing))
 	if len(missing) == 1 {
 		text = "Waiting for the lock of " + named(missing[0])

@@ -41,7 +41,7 @@ func ReturnedTime(r *v1alpha1.DrainRecord) time.Time {
 // countFor reports whether reboots are those for the maintenance of a record: not for an
 // earlier one, and something was promised.
 func countFor(r *v1alpha1.DrainRecord, boots *v1alpha1.RecordedBoots) bool {
-	return boots != nil && boots.MaintenanceUID == r.Spec.MaintenanceRef.UID
+	return boots != nil && boots.RevokedTime == nil && boots.MaintenanceUID == r.Spec.MaintenanceRef.UID
 }
 
 // followBoots brings the recorded reboots to what the node and its pods show.
@@ -52,8 +52,8 @@ func (p *pass) followBoots() {
 	case p.status.CompleteTime == nil || p.status.CompleteTime.After(stampAfter(p.Now).Time):
 		p.status.CompleteTime = &now
 	}
-	if boots := p.status.Boots; boots != nil && boots.ReturnedTime == nil {
-		p.follow(boots)
+	if p.Record.Status.Boots != nil && p.told() {
+		p.follow(p.status.Boots)
 	}
 	if p.begins() {
 		p.status.Boots = &v1alpha1.RecordedBoots{
@@ -92,10 +92,11 @@ func (p *pass) begins() bool {
 	switch {
 	case p.Record.Spec.Complete:
 		return boots == nil && sure(p.Record.Status.Locks)
-	case countFor(p.Record, boots), !sure(p.status.Locks), p.unconfirmed():
+	case countFor(p.Record, boots), !p.promisable(), p.unconfirmed(), !p.vouched():
 		return false
 	}
-	return boots == nil || !sure(p.Record.Status.Locks) || p.steady()
+	on, promised := promiseOn(p.Node)
+	return !p.told() || promised && p.fresh(on) && p.steady()
 }
 
 // steady is true while the node is not on its way: it and all pods that stay are
@@ -117,6 +118,17 @@ func (p *pass) underLocks() []*corev1.Pod {
 	return pods
 }
 
+// remaining are the pods that stay and are on the node.
+func (p *pass) remaining() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, one := range p.Record.Spec.Pods {
+		if pod := p.pods[one.UID]; pod != nil && !podclass.Terminal(pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
 // runs is what runs in the pods that stay. What has changed under one boot, or was
 // not there before, has started under it. What is seen together with a new boot may
 // be from before it: nothing counts that has not changed since.
@@ -128,7 +140,7 @@ func (p *pass) runs(before *v1alpha1.RecordedBoots, booted bool) []v1alpha1.Reco
 		}
 	}
 	var pods []v1alpha1.RecordedPod
-	for _, pod := range p.underLocks() {
+	for _, pod := range p.remaining() {
 		was, found := known[pod.UID]
 		now := v1alpha1.RecordedPod{UID: pod.UID, Containers: Containers(pod)}
 		now.Fresh = before != nil && !booted && (!found || was.Fresh || was.Containers != now.Containers)
@@ -183,7 +195,7 @@ func (p *pass) stale(pod types.UID) bool {
 // doubtsPods is true while some pod is stale, and time alone ends that.
 func (p *pass) doubtsPods() bool {
 	passes := p.Record.Spec.Complete || p.status.Boots != nil && p.status.Boots.RebootCount > 0
-	return passes && slices.ContainsFunc(p.underLocks(), func(pod *corev1.Pod) bool { return p.stale(pod.UID) })
+	return passes && p.anyStale()
 }
 
 // saidBack is true if somebody who knows says that the node is back.

@@ -15,10 +15,12 @@ func Decide(s Snapshot) Decision {
 		return Decision{}
 	}
 	p := newPass(s)
+	p.adopt()
 	p.weigh()
 	p.confirm()
 	p.followBoots()
 	p.comeBack()
+	p.withdraw()
 	p.tell()
 	p.act()
 	p.wait()

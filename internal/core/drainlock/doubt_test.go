@@ -113,7 +113,7 @@ func TestALockThatSeemsToHaveEndedStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := snapshot(test.lock).Budgets[0]
-			k := drainlock.Keep(b, nil, began, 0).Doubted(b, wrongClock)
+			k := drainlock.Keep(b, "", began, 0).Doubted(b, wrongClock)
 			if k.Remove != test.remove {
 				t.Errorf("remove %t, want %t", k.Remove, test.remove)
 			}

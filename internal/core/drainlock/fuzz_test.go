@@ -64,6 +64,8 @@ func stir(s *drainlock.Snapshot) bool {
 				s.Budgets[i] = changed
 			}
 		}
+	case drainlock.WritePromise, drainlock.RemovePromise:
+		promises(d.Step)(s)
 	case drainlock.DeletePod:
 		for i, pod := range s.Pods {
 			if pod.UID == d.Step.Pod.UID {
@@ -84,7 +86,7 @@ func FuzzKeep(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, lock string, longest int64) {
 		b := snapshot(annotated("db", lock)).Budgets[0]
-		for _, of := range []*v1alpha1.DrainRecord{nil, snapshot().Record} {
+		for _, of := range []string{"", "node-1"} {
 			k := drainlock.Keep(b, of, began, time.Duration(longest))
 			if k.RequeueAfter < 0 || k.Remove && (len(k.Events) != 1 || k.RequeueAfter != 0) || k.Stray && !k.Remove {
 				t.Errorf("Keep = %+v", k)

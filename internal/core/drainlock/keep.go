@@ -27,18 +27,18 @@ type Keeping struct {
 	RequeueAfter time.Duration
 }
 
-// Keep decides what becomes of the lock of a budget. Of is the record of the node
-// that its holder names, nil if there is none or the lock is not a drain's: what
-// that record has locked is its own affair. Longest is how long a lock may hold;
-// see budget.LockOf.
-func Keep(b *policyv1.PodDisruptionBudget, of *v1alpha1.DrainRecord, now time.Time, longest time.Duration) Keeping {
+// Keep decides what becomes of the lock of a budget. Of is the node that its holder
+// names if that has a record, or a promise of which a record is made again, and empty
+// if it has none or the lock is not a drain's: what that node has locked is its own
+// affair. Longest is how long a lock may hold; see budget.LockOf.
+func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest time.Duration) Keeping {
 	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
 		return Keeping{}
 	}
 	hold, locked := budget.LockOf(b, now, longest)
 	_, node, drain := hold.Drain()
 	switch {
-	case drain && of != nil && of.Name == node:
+	case drain && of == node:
 		return Keeping{}
 	case !locked:
 		return Keeping{Remove: true, Events: []event.Event{event.LockEnded(b, ended(b, hold))}}

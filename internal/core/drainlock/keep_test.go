@@ -21,7 +21,7 @@ func TestKeep(t *testing.T) {
 	const where = "PodDisruptionBudget Warning "
 	tests := map[string]struct {
 		lock          change
-		of            *v1alpha1.DrainRecord
+		of            string
 		remove, stray bool
 		tells         []string
 		again         time.Duration
@@ -32,10 +32,10 @@ func TestKeep(t *testing.T) {
 		"for years ends after the longest time": {
 			lock: lockedBy("alice", "db", 0, 1e8), again: 4 * time.Hour,
 		},
-		"a node's with its record":        {lock: taken("db", 0), of: snapshot().Record},
-		"a node's with its record, ended": {lock: taken("db", -2000), of: snapshot().Record},
+		"a node's with its record":        {lock: taken("db", 0), of: "node-1"},
+		"a node's with its record, ended": {lock: taken("db", -2000), of: "node-1"},
 		"a node's with another one's record": {
-			lock: lockedBy("nodemaintenance/disk/node-2", "db", 0, 90), of: snapshot().Record, remove: true, stray: true,
+			lock: lockedBy("nodemaintenance/disk/node-2", "db", 0, 90), of: "node-1", remove: true, stray: true,
 			tells: []string{where + "StrayLockRemoved: The lock of PodDisruptionBudget shop/db was removed, because node node-2 has no DrainRecord: PodDisruptionBudget shop/db is locked by nodemaintenance/disk/node-2 until 2026-11-21T08:01:30Z."},
 		},
 		"a node's without a record": {

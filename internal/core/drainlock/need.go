@@ -45,6 +45,7 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	spec := v1alpha1.DrainRecordSpec{
 		MaintenanceRef: v1alpha1.MaintenanceReference{Name: n.Maintenance.Name, UID: n.Maintenance.UID},
 		Reason:         n.Maintenance.Spec.Reason,
+		Emptying:       len(n.Leaving) > 0,
 	}
 	if n.Maintenance.Spec.InPlace != nil {
 		spec.InPlace = *n.Maintenance.Spec.InPlace

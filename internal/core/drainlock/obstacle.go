@@ -21,6 +21,8 @@ type obstacle struct {
 	message, suggestion string
 	// turn is true if it is the lock of another drain, locked if it is anybody's.
 	turn, locked bool
+	// away is true if another node holds the budget by its promise.
+	away bool
 	// refused is true if the budget cannot be written.
 	refused bool
 	// ends is when it ends by itself; zero if nobody knows.

@@ -198,7 +198,7 @@ var blocked = map[string]struct {
 	"nothing":                                            {},
 	"nothing if it is ours":                              {seen: taken("db", 0).and()},
 	"nothing if it is not needed":                        {seen: exhausted("db").and(nothing)},
-	"nothing if it was confirmed":                        {seen: change(held).and(exhausted("db"))},
+	"nothing if it was confirmed":                        {seen: change(held).and(rebooted(0), exhausted("db"))},
 	"nothing if the maintenance is over":                 {seen: exhausted("db").and(complete)},
 	"nothing if its pods are down and the others enough": {seen: exhausted("db").and(unready("db-0"))},
 	"nothing if it does not care for pods that are not ready": {seen: exhausted("db").and(unready("db-0"), budgetIs("db", func(b *policyv1.PodDisruptionBudget) {
@@ -292,10 +292,11 @@ func TestWaiting(t *testing.T) {
 		want string
 	}{
 		"both":    {want: "Waiting for the locks of 2 PodDisruptionBudgets."},
-		"one":     {seen: change(held).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] })), want: "Waiting for the lock of PodDisruptionBudget shop/web."},
+		"one":     {seen: change(held).and(rebooted(0), recordIs(func(r *v1alpha1.DrainRecord) { r.Status.Locks = r.Status.Locks[:1] })), want: "Waiting for the lock of PodDisruptionBudget shop/web."},
 		"settle":  {seen: change(both).and(), want: "Waiting for the locks of 2 PodDisruptionBudgets."},
-		"none":    {seen: change(held).and()},
-		"changed": {seen: change(held).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Generation++ }))},
+		"none":    {seen: change(held).and(rebooted(0))},
+		"promise": {seen: change(held).and(recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets = nil })), want: "Waiting for the node to record that it may go down."},
+		"changed": {seen: change(held).and(rebooted(0), recordIs(func(r *v1alpha1.DrainRecord) { r.Generation++ }))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -43,6 +43,15 @@ func Contends(s Snapshot) bool {
 	return p.contends()
 }
 
+// Obstructed reports whether something is in the way of the locks of a node that is
+// seen without looking at others.
+func Obstructed(s Snapshot) bool {
+	s.Ahead, s.Away = nil, nil
+	p := newPass(s)
+	p.weigh()
+	return len(p.obstacles) > 0
+}
+
 func (p *pass) contends() bool {
 	return p.taking() && !slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return p.budgets[b].own })
 }

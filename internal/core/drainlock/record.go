@@ -75,13 +75,22 @@ func (p *pass) oppose() {
 	p.obstacles = nil
 	for _, b := range p.needs {
 		o, found := p.obstacle(b)
+		if p.confirmed(b) {
+			if found && p.here() && (p.Live || p.status.Boots.WithdrawnTime != nil) {
+				p.obstacles = append(p.obstacles, o)
+			}
+			continue
+		}
+		if !found {
+			o, found = p.elsewhere(b)
+		}
 		if !found {
 			o, found = p.refusal(b)
 		}
 		if !found && p.Doubt != "" {
 			o, found = obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed, message: p.Doubt}, true
 		}
-		if found && !p.confirmed(b) {
+		if found {
 			p.obstacles = append(p.obstacles, o)
 		}
 	}
@@ -253,7 +262,7 @@ func (p *pass) yield() {
 // confirm promises that the node may go, for all locks at once: a promise for some
 // of them would keep them while the node waits for others.
 func (p *pass) confirm() {
-	if len(p.obstacles) > 0 || !p.Live || p.Now.Before(p.settledAt()) || p.busy() || p.missing() {
+	if !p.promisable() || !p.Live || p.Now.Before(p.settledAt()) || p.busy() || !p.vouched() {
 		return
 	}
 	for _, b := range p.needs {

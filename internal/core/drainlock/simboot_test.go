@@ -54,9 +54,17 @@ func (w *world) reboot(m *machine) {
 		m.ordered, m.since = true, w.now
 	case m.ordered && !m.away && w.chance(2):
 		w.goDown(m)
-	case m.away && w.now.Sub(m.since) > 5*time.Second && (w.calm || w.chance(4)):
+	case m.away && w.now.Sub(m.since) > 5*time.Second && (w.calm || w.chance(w.slowness())):
 		w.comeUp(m)
 	}
+}
+
+// slowness is how unlikely it is that a node comes back now.
+func (w *world) slowness() int {
+	if w.wipes {
+		return 16
+	}
+	return 4
 }
 
 func (w *world) goDown(m *machine) {
@@ -88,6 +96,10 @@ func (w *world) reportBoot(name string) {
 	host := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	host.Status.NodeInfo.BootID = "boot-" + w.nextVersion()
 	host.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	host.ResourceVersion = w.nextVersion()
+	if before := w.hosts.now[name]; before != nil {
+		host.Annotations = before.Annotations
+	}
 	w.machine(name).reported = true
 	w.hosts.change(w.now, func(all map[string]*corev1.Node) { all[name] = host })
 }
@@ -109,6 +121,7 @@ func (w *world) startContainers(pod *corev1.Pod) {
 // recover has pods get ready on nodes that are not away, and those of nodes that have
 // been away for long be shown as they are.
 func (w *world) recover(everything bool) {
+	w.missKubelets()
 	for _, uid := range slices.Sorted(maps.Keys(w.pods.now)) {
 		pod := w.pods.now[uid]
 		m := w.machine(pod.Spec.NodeName)
@@ -121,6 +134,17 @@ func (w *world) recover(everything bool) {
 			// The kubelet tells of itself first.
 		case (w.dead[uid] || !isReady(pod)) && (everything || w.chance(4)):
 			w.start1(pod)
+		}
+	}
+}
+
+// missKubelets has nodes be shown as not ready that have been away for long.
+func (w *world) missKubelets() {
+	for _, m := range w.nodes {
+		if host := w.hosts.now[m.name]; m.away && w.now.Sub(m.since) > grace && drainlock.NodeReady(host) {
+			host = host.DeepCopy()
+			host.ResourceVersion, host.Status.Conditions = w.nextVersion(), nil
+			w.hosts.change(w.now, func(all map[string]*corev1.Node) { all[m.name] = host })
 		}
 	}
 }
@@ -159,7 +183,7 @@ func (w *world) couldGo(r *v1alpha1.DrainRecord) bool {
 // checkTurn: who has waited longer for one of the same budgets, and could go, goes first.
 func (w *world) checkTurn(node string) {
 	taker := w.records.now[node]
-	if !w.calm || w.rough || w.flaw == greedy || w.flaw == noMutex || !w.couldGo(taker) {
+	if !w.calm || w.rough || w.wipes || w.flaw == greedy || w.flaw == noMutex || !w.couldGo(taker) {
 		return
 	}
 	for _, other := range w.records.now {
@@ -186,6 +210,9 @@ func (w *world) start1(pod *corev1.Pod) {
 // expected to be after somebody has said that its maintenance is over.
 func (w *world) finishReboots() {
 	for _, m := range w.nodes {
+		if m.ordered && !m.away && !m.back && w.now.Sub(m.since) > downtime {
+			w.goDown(m)
+		}
 		if !m.over || !m.ordered || w.now.Sub(m.overTime) < downtime-20*time.Second {
 			continue
 		}

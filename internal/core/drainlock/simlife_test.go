@@ -140,7 +140,7 @@ func (w *world) tick(d time.Duration) {
 // maintain is what the NodeMaintenance controller and its administrators do.
 func (w *world) maintain(m *machine) {
 	if m.maintenance == nil {
-		if !w.calm && w.chance(6) {
+		if !w.calm && (w.chance(6) || w.wipes) {
 			w.start(m)
 		}
 		return
@@ -158,13 +158,15 @@ func (w *world) maintain(m *machine) {
 	spec := drainlock.Needs(need)
 	switch {
 	case record == nil && len(need.Leaving) > 0:
-	case record == nil && len(spec.Budgets) == 0:
-		m.drained, m.back = true, true
 	case record == nil || !record.Spec.Complete && !equality.Semantic.DeepEqual(record.Spec, spec):
 		w.writeSpec(m.name, record, spec)
+	case m.drained && !m.ordered && !drainlock.Held(record):
+		w.say("taken back %s", m.name)
+		m.drained = false
+	case m.drained && m.reported && m.back && w.anew(record):
+		w.again(m)
 	case !m.drained && !record.Spec.Complete && len(need.Leaving) == 0 && drainlock.Held(record):
-		w.say("drained %s", m.name)
-		m.drained, m.since = true, w.now
+		w.tell(m)
 	}
 }
 
@@ -185,6 +187,8 @@ func (w *world) start(m *machine) {
 
 func (w *world) end(m *machine, record *v1alpha1.DrainRecord) {
 	switch {
+	case record == nil && m.ordered && !m.back:
+		// Its record was wiped, and it is on its way.
 	case record == nil && w.records.now[m.name] == nil:
 		w.say("ended %s", m.name)
 		*m = machine{name: m.name}

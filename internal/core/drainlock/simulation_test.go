@@ -50,29 +50,6 @@ func (w *world) snapshot(r *v1alpha1.DrainRecord) drainlock.Snapshot {
 	return w.spoil(s)
 }
 
-// look is what the manager sees of a record, its node, its pods and its budgets.
-func (w *world) look(r *v1alpha1.DrainRecord) drainlock.Snapshot {
-	s := drainlock.Snapshot{Now: w.now.Add(w.skew), Record: r, Busy: w.busy()}
-	budgets, pods := w.budgets.seen(), w.pods.seen()
-	booted := drainlock.Booted(r, w.hosts.seen()[r.Name])
-	if s.Live = booted || drainlock.NeedsLive(r, s.Now); s.Live && w.flaw != deadCache {
-		budgets, pods = w.budgets.now, w.pods.now
-	}
-	for _, b := range w.all(budgets) {
-		if drainlock.Concerns(r, b) {
-			s.Budgets = append(s.Budgets, b)
-		}
-	}
-	s.Pods, s.Node = on(pods, r.Name), w.hosts.seen()[r.Name]
-	if s.Live {
-		s.Node = w.hosts.now[r.Name]
-	}
-	if s.Mutex = w.mutex.seen()[v1alpha1.DrainLockMutex]; s.Mutex != nil {
-		s.MutexRecord = w.records.seen()[nodeOf(s.Mutex)]
-	}
-	return s
-}
-
 // busy are the budgets for whose pods evictions of our own are under way.
 func (w *world) busy() map[types.NamespacedName]bool {
 	busy := map[types.NamespacedName]bool{}
@@ -105,7 +82,7 @@ func nodeOf(mutex *coordinationv1.Lease) string {
 func (w *world) manage(node string) bool {
 	record := w.records.seen()[node]
 	if record == nil {
-		return false
+		return w.remakeRecord(node)
 	}
 	s := w.snapshot(record)
 	d := drainlock.Decide(s)
@@ -168,6 +145,8 @@ func (w *world) do(record *v1alpha1.DrainRecord, s drainlock.Snapshot, step drai
 		if w.annotate(step.Budget, "") {
 			w.say("%s %s %s", step.Kind, name, step.Budget.Name)
 		}
+	case drainlock.WritePromise, drainlock.RemovePromise:
+		w.promise(name, step)
 	case drainlock.DeletePod:
 		if w.pods.now[step.Pod.UID] != nil {
 			w.pods.change(w.now, func(all map[types.UID]*corev1.Pod) { delete(all, step.Pod.UID) })
@@ -186,8 +165,13 @@ func (w *world) keep() {
 	for _, b := range w.all(w.budgets.seen()) {
 		hold, _ := budget.LockOf(b, w.now, 0)
 		_, node, _ := hold.Drain()
-		k := drainlock.Keep(b, w.records.seen()[node], w.now.Add(w.skew), 0)
-		if k.Remove && (!k.Stray || w.records.now[node] == nil) && w.annotate(b, "") {
+		standing := w.records.now[node] != nil || drainlock.Promised(w.hosts.now[node])
+		of := ""
+		if w.records.seen()[node] != nil || drainlock.Promised(w.hosts.seen()[node]) {
+			of = node
+		}
+		k := drainlock.Keep(b, of, w.now.Add(w.skew), 0)
+		if k.Remove && (!k.Stray || !standing) && w.annotate(b, "") {
 			w.say("%s %s", k.Events[0].Reason, b.Name)
 		}
 	}
@@ -209,9 +193,14 @@ func (w *world) step() {
 	case 9:
 		w.keep()
 	case 10:
-		w.disturb()
+		if !w.wipes || w.chance(4) {
+			w.disturb()
+		}
 	case 11:
 		w.tick(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
+	}
+	if w.wipes {
+		w.wipe()
 	}
 	w.check()
 }
@@ -220,6 +209,7 @@ func (w *world) step() {
 // gets its turn.
 func (w *world) rest() {
 	w.calm = true
+	w.restoreBudgets()
 	for _, b := range w.all(w.budgets.now) {
 		b = b.DeepCopy()
 		b.Spec.MaxUnavailable.IntVal = max(b.Spec.MaxUnavailable.IntVal, 1)
@@ -300,7 +290,11 @@ func (w *world) state() string {
 
 // live is the whole story of a seed; it returns the first thing that must not be.
 func (w *world) live() string {
-	for i := 0; i < wild && w.fault == ""; i++ {
+	steps := wild
+	if w.wipes {
+		steps *= 4
+	}
+	for i := 0; i < steps && w.fault == ""; i++ {
 		w.step()
 	}
 	if w.fault == "" {

@@ -73,6 +73,8 @@ type machine struct {
 	since    time.Time
 	// overTime is when the maintenance was complete.
 	overTime time.Time
+	// under are the budgets that there were when it was told that it may go.
+	under map[string]bool
 	// pool is true if nobody completes the maintenance before the node has returned.
 	pool bool
 }
@@ -94,7 +96,12 @@ type world struct {
 	// rough worlds have accidents of which no protocol is to blame, calm ones none at
 	// all any more.
 	rough, calm bool
-	flaw        flaw
+	// wipes is true of a world in which records and budgets are deleted; missing are the
+	// budgets that are not there, and born is since when others are that were missing.
+	wipes   bool
+	missing map[string]*policyv1.PodDisruptionBudget
+	born    map[string]time.Time
+	flaw    flaw
 
 	version int
 	nodes   []*machine
@@ -127,6 +134,7 @@ func newSimWorld(seed uint64, rough bool, f flaw) *world {
 	w := &world{
 		seed: seed, rand: rand.New(rand.NewPCG(seed, 50)), now: began, rough: rough, flaw: f,
 		replicas: map[string]int{}, count: map[string]int{}, dead: map[types.UID]bool{},
+		missing: map[string]*policyv1.PodDisruptionBudget{}, born: map[string]time.Time{},
 	}
 	w.records.change(w.now, func(map[string]*v1alpha1.DrainRecord) {})
 	w.mutex.change(w.now, func(map[string]*coordinationv1.Lease) {})
@@ -231,7 +239,8 @@ func (w *world) writeSpec(node string, old *v1alpha1.DrainRecord, spec v1alpha1.
 	now := w.records.now[node]
 	if old == nil {
 		if now == nil {
-			w.putRecord(&v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node, Generation: 1}, Spec: spec})
+			uid := types.UID("record-" + w.nextVersion())
+			w.putRecord(&v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node, UID: uid, Generation: 1}, Spec: spec})
 		}
 		return
 	}
@@ -256,13 +265,13 @@ func on(pods map[types.UID]*corev1.Pod, node string) []*corev1.Pod {
 	return found
 }
 
-// all returns the budgets that there are, or that are seen, in order. There are
-// always the same ones.
+// all returns the budgets that there are, or that are seen, in order.
 func (w *world) all(budgets map[v1alpha1.BudgetReference]*policyv1.PodDisruptionBudget) []*policyv1.PodDisruptionBudget {
 	list := make([]*policyv1.PodDisruptionBudget, 0, len(w.apps))
-	for _, app := range w.apps {
-		list = append(list, budgets[named(app)])
+	for _, b := range budgets {
+		list = append(list, b)
 	}
+	slices.SortFunc(list, func(a, b *policyv1.PodDisruptionBudget) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -273,8 +282,10 @@ func (w *world) changes() int {
 func (w *world) hear() {
 	w.hosts.hear(w)
 	w.records.hear(w)
-	w.budgets.hear(w)
-	w.pods.hear(w)
+	if w.flaw != deadCache || w.chance(20) {
+		w.budgets.hear(w)
+		w.pods.hear(w)
+	}
 	w.mutex.hear(w)
 }
 

@@ -28,8 +28,14 @@ type Snapshot struct {
 	// it without, if there is any; see Concerns. One that is asked for and missing
 	// does not exist.
 	Budgets []*policyv1.PodDisruptionBudget
+	// Away are other nodes that bear a promise, by the UID of a budget that protects a pod
+	// there. It has those of budgets that the record asks for and that were not confirmed.
+	Away map[types.UID]string
+	// Watched is true if Away was read where the promise of this node was seen, too, so
+	// that every promise that is older was.
+	Watched bool
 	// Live is true if the node, the budgets, and after them the pods were just read from
-	// the API server and not from a cache, as NeedsLive asks for.
+	// the API server and not from a cache, as NeedsLive and Wavers ask for.
 	Live bool
 	// Busy are budgets for whose pods evictions of our own are under way.
 	Busy map[types.NamespacedName]bool
@@ -76,6 +82,9 @@ const (
 	WriteLock StepKind = "WriteLock"
 	// RemoveLock removes the annotation of Step.Budget.
 	RemoveLock StepKind = "RemoveLock"
+	// WritePromise sets the annotation of Step.Node to Step.Promise, RemovePromise removes it.
+	WritePromise  StepKind = "WritePromise"
+	RemovePromise StepKind = "RemovePromise"
 	// DeletePod deletes Step.Pod, by UID, whatever its budgets allow.
 	DeletePod StepKind = "DeletePod"
 	// Finish deletes the record.
@@ -93,6 +102,9 @@ type Step struct {
 	Lock   string
 	// Stray is true of a lock that is removed and that the record does not ask for.
 	Stray bool
+	// Node is the node as it was observed, Promise the annotation that it gets.
+	Node    *corev1.Node
+	Promise string
 	// Pod is the pod as it was observed.
 	Pod *corev1.Pod
 	// Events become true with the step.

@@ -20,7 +20,7 @@ const shortestDuration = 10 * time.Minute
 
 // steps are what may be done, the most urgent first. Locks that nobody asks for come
 // last: whoever writes them must not hold up what is asked for.
-var steps = []func(*pass) (Step, bool){renew, unlockOne, giveMutex, takeMutex, lockOne, deletePod, finish, removeStray}
+var steps = []func(*pass) (Step, bool){renew, unlockOne, removePromise, giveMutex, takeMutex, lockOne, writePromise, deletePod, finish, removeStray}
 
 // act chooses the one step that is done.
 func (p *pass) act() {
@@ -175,7 +175,7 @@ func deletable(pod *corev1.Pod) bool {
 // finish ends the record when nothing is left that it has to remember.
 func finish(p *pass) (Step, bool) {
 	own := slices.ContainsFunc(slices.Collect(maps.Values(p.budgets)), func(one sight) bool { return one.own })
-	return Step{Kind: Finish}, p.Record.Spec.Complete && p.Record.DeletionTimestamp == nil && !own && len(p.status.Locks) == 0
+	return Step{Kind: Finish}, p.Record.Spec.Complete && p.Record.DeletionTimestamp == nil && !own && len(p.status.Locks) == 0 && !Promised(p.Node)
 }
 
 // removeStray removes a lock that names this node and that its record does not ask
@@ -211,6 +211,9 @@ func (p *pass) wait() {
 		if p.Live && p.busy() {
 			p.wake(p.Now.Add(Settle))
 		}
+	}
+	if p.promisable() && !countFor(p.Record, p.status.Boots) {
+		p.wake(p.promisedAt())
 	}
 	if p.doubtsPods() {
 		p.wake(p.believedTime())

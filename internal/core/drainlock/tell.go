@@ -44,10 +44,22 @@ func (p *pass) tell() {
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, p.tellLocking())
 	case p.unconfirmed():
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonSettling,
-			fmt.Sprintf("Locked: %s. Evictions that began before are waited for.", list(p.needs)))
+			fmt.Sprintf("Locked: %s. %s", list(p.needs), p.tellPromise()))
+	case p.Record.Spec.Emptying:
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "Pods have to leave the node before it may go down.")
+	case p.status.Boots == nil:
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonSettling, "No PodDisruptionBudget is to be locked. "+p.tellPromise())
 	default:
 		p.tellHeld()
 	}
+}
+
+// tellPromise says what is waited for when all locks are there.
+func (p *pass) tellPromise() string {
+	if p.Node != nil && p.refused(p.Node.UID) {
+		return sentence("The node cannot be annotated: " + p.Refused[p.Node.UID])
+	}
+	return "Evictions that began before are waited for."
 }
 
 func (p *pass) tellHeld() {
@@ -65,6 +77,9 @@ func (p *pass) tellHeld() {
 func (p *pass) waitReason() string {
 	if slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return o.refused }) {
 		return v1alpha1.ReasonBudgetRefused
+	}
+	if !slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return !o.away }) {
+		return v1alpha1.ReasonWaitingForNode
 	}
 	return v1alpha1.ReasonWaitingForBudget
 }
@@ -107,6 +122,11 @@ func (p *pass) tellRelease() string {
 			} else {
 				unready = append(unready, pod.Namespace+"/"+pod.Name)
 			}
+		}
+	}
+	for _, pod := range p.remaining() {
+		if p.told() && Promised(p.Node) && podclass.Ready(pod) && p.stale(pod.UID) {
+			unsure = append(unsure, pod.Namespace+"/"+pod.Name)
 		}
 	}
 	if len(unready)+len(unsure) == 0 {

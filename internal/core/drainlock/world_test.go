@@ -301,3 +301,15 @@ func busyNode(s *drainlock.Snapshot) {
 }
 
 func unannotated(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }
+
+// promises does a step that is about the promise on the node.
+func promises(step drainlock.Step) change {
+	return func(s *drainlock.Snapshot) {
+		s.Node = s.Node.DeepCopy()
+		if s.Watched = step.Promise != ""; s.Watched {
+			s.Node.Annotations = map[string]string{v1alpha1.RebootPromiseAnnotation: step.Promise}
+		} else {
+			delete(s.Node.Annotations, v1alpha1.RebootPromiseAnnotation)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func (o *outcome) lockFor(need drainlock.Need, spec v1alpha1.DrainRecordSpec, to
 		l.change = o.completeRecord()
 	case o.recordInForce():
 		l.taken = taken(o.record, spec)
-		l.complete = l.complete || !torn && drainlock.Holds(o.record, spec.Budgets)
+		l.complete = !torn && drainlock.Holds(o.record, spec.Budgets)
 		written := spec
 		if need.Leaving = o.leavers(); len(need.Leaving) > 0 {
 			written = drainlock.Needs(need)

@@ -108,6 +108,9 @@ func (w *world) take(node string, budgets ...string) {
 				BudgetReference: reference(name), AcquiredTime: metav1.NewTime(w.now), ConfirmedTime: metaTime(w.now),
 			})
 		}
+		if status.Boots == nil {
+			status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: w.records[node].Spec.MaintenanceRef.UID}
+		}
 	})
 }
 

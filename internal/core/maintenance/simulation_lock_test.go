@@ -83,7 +83,7 @@ func (s *simulation) lockSome(percent int) {
 			s.giveUp(node.Name, pick(s, record.Spec.Budgets).Name)
 		default:
 			s.observe(node.Name, func(status *v1alpha1.DrainRecordStatus) {
-				status.Locks = nil
+				status.Locks, status.Boots = nil, &v1alpha1.RecordedBoots{}
 				for _, b := range record.Spec.Budgets {
 					if percent == 100 || s.chance(70) {
 						status.Locks = append(status.Locks, v1alpha1.RecordedLock{BudgetReference: b, ConfirmedTime: metaTime(s.now)})

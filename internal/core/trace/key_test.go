@@ -49,6 +49,7 @@ var bearers = map[string]trace.Object{
 	},
 	"HandedOverLabel":            &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.HandedOverLabel: "true"}}},
 	"HandedOverByAnnotation":     &corev1.Node{ObjectMeta: annotated(v1alpha1.HandedOverByAnnotation, "m")},
+	"RebootPromiseAnnotation":    &corev1.Node{ObjectMeta: annotated(v1alpha1.RebootPromiseAnnotation, "{}")},
 	"MaintenanceGate":            &corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: v1alpha1.MaintenanceGate}}}},
 	"SurgeAnnotation":            &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeAnnotation, "{}")},
 	"SurgeReplacementAnnotation": &corev1.Pod{ObjectMeta: annotated(v1alpha1.SurgeReplacementAnnotation, "{}")},

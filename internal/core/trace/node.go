@@ -31,7 +31,7 @@ func ofNode(node *corev1.Node) Finding {
 		f.Does = append(f.Does, "leave it cordoned, as it was before its maintenance")
 	}
 	without.Spec.Unschedulable = unschedulable
-	for _, key := range []string{v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation, v1alpha1.HandedOverByAnnotation} {
+	for _, key := range []string{v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation, v1alpha1.HandedOverByAnnotation, v1alpha1.RebootPromiseAnnotation} {
 		if _, annotated := node.Annotations[key]; annotated {
 			f.Does = append(f.Does, "remove annotation "+key)
 			delete(without.Annotations, key)

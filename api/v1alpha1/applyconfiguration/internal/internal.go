@@ -228,6 +228,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: complete
       type:
         scalar: boolean
+    - name: emptying
+      type:
+        scalar: boolean
     - name: inPlace
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.InPlace
@@ -918,6 +921,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
     - name: returnedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: revokedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: withdrawnTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.ebbtide.ebbtide.api.v1alpha1.RecordedLock

@@ -20,6 +20,9 @@ type DrainRecordSpecApplyConfiguration struct {
 	// budgets are the PodDisruptionBudgets to be locked, in the order of
 	// namespace and name in which locks are taken; at most 256.
 	Budgets []BudgetReferenceApplyConfiguration `json:"budgets,omitempty"`
+	// emptying is true while pods have to leave the node: nothing more is locked, and the
+	// node is not promised that it may go down.
+	Emptying *bool `json:"emptying,omitempty"`
 	// complete is true if the maintenance is over: each lock goes when the pods
 	// that stayed under it are ready again or gone.
 	Complete *bool `json:"complete,omitempty"`
@@ -78,6 +81,14 @@ func (b *DrainRecordSpecApplyConfiguration) WithBudgets(values ...*BudgetReferen
 		}
 		b.Budgets = append(b.Budgets, *values[i])
 	}
+	return b
+}
+
+// WithEmptying sets the Emptying field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Emptying field is set to the value of the last call.
+func (b *DrainRecordSpecApplyConfiguration) WithEmptying(value bool) *DrainRecordSpecApplyConfiguration {
+	b.Emptying = &value
 	return b
 }
 

@@ -28,7 +28,14 @@ type RecordedBootsApplyConfiguration struct {
 	// returnedTime is when the node was back, so that its locks are free for others;
 	// absent before.
 	ReturnedTime *v1.Time `json:"returnedTime,omitempty"`
-	// pods are those that stay under budgets, in the order of spec.pods; at most 512.
+	// withdrawnTime is since when the promise does not stand, because a budget does not
+	// allow the pods that stay to go down any more, or another one is to be locked; absent
+	// while it stands. The node may be on its way all the same.
+	WithdrawnTime *v1.Time `json:"withdrawnTime,omitempty"`
+	// revokedTime is when the node was Ready, without a reboot, for so long after that that
+	// it is not taken to go down by this promise any more; absent before.
+	RevokedTime *v1.Time `json:"revokedTime,omitempty"`
+	// pods are those that stay, in the order of spec.pods; at most 512.
 	Pods []RecordedPodApplyConfiguration `json:"pods,omitempty"`
 }
 
@@ -75,6 +82,22 @@ func (b *RecordedBootsApplyConfiguration) WithRebootCount(value int32) *Recorded
 // If called multiple times, the ReturnedTime field is set to the value of the last call.
 func (b *RecordedBootsApplyConfiguration) WithReturnedTime(value v1.Time) *RecordedBootsApplyConfiguration {
 	b.ReturnedTime = &value
+	return b
+}
+
+// WithWithdrawnTime sets the WithdrawnTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WithdrawnTime field is set to the value of the last call.
+func (b *RecordedBootsApplyConfiguration) WithWithdrawnTime(value v1.Time) *RecordedBootsApplyConfiguration {
+	b.WithdrawnTime = &value
+	return b
+}
+
+// WithRevokedTime sets the RevokedTime field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RevokedTime field is set to the value of the last call.
+func (b *RecordedBootsApplyConfiguration) WithRevokedTime(value v1.Time) *RecordedBootsApplyConfiguration {
+	b.RevokedTime = &value
 	return b
 }
 

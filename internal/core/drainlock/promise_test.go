@@ -1,0 +1,135 @@
+package drainlock_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+)
+
+// bearing has a promise on the node that was written for a record at a second.
+func bearing(record string, second float64) change {
+	return func(s *drainlock.Snapshot) {
+		boots("boot-1")(s)
+		promises(drainlock.Step{Promise: `{"recordUID":"` + record + `","maintenanceRef":{"name":"kernel","uid":"kernel-uid"},"bootID":"boot-1",` +
+			`"expectedDowntimeSeconds":600,"time":"` + at(second).Format(time.RFC3339) + `"}`})(s)
+	}
+}
+
+// neighbour is another node that may be away and has a pod under a budget.
+func neighbour(name string) change {
+	return func(s *drainlock.Snapshot) { s.Away = map[types.UID]string{types.UID(name): "node-2"} }
+}
+
+const (
+	awayDB   = "False/WaitingForNode: Node node-2 may be away, and has a pod under PodDisruptionBudget shop/db."
+	heldTold = "NodeMaintenance Normal LocksHeld: For the pods that stay on node node-1 these PodDisruptionBudgets are locked: shop/db, shop/web."
+)
+
+// TestPromiseIsWrittenBeforeTheNodeIsTold and what may be between.
+func TestPromiseIsWrittenBeforeTheNodeIsTold(t *testing.T) {
+	t.Parallel()
+	run(t, map[string]story{
+		"it is written when all locks are taken":       {seen: change(both).and(boots("boot-1"), after(1)), does: "WritePromise", locks: "db web", says: settling, again: time.Second},
+		"no lock is confirmed without it":              {seen: change(both).and(boots("boot-1"), live, after(9)), does: "WritePromise", locks: "db web", says: settling, again: 591 * time.Second},
+		"nor before it is old":                         {seen: change(both).and(bearing("", 8), live, after(9)), locks: "db web", says: settling, again: time.Second},
+		"nor while others may not have been seen":      {seen: change(both).and(bearing("", 5), live, after(9), unwatched), locks: "db web", says: settling, again: 591 * time.Second},
+		"nor while another node may be away":           {seen: change(both).and(bearing("", 5), live, after(9), neighbour("db")), does: "RemoveLock web", says: awayDB, again: 591 * time.Second},
+		"then they are":                                {seen: change(both).and(bearing("", 5), live, after(9)), locks: "db! web!", says: allHeld, tells: []string{heldTold}, again: 591 * time.Second},
+		"nothing is locked while another node is away": {seen: neighbour("db").and(), says: awayDB},
+		"a node that was not told takes it back":       {seen: bearing("", 5).and(after(9), neighbour("db")), does: "RemovePromise", says: awayDB},
+		"one that may have been told keeps it":         {seen: bearing("of another record", 5).and(after(9), neighbour("db")), says: awayDB, again: 600 * time.Second},
+	})
+}
+
+func unwatched(s *drainlock.Snapshot) { s.Watched = false }
+
+// TestNodeWithoutBudgetsIsFollowed through its reboot.
+func TestNodeWithoutBudgetsIsFollowed(t *testing.T) {
+	t.Parallel()
+	l := &life{t: t, s: snapshot(boots("boot-1"), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets, r.Spec.Pods = nil, nil }))}
+	l.keeps(0, "False/Settling: No PodDisruptionBudget is to be locked. Evictions that began before are waited for.")
+	l.keeps(2, "True/Held: No PodDisruptionBudget is to be locked.")
+	l.keeps(9, back1[:len("False/Returned: The node is back after a reboot, since 2026-11-21T08:00:")]+"09Z. Its locks are free for others.", boots("boot-2"))
+	if drainlock.Promised(l.s.Node) {
+		t.Error("a node that is back bears a promise")
+	}
+}
+
+// TestPromiseOutlivesItsRecord: another record of the node knows of it, keeps it without
+// any lock, and follows the reboot.
+func TestPromiseOutlivesItsRecord(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.s.Record = snapshot().Record
+	l.s.Record.UID = "another"
+	l.keeps(10, "False/Locking: To be locked: shop/db, shop/web.", lost, budgetIs("db", unannotated), budgetIs("web", unannotated), unready("db-0"), unready("web-0"))
+	if !drainlock.Promised(l.s.Node) {
+		t.Fatal("the promise is gone")
+	}
+	l.keeps(20, "False/Locking: To be locked: shop/db, shop/web.", boots("boot-2"))
+	l.keeps(21, "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:21Z. Its locks are free for others.", runs("db-0", "b"), runs("web-0", "b"))
+	if drainlock.Promised(l.s.Node) {
+		t.Error("a node that is back bears a promise")
+	}
+}
+
+// TestPromiseIsTakenBack when a replica elsewhere fails, or a late pod comes under the
+// lock. The locks stay, as the node may be on its way, until it has not gone for long.
+func TestPromiseIsTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		shows change
+		says  string
+	}{
+		"a replica elsewhere fails": {exhausted("db"), "False/WaitingForBudget: " + needsOne},
+		"a late pod comes":          {latePod, "False/WaitingForBudget: PodDisruptionBudget shop/db can never allow the 2 disruptions that the pods that stay need: 2 of its 3 pods have to be healthy."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.keeps(10, test.says, test.shows)
+			if drainlock.Held(l.s.Record) {
+				t.Error("the promise stands")
+			}
+			l.keeps(11, both1, budgetIs("db", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DisruptionsAllowed = 4, 2 }))
+			if !drainlock.Held(l.s.Record) {
+				t.Error("the promise does not stand again")
+			}
+			l.keeps(20, test.says, budgetIs("db", func(b *policyv1.PodDisruptionBudget) { b.Status.CurrentHealthy, b.Status.DisruptionsAllowed = 3, 1 }), test.shows)
+			l.frees(620, "web db", test.says)
+			if drainlock.Promised(l.s.Node) {
+				t.Error("the promise is still there")
+			}
+		})
+	}
+}
+
+func latePod(s *drainlock.Snapshot) {
+	pod := s.Pods[0].DeepCopy()
+	pod.Name, pod.UID = "db-9", "db-9"
+	if len(s.Pods) == 2 {
+		s.Pods = append(s.Pods[:2:2], []*corev1.Pod{pod}...)
+		s.Record = s.Record.DeepCopy()
+		s.Record.Spec.Pods = append(s.Record.Spec.Pods, v1alpha1.StayingPod{Namespace: "shop", Name: "db-9", UID: "db-9", BudgetUIDs: []types.UID{"db"}})
+	}
+}
+
+// TestRemadeRecordFitsWhatANodeHas.
+func TestRemadeRecordFitsWhatANodeHas(t *testing.T) {
+	t.Parallel()
+	s := snapshot(bearing("", 0))
+	spec := drainlock.Remake(s.Node, s.Pods, s.Budgets)
+	if !spec.Complete || len(spec.Pods) != 2 || len(spec.Budgets) != 2 || spec.MaintenanceRef.Name != "kernel" || spec.InPlace.ExpectedDowntimeSeconds != 600 {
+		t.Errorf("spec = %+v", spec)
+	}
+	promises(drainlock.Step{Promise: "nobody can read this"})(&s)
+	if spec := drainlock.Remake(s.Node, nil, nil); spec.MaintenanceRef.Name != "unknown" || spec.InPlace.ExpectedDowntimeSeconds != 1 {
+		t.Errorf("spec = %+v", spec)
+	}
+}
