@@ -74,26 +74,28 @@ func (p *pass) emit(events []event.Event) { p.decision.Events = append(p.decisio
 func (p *pass) oppose() {
 	p.obstacles = nil
 	for _, b := range p.needs {
-		o, found := p.obstacle(b)
-		if p.confirmed(b) {
-			if found && p.here() && (p.Live || p.status.Boots.WithdrawnTime != nil) {
-				p.obstacles = append(p.obstacles, o)
-			}
-			continue
-		}
-		if !found {
-			o, found = p.elsewhere(b)
-		}
-		if !found {
-			o, found = p.refusal(b)
-		}
-		if !found && p.Doubt != "" {
-			o, found = obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed, message: p.Doubt}, true
-		}
-		if found {
+		if o, found := p.opposes(b); found {
 			p.obstacles = append(p.obstacles, o)
 		}
 	}
+}
+
+// opposes finds what is in the way of one budget. If its lock was confirmed, that is only
+// what the budget does not allow any more before the node goes.
+func (p *pass) opposes(b v1alpha1.BudgetReference) (o obstacle, found bool) {
+	o, found = p.obstacle(b)
+	switch {
+	case p.confirmed(b):
+		return o, found && p.here() && (p.Live || p.status.Boots.WithdrawnTime != nil)
+	case found:
+		return o, true
+	}
+	for _, other := range []func(v1alpha1.BudgetReference) (obstacle, bool){p.elsewhere, p.refusal} {
+		if o, found = other(b); found {
+			return o, true
+		}
+	}
+	return obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed, message: p.Doubt}, p.Doubt != ""
 }
 
 // lock returns what will be recorded of the lock of a budget.

@@ -206,13 +206,18 @@ func (w *world) start1(pod *corev1.Pod) {
 	w.pods.change(w.now, func(all map[types.UID]*corev1.Pod) { all[pod.UID] = started })
 }
 
+// obey takes a node down that was ordered to reboot some time ago.
+func (w *world) obey(m *machine) {
+	if m.ordered && !m.away && !m.back && w.now.Sub(m.since) > downtime {
+		w.goDown(m)
+	}
+}
+
 // finishReboots has nodes report in time: a node is not away for longer than it is
 // expected to be after somebody has said that its maintenance is over.
 func (w *world) finishReboots() {
 	for _, m := range w.nodes {
-		if m.ordered && !m.away && !m.back && w.now.Sub(m.since) > downtime {
-			w.goDown(m)
-		}
+		w.obey(m)
 		if !m.over || !m.ordered || w.now.Sub(m.overTime) < downtime-20*time.Second {
 			continue
 		}
