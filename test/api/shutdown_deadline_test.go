@@ -93,7 +93,7 @@ func TestTheManagersShutdownsFollowTheirNodes(t *testing.T) {
 		`spec: {deadline: {time: "2036-03-01T21:00:00Z"}, nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [node-8]}]}]}}`,
 		`spec: {nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: Exists}]}]}}`,
 		`{metadata: {labels: {ebbtide.dev/created-by: null}}, spec: {deadline: {time: "2036-03-01T21:00:00Z"}}}`,
-		`{metadata: {labels: {a: b}}, spec: {deadline: {time: "2036-03-01T21:00:00Z"}}}`,
+		`{metadata: {labels: {ebbtide.dev/a: b}}, spec: {deadline: {time: "2036-03-01T21:00:00Z"}}}`,
 	} {
 		play(drain, change, manager, onlyEnds, hasNoVerb)
 	}
