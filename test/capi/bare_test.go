@@ -51,7 +51,8 @@ spec:
 
 const machineHeld = "story.example.com/held"
 
-// newMachine is a Machine of Cluster prod.
+// newMachine is a Machine of Cluster prod, of an infrastructure whose objects the bridge does not
+// read.
 func newMachine(namespace, name, providerID string) *unstructured.Unstructured {
 	m := kindOf(machineKind)
 	m.SetNamespace(namespace)
@@ -59,7 +60,7 @@ func newMachine(namespace, name, providerID string) *unstructured.Unstructured {
 	m.SetFinalizers([]string{machineHeld})
 	m.Object["spec"] = map[string]any{
 		"clusterName": "prod", "bootstrap": map[string]any{"dataSecretName": "prod"}, "providerID": providerID,
-		"infrastructureRef": map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "SandboxHost", "name": name},
+		"infrastructureRef": map[string]any{"apiGroup": "hosts.example.com", "kind": "Host", "name": name},
 	}
 	return m
 }
