@@ -2,13 +2,11 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
@@ -67,36 +66,17 @@ func (s *statics) unmanageable(t *testing.T) {
 func (s *statics) serveFromURL(t *testing.T) {
 	t.Helper()
 	_ = newDiary(t, s.Cluster, s.node, "web")
-	type answer struct {
-		listener net.Listener
-		err      error
-	}
-	answers := make(chan answer)
-	kubelet := kubelet(t, s.Cluster, s.node)
-	go func() {
-		// The thread ends with this, as it is in another network.
-		runtime.LockOSThread()
-		network, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", kubelet))
-		if err != nil {
-			answers <- answer{nil, err}
-			return
-		}
-		err = errors.Join(unix.Setns(int(network.Fd()), unix.CLONE_NEWNET), network.Close())
-		if err != nil {
-			answers <- answer{nil, err}
-			return
-		}
-		listener, err := net.Listen("tcp", webAddress)
-		answers <- answer{listener, err}
-	}()
-	got := <-answers
-	if got.err != nil {
-		t.Fatal(got.err)
+	var listener net.Listener
+	if err := machine.InNetwork(kubelet(t, s.Cluster, s.node), func() (err error) {
+		listener, err = net.Listen("tcp", webAddress)
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(webText))
 	})}
-	go func() { _ = server.Serve(got.listener) }()
+	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 }
 

@@ -179,7 +179,7 @@ func (m *machine) enter(f func() error) error {
 	if pid == 0 {
 		return fmt.Errorf("machine %s is off", m.name)
 	}
-	return inNetwork(pid, f)
+	return InNetwork(pid, f)
 }
 
 // path is a file of the machine, seen from the host.

@@ -13,9 +13,9 @@ import (
 
 const bridgeName = "ebbtide0"
 
-// inNetwork runs f on a thread that is in the network namespace of a process. Sockets that
+// InNetwork runs f on a thread that is in the network namespace of a process. Sockets that
 // f opens stay there, and so do programs that it starts. f must not leave its goroutine.
-func inNetwork(pid int, f func() error) error {
+func InNetwork(pid int, f func() error) error {
 	target, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func inNetwork(pid int, f func() error) error {
 
 // ip has the command of that name do several things in the network of a process.
 func ip(pid int, lines ...string) error {
-	return inNetwork(pid, func() error {
+	return InNetwork(pid, func() error {
 		cmd := exec.Command("ip", "-batch", "-")
 		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 		var output bytes.Buffer
