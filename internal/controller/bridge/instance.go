@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
 )
@@ -26,8 +25,10 @@ func (k *kinds) instance(ctx context.Context, m *core.Machine) (seen core.Instan
 		return core.Instance{Unread: err.Error()}, false
 	}
 	kind, key := mapping.GroupVersionKind, types.NamespacedName{Namespace: m.Ref.Namespace, Name: named.Name}
-	k.followInstances(ctx, kind)
-	object, synced := metadata(kind), k.synced(kind)
+	object := metadata(kind)
+	// What cannot be followed is read each time.
+	_ = k.begin(ctx, object, k.instanceHandler())
+	synced := k.synced(kind)
 	if synced && k.store.Get(ctx, key, object) == nil {
 		return core.Instance{Deleting: object.DeletionTimestamp != nil}, false
 	}
@@ -42,25 +43,7 @@ func (k *kinds) instance(ctx context.Context, m *core.Machine) (seen core.Instan
 	return core.Instance{Deleting: object.DeletionTimestamp != nil}, !synced
 }
 
-// followInstances begins to follow the objects of a kind, of which no more than metadata is read.
-func (k *kinds) followInstances(ctx context.Context, kind schema.GroupVersionKind) {
-	if k.following(kind) {
-		return
-	}
-	informer, err := k.store.GetInformer(ctx, metadata(kind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.followed[kind] != nil {
-		return
-	}
-	if _, err := informer.AddEventHandler(k.instanceHandler()); err == nil {
-		k.followed[kind] = informer
-	}
-}
-
+// metadata is an object of which no more than the metadata is read.
 func metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)

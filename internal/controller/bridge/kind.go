@@ -178,15 +178,27 @@ func (k *kinds) watch(ctx context.Context, f followed) error {
 	if err := k.store.IndexField(ctx, blank(gvk), aroundField, around); err != nil {
 		return err
 	}
-	informer, err := k.store.GetInformer(ctx, blank(gvk), cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
+	return k.begin(ctx, blank(gvk), f.handler)
+}
+
+// begin begins to read the kind of an object into the cache, unless it is read already.
+func (k *kinds) begin(ctx context.Context, object client.Object, handler toolscache.ResourceEventHandler) error {
+	gvk := object.GetObjectKind().GroupVersionKind()
+	if k.following(gvk) {
+		return nil
 	}
-	if _, err := informer.AddEventHandler(f.handler); err != nil {
+	informer, err := k.store.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
 		return err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.followed[gvk] != nil {
+		return nil
+	}
+	if _, err := informer.AddEventHandler(handler); err != nil {
+		return err
+	}
 	k.followed[gvk] = informer
 	return nil
 }

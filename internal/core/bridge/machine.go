@@ -191,28 +191,32 @@ func timeOf(text string) time.Time {
 }
 
 // reasonOf is the reason of a condition that has this status; empty if it has another one.
-func reasonOf(object *unstructured.Unstructured, condition, status string) string {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		if one, ok := entry.(map[string]any); ok && one["type"] == condition && one["status"] == status {
-			reason, _ := one["reason"].(string)
-			return reason
-		}
+func reasonOf(object *unstructured.Unstructured, kind, status string) string {
+	one := conditionOf(object, kind)
+	if one["status"] != status {
+		return ""
 	}
-	return ""
+	reason, _ := one["reason"].(string)
+	return reason
 }
 
 // condition reads a condition; nil if there is none.
 func condition(object *unstructured.Unstructured, kind string) *metav1.Condition {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	c := &metav1.Condition{}
+	fields := conditionOf(object, kind)
+	if fields == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(fields, c) != nil {
+		return nil
+	}
+	return c
+}
+
+// conditionOf are the fields of a condition, which must not be changed; nil if there is none.
+func conditionOf(object *unstructured.Unstructured, kind string) map[string]any {
+	field, _, _ := unstructured.NestedFieldNoCopy(object.Object, "status", "conditions")
+	conditions, _ := field.([]any)
 	for _, one := range conditions {
-		fields, _ := one.(map[string]any)
-		if fields["type"] != kind {
-			continue
-		}
-		c := &metav1.Condition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, c); err == nil {
-			return c
+		if fields, _ := one.(map[string]any); fields["type"] == kind {
+			return fields
 		}
 	}
 	return nil
