@@ -117,7 +117,7 @@ type change struct {
 func (h Hook) ask(ctx context.Context, asked []change, told map[string]bool) error {
 	h.tell(asked, told)
 	failed := make([]error, len(asked))
-	parallel(len(asked), func(i int) {
+	kube.Parallel(writers, len(asked), func(i int) {
 		one := asked[i]
 		// Who was too late looks again.
 		if err := patiently(ctx, func() error { return one.do(ctx, one.object) }); err != nil && !kube.IsStale(err) {

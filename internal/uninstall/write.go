@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,31 +38,13 @@ type failure struct {
 // writeAll cleans all objects of a group and returns what failed.
 func (s *surveyor) writeAll(ctx context.Context, g group) (failed []failure) {
 	errs := make([]error, len(g.findings))
-	parallel(len(g.findings), func(i int) { errs[i] = s.clean(ctx, g.findings[i]) })
+	kube.Parallel(writers, len(g.findings), func(i int) { errs[i] = s.clean(ctx, g.findings[i]) })
 	for i, err := range errs {
 		if err != nil {
 			failed = append(failed, failure{g.kind, g.findings[i].Object, err})
 		}
 	}
 	return failed
-}
-
-// parallel does something n times, so many at a time.
-func parallel(n int, do func(i int)) {
-	var all sync.WaitGroup
-	next := make(chan int)
-	for range min(writers, n) {
-		all.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	all.Wait()
 }
 
 // clean does what was found to be done about an object. If it has changed meanwhile it is

@@ -62,7 +62,7 @@ func (w *writer) act(ctx context.Context, decided []maintenance.NodeDecision, al
 
 // onNodes does something for all nodes whose cordon has not failed.
 func (a *action) onNodes(do func(*actionNode)) {
-	parallel(a.workers, len(a.nodes), func(i int) {
+	kube.Parallel(a.workers, len(a.nodes), func(i int) {
 		if node := a.nodes[i]; !node.failed {
 			do(node)
 		}

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 // silences remember since when agents do not answer, by our own clock, and whether that
@@ -71,7 +72,7 @@ func (r *reconciler) observeAgents(ctx context.Context, g *group.Group, snapshot
 	}
 	with := sets.New[string]()
 	agents := make([]maintenance.Agent, len(said))
-	parallel(r.workers, len(said), func(i int) {
+	kube.Parallel(r.workers, len(said), func(i int) {
 		agents[i] = maintenance.AgentOf(said[i])
 		var answers bool
 		answers, agents[i].AnswersUntil = r.answers(ctx, said[i], snapshot.Now)

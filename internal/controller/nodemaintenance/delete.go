@@ -77,7 +77,7 @@ func (a *action) inForce(ctx context.Context) sets.Set[string] {
 	}
 	names := sets.List(wanted)
 	confirmed := make([]bool, len(names))
-	parallel(a.workers, len(names), func(i int) {
+	kube.Parallel(a.workers, len(names), func(i int) {
 		confirmed[i] = a.write(group.Maintenance(names[i]), maintenance.Write{Kind: readMaintenance}, func() error {
 			return a.confirm(ctx, names[i])
 		})

@@ -39,7 +39,7 @@ func inTurn[T any](ctx context.Context, a *action, of func(*actionNode) []T, wri
 		}
 	}
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Or(a.tries-b.tries, a.place-b.place) })
-	parallel(a.workers, len(tasks), func(i int) { a.changeNode(ctx, tasks[i].node, tasks[i].change) })
+	kube.Parallel(a.workers, len(tasks), func(i int) { a.changeNode(ctx, tasks[i].node, tasks[i].change) })
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch

@@ -58,7 +58,7 @@ func (w *writer) record(ctx context.Context, decisions []maintenance.Maintenance
 		one := &record{MaintenanceDecision: &decisions[i], stored: decisions[i].Maintenance}
 		all[one.stored.Name] = one
 	}
-	parallel(w.workers, len(decisions), func(i int) {
+	kube.Parallel(w.workers, len(decisions), func(i int) {
 		one := all[decisions[i].Maintenance.Name]
 		if one.AddFinalizer || one.HandOver != nil || one.Complete || one.Record {
 			one.failed = !w.changeMaintenance(one, "record", func() error { return w.recordOne(ctx, one) })

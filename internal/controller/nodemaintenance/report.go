@@ -31,7 +31,7 @@ func (w *writer) report(ctx context.Context, all records) {
 			reported = append(reported, one)
 		}
 	}
-	parallel(w.workers, len(reported), func(i int) {
+	kube.Parallel(w.workers, len(reported), func(i int) {
 		one := reported[i]
 		if one.reported && (!one.DropFinalizer || one.unfinished.Load()) {
 			return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,15 +22,9 @@ const maxMoves = 16
 func (r *reconciler) act(ctx context.Context, it item, decision core.Decision) error {
 	r.written.Note(it, podsOfMoves(decision.Moves))
 	failed := make([]error, len(decision.Moves))
-	var moving errgroup.Group
-	moving.SetLimit(maxMoves)
-	for i, move := range decision.Moves {
-		moving.Go(func() error {
-			failed[i] = kube.WithoutStale(ctx, r.move(ctx, move))
-			return nil
-		})
-	}
-	_ = moving.Wait()
+	kube.Parallel(maxMoves, len(decision.Moves), func(i int) {
+		failed[i] = kube.WithoutStale(ctx, r.move(ctx, decision.Moves[i]))
+	})
 	return errors.Join(failed...)
 }
 

@@ -1,9 +1,9 @@
-package nodemaintenance
+package kube
 
 import "golang.org/x/sync/errgroup"
 
-// parallel calls do for 0 to count-1, in this order, at most limit at a time.
-func parallel(limit, count int, do func(i int)) {
+// Parallel calls do for 0 to count-1, in this order, at most limit at a time.
+func Parallel(limit, count int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(limit)
 	for i := range count {
