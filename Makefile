@@ -80,7 +80,7 @@ LONG = $(shell git grep --untracked -lE '^func TestLong' -- '*_test.go' ':!test/
 TEST := go test -count=1 -vet=off -ldflags=-w -timeout 60m
 test test-all: export GOGC := 300
 test: programs ## Run the first tier: unit tests, the API on a real API server, one story for each promise
-	$(TEST) -p 3 -parallel 8 -skip '^TestLong' ./test/scenario ./test/uninstall ./test/demo ./test/api ./test/evictionrequest ./test/step ./...
+	$(TEST) -p 3 -parallel 8 -skip '^TestLong' ./test/scenario ./test/api ./test/demo ./test/uninstall ./test/evictionrequest ./test/step ./test/webhook ./test/cluster ./test/terminal ./...
 
 test-all: programs-all ## Run the second tier: the tests whose names begin with TestLong, and real nodes where there is root
 	$(TEST) -p 2 -parallel 4 -run '^TestLong' $(LONG)

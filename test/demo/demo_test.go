@@ -25,7 +25,7 @@ func TestReadmeShowsTheDemoOfMachines(t *testing.T) {
 	holdsTo(t, "../../examples/machines/README.md", demo.Demo.RunMachines, storyOfMachines)
 }
 
-func TestThePageShowsTheDemoOfEvictionRequests(t *testing.T) {
+func TestLongThePageShowsTheDemoOfEvictionRequests(t *testing.T) {
 	if err := sandbox.CheckEvictionRequests(sandbox.RequestedVersion()); err != nil {
 		return // nothing to be shown on an older Kubernetes
 	}

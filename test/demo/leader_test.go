@@ -9,7 +9,7 @@ import (
 var byTheTest = []string{"go build -o .bin/ ./examples/leader", ".bin/leader &", "kill %1"}
 
 // The commands in the README of the example do what it says, one after the other.
-func TestCommandsOfTheLeaderExample(t *testing.T) {
+func TestLongCommandsOfTheLeaderExample(t *testing.T) {
 	t.Parallel()
 	script := commands(t, "../../examples/leader/README.md")
 	for _, line := range byTheTest {

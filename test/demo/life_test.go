@@ -89,7 +89,7 @@ func TestLongNothingOutlivesAKilledProcess(t *testing.T) {
 	}
 }
 
-func TestStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
+func TestLongStopEndsEveryProcessAndRemovesTheFiles(t *testing.T) {
 	t.Parallel()
 	binaries, err := sandbox.Find(sandbox.BuildSpec{})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // The commands in the README of the responder do what it says, on an API server that has the
 // gate: a pod that names it is evicted when it says so, and not before.
-func TestCommandsOfTheResponderExample(t *testing.T) {
+func TestLongCommandsOfTheResponderExample(t *testing.T) {
 	t.Parallel()
 	script := commands(t, "../../examples/responder/README.md")
 	for _, line := range []string{"go build -o .bin/ ./examples/responder", ".bin/responder &", "kill %1"} {

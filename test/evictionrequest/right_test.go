@@ -21,7 +21,7 @@ import (
 // The account of the manager has no rights on EvictionRequests, which are served. Nodes are
 // drained all the same, and the missing rights are told. They are granted, and pods are asked
 // by EvictionRequests. They are taken away in the middle, and the drain goes on without.
-func TestADrainNeedsNoRightsOnEvictionRequests(t *testing.T) {
+func TestLongADrainNeedsNoRightsOnEvictionRequests(t *testing.T) {
 	t.Parallel()
 	const role = "ebbtide-eviction-requests"
 	w := bareWorld(t, cluster.Spec{EvictionRequests: true, Nodes: 1, NoMachines: true, Replicas: true, Alone: true, Lacks: role})

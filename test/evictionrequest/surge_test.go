@@ -242,7 +242,7 @@ func TestAPodThatCannotBeReplacedIsHandedOver(t *testing.T) {
 }
 
 // What an evacuator has forbidden to cancel goes on without the Eviction, which is told.
-func TestAnEvacuationThatMayNotBeCancelledGoesOn(t *testing.T) {
+func TestLongAnEvacuationThatMayNotBeCancelledGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.newPod("web-0")

@@ -56,7 +56,7 @@ func TestAPodIsReplacedBeforeItIsEvicted(t *testing.T) {
 }
 
 // Who has locked a budget is named, and has it until the lock goes.
-func TestALockedBudgetHoldsAPod(t *testing.T) {
+func TestLongALockedBudgetHoldsAPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("db-0")

@@ -63,7 +63,7 @@ func TestLongPodsAreDeletedAtTheDeadline(t *testing.T) {
 }
 
 // Nothing is deleted by a deadline that waits, and it says for whom.
-func TestADeadlineThatWaitsSaysForWhom(t *testing.T) {
+func TestLongADeadlineThatWaitsSaysForWhom(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

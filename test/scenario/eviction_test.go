@@ -124,7 +124,7 @@ func TestARequestThatNobodyRepeatsIsWithdrawn(t *testing.T) {
 
 // A maintenance joins in with the callers of the eviction API and goes on without
 // them.
-func TestAMaintenanceOutlastsOtherCallers(t *testing.T) {
+func TestLongAMaintenanceOutlastsOtherCallers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]
@@ -146,7 +146,7 @@ func TestAMaintenanceOutlastsOtherCallers(t *testing.T) {
 }
 
 // An evacuator past its point of no return goes on after the attempts have stopped.
-func TestAWithdrawnRequestRespectsForbid(t *testing.T) {
+func TestLongAWithdrawnRequestRespectsForbid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	movable := w.movable(w.nodes("one")[0], "movable")

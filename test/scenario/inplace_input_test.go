@@ -12,7 +12,7 @@ import (
 
 // Two maintenances of a node that comes back share its locks. The older one's are
 // handed over when it is over; at no time are they free.
-func TestTwoMaintenancesInPlaceShareANode(t *testing.T) {
+func TestLongTwoMaintenancesInPlaceShareANode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]
@@ -37,7 +37,7 @@ func TestTwoMaintenancesInPlaceShareANode(t *testing.T) {
 
 // Somebody else wants the same node to be empty. Then pods do not stay, and nothing
 // remains locked for them.
-func TestAnOrdinaryDrainOfTheSameNodeWins(t *testing.T) {
+func TestLongAnOrdinaryDrainOfTheSameNodeWins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]
@@ -82,7 +82,7 @@ func TestOnlyPodsThatLastStay(t *testing.T) {
 
 // A lock that a drain has, and that a person takes away, is missed and taken again.
 // While somebody else has it the node is not drained.
-func TestALostLockIsTakenAgain(t *testing.T) {
+func TestLongALostLockIsTakenAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	node := w.nodes("one")[0]

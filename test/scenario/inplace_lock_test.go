@@ -105,7 +105,7 @@ func TestLongALockEndsByItself(t *testing.T) {
 
 // Nobody knows whose a lock is that cannot be read. Everybody waits for a person,
 // who hears of it.
-func TestAnUnreadableLockStopsEveryDrain(t *testing.T) {
+func TestLongAnUnreadableLockStopsEveryDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.drainLocked("do not touch!")
@@ -170,7 +170,7 @@ func TestTheRecordOfADeadMaintenanceEnds(t *testing.T) {
 
 // A maintenance that is deleted while its node is down gives the node back at once,
 // and the locks when the pods are ready.
-func TestAMaintenanceIsDeletedWhileItsNodeIsDown(t *testing.T) {
+func TestLongAMaintenanceIsDeletedWhileItsNodeIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")

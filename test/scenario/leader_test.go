@@ -150,7 +150,7 @@ func TestLeadershipMovesBeforeThePod(t *testing.T) {
 }
 
 // A pod that does not lead is not kept waiting.
-func TestAFollowerLeavesAtOnce(t *testing.T) {
+func TestLongAFollowerLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).database()
 	d.get(d.leader, "db-2")
@@ -168,7 +168,7 @@ func TestAFollowerLeavesAtOnce(t *testing.T) {
 
 // Past its point of no return a handover goes on to the end, although the
 // maintenance that asked for it is completed and its node is given back.
-func TestAHandoverIsNotCalledOff(t *testing.T) {
+func TestLongAHandoverIsNotCalledOff(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).database()
 	d.handsOver()
@@ -184,7 +184,7 @@ func TestAHandoverIsNotCalledOff(t *testing.T) {
 }
 
 // While no other pod is ready nothing has begun, and the drain may be called off.
-func TestAHandoverWaitsForAPod(t *testing.T) {
+func TestLongAHandoverWaitsForAPod(t *testing.T) {
 	t.Parallel()
 	d := newWorld(t).database()
 	d.scale(1)

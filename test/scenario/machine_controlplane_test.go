@@ -59,7 +59,7 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 
 // The object that manages the control plane is being deleted: there will be nobody
 // to whom the Nodes belong.
-func TestNodesOfAControlPlaneThatIsDeletedAreNotTouched(t *testing.T) {
+func TestLongNodesOfAControlPlaneThatIsDeletedAreNotTouched(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t, func(c *v1alpha1.Cluster) {
 		c.Spec.ControlPlane.Ref = &v1alpha1.ObjectReference{

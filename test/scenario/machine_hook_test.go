@@ -226,7 +226,7 @@ func (w *world) assertRefused(name, want string, change func(*v1alpha1.Machine))
 }
 
 // Hooks have no limit in time: that of the drain is none of theirs.
-func TestHooksNeverTimeOut(t *testing.T) {
+func TestLongHooksNeverTimeOut(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	m := w.runningAs("m", preDrain(hook("Backup", "the backups")), stays(), func(m *v1alpha1.Machine) {

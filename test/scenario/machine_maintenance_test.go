@@ -11,7 +11,7 @@ import (
 // A Machine is deleted while its node is under maintenance. Both drain it and both
 // end. When the maintenance ends first, it gives the node back as it found it, and
 // the Machine keeps pods off it nevertheless.
-func TestAMachineIsDeletedUnderMaintenance(t *testing.T) {
+func TestLongAMachineIsDeletedUnderMaintenance(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	node := w.running("m")[0]
@@ -40,7 +40,7 @@ func TestAMachineIsDeletedUnderMaintenance(t *testing.T) {
 
 // A node comes under maintenance while its Machine is deleted. The maintenance
 // found it cordoned and leaves it so; its own end is that the node is gone.
-func TestAMaintenanceOfAMachineThatIsDeleted(t *testing.T) {
+func TestLongAMaintenanceOfAMachineThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	nodes := w.running("m", "n")
@@ -72,7 +72,7 @@ func cordoned(n *corev1.Node) bool { return n.Spec.Unschedulable }
 
 // A node is down for a reboot under its pods and never comes back, so that somebody
 // deletes its Machine. The locks that its own drain has taken are for others.
-func TestANodeThatNeverCameBackIsDeletedWithItsMachine(t *testing.T) {
+func TestLongANodeThatNeverCameBackIsDeletedWithItsMachine(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	node := w.running("m")[0]

@@ -131,7 +131,7 @@ func (r *remote) leadingTo(url string, authority []byte) []byte {
 }
 
 // A Machine is made as soon as its cluster can be reached.
-func TestAMachineWaitsForItsKubeconfig(t *testing.T) {
+func TestLongAMachineWaitsForItsKubeconfig(t *testing.T) {
 	t.Parallel()
 	w := newMachineWorld(t)
 	east := w.elsewhere("east")

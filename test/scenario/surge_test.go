@@ -221,7 +221,7 @@ func TestADeploymentThatCannotSurgeSaysWhy(t *testing.T) {
 
 // A replacement that never becomes available is given up on: the pod is back in
 // its ReplicaSet, and still protected by its budget.
-func TestAReplacementThatNeverComesIsGivenUp(t *testing.T) {
+func TestLongAReplacementThatNeverComesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, _ := w.oldAndNew()
@@ -242,7 +242,7 @@ func TestAReplacementThatNeverComesIsGivenUp(t *testing.T) {
 
 // Kubernetes warns on a budget of the pod that is detached, and lets it go all the
 // same when it is replaced, although the budget allows no pod to be unavailable.
-func TestABudgetWarnsOfADetachedPodAndLetsItGo(t *testing.T) {
+func TestLongABudgetWarnsOfADetachedPodAndLetsItGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()
@@ -261,7 +261,7 @@ func TestABudgetWarnsOfADetachedPodAndLetsItGo(t *testing.T) {
 }
 
 // Cancelling in the middle gives the pod back; the newcomer goes although it is ready.
-func TestASurgeIsCancelledInTheMiddle(t *testing.T) {
+func TestLongASurgeIsCancelledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()
@@ -313,7 +313,7 @@ func TestLongARolloutInTheMiddleOfADrain(t *testing.T) {
 }
 
 // A detached pod does not outlive its Deployment.
-func TestADeploymentIsDeletedInTheMiddleOfItsSurge(t *testing.T) {
+func TestLongADeploymentIsDeletedInTheMiddleOfItsSurge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, _ := w.oldAndNew()

@@ -69,7 +69,7 @@ func TestANodeMaintenanceOfSomebodyElse(t *testing.T) {
 
 // One that an earlier check has left, held by a manager that is gone, is removed, also if the
 // API server says in between that it cannot go on with a watch.
-func TestANodeMaintenanceOfAnEarlierCheck(t *testing.T) {
+func TestLongANodeMaintenanceOfAnEarlierCheck(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	leftBehind(t, c, "ebbtide-check")
 	broken := &breaking{WithWatch: c.Client}

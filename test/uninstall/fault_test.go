@@ -99,7 +99,7 @@ func completes(t *testing.T, c *cluster.Cluster, m *v1alpha1.NodeMaintenance, af
 
 // Whatever is between the hook and the API server ends its watches. What happens afterwards
 // is seen all the same.
-func TestWatchesThatAreEnded(t *testing.T) {
+func TestLongWatchesThatAreEnded(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	installDoor(t, c)
 	m := draining(t, c, "seen-later")

@@ -100,7 +100,7 @@ func assertOpen(t *testing.T, c *cluster.Cluster, namespace string) {
 
 // Our webhooks that nobody answers refuse what has to be written. The hook says so; release
 // removes them and then goes on.
-func TestNobodyAnswers(t *testing.T) {
+func TestLongNobodyAnswers(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	ns := namespaceOfManagers(t, c)
 	m := draining(t, c, "guarded")

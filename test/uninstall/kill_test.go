@@ -149,7 +149,7 @@ func assertReleased(t *testing.T, c *cluster.Cluster, objects []client.Object) {
 }
 
 // What somebody else holds the hook cannot end. It says who holds it.
-func TestAnEvacuationThatOthersHold(t *testing.T) {
+func TestLongAnEvacuationThatOthersHold(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	hook := uninstall.Hook{Client: c.Client, Namespace: namespaceOfManagers(t, c), Mode: uninstall.Complete, Timeout: 8 * time.Second, Out: &bytes.Buffer{}}
 	installDoor(t, c)

@@ -36,7 +36,7 @@ const many = 5000
 
 // What Ebbtide has left on 5,000 objects is told of in a few lines and removed by one write
 // each, also if somebody has written there what they like.
-func TestManyObjects(t *testing.T) {
+func TestLongManyObjects(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	ns := c.Namespace(t)
 	lock := func(holder string) string {
@@ -178,7 +178,7 @@ func (a again) Patch(ctx context.Context, object client.Object, patch client.Pat
 }
 
 // A Machine is let go only by who says so.
-func TestMachinesAreLeftAlone(t *testing.T) {
+func TestLongMachinesAreLeftAlone(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
 	ns := c.Namespace(t)
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "worker", Finalizers: []string{v1alpha1.MachineFinalizer}}}
