@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,10 +54,8 @@ func (w *world) awaitAnnounced(nodes []string) string {
 		for _, name := range nodes {
 			n := &corev1.Node{}
 			w.get(n, name)
-			for _, c := range n.Status.Conditions {
-				if c.Type == v1alpha1.NodeDrained && c.Status == corev1.ConditionTrue {
-					drained = append(drained, name)
-				}
+			if mayReboot(n) {
+				drained = append(drained, name)
 			}
 		}
 		return len(drained) > 0, drained
@@ -65,6 +64,13 @@ func (w *world) awaitAnnounced(nodes []string) string {
 		w.t.Fatalf("nodes %v may be rebooted at the same time", drained)
 	}
 	return drained[0]
+}
+
+// mayReboot is true of a node that says that it may be rebooted.
+func mayReboot(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == v1alpha1.NodeDrained && c.Status == corev1.ConditionTrue
+	})
 }
 
 // assertQueue wants as many nodes to wait as are left, and each to know for whom.
@@ -97,9 +103,25 @@ func (w *world) rebootOnly(node string) {
 	w.recover(node)
 }
 
+// A node is back after its reboot also if no budget protects a pod on it: whoever reboots
+// what is Drained would otherwise reboot it again and again.
+func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nodes := w.nodes("one")
+	w.maintainInPlace("upgrade", minutes, nodes...)
+	node := w.awaitAnnounced(nodes)
+	w.goDown(node)
+	w.boot(node)
+	w.awaitLine("upgrade", node, "Back since ")
+	w.awaitNode(node, "not announced any more", func(n *corev1.Node) bool { return !mayReboot(n) })
+	w.setStage("upgrade", v1alpha1.StageComplete)
+	w.awaitNode(node, "free again", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
+}
+
 // A node reboots so fast that nobody notices, and its maintenance is complete before
 // that: its locks stay until its pods are known to have been started since.
-func TestReadinessFromBeforeTheRebootDoesNotCount(t *testing.T) {
+func TestLongReadinessFromBeforeTheRebootDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")
@@ -119,7 +141,7 @@ func TestReadinessFromBeforeTheRebootDoesNotCount(t *testing.T) {
 }
 
 // A node that does not reboot is believed when somebody says so.
-func TestAPersonSaysThatANodeIsBack(t *testing.T) {
+func TestLongAPersonSaysThatANodeIsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes := w.nodes("one", "two", "three")

@@ -239,7 +239,7 @@ func (p *pass) comeBack() {
 	for i := range p.status.Locks {
 		p.status.Locks[i].ConfirmedTime = nil
 	}
-	p.emit(event.NodeReturned(p.Record, fmt.Sprintf("Node %s is back%s: its pods are ready, and its locks are free for others.", p.Record.Name, p.sinceBoots())))
+	p.emit(event.NodeReturned(p.Record, fmt.Sprintf("Node %s is back%s: its pods are ready, and it holds no locks.", p.Record.Name, p.sinceBoots())))
 }
 
 // back is true of a node that has rebooted as often as is expected, or of which

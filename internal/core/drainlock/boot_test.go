@@ -133,7 +133,7 @@ const (
 	notSeen = "False/Releasing: The maintenance is over. The node was not seen to reboot, so that what is said of its pods may be from before: " +
 		"it is believed from 2026-11-21T08:10:10Z on. If the node is back, or has not rebooted: kubectl annotate drainrecord node-1 ebbtide.dev/back=true"
 	both1 = "True/Held: Locked: shop/db, shop/web."
-	back1 = "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:10Z. Its locks are free for others."
+	back1 = "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:10Z. It holds no locks."
 )
 
 // since is said of pods that may look ready from before a reboot.
@@ -250,7 +250,7 @@ func TestWithoutARebootReadinessCountsLater(t *testing.T) {
 // TestANodeThatIsBackGivesItsLocksToOthers although its maintenance goes on.
 func TestANodeThatIsBackGivesItsLocksToOthers(t *testing.T) {
 	t.Parallel()
-	const back = "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:12Z. Its locks are free for others."
+	const back = "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:12Z. It holds no locks."
 	l := newLife(t)
 	l.keeps(5, both1, lost)
 	l.keeps(10, both1, boots("boot-2"))
@@ -276,18 +276,18 @@ func TestHowOftenANodeRebootsIsForTheMaintenanceToSay(t *testing.T) {
 		l.keeps(9, both1, boots("boot-2"))
 		l.keeps(10, both1, runs("db-0", "b"), runs("web-0", "b"))
 		l.keeps(20, both1, boots("boot-3"))
-		l.frees(21, "web db", "False/Returned: The node is back after 2 reboots, since 2026-11-21T08:00:21Z. Its locks are free for others.", runs("db-0", "c"), runs("web-0", "c"))
+		l.frees(21, "web db", "False/Returned: The node is back after 2 reboots, since 2026-11-21T08:00:21Z. It holds no locks.", runs("db-0", "c"), runs("web-0", "c"))
 	})
 	t.Run("never", func(t *testing.T) {
 		t.Parallel()
 		l := newLife(t, reboots(0))
 		l.keeps(9, both1, boots("boot-2"))
 		l.keeps(10, both1, runs("db-0", "b"), runs("web-0", "b"))
-		l.frees(20, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:20Z. Its locks are free for others.", saidBack)
+		l.frees(20, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:20Z. It holds no locks.", saidBack)
 	})
 	t.Run("not at all, as a person says", func(t *testing.T) {
 		t.Parallel()
-		newLife(t).frees(20, "web db", "False/Returned: The node is back, as annotation ebbtide.dev/back says, since 2026-11-21T08:00:20Z. Its locks are free for others.", saidBack)
+		newLife(t).frees(20, "web db", "False/Returned: The node is back, as annotation ebbtide.dev/back says, since 2026-11-21T08:00:20Z. It holds no locks.", saidBack)
 	})
 	t.Run("but not before the node is ready", func(t *testing.T) {
 		t.Parallel()

@@ -29,7 +29,7 @@ func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
 		l.keeps(21, both1, runs("db-0", "b"))
 		l.keeps(22, both1, runs("web-0", "b"))
 		l.keeps(30, both1, boots("boot-3"))
-		l.frees(31, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:31Z. Its locks are free for others.", runs("db-0", "c"), runs("web-0", "c"))
+		l.frees(31, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:31Z. It holds no locks.", runs("db-0", "c"), runs("web-0", "c"))
 	})
 }
 

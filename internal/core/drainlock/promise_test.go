@@ -55,7 +55,7 @@ func TestNodeWithoutBudgetsIsFollowed(t *testing.T) {
 	l := &life{t: t, s: snapshot(boots("boot-1"), recordIs(func(r *v1alpha1.DrainRecord) { r.Spec.Budgets, r.Spec.Pods = nil, nil }))}
 	l.keeps(0, "False/Settling: No PodDisruptionBudget is to be locked. Evictions that began before are waited for.")
 	l.keeps(2, "True/Held: No PodDisruptionBudget is to be locked.")
-	l.keeps(9, back1[:len("False/Returned: The node is back after a reboot, since 2026-11-21T08:00:")]+"09Z. Its locks are free for others.", boots("boot-2"))
+	l.keeps(9, back1[:len("False/Returned: The node is back after a reboot, since 2026-11-21T08:00:")]+"09Z. It holds no locks.", boots("boot-2"))
 	if drainlock.Promised(l.s.Node) {
 		t.Error("a node that is back bears a promise")
 	}
@@ -73,7 +73,7 @@ func TestPromiseOutlivesItsRecord(t *testing.T) {
 		t.Fatal("the promise is gone")
 	}
 	l.keeps(20, "False/Locking: To be locked: shop/db, shop/web.", boots("boot-2"))
-	l.keeps(21, "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:21Z. Its locks are free for others.", runs("db-0", "b"), runs("web-0", "b"))
+	l.keeps(21, "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:21Z. It holds no locks.", runs("db-0", "b"), runs("web-0", "b"))
 	if drainlock.Promised(l.s.Node) {
 		t.Error("a node that is back bears a promise")
 	}

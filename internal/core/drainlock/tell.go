@@ -100,7 +100,7 @@ func (p *pass) tellObstacles() string {
 }
 
 func (p *pass) tellReturn() string {
-	return fmt.Sprintf("The node is back%s, since %s. Its locks are free for others.",
+	return fmt.Sprintf("The node is back%s, since %s. It holds no locks.",
 		p.sinceBoots(), p.status.Boots.ReturnedTime.UTC().Format(time.RFC3339))
 }
 

@@ -66,7 +66,7 @@ func TestANodeOfAPoolIsBack(t *testing.T) {
 	w.take("two", "db")
 	w.pass()
 	w.pass()
-	const back = "Back since 2026-03-01T07:00:00Z: its pods are ready, and its locks are free for others."
+	const back = "Back since 2026-03-01T07:00:00Z: its pods are ready, and it holds no locks."
 	if diff := cmp.Diff([]string{"True", "2/2 nodes drained, 1 back", "one: " + back, "two: Drained."}, says(m)); diff != "" {
 		t.Errorf("it says (-want +got):\n%s", diff)
 	}

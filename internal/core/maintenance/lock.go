@@ -40,10 +40,10 @@ func (t *targeted) lockOf(o *outcome) lock {
 		}
 		return lock{change: o.completeRecord()}
 	}
-	staying, torn := t.stayers(o.node)
-	if !o.read || len(staying) == 0 && !torn && o.record == nil {
-		return lock{complete: o.read}
+	if !o.read {
+		return lock{}
 	}
+	staying, torn := t.stayers(o.node)
 	need := drainlock.Need{Maintenance: o.inPlace.object, Staying: staying, Budgets: t.budgetsOf(staying)}
 	if o.recordInForce() {
 		need.Record = o.record
@@ -62,7 +62,6 @@ func (t *targeted) lockOf(o *outcome) lock {
 // lockFor writes down what the pods that stay need when it is time for that.
 func (o *outcome) lockFor(need drainlock.Need, spec v1alpha1.DrainRecordSpec, torn bool) lock {
 	l := lock{needed: len(spec.Budgets)}
-	l.complete = l.needed == 0 && !torn
 	switch {
 	case o.stale():
 		l.change = o.completeRecord()
@@ -74,7 +73,7 @@ func (o *outcome) lockFor(need drainlock.Need, spec v1alpha1.DrainRecordSpec, to
 			written = drainlock.Needs(need)
 		}
 		l.change = o.writeDrainRecord(written)
-	case l.needed > 0 && o.object.Spec.Unschedulable && len(o.waited()) == 0:
+	case o.object.Spec.Unschedulable && len(o.waited()) == 0:
 		l.change = o.writeDrainRecord(spec)
 	}
 	return l

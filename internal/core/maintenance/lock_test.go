@@ -54,20 +54,35 @@ func TestWhenTheRecordIsWritten(t *testing.T) {
 	}
 }
 
-func TestNothingIsRecordedIfNothingIsToBeLocked(t *testing.T) {
+// A node without budgets is told that it may go when its boot is recorded, and is back like
+// any other: who reboots what is Drained would otherwise reboot it for ever.
+func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "one")
 	m := inPlace(w.maintenance("m", drain, nil, "one"), 300)
 	w.budget("web")
 	w.run("one", 1, 0, stays, label("app", "db"))
 	w.pass()
-	w.expectRecord("no budget protects it", "one", "no record")
+	w.expectRecord("no budget protects it", "one", "m 300s: pod-0001() lock ")
+	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
+		t.Error("the maintenance is Drained before the boot of its node is recorded")
+	}
+	w.take("one")
+	w.pass()
 	if got := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained).Message; got !=
 		"1 of 1 node drained, 0 pods left: 0 pending evacuation, 0 evacuating; 1 pod retained." {
 		t.Errorf("Drained says %q", got)
 	}
 	if nodeCondition(w.find("one"), v1alpha1.NodeDrained).Status != corev1.ConditionTrue {
 		t.Error("the node is not Drained")
+	}
+	w.observe("one", func(status *v1alpha1.DrainRecordStatus) { status.Boots.ReturnedTime = metaTime(w.now) })
+	w.pass()
+	if nodeCondition(w.find("one"), v1alpha1.NodeDrained).Status != corev1.ConditionFalse {
+		t.Error("the node that is back is announced as Drained")
+	}
+	if got := m.Status.NodeStatuses[0].DrainMessage; !strings.HasPrefix(got, "Back since ") {
+		t.Errorf("the node says %q, want that it is back", got)
 	}
 }
 

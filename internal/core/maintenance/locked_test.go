@@ -184,6 +184,7 @@ func TestNoPlanWaitsForLocks(t *testing.T) {
 		t.Errorf("m (-want +got):\n%s", diff)
 	}
 	w.leave("two", 5000)
+	w.passAndTell("two")
 	w.expectLines("other is done", other, "two 0+0 Drained. [Default 2147483647, DaemonSet 2147483647, Static 2147483647]")
 	if got, want := m.Status.Summary, "1/2 nodes drained, 1 budget not locked"; got != want {
 		t.Errorf("summary is %q, want %q", got, want)

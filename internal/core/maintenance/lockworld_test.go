@@ -114,6 +114,17 @@ func (w *world) take(node string, budgets ...string) {
 	})
 }
 
+// passAndTell runs passes until what is decided is done, and tells a node with a record
+// that it may go.
+func (w *world) passAndTell(node string) {
+	w.pass()
+	w.pass()
+	if w.records[node] != nil {
+		w.take(node)
+	}
+	w.pass()
+}
+
 // giveUp has the lock of a budget given up.
 func (w *world) giveUp(node, budget string) {
 	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {

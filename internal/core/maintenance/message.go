@@ -37,7 +37,7 @@ func (c *conclusion) explain(o *outcome, one *selection) string {
 	case !o.read:
 		return "Waiting for the pods of the node to be read."
 	case o.back(one):
-		return fmt.Sprintf(backSince+"%s: its pods are ready, and its locks are free for others.", o.lock.returned.UTC().Format(time.RFC3339))
+		return fmt.Sprintf(backSince+"%s: its pods are ready, and it holds no locks.", o.lock.returned.UTC().Format(time.RFC3339))
 	case o.emptied(one) && o.awaitsHandOver(one):
 		return o.handings[one.place].awaitsText()
 	case o.emptied(one):

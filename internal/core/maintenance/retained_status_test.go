@@ -70,8 +70,7 @@ func TestPodsThatStayAreNamed(t *testing.T) {
 				test.prepare(w, m)
 			}
 			w.run("one", 1, 0, test.with...)
-			w.pass()
-			w.pass()
+			w.passAndTell("one")
 			if diff := cmp.Diff([]string{test.want}, retainedLines(m)); diff != "" {
 				t.Errorf("retained (-want +got):\n%s", diff)
 			}

@@ -212,7 +212,7 @@ func (s *simulation) checkRecords(decision maintenance.Decision) {
 }
 
 // checkMade: a record is made, or taken over, when nobody waits for a pod of the
-// cordoned node and something is to be locked.
+// cordoned node.
 func (s *simulation) checkMade(d maintenance.NodeDecision) {
 	node, change := d.Node.Name, d.DrainRecord
 	goesOn := change.Old != nil && !change.Old.Spec.Complete
@@ -221,8 +221,8 @@ func (s *simulation) checkMade(d maintenance.NodeDecision) {
 	if goesOn || staysOver {
 		return
 	}
-	if change.Spec.Complete || len(change.Spec.Budgets) == 0 || !s.find(node).Spec.Unschedulable {
-		s.t.Errorf("the record of node %s is made although nothing is to be locked: %s", node, text(change.Spec))
+	if change.Spec.Complete || !s.find(node).Spec.Unschedulable {
+		s.t.Errorf("the record of node %s is made although it is not in place: %s", node, text(change.Spec))
 	}
 	for _, pod := range s.pods[node] {
 		if !podclass.Terminal(pod) && s.awaited(node, pod) {
