@@ -49,6 +49,7 @@ var mistakes = map[string]string{
 	"agent: {shutdown: {delay: 25h}}":                              "at '/agent/shutdown/delay': '25h' does not match pattern",
 	"agent: {shutdown: {deadline: 1m}}":                            "additional properties 'deadline' not allowed",
 	"shutdowns: {depth: all}":                                      "at '/shutdowns/depth': value must be one of 'Default', 'DaemonSet', 'Static'",
+	"shutdowns: {priorities: [high]}":                              "at '/shutdowns/priorities/0': got string, want integer",
 	"shutdowns: {deleteBefore: 30}":                                "at '/shutdowns/deleteBefore': got number, want string",
 	"shutdowns: {deleteBefore: 101%}":                              "at '/shutdowns/deleteBefore': '101%' does not match pattern",
 	"shutdowns: {deleteBefore: 0%}":                                "at '/shutdowns/deleteBefore': '0%' does not match pattern",

@@ -128,6 +128,11 @@ func ofShutdowns(set *flag.FlagSet, options *nodeshutdown.Options) {
 			options.Depth, err = nodeshutdown.ParseDepth(text)
 			return err
 		})
+	set.Func("shutdown-priorities", "priorities at which pods of a node that shuts down leave in another step, ascending, as in the kubelet's shutdownGracePeriodByPodPriority, such as 0,1000,100000 (default: pods of users leave at once)",
+		func(text string) (err error) {
+			options.Priorities, err = nodeshutdown.ParsePriorities(text)
+			return err
+		})
 	set.Func("shutdown-delete-before", "how long before the node goes down pods that are left are deleted past their budgets: 10s to 24h, or a percentage of the time they have (default 30%, at least 10s and at most 5m)",
 		func(text string) (err error) {
 			options.DeleteBefore, err = nodeshutdown.ParseDeleteBefore(text)

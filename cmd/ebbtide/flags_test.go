@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -118,12 +120,13 @@ func TestFlagsOfShutdowns(t *testing.T) {
 		set.SetOutput(io.Discard)
 		return parseFlags(set, args)
 	}
-	if f, err := parse(); err != nil || f.shutdowns != (nodeshutdown.Options{}) {
+	all := cmp.AllowUnexported(nodeshutdown.DeleteBefore{})
+	if f, err := parse(); err != nil || !cmp.Equal(f.shutdowns, nodeshutdown.Options{}, all) {
 		t.Errorf("without flags: %+v, %v, want the defaults", f.shutdowns, err)
 	}
-	f, err := parse("--shutdown-depth=Static", "--shutdown-delete-before=45s", "--complete-after-boot=false")
+	f, err := parse("--shutdown-depth=Static", "--shutdown-delete-before=45s", "--shutdown-priorities=0,1000", "--complete-after-boot=false")
 	before, _ := nodeshutdown.ParseDeleteBefore("45s")
-	if want := (nodeshutdown.Options{StayCordoned: true, Depth: "Static", DeleteBefore: before}); err != nil || f.shutdowns != want {
+	if want := (nodeshutdown.Options{StayCordoned: true, Depth: "Static", DeleteBefore: before, Priorities: []int32{0, 1000}}); err != nil || !cmp.Equal(f.shutdowns, want, all) {
 		t.Errorf("with flags: %+v, %v, want %+v", f.shutdowns, err, want)
 	}
 	if f, err := parse("--complete-after-boot"); err != nil || f.shutdowns.StayCordoned {
@@ -133,6 +136,7 @@ func TestFlagsOfShutdowns(t *testing.T) {
 		"--shutdown-depth=all": `invalid value "all" for flag -shutdown-depth: must be Default, DaemonSet or Static`,
 		"--shutdown-delete-before=5s": `invalid value "5s" for flag -shutdown-delete-before: ` +
 			"must be from 1% to 100% of the time until the node goes down, or from 10s to 24h, such as 30% or 45s",
+		"--shutdown-priorities=5,0":  `invalid value "5,0" for flag -shutdown-priorities: must be ascending priorities of pods, such as 0,1000,100000`,
 		"--complete-after-boot=soon": `invalid boolean value "soon" for -complete-after-boot: strconv.ParseBool: parsing "soon": invalid syntax`,
 	} {
 		if _, err := parse(arg); words(err) != want {

@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
@@ -63,6 +62,9 @@ type Options struct {
 	Depth v1alpha1.PodType
 	// DeleteBefore is when what is left begins to be deleted.
 	DeleteBefore DeleteBefore
+	// Priorities are those at which pods leave in another step, ascending; at most 16. Empty
+	// adds no step to those of every drain.
+	Priorities []int32
 }
 
 // Decision is what is done.
@@ -239,7 +241,7 @@ func (s Snapshot) maintenance(stage v1alpha1.NodeMaintenanceStage, reason string
 			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
 				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node.Name}},
 			}}}},
-			Stage: stage, DrainPlan: drainplan.Inject(nil), DrainDepth: cmp.Or(s.Depth, v1alpha1.PodTypeDaemonSet), Reason: reason,
+			Stage: stage, DrainPlan: s.plan(), DrainDepth: cmp.Or(s.Depth, v1alpha1.PodTypeDaemonSet), Reason: reason,
 			Deadline: s.deadline(stage),
 		},
 	}
