@@ -47,11 +47,16 @@ type NodeAgentStatus struct {
 	// +kubebuilder:validation:MaxLength=128
 	AgentVersion string `json:"agentVersion,omitempty"`
 
-	// podName is the pod of the agent, in Ebbtide's namespace; empty if it runs as a unit
-	// of the host and keeps a Lease ebbtide-agent-<node> there instead.
+	// podName is the pod of the agent. Empty if the agent runs as a unit of the host, and
+	// keeps the Lease ebbtide-agent-<node> in Ebbtide's namespace instead.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PodName string `json:"podName,omitempty"`
+
+	// podNamespace is the namespace of that pod. Defaults to Ebbtide's namespace.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	PodNamespace string `json:"podNamespace,omitempty"`
 
 	// bootID is the boot of the node in which this was written.
 	// +optional

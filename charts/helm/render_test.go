@@ -225,6 +225,28 @@ func TestTheKindsAreUpdatedAndKept(t *testing.T) {
 	}
 }
 
+// Only agents use the hosts of their nodes, in a namespace that lets them: that of the managers
+// can stay restricted.
+func TestAgentsAloneArePrivileged(t *testing.T) {
+	t.Parallel()
+	for _, own := range []string{"ebbtide-agents", "ebbtide-system"} {
+		privileged := map[string]bool{}
+		for _, o := range render(t, "ebbtide-system", map[string]any{"agent": map[string]any{"enabled": true, "namespace": own}}) {
+			text := lines(t, o)
+			if o.GetKind() == "Namespace" {
+				privileged[o.GetName()] = o.GetLabels()["pod-security.kubernetes.io/enforce"] == "privileged"
+			}
+			usesHost := strings.Contains(text, `"hostPath":`) || strings.Contains(text, `"hostNetwork": true`)
+			if isAgent := o.GetKind() == "DaemonSet"; usesHost != isAgent || isAgent && o.GetNamespace() != own {
+				t.Errorf("%s %s/%s uses its host: %t", o.GetKind(), o.GetNamespace(), o.GetName(), usesHost)
+			}
+		}
+		if created := privileged[own]; created != (own == "ebbtide-agents") || privileged["ebbtide-system"] {
+			t.Errorf("with agents in %s these namespaces are created privileged: %v", own, privileged)
+		}
+	}
+}
+
 // Names that YAML would take for a number and for a truth are names.
 func TestNamespaceAndAccountAreNamedByWhoInstalls(t *testing.T) {
 	t.Parallel()

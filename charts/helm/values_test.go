@@ -35,6 +35,7 @@ var mistakes = map[string]string{
 	"bridges: [capi]":                                              "at '/bridges/0': value must be one of 'cluster-api', 'openshift', 'karpenter', 'cluster-autoscaler'",
 	"bridges: [karpenter, karpenter]":                              "at '/bridges': items at 0 and 1 are equal",
 	"agent: true":                                                  "at '/agent': got boolean, want object",
+	"agent: {namespace: My_Agents}":                                "at '/agent/namespace': 'My_Agents' does not match pattern",
 	"agent: {hosts: [node-7]}":                                     "at '/agent/hosts': got array, want boolean",
 	"agent: {manifestDir: manifests}":                              "at '/agent/manifestDir': 'manifests' does not match pattern",
 	"agent: {manifestDir: /}":                                      "at '/agent/manifestDir': '/' does not match pattern",

@@ -77,7 +77,7 @@ func restore(args []string) error {
 
 // run returns when the context ends, or if the agent cannot begin.
 func run(ctx context.Context, f flags, logger logr.Logger) error {
-	pod := os.Getenv("POD_NAME")
+	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	boot, err := agent.BootID()
 	if err != nil {
 		return fmt.Errorf("read the boot ID: %w", err)
@@ -87,7 +87,7 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 		return fmt.Errorf("there is no way to an API server: %w", err)
 	}
 	if f.controlPlane.host {
-		pod = ""
+		pod, namespace = "", ""
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -108,7 +108,7 @@ func run(ctx context.Context, f flags, logger logr.Logger) error {
 	defer broadcaster.Shutdown()
 	emit := kube.Emitter(broadcaster.NewRecorder(scheme, "ebbtide-agent"))
 	a := agent.New(agent.Options{
-		Self:      nodeagent.Self{Node: f.nodeName, PodName: pod, Version: version.Number(), BootID: boot, Dir: f.manifestDir},
+		Self:      nodeagent.Self{Node: f.nodeName, PodName: pod, PodNamespace: namespace, Version: version.Number(), BootID: boot, Dir: f.manifestDir},
 		Manifests: agent.NewFolder(f.manifestDir), Records: agent.NewJournal(f.stateDir), Client: c, Log: logger,
 		Emit: emit, ControlPlane: f.controlPlane.options(config),
 		Shutdown: shutdown.New(shutdown.Options{

@@ -18,6 +18,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -80,7 +81,7 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 	}
 	signs := o.signs(ctx, reached, agents)
 	signs.Now = now
-	o.unread("pods", signs.Namespace, signs.PodsUnread)
+	o.unread("pods", signs.PodNamespace, signs.PodsUnread)
 	o.unread("leases", signs.Namespace, signs.LeasesUnread)
 	shown := make([]view.Agent, len(agents))
 	for i := range agents {
@@ -116,17 +117,33 @@ func (o *agentsOptions) unread(kind, namespace string, err error) {
 	}
 }
 
-// signs are the signs of life in Ebbtide's namespace, of the kinds that these agents give.
+// signs are the signs of life of the kinds that these agents give.
 func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents []*v1alpha1.NodeAgent) view.AgentSigns {
 	signs := view.AgentSigns{Namespace: o.ebbtide()}
 	unit := func(a *v1alpha1.NodeAgent) bool { return a.Status.PodName == "" }
 	if slices.ContainsFunc(agents, unit) {
 		signs.Leases, signs.LeasesUnread = byName[*coordinationv1.Lease](ctx, reached, &coordinationv1.LeaseList{}, signs.Namespace)
 	}
-	if slices.ContainsFunc(agents, func(a *v1alpha1.NodeAgent) bool { return !unit(a) }) {
-		signs.Pods, signs.PodsUnread = byName[*corev1.Pod](ctx, reached, &corev1.PodList{}, signs.Namespace)
+	if signs.PodNamespace = podNamespace(agents, signs.Namespace); signs.PodNamespace != "" {
+		signs.Pods, signs.PodsUnread = byName[*corev1.Pod](ctx, reached, &corev1.PodList{}, signs.PodNamespace)
 	}
 	return signs
+}
+
+// podNamespace is the namespace in which most agents have their pods; empty if none has one.
+// A node that names another one by itself has nobody read there.
+func podNamespace(agents []*v1alpha1.NodeAgent, own string) string {
+	most, counts := "", map[string]int{}
+	for _, agent := range agents {
+		namespace := maintenance.AgentPod(agent, own).Namespace
+		if namespace == "" {
+			continue
+		}
+		if counts[namespace]++; counts[namespace] > counts[most] {
+			most = namespace
+		}
+	}
+	return most
 }
 
 // byName are the objects of a namespace.

@@ -12,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
@@ -190,10 +191,10 @@ func (s *survey) drainRules() (drainrule.Set, drainrule.Facts) {
 
 // agentsAt are the agents; one that gives no sign of life now is thought to be silent.
 func (s *survey) agentsAt(now time.Time) map[string]maintenance.Agent {
-	running := map[string]bool{}
+	running := map[types.NamespacedName]bool{}
 	for _, pod := range s.pods {
-		if pod.Namespace == s.ebbtide && podclass.Ready(pod) && pod.DeletionTimestamp == nil {
-			running[pod.Name] = true
+		if podclass.Ready(pod) && pod.DeletionTimestamp == nil {
+			running[client.ObjectKeyFromObject(pod)] = true
 		}
 	}
 	renewed := map[string]bool{}
@@ -204,8 +205,8 @@ func (s *survey) agentsAt(now time.Time) map[string]maintenance.Agent {
 	all := make(map[string]maintenance.Agent, len(s.agents))
 	for _, object := range s.agents {
 		agent := maintenance.AgentOf(object)
-		unit := object.Status.PodName == ""
-		if unit && !renewed[object.Name] || !unit && !running[object.Status.PodName] {
+		pod := maintenance.AgentPod(object, s.ebbtide)
+		if unit := pod.Name == ""; unit && !renewed[object.Name] || !unit && !running[pod] {
 			agent.SilentSince = now
 		}
 		all[object.Name] = agent

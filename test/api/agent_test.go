@@ -62,7 +62,7 @@ func (w *agentWorld) as(server *cluster.Cluster, node string, mighty bool) clien
 	w.t.Helper()
 	config := rest.CopyConfig(server.Config)
 	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + cluster.Account.Namespace + ":ebbtide-agent",
+		UserName: "system:serviceaccount:ebbtide-agents:ebbtide-agent",
 		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	if mighty {

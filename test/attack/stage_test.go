@@ -114,7 +114,7 @@ func newStage(t *testing.T) *stage {
 		drainer: s.user(of("ebbtide.dev", "nodemaintenances"),
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, ResourceNames: c.Nodes[:1], Verbs: []string{"delete"}}),
 		reporter: s.user(of("", "nodes/status")),
-		agent: s.as("system:serviceaccount:"+cluster.Account.Namespace+":ebbtide-agent",
+		agent: s.as("system:serviceaccount:ebbtide-agents:ebbtide-agent",
 			map[string][]string{"authentication.kubernetes.io/node-name": c.Nodes[:1]}),
 		manager:   s.as(cluster.Account.User(), nil),
 		fleet:     s.user(of("ebbtide.dev", "machines", "machines/status", "clusters", "clusters/status")),

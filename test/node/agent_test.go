@@ -24,8 +24,8 @@ import (
 	"ebbtide.dev/ebbtide/test/patience"
 )
 
-// agentName is the DaemonSet of the chart and its ServiceAccount.
-const agentName = "ebbtide-agent"
+// agentName is the DaemonSet of the chart and its ServiceAccount, agents is their namespace.
+const agentName, agents = "ebbtide-agent", "ebbtide-agents"
 
 const edgeText = `apiVersion: v1
 kind: Pod
@@ -154,7 +154,7 @@ func (s *stage) agentsReady(t *testing.T) {
 	}()
 	patience.Eventually(t, "agents to be ready", func(ctx context.Context) (string, bool) {
 		set := &appsv1.DaemonSet{}
-		err := s.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: agentName}, set)
+		err := s.Client.Get(ctx, types.NamespacedName{Namespace: agents, Name: agentName}, set)
 		status, want := set.Status, int32(len(s.Nodes))
 		return fmt.Sprintf("%+v %v", status, err),
 			err == nil && status.ObservedGeneration == set.Generation && status.NumberReady == want && status.UpdatedNumberScheduled == want
@@ -209,7 +209,7 @@ func (s *stage) tells(t *testing.T, node string, state v1alpha1.StaticPodState) 
 func (s *stage) agentPod(t *testing.T, node string) *corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	if err := s.Client.List(t.Context(), list, client.InNamespace(system), client.MatchingLabels{"app.kubernetes.io/name": agentName}); err != nil {
+	if err := s.Client.List(t.Context(), list, client.InNamespace(agents), client.MatchingLabels{"app.kubernetes.io/name": agentName}); err != nil {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(list.Items, func(pod corev1.Pod) bool { return pod.Spec.NodeName == node && pod.DeletionTimestamp == nil })
@@ -224,7 +224,7 @@ func (s *stage) agentPod(t *testing.T, node string) *corev1.Pod {
 func (s *stage) bound(t *testing.T, node string) {
 	t.Helper()
 	pod := s.agentPod(t, node)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: agentName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: agents, Name: agentName}}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
 	}}

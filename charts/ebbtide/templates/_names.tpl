@@ -5,7 +5,7 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 
 {{- /* The user that it takes the agents of nodes for. */ -}}
 {{- define "ebbtide.agentUser" -}}
-system:serviceaccount:{{ .Release.Namespace }}:ebbtide-agent
+system:serviceaccount:{{ .Values.agent.namespace }}:ebbtide-agent
 {{- end }}
 
 {{- /* The user that it takes the hook of an uninstall for. */ -}}
@@ -37,13 +37,13 @@ variables.{{ .pair }}[0].map(k, !(k in variables.{{ .pair }}[1]), '{{ .word }}' 
 variables.{{ . }}[1].size() > 1000 || k.matches('^([^/]*[.])?(kubernetes[.]io|k8s[.]io|x-k8s[.]io|openshift[.]io|karpenter[.]sh|ebbtide[.]dev)/')
 {{- end }}
 
-{{- /* What roles are bound to: an account of the namespace, or a group. */ -}}
+{{- /* What roles are bound to: an account of the release's namespace or another, or a group. */ -}}
 {{- define "ebbtide.subjects" -}}
 subjects:
 {{- with get . "account" }}
 - kind: ServiceAccount
   name: {{ . | quote }}
-  namespace: {{ $.root.Release.Namespace | quote }}
+  namespace: {{ get $ "namespace" | default $.root.Release.Namespace | quote }}
 {{- end }}
 {{- with get . "group" }}
 - kind: Group

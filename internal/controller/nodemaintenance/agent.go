@@ -96,11 +96,11 @@ func (r *reconciler) observeAgents(ctx context.Context, g *group.Group, snapshot
 // zero is until an event. It is its pod, which is on its node, or a Lease. What cannot be
 // read shows nothing: that is told after a while, and changes nothing else.
 func (r *reconciler) answers(ctx context.Context, agent *v1alpha1.NodeAgent, now time.Time) (bool, time.Time) {
-	if agent.Status.PodName == "" {
+	key := maintenance.AgentPod(agent, r.namespace)
+	if key.Name == "" {
 		return r.renews(ctx, agent.Name, now)
 	}
 	var pod corev1.Pod
-	key := types.NamespacedName{Namespace: r.namespace, Name: agent.Status.PodName}
 	err := r.client.Get(ctx, key, &pod, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	return err == nil && pod.Spec.NodeName == agent.Name && podclass.Ready(&pod), time.Time{}
 }
@@ -126,7 +126,7 @@ func (r *reconciler) agentMatters(old, now *v1alpha1.NodeAgent) (time.Duration, 
 	switch {
 	case !holds && !r.schedule.selected(name) && !r.watched.has(name):
 		return 0, nil
-	case old != nil && now != nil && old.Status.PodName == now.Status.PodName &&
+	case old != nil && now != nil && maintenance.AgentPod(old, r.namespace) == maintenance.AgentPod(now, r.namespace) &&
 		old.Status.ManifestDir == now.Status.ManifestDir && equality.Semantic.DeepEqual(old.Status.StaticPods, now.Status.StaticPods):
 		return 0, nil
 	}

@@ -31,6 +31,12 @@ func agentPod(name, node string, ready corev1.ConditionStatus) *corev1.Pod {
 	return pod
 }
 
+// within has an agent say in which namespace its pod is.
+func within(namespace string, agent *v1alpha1.NodeAgent) *v1alpha1.NodeAgent {
+	agent.Status.PodNamespace = namespace
+	return agent
+}
+
 func agentLeaseOf(node string, renewed time.Time) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: "ebbtide-agent-" + node},
@@ -72,6 +78,7 @@ func TestWhetherAnAgentAnswers(t *testing.T) {
 		"its pod is gone":                      {anAgent("one", "agent-1"), nil, agentLeaseOf("one", noon), false},
 		"it names the pod of another node":     {anAgent("one", "agent-2"), []corev1.Pod{*agentPod("agent-2", "two", corev1.ConditionTrue)}, nil, false},
 		"it names a pod of another namespace":  {anAgent("one", "agent-1"), []corev1.Pod{*elsewhere}, nil, false},
+		"its pod is in the namespace of agents": {within(elsewhere.Namespace, anAgent("one", "agent-1")), []corev1.Pod{*elsewhere}, nil, true},
 		"it renews its Lease":                  {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(50*time.Second)), true},
 		"its Lease is old":                     {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(-time.Minute)), false},
 		"its Lease is of another century":      {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(250*365*24*time.Hour)), false},

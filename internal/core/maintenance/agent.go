@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -37,6 +38,14 @@ func AgentRuns(lease *coordinationv1.Lease, node string, now time.Time) (runs bo
 	}
 	until = lease.Spec.RenewTime.Add(AgentLeaseLasts)
 	return until.After(now), until
+}
+
+// AgentPod is the pod of an agent, or nothing if it has none; own is Ebbtide's namespace.
+func AgentPod(object *v1alpha1.NodeAgent, own string) types.NamespacedName {
+	if object.Status.PodName == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: cmp.Or(object.Status.PodNamespace, own), Name: object.Status.PodName}
 }
 
 // Agent is what is known of the agent of a node.

@@ -78,7 +78,7 @@ func (d *decider) report() {
 	if d.Agent != nil {
 		status = *d.Agent.Status.DeepCopy()
 	}
-	status.AgentVersion, status.PodName = d.Self.Version, d.Self.PodName
+	status.AgentVersion, status.PodName, status.PodNamespace = d.Self.Version, d.Self.PodName, d.Self.PodNamespace
 	status.BootID, status.ManifestDir = d.Self.BootID, d.Self.Dir
 	status.HeldCount = 0
 	status.StaticPods = nil

@@ -41,7 +41,7 @@ type Snapshot struct {
 
 // Self is what the agent knows of itself.
 type Self struct {
-	Node, PodName, Version, BootID string
+	Node, PodName, PodNamespace, Version, BootID string
 	// Dir is the folder with the manifests.
 	Dir string
 }

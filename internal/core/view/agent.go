@@ -49,9 +49,10 @@ type StaticPod struct {
 	Since time.Time
 }
 
-// AgentSigns are the signs of life of agents in Ebbtide's namespace.
+// AgentSigns are the signs of life of agents.
 type AgentSigns struct {
-	Namespace string
+	// Namespace is Ebbtide's, where the Leases are; PodNamespace is that of the pods.
+	Namespace, PodNamespace string
 	// Pods are those of agents that have one, by name.
 	Pods map[string]*corev1.Pod
 	// Leases are those of agents that are units of their hosts, by name, and Now is what
@@ -127,14 +128,15 @@ func (s AgentSigns) missing(agent *v1alpha1.NodeAgent) (missing string, unread b
 	if agent.Status.PodName == "" {
 		return s.unrenewed(agent.Name), s.LeasesUnread != nil
 	}
-	name, pod := excerpt.Line(agent.Status.PodName, maxWords), s.Pods[agent.Status.PodName]
+	key := maintenance.AgentPod(agent, s.Namespace)
+	name, pod := excerpt.Line(key.String(), maxWords), s.Pods[key.Name]
 	switch {
 	case s.PodsUnread != nil:
 		return "", true
-	case pod == nil || pod.Spec.NodeName != agent.Name:
-		return fmt.Sprintf("there is no pod %s/%s on it", s.Namespace, name), false
+	case pod == nil || pod.Namespace != key.Namespace || pod.Spec.NodeName != agent.Name:
+		return fmt.Sprintf("there is no pod %s on it", name), false
 	case !podclass.Ready(pod):
-		return fmt.Sprintf("pod %s/%s is not ready", s.Namespace, name), false
+		return fmt.Sprintf("pod %s is not ready", name), false
 	}
 	return "", false
 }

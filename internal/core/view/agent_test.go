@@ -31,8 +31,9 @@ func in(state v1alpha1.StaticPodState, name string) v1alpha1.StaticPod {
 
 func agentPod(node string, ready corev1.ConditionStatus) view.AgentSigns {
 	return view.AgentSigns{Namespace: "tides", Pods: map[string]*corev1.Pod{"ebbtide-agent-x": {
-		Spec:   corev1.PodSpec{NodeName: node},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "tides"},
+		Spec:       corev1.PodSpec{NodeName: node},
+		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
 	}}}
 }
 
@@ -53,6 +54,8 @@ func TestWhetherAnAgentAnswers(t *testing.T) {
 	held := in(v1alpha1.StaticPodHeld, "proxy-node-7")
 	unit := seven()
 	unit.Status.PodName = ""
+	elsewhere := seven()
+	elsewhere.Status.PodNamespace = "agents"
 	for name, test := range map[string]struct {
 		agent *v1alpha1.NodeAgent
 		signs view.AgentSigns
@@ -65,6 +68,10 @@ func TestWhetherAnAgentAnswers(t *testing.T) {
 		"the pod of another node": {
 			seven(), agentPod("node-8", corev1.ConditionTrue), "no",
 			[]string{"node-7: its agent does not answer: there is no pod tides/ebbtide-agent-x on it"},
+		},
+		"its pod is elsewhere": {
+			elsewhere, agentPod("node-7", corev1.ConditionTrue), "no",
+			[]string{"node-7: its agent does not answer: there is no pod agents/ebbtide-agent-x on it"},
 		},
 		"it keeps a pod away": {seven(held), view.AgentSigns{Namespace: "tides"}, "no", []string{
 			"node-7: its agent does not answer and keeps 1 static pod away: there is no pod tides/ebbtide-agent-x on it. " +

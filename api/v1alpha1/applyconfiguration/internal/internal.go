@@ -717,6 +717,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: podName
       type:
         scalar: string
+    - name: podNamespace
+      type:
+        scalar: string
     - name: shutdown
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdown

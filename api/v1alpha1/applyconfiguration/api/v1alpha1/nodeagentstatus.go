@@ -14,9 +14,11 @@ import (
 type NodeAgentStatusApplyConfiguration struct {
 	// agentVersion is the version of the agent.
 	AgentVersion *string `json:"agentVersion,omitempty"`
-	// podName is the pod of the agent, in Ebbtide's namespace; empty if it runs as a unit
-	// of the host and keeps a Lease ebbtide-agent-<node> there instead.
+	// podName is the pod of the agent. Empty if the agent runs as a unit of the host, and
+	// keeps the Lease ebbtide-agent-<node> in Ebbtide's namespace instead.
 	PodName *string `json:"podName,omitempty"`
+	// podNamespace is the namespace of that pod. Defaults to Ebbtide's namespace.
+	PodNamespace *string `json:"podNamespace,omitempty"`
 	// bootID is the boot of the node in which this was written.
 	BootID *string `json:"bootID,omitempty"`
 	// manifestDir is the folder that the agent takes for the kubelet's staticPodPath.
@@ -51,6 +53,14 @@ func (b *NodeAgentStatusApplyConfiguration) WithAgentVersion(value string) *Node
 // If called multiple times, the PodName field is set to the value of the last call.
 func (b *NodeAgentStatusApplyConfiguration) WithPodName(value string) *NodeAgentStatusApplyConfiguration {
 	b.PodName = &value
+	return b
+}
+
+// WithPodNamespace sets the PodNamespace field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodNamespace field is set to the value of the last call.
+func (b *NodeAgentStatusApplyConfiguration) WithPodNamespace(value string) *NodeAgentStatusApplyConfiguration {
+	b.PodNamespace = &value
 	return b
 }
 
