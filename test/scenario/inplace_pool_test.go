@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,7 +53,7 @@ func (w *world) awaitAnnounced(nodes []string) string {
 		for _, name := range nodes {
 			n := &corev1.Node{}
 			w.get(n, name)
-			if mayReboot(n) {
+			if isDrained(n) {
 				drained = append(drained, name)
 			}
 		}
@@ -64,13 +63,6 @@ func (w *world) awaitAnnounced(nodes []string) string {
 		w.t.Fatalf("nodes %v may be rebooted at the same time", drained)
 	}
 	return drained[0]
-}
-
-// mayReboot is true of a node that says that it may be rebooted.
-func mayReboot(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == v1alpha1.NodeDrained && c.Status == corev1.ConditionTrue
-	})
 }
 
 // assertQueue wants as many nodes to wait as are left, and each to know for whom.
@@ -114,7 +106,7 @@ func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
 	w.goDown(node)
 	w.boot(node)
 	w.awaitLine("upgrade", node, "Back since ")
-	w.awaitNode(node, "not announced any more", func(n *corev1.Node) bool { return !mayReboot(n) })
+	w.awaitNode(node, "not announced any more", func(n *corev1.Node) bool { return !isDrained(n) })
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNode(node, "free again", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
 }
