@@ -73,20 +73,20 @@ func TestWhetherAnAgentAnswers(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  bool
 	}{
-		"its pod is ready":                     {anAgent("one", "agent-1"), []corev1.Pod{*ready}, nil, true},
-		"its pod is not ready":                 {anAgent("one", "agent-1"), []corev1.Pod{*agentPod("agent-1", "one", corev1.ConditionFalse)}, nil, false},
-		"its pod is gone":                      {anAgent("one", "agent-1"), nil, agentLeaseOf("one", noon), false},
-		"it names the pod of another node":     {anAgent("one", "agent-2"), []corev1.Pod{*agentPod("agent-2", "two", corev1.ConditionTrue)}, nil, false},
-		"it names a pod of another namespace":  {anAgent("one", "agent-1"), []corev1.Pod{*elsewhere}, nil, false},
+		"its pod is ready":                      {anAgent("one", "agent-1"), []corev1.Pod{*ready}, nil, true},
+		"its pod is not ready":                  {anAgent("one", "agent-1"), []corev1.Pod{*agentPod("agent-1", "one", corev1.ConditionFalse)}, nil, false},
+		"its pod is gone":                       {anAgent("one", "agent-1"), nil, agentLeaseOf("one", noon), false},
+		"it names the pod of another node":      {anAgent("one", "agent-2"), []corev1.Pod{*agentPod("agent-2", "two", corev1.ConditionTrue)}, nil, false},
+		"it names a pod of another namespace":   {anAgent("one", "agent-1"), []corev1.Pod{*elsewhere}, nil, false},
 		"its pod is in the namespace of agents": {within(elsewhere.Namespace, anAgent("one", "agent-1")), []corev1.Pod{*elsewhere}, nil, true},
-		"it renews its Lease":                  {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(50*time.Second)), true},
-		"its Lease is old":                     {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(-time.Minute)), false},
-		"its Lease is of another century":      {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(250*365*24*time.Hour)), false},
-		"its Lease is a moment ahead":          {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(time.Minute+40*time.Second)), true},
-		"its Lease is another's":               {anAgent("one", ""), nil, heldBy(agentLeaseOf("one", noon.Add(50*time.Second)), "two"), false},
-		"nobody has its Lease":                 {anAgent("one", ""), nil, heldBy(agentLeaseOf("one", noon.Add(50*time.Second)), ""), false},
-		"it renews its Lease, and names a pod": {anAgent("one", "agent-1"), nil, agentLeaseOf("one", noon.Add(50*time.Second)), false},
-		"it has neither":                       {anAgent("one", ""), nil, nil, false},
+		"it renews its Lease":                   {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(50*time.Second)), true},
+		"its Lease is old":                      {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(-time.Minute)), false},
+		"its Lease is of another century":       {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(250*365*24*time.Hour)), false},
+		"its Lease is a moment ahead":           {anAgent("one", ""), nil, agentLeaseOf("one", noon.Add(time.Minute+40*time.Second)), true},
+		"its Lease is another's":                {anAgent("one", ""), nil, heldBy(agentLeaseOf("one", noon.Add(50*time.Second)), "two"), false},
+		"nobody has its Lease":                  {anAgent("one", ""), nil, heldBy(agentLeaseOf("one", noon.Add(50*time.Second)), ""), false},
+		"it renews its Lease, and names a pod":  {anAgent("one", "agent-1"), nil, agentLeaseOf("one", noon.Add(50*time.Second)), false},
+		"it has neither":                        {anAgent("one", ""), nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
