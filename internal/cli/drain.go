@@ -16,6 +16,7 @@ import (
 type drainOptions struct {
 	maintainOptions
 	drainSpec
+	AllAtOnce bool
 
 	flags *pflag.FlagSet
 }
@@ -31,6 +32,10 @@ It asks for one NodeMaintenance in stage Drain and follows it until the nodes ar
 drained. Ctrl-C leaves the drain running in the cluster and prints the command to
 come back. Afterwards "complete" gives the nodes back.
 
+Several nodes are emptied at the same time, so that needs --all-at-once. Without it
+nothing is done: you are told which applications would be down, and the loop that
+empties one node after the other.
+
 nodemaintenance/NAME starts one that is planned (stage Idle or Cordon), or follows
 one that drains. The flags of kubectl drain work, and are said to be what they are
 here; those that would break a promise are refused.
@@ -41,8 +46,8 @@ and delete on the nodes.`,
 		Example: `  # Empty a node, and wait for that
   kubectl ebbtide drain node-7 --reason "new kernel"
 
-  # Empty a pool, and be told at once
-  kubectl ebbtide drain -l pool=a --wait=false
+  # Empty all nodes of a pool at the same time, and do not wait for that
+  kubectl ebbtide drain -l pool=a --all-at-once --wait=false
 
   # What would be created?
   kubectl ebbtide drain node-7 --dry-run=server -o yaml
@@ -53,6 +58,7 @@ and delete on the nodes.`,
 	}
 	flags := cmd.Flags()
 	o.drainSpec.addFlags(cmd)
+	flags.BoolVar(&o.AllAtOnce, "all-at-once", false, "empty several nodes at the same time")
 	flags.BoolVar(&o.Wait, "wait", true, "follow the drain until the nodes are drained")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long to follow it; the drain itself goes on. 0 is as long as it takes")
 	addDrainFlags(flags)
@@ -118,6 +124,13 @@ func (o *drainOptions) Run(ctx context.Context) error {
 // begin creates the maintenance, or sets the stage of the one that is there.
 func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, error) {
 	if o.existing {
+		m, err := o.maintenance(ctx, o.Name)
+		if err == nil && m.Spec.Stage != o.stage {
+			err = o.refuseSeveral(ctx, m)
+		}
+		if err != nil {
+			return nil, err
+		}
 		return o.promote(ctx)
 	}
 	m, picked, err := o.planned(ctx)
@@ -129,6 +142,9 @@ func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, er
 		return nil, err
 	}
 	if err := o.shape(&m.Spec, now); err != nil {
+		return nil, err
+	}
+	if err := o.refuseSeveral(ctx, m); err != nil {
 		return nil, err
 	}
 	o.warnOfLoss(ctx, picked)

@@ -24,10 +24,25 @@ func (p *planPrinter) notes() {
 			objecting.add(pod, pod.Objection)
 		}
 	})
+	p.outages()
 	p.part("Data that is lost:", &lost)
 	p.part("Replacements that fit nowhere:", &nowhere)
 	p.part("Made again by nobody:", &unreplaced)
 	p.part("Ask to be left alone:", &objecting)
+}
+
+// outages tells which applications go down.
+func (p *planPrinter) outages() {
+	if len(p.Outages) > 0 {
+		p.line("\nDown until replaced, as all pods leave and no PodDisruptionBudget protects them:")
+	}
+	for i := range p.Outages {
+		if !p.wide && i == maxNotes {
+			p.line("  and %d more, which -o wide tells", len(p.Outages)-maxNotes)
+			return
+		}
+		p.line("  %s", outageWords(&p.Outages[i]))
+	}
 }
 
 // others tells who else drains the nodes.

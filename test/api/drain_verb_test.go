@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -87,7 +88,7 @@ func (d *desk) maintenances() (all []v1alpha1.NodeMaintenance) {
 
 // asked are the specs that commands ask for.
 var asked = map[string]string{
-	"drain POOL-b node/POOL-a": `
+	"drain POOL-b node/POOL-a --all-at-once": `
   nodeSelector:
     nodeSelectorTerms:
     - matchFields:
@@ -102,7 +103,7 @@ var asked = map[string]string{
         - POOL-a
   stage: Drain
 `,
-	"drain -l pool=POOL,node!=c,!gpu --reason kernel --depth daemonset": `
+	"drain -l pool=POOL,node!=c,!gpu --all-at-once --reason kernel --depth daemonset": `
   drainDepth: DaemonSet
   nodeSelector:
     nodeSelectorTerms:
@@ -250,6 +251,45 @@ func TestDrainIsRefused(t *testing.T) {
 	}
 	if is := d.maintenances(); len(is) != 1 || is[0].Spec.Stage != v1alpha1.StageIdle {
 		t.Errorf("something was done: %v", is)
+	}
+}
+
+// The obvious command is the safe one: several nodes are not emptied at the same time by
+// mistake. Who types it is told what would be down, and how to do it one after the other.
+func TestDrainEmptiesOneNodeAfterTheOther(t *testing.T) {
+	d := newDesk(t)
+	namespace := d.Namespace(t)
+	for _, node := range []string{"a", "b"} {
+		d.create(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-" + node, OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "uid", Controller: new(true)},
+			}},
+			Spec: corev1.PodSpec{NodeName: d.Pool() + "-" + node, Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+		})
+	}
+	d.create(object(t, maintenance(d.Pool()+"-plan", "nodeSelector:\n  nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: ["+d.Pool()+"]}]}]\nstage: Idle")))
+	const down = ". These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: POOL-ns ReplicaSet/web (2 pods).\n"
+	const up = ". Ready replicas elsewhere or PodDisruptionBudgets keep applications of several pods up.\n"
+	const instead = "Empty them one after the other, with your command in place of WORK:\n  for node in %s; do kubectl ebbtide drain $node --kubeconfig CONFIG%s && WORK && " +
+		"kubectl ebbtide complete $node --kubeconfig CONFIG || break; done\nTo empty all of them at the same time, add --all-at-once\n"
+	for args, want := range map[string]string{
+		"drain POOL-b POOL-a --reason kernel": "2 nodes would be emptied at the same time: POOL-a and POOL-b" + down + fmt.Sprintf(instead, "POOL-a POOL-b", " --reason=kernel"),
+		"drain POOL-c POOL-a":                 "2 nodes would be emptied at the same time: POOL-a and POOL-c" + up + fmt.Sprintf(instead, "POOL-a POOL-c", ""),
+		"drain -l pool=POOL,node!=c --in-place 5m": "2 nodes would be emptied at the same time: POOL-a and POOL-b" + down +
+			fmt.Sprintf(instead, "$(kubectl get nodes -l 'pool=POOL,node!=c' -o name --kubeconfig CONFIG)", " --in-place=5m0s"),
+		"drain nm/POOL-plan": "3 nodes would be emptied at the same time: POOL-a, POOL-b and POOL-c" + down + fmt.Sprintf(instead, "POOL-a POOL-b POOL-c", ""),
+	} {
+		got := d.run(strings.Fields(args)...)
+		got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(namespace, d.Pool(), "POOL"), "POOL-ns")
+		if diff := cmp.Diff(printed{Code: 1, ErrOut: "error: " + want}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", args, diff)
+		}
+	}
+	if is := d.maintenances(); len(is) != 1 || is[0].Spec.Stage != v1alpha1.StageIdle {
+		t.Errorf("something was done: %v", is)
+	}
+	if got := d.run("drain", "nm/POOL-plan", "--all-at-once", "--wait=false"); got.Code != 0 || d.maintenances()[0].Spec.Stage != v1alpha1.StageDrain {
+		t.Errorf("with the flag: %+v", got)
 	}
 }
 

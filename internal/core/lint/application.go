@@ -26,11 +26,14 @@ func ofApps(kind string, object metav1.Object) v1alpha1.BlockerObject {
 
 // deployment looks whether a Deployment goes down with its only pod.
 func (l *linter) deployment(d *appsv1.Deployment) {
-	if d.Spec.Replicas != nil && *d.Spec.Replicas != 1 {
-		return
-	}
 	evacuators, _ := surge.Evacuators(podOf(&d.Spec.Template), d, surge.Annotated)
 	why := surge.Ineligible(d)
+	if d.Spec.Replicas != nil && *d.Spec.Replicas != 1 {
+		if why != "" || len(evacuators) == 0 {
+			l.unprotected(ofApps("Deployment", d), &d.Spec.Template, d.Spec.Selector, *d.Spec.Replicas)
+		}
+		return
+	}
 	f := Finding{Check: SingleReplica, Object: ofApps("Deployment", d)}
 	switch {
 	case why != "":
@@ -55,7 +58,11 @@ func podOf(template *corev1.PodTemplateSpec) *corev1.Pod {
 // only when it is gone. Evacuators of third parties know what to do.
 func (l *linter) statefulSet(set *appsv1.StatefulSet) {
 	evacuators, _ := podclass.Evacuators(podOf(&set.Spec.Template))
-	if set.Spec.Replicas != nil && *set.Spec.Replicas != 1 || len(evacuators) > 0 {
+	switch {
+	case len(evacuators) > 0:
+		return
+	case set.Spec.Replicas != nil && *set.Spec.Replicas != 1:
+		l.unprotected(ofApps("StatefulSet", set), &set.Spec.Template, set.Spec.Selector, *set.Spec.Replicas)
 		return
 	}
 	l.add(Finding{
@@ -63,6 +70,24 @@ func (l *linter) statefulSet(set *appsv1.StatefulSet) {
 		Message:    "Its only pod goes down while it moves: a StatefulSet makes the next one when it is gone.",
 		Suggestion: "Run more replicas if the application can, or keep the pod where it is while its node reboots: docs/in-place.md",
 	}, 1)
+}
+
+// unprotected looks whether nothing keeps several pods from leaving at the same time.
+func (l *linter) unprotected(object v1alpha1.BlockerObject, template *corev1.PodTemplateSpec, selector *metav1.LabelSelector, replicas int32) {
+	pod := podOf(template)
+	pod.Namespace = object.Namespace
+	if replicas < 2 || len(l.budgets[object.Namespace].Applying(pod)) > 0 {
+		return
+	}
+	labels := command.Quote("LABELS")
+	if selector != nil && len(selector.MatchExpressions) == 0 && len(selector.MatchLabels) > 0 {
+		labels = command.Quote(metav1.FormatLabelSelector(selector))
+	}
+	l.add(Finding{
+		Check: NoBudget, Object: object,
+		Message:    "No PodDisruptionBudget protects its pods: a drain may take all of them at the same time.",
+		Suggestion: command.Of("Keep all but one of them up: kubectl -n %s create poddisruptionbudget %s --selector %s --max-unavailable 1", object.Namespace, object.Name, labels),
+	}, int(replicas))
 }
 
 // daemonSet looks whether the pods of a DaemonSet tolerate what keeps them away.

@@ -73,9 +73,19 @@ func surging(d *appsv1.Deployment) {
 	d.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}
 }
 
+// labelled gives a Deployment pods with its name.
+func labelled(d *appsv1.Deployment) {
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": d.Name}}
+	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+}
+
 func recreated(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }
 
 const annotate = "Have it replaced before it goes: kubectl -n shop annotate deployment web evacuation.coordination.k8s.io/priority_deployment.apps.k8s.io=10000/controller"
+
+// noBudget is said of an application that a drain may take down, without the end of the command.
+const noBudget = "No PodDisruptionBudget protects its pods: a drain may take all of them at the same time. " +
+	"Keep all but one of them up: kubectl -n shop create poddisruption"
 
 // finding is what is looked at, and what is told of it.
 type finding struct {
@@ -138,7 +148,18 @@ func TestApplicationsThatGoDown(t *testing.T) {
 			[]string{"Warning SingleReplica Deployment shop/web, 1 pods: Its only pod goes down while it moves: nobody is asked to replace it first. " + annotate},
 		},
 		"a single replica that surges": {lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 1, surging)}}, nil},
-		"no replica, and two":          {lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 0), deploymentOf("api", 2)}}, nil},
+		"no replica, and two": {
+			lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 0), deploymentOf("api", 2, labelled)}},
+			[]string{"Warning NoBudget Deployment shop/api, 2 pods: " + noBudget + "budget api --selector app=api --max-unavailable 1"},
+		},
+		"two under a budget": {
+			under(lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("api", 2, labelled)}}, budgetOf("any", "api", 1, 1)), nil,
+		},
+		"two under a budget of others": {
+			under(lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("api", 2, labelled)}}, budgetOf("any", "web", 1, 1)),
+			[]string{"Warning NoBudget Deployment shop/api, 2 pods: " + noBudget + "budget api --selector app=api --max-unavailable 1"},
+		},
+		"two that surge": {lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("api", 2, surging)}}, nil},
 		"a single replica that would and cannot": {
 			lint.Snapshot{Deployments: []*appsv1.Deployment{deploymentOf("web", 1, surging, recreated)}},
 			[]string{"Warning SingleReplica Deployment shop/web, 1 pods: Its only pod goes down while it moves, and cannot be replaced first: its strategy is Recreate. " +
@@ -152,8 +173,11 @@ func TestApplicationsThatGoDown(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.EvacuatorAnnotationPrefix + "leader.example.com": "20000/leader"}},
 				}}},
 			}},
-			[]string{"Warning SingleReplica StatefulSet shop/db, 1 pods: Its only pod goes down while it moves: a StatefulSet makes the next one when it is gone. " +
-				"Run more replicas if the application can, or keep the pod where it is while its node reboots: docs/in-place.md"},
+			[]string{
+				"Warning SingleReplica StatefulSet shop/db, 1 pods: Its only pod goes down while it moves: a StatefulSet makes the next one when it is gone. " +
+					"Run more replicas if the application can, or keep the pod where it is while its node reboots: docs/in-place.md",
+				"Warning NoBudget StatefulSet shop/queue, 3 pods: " + noBudget + "budget queue --selector LABELS --max-unavailable 1",
+			},
 		},
 	})
 }
@@ -201,7 +225,7 @@ func TestDataThatIsOnANode(t *testing.T) {
 					podOf("web-b", "ReplicaSet", "web-1", emptyDir("cache", "")),
 					podOf("job-a", "Job", "job"), mirror(),
 				},
-				Deployments: []*appsv1.Deployment{deploymentOf("web", 2)}, ReplicaSets: []*appsv1.ReplicaSet{set},
+				Deployments: []*appsv1.Deployment{deploymentOf("web", 2, surging)}, ReplicaSets: []*appsv1.ReplicaSet{set},
 				Claims: []*corev1.PersistentVolumeClaim{
 					{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "here"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "disk"}},
 					{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "away"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "nfs"}},

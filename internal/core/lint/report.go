@@ -71,6 +71,8 @@ const (
 	SeveralBudgets Check = "SeveralBudgets"
 	// SingleReplica is an application with one replica that is not replaced before it goes.
 	SingleReplica Check = "SingleReplica"
+	// NoBudget is an application of several pods of which a drain may take all at once.
+	NoBudget Check = "NoBudget"
 	// BarePod are pods that nobody makes again.
 	BarePod Check = "BarePod"
 	// ToleratesEverything is a DaemonSet whose pods are held back on nodes under
@@ -81,10 +83,10 @@ const (
 )
 
 // order is that of severities and of checks.
-var order = []Check{BudgetNeverAllows, SeveralBudgets, SingleReplica, BarePod, ToleratesEverything, LocalData}
+var order = []Check{BudgetNeverAllows, SeveralBudgets, SingleReplica, NoBudget, BarePod, ToleratesEverything, LocalData}
 
 var severities = map[Check]Severity{
-	BudgetNeverAllows: Error, SeveralBudgets: Error, SingleReplica: Warning, BarePod: Warning, ToleratesEverything: Warning, LocalData: Note,
+	BudgetNeverAllows: Error, SeveralBudgets: Error, SingleReplica: Warning, NoBudget: Warning, BarePod: Warning, ToleratesEverything: Warning, LocalData: Note,
 }
 
 func compare(a, b *Finding) int {

@@ -32,6 +32,9 @@ type Forecast struct {
 	Total Count `json:"total"`
 	// Nodes are those that are drained, by name.
 	Nodes []NodeForecast `json:"nodes"`
+	// Outages are the applications that the drain takes down, those of most pods first, at
+	// most 100.
+	Outages []Outage `json:"outages,omitempty"`
 	// Budgets are the PodDisruptionBudgets that slow the drain or hold it up, those that
 	// hold it up first.
 	Budgets []BudgetForecast `json:"budgets,omitempty"`

@@ -96,6 +96,7 @@ func (t *teller) forecast() Forecast {
 	for i := range f.Nodes {
 		f.Total.add(f.Nodes[i].Count)
 	}
+	f.Outages = t.outages(f.Nodes)
 	f.Budgets = t.budgets()
 	f.Meetings = t.meetings()
 	f.Outcome = t.outcome(&f)

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+)
+
+// refuseSeveral returns an error if more than one node would be emptied at the same time and
+// nobody has said --all-at-once. It names what would be down, and the loop to use.
+func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	if o.AllAtOnce || m.Spec.NodeSelector == nil {
+		return nil
+	}
+	s := &survey{reached: o.reached, ebbtide: o.ebbtide()}
+	var err error
+	if s.nodes, err = pages(ctx, o.reached, &corev1.NodeList{}, slimNode); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	together, err := maintenance.Matching(m.Spec.NodeSelector, s.nodes)
+	if err != nil || len(together) < 2 {
+		return err
+	}
+	if err := s.read(ctx, s.everything()...); err != nil {
+		return err
+	}
+	snapshot := s.snapshot(timeOf(o.clock))
+	snapshot.Maintenance, snapshot.Place = m.DeepCopy(), nil
+	snapshot.Maintenance.Spec.Stage = v1alpha1.StageDrain
+	names := make([]string, len(together))
+	for i, node := range together {
+		names[i] = node.Name
+	}
+	slices.Sort(names)
+	return said{fmt.Errorf("%d nodes would be emptied at the same time: %s. %s\nEmpty them one after the other, with your command in place of WORK:\n  %s\nTo empty all of them at the same time, add --all-at-once",
+		len(names), someOf(names), downWords(preflight.Of(snapshot)), o.loop(names))}
+}
+
+// downWords says which applications a drain takes down.
+func downWords(f preflight.Forecast) string {
+	for _, u := range f.Unread {
+		if u.Kind == "Pod" || u.Kind == "PodDisruptionBudget" {
+			return fmt.Sprintf("Which applications would be down is unknown: %s could not be read: %s.", u.Kind, excerpt.Line(u.Why, maxText))
+		}
+	}
+	if len(f.Outages) == 0 {
+		return "Ready replicas elsewhere or PodDisruptionBudgets keep applications of several pods up."
+	}
+	words := make([]string, len(f.Outages))
+	for i := range f.Outages {
+		words[i] = outageWords(&f.Outages[i])
+	}
+	return "These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: " + shortly(words) + "."
+}
+
+// outageWords names an application that goes down.
+func outageWords(o *preflight.Outage) string {
+	return fmt.Sprintf("%s %s (%d pods)", o.Namespace, ownerWords(&o.Owner), o.PodCount)
+}
+
+// loop is the command that empties nodes one after the other, as the flags say.
+func (o *drainOptions) loop(names []string) string {
+	nodes := command.Names(names...)
+	switch {
+	case o.Selector != "":
+		nodes = command.Join("$(kubectl get nodes -l %s -o name%s)", command.Quote(o.Selector), o.again(""))
+	case len(names) > maxNamed:
+		nodes = command.Join("NODE...")
+	}
+	flags := command.Words{}
+	for _, name := range specFlags {
+		if flag := o.flags.Lookup(name); flag.Changed && name != "selector" {
+			flags = command.Join("%s --%s=%s", flags, command.Quote(name), command.Quote(flag.Value.String()))
+		}
+	}
+	return command.Of("for node in %s; do %s%s && WORK && %s || break; done", nodes,
+		command.Join("%s drain $node%s", commandName(), o.again("")), flags, command.Join("%s complete $node%s", commandName(), o.again("")))
+}
