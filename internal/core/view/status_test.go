@@ -241,6 +241,13 @@ func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
 			[]*policyv1.PodDisruptionBudget{lockedBy("web", "kernel", "node-1")},
 			[]string{"None of these can go on: node/node-1 waits for pdb/shop/web; pdb/shop/web is locked by node/node-1."},
 		},
+		"a dead node is in the way of its own pods, and waits for nobody": {
+			[]*v1alpha1.NodeMaintenance{kernel(node("node-1", 1, v1alpha1.Blocker{
+				Type: v1alpha1.BlockerNodeUnreachable, Object: v1alpha1.BlockerObject{APIVersion: "v1", Kind: "Node", Name: "node-1"}, PodCount: 1,
+			}))},
+			nil,
+			nil,
+		},
 		"one is over": {
 			[]*v1alpha1.NodeMaintenance{named("left", node("node-1", 1, locked("web"))), over(named("right", node("node-2", 1, locked("db"))))},
 			[]*policyv1.PodDisruptionBudget{lockedBy("web", "right", "node-2"), lockedBy("db", "left", "node-1")},

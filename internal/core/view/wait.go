@@ -75,8 +75,9 @@ func nodeWaits(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeSt
 	waits := []Wait{{From: "nodemaintenance/" + m.Name, To: node, Why: "its pods have to leave"}}
 	for i := range said.Blockers {
 		b := &said.Blockers[i]
-		if b.Object.Name != "" {
-			waits = append(waits, Wait{From: node, To: vertex(b.Object), Why: excerpt.Line(string(b.Type), maxWords)})
+		// A node that does not answer blocks its own pods, and waits for nobody.
+		if to := vertex(b.Object); b.Object.Name != "" && to != node {
+			waits = append(waits, Wait{From: node, To: to, Why: excerpt.Line(string(b.Type), maxWords)})
 		}
 	}
 	for _, other := range maintenance.Awaited(said.DrainMessage) {
