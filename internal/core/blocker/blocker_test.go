@@ -229,8 +229,8 @@ func TestATerminatingPodStays(t *testing.T) {
 			v1alpha1.Blocker{
 				Type: v1alpha1.BlockerTerminatingFinalizer, Object: pod, PodCount: 1, SinceTime: ago(5 * time.Second),
 				Message: "The pod terminates and is kept by its finalizers: example.com/keep, example.com/too.",
-				Suggestion: "Find out why the owner of the finalizer does not remove it; if it no longer exists: " +
-					`kubectl -n shop patch pod web-0 --type=merge -p '{"metadata":{"finalizers":null}}'`,
+				Suggestion: "The owner of a finalizer removes it. Find the owner: kubectl -n shop get pod web-0 -o yaml --show-managed-fields. " +
+					"If the owner no longer exists, remove its finalizer and leave the others: kubectl -n shop edit pod web-0",
 			},
 		},
 		"it outlived its grace period": {

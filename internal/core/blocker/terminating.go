@@ -64,8 +64,8 @@ func unreachableNode(f *Facts, since time.Time) v1alpha1.Blocker {
 func heldByFinalizer(pod *corev1.Pod) v1alpha1.Blocker {
 	b := one(v1alpha1.BlockerTerminatingFinalizer, ofPod(pod), pod.DeletionTimestamp.Time)
 	b.Message = fmt.Sprintf("The pod terminates and is kept by its finalizers: %s.", strings.Join(pod.Finalizers, ", "))
-	b.Suggestion = command.Of("Find out why the owner of the finalizer does not remove it; if it no longer exists: "+
-		"kubectl -n %s patch pod %s --type=merge -p '{\"metadata\":{\"finalizers\":null}}'", pod.Namespace, pod.Name)
+	b.Suggestion = command.Of("The owner of a finalizer removes it. Find the owner: kubectl -n %s get pod %s -o yaml --show-managed-fields. "+
+		"If the owner no longer exists, remove its finalizer and leave the others: kubectl -n %s edit pod %s", pod.Namespace, pod.Name, pod.Namespace, pod.Name)
 	return b
 }
 

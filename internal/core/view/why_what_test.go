@@ -55,7 +55,7 @@ func TestWhyOfAPodInAnyCluster(t *testing.T) {
 	}
 	labelled := func(f *view.PodFacts) { f.Pod.Labels = map[string]string{v1alpha1.DrainLabel: "skip"} }
 	idle := func(f *view.PodFacts) { f.Maintenances[0].Spec.Stage = v1alpha1.StageCordon }
-	endIt := "What helps: Find out why the owner of the finalizer does not remove it; if it no longer exists: kubectl -n shop patch pod db-0 --type=merge -p '{\"metadata\":{\"finalizers\":null}}'"
+	endIt := "What helps: The owner of a finalizer removes it. Find the owner: kubectl -n shop get pod db-0 -o yaml --show-managed-fields. If the owner no longer exists, remove its finalizer and leave the others: kubectl -n shop edit pod db-0"
 	finalizer := "The pod terminates and is kept by its finalizers: example.com/keep. (TerminatingFinalizer)"
 	for name, test := range map[string]struct {
 		facts view.PodFacts
