@@ -54,7 +54,11 @@ func (o *drainOptions) finished(to io.Writer, m *v1alpha1.NodeMaintenance) error
 		stay += m.Status.NodeStatuses[i].PodsRetained
 	}
 	words := took(m)
-	if stay > 0 {
+	switch stay {
+	case 0:
+	case 1:
+		words += "; 1 pod stays on purpose"
+	default:
 		words += fmt.Sprintf("; %d pods stay on purpose", stay)
 	}
 	_, err := fmt.Fprintf(to, "drained: %s%s. When the work is done, give back what it has with\n  %s\n", meant(m), words, o.command("complete %s", m.Name))

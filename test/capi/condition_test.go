@@ -60,13 +60,13 @@ func TestLongTheUserOfAKubeconfigLacksARight(t *testing.T) {
 
 	lacks := fmt.Sprintf(`User "%s" cannot patch resource "nodes"`, user)
 	w.awaitEvent(machine, v1alpha1.EventBridgeBlocked, lacks)
-	w.awaitShown(machine, v1alpha1.EventBridgeBlocked, "1 pods left", lacks)
+	w.awaitShown(machine, v1alpha1.EventBridgeBlocked, "1 pod left", lacks)
 
 	w.changesItsOwnConditionOnly(machine)
 
 	// By a person, so that nothing but evictions are refused.
 	w.must(w.c.Client.Patch(w.ctx, node, mergePatch(`{"spec":{"unschedulable":true}}`)))
-	w.awaitShown(machine, v1alpha1.EventBridgeBlocked, "1 pods left", `cannot create resource "pods/eviction"`, w.ns+"/web")
+	w.awaitShown(machine, v1alpha1.EventBridgeBlocked, "1 pod left", `cannot create resource "pods/eviction"`, w.ns+"/web")
 
 	w.kubeconfig = nil
 	secret := &corev1.Secret{}

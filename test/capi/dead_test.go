@@ -41,7 +41,7 @@ func TestLongAMachineOfADeadNodeGoes(t *testing.T) {
 	w.awaitGone(before)
 
 	w.delete(during)
-	w.awaitEvent(during, v1alpha1.EventBridgeDraining, "1 pods left")
+	w.awaitEvent(during, v1alpha1.EventBridgeDraining, "1 pod left")
 	w.must(sandbox.StopNode(w.ctx, w.at.Client, nodeOf(during)))
 	w.awaitEvent(during, v1alpha1.EventBridgeDone, nodeOf(during)+" is drained; the hook is removed")
 	w.awaitGone(during)

@@ -44,7 +44,7 @@ func TestLongAMachineWhoseInstanceGoesIsNotHeld(t *testing.T) {
 			}
 			w.delete(victim)
 			if !test.before {
-				w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pods left")
+				w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
 				w.delete(host)
 			}
 			w.awaitEvent(victim, v1alpha1.EventBridgeSkipped, test.want)

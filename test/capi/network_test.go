@@ -90,7 +90,7 @@ func TestLongTwoManagersHaveOneBridge(t *testing.T) {
 	w.never("web")
 	victim := w.machines()[0]
 	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pods left")
+	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
 	if acted := second.Acted(t, 0); len(acted) > 0 {
 		t.Errorf("the manager that does not lead has acted: %v", acted)
 	}

@@ -19,7 +19,7 @@ func TestLongAPauseStopsADrain(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged)
 	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pods left")
+	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
 	w.awaitEvacuations(1)
 
 	w.annotate(victim, paused, "true")

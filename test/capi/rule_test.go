@@ -53,9 +53,9 @@ func TestLongARuleThatComesInTheMiddleOfADrain(t *testing.T) {
 		machine := newMachine(w.ns, of.name, "sandbox:///"+of.name)
 		w.create(machine)
 		w.waitsAtHooks(w.c.Client, machine, node.Name)
-		w.awaitEvent(machine, v1alpha1.EventBridgeDraining, "1 pods left")
+		w.awaitEvent(machine, v1alpha1.EventBridgeDraining, "1 pod left")
 		if of.owner != "" {
-			w.awaitShown(machine, v1alpha1.EventBridgeDraining, "1 pods left on "+node.Name, w.ns+"/"+node.Name, "disruption budget "+node.Name)
+			w.awaitShown(machine, v1alpha1.EventBridgeDraining, "1 pod left on "+node.Name, w.ns+"/"+node.Name, "disruption budget "+node.Name)
 		}
 		w.delete(w.skip(of.group, "of-another-app"))
 		w.delete(w.ruled(machine, of.group, node.Name))

@@ -120,7 +120,7 @@ func TestLongAHookThatSomebodyRemoves(t *testing.T) {
 	t.Parallel()
 	w, victim := blocked(t, bridged)
 	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pods left")
+	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
 	w.annotate(victim, hook, "")
 
 	w.await("Cluster API to drain", func() (string, bool) {
@@ -152,7 +152,7 @@ func TestLongTheTimeOfADrainIsOver(t *testing.T) {
 	w, victim := blocked(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 5}")
 	seen := w.followMachine(victim.GetName())
 	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (5) is over with 1 pods left; the hook is removed and Cluster API goes on")
+	w.awaitEvent(victim, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (5) is over with 1 pod left; the hook is removed and Cluster API goes on")
 	w.awaitGone(victim)
 	seen()
 	w.awaitNoMaintenance(victim.GetName())

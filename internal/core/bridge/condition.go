@@ -25,7 +25,7 @@ func (s Snapshot) condition(d Decision) *metav1.Condition {
 	if d.Hook == Finish {
 		is.Status = metav1.ConditionTrue
 	} else if d.Remote && s.Remote != nil && s.Remote.Report != "" {
-		is.Message = excerpt.Of(fmt.Sprintf("%d pods left on %s. %s", s.Remote.Left, s.Machine.Node, s.Remote.Report), maxReport)
+		is.Message = excerpt.Of(fmt.Sprintf("%s left on %s. %s", podsInWords(s.Remote.Left), s.Machine.Node, s.Remote.Report), maxReport)
 	}
 	before := s.Machine.Drained
 	switch {

@@ -312,8 +312,8 @@ func (s Snapshot) maintained() Decision {
 	if !said {
 		return Decision{}
 	}
-	return s.say(Decision{}, event.BridgeDraining, fmt.Sprintf("%s is drained for Machine %s/%s by NodeMaintenance %s: %d pods left",
-		node, s.Machine.Ref.Namespace, s.Machine.Ref.Name, maintenance.Name, pods))
+	return s.say(Decision{}, event.BridgeDraining, fmt.Sprintf("%s is drained for Machine %s/%s by NodeMaintenance %s: %s left",
+		node, s.Machine.Ref.Namespace, s.Machine.Ref.Name, maintenance.Name, podsInWords(pods)))
 }
 
 // elsewhere is what happens for a node of another cluster.
@@ -328,7 +328,7 @@ func (s Snapshot) elsewhere() Decision {
 	case s.Remote.Done:
 		return s.say(Decision{Hook: Finish}, event.BridgeDone, m.Node+" is drained; the hook is removed")
 	}
-	text := fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %d pods left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, s.Remote.Left)
+	text := fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %s left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, podsInWords(s.Remote.Left))
 	if s.Remote.Failed {
 		return s.say(d, event.BridgeBlocked, text+". "+excerpt.Line(s.Remote.Report, maxProblem))
 	}
@@ -346,13 +346,20 @@ func (s Snapshot) giveUp() Decision {
 	what := "an unknown number of pods"
 	if s.Maintenance != nil {
 		if pods, said := left(s.Maintenance); said {
-			what = fmt.Sprintf("%d pods", pods)
+			what = podsInWords(pods)
 		}
 	} else if s.Remote != nil && s.Remote.Problem == "" {
-		what = fmt.Sprintf("%d pods", s.Remote.Left)
+		what = podsInWords(s.Remote.Left)
 	}
 	return s.say(Decision{Hook: Finish}, event.BridgeGivenUp, fmt.Sprintf("nodeDrainTimeoutSeconds (%d) is over with %s left; the hook is removed and Cluster API goes on",
 		int64(s.Machine.DrainTimeout.Seconds()), what))
+}
+
+func podsInWords[N int | int32](count N) string {
+	if count == 1 {
+		return "1 pod"
+	}
+	return fmt.Sprintf("%d pods", count)
 }
 
 func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.Event, message string) Decision {
