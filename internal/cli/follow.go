@@ -42,6 +42,8 @@ type following struct {
 	before map[string]*view.Status
 	over   map[string]bool
 	lost   bool
+	// manager is what was wrong with the manager when it was last asked.
+	manager []string
 }
 
 // errEnded says that there is nothing more to follow.
@@ -69,7 +71,7 @@ func (f *following) follow(ctx context.Context) error {
 	if f.Live && f.onTerminal() {
 		err = f.picture(ctx, reached, clock)
 	} else {
-		err = f.lines(ctx, clock)
+		err = f.lines(ctx, reached, clock)
 	}
 	var missing missingMaintenance
 	switch {
@@ -97,10 +99,13 @@ func (f *following) onTerminal() bool {
 }
 
 // lines prints a line for each change.
-func (f *following) lines(ctx context.Context, clock *clock) error {
+func (f *following) lines(ctx context.Context, reached client.Client, clock *clock) error {
 	return f.watcher.run(ctx, func(s sight) error {
 		if f.tellLost(s, clock); s.lost != nil {
 			return nil
+		}
+		if s.listed {
+			f.tellManager(f.ofManager(ctx, reached, clock, f.ebbtide()))
 		}
 		list := f.see(s)
 		for i := range list.Items {
@@ -124,6 +129,17 @@ func (f *following) tellLost(s sight, clock *clock) {
 		fmt.Fprintf(f.ErrOut, "%s the connection is back\n", f.stamp())
 	}
 	f.lost = s.lost != nil
+}
+
+// tellManager says what is wrong with the manager, once. It is asked whenever maintenances
+// are listed, which is every five minutes at least.
+func (f *following) tellManager(notes []string) {
+	for _, note := range notes {
+		if !slices.Contains(f.manager, note) {
+			fmt.Fprintln(f.ErrOut, f.stamp(), note)
+		}
+	}
+	f.manager = notes
 }
 
 func (f *following) print(one *view.Status) error {

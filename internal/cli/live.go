@@ -81,6 +81,7 @@ func (f *following) picture(ctx context.Context, reached client.WithWatch, clock
 		err := f.watcher.run(ctx, func(s sight) error {
 			if s.listed {
 				f.synchronise(clock)
+				s.manager = f.ofManager(ctx, reached, clock, f.ebbtide())
 			}
 			program.Send(s)
 			return nil
@@ -152,7 +153,9 @@ func (l *live) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 
 // look takes note of what has been seen.
 func (l *live) look(s sight) tea.Cmd {
-	l.sight = s
+	if l.sight = s; s.listed {
+		l.manager = s.manager
+	}
 	if s.lost != nil {
 		return nil
 	}

@@ -108,6 +108,21 @@ up, down: choose   enter: why   q: leave, it goes on`)
 up, down: choose   enter: why   q: leave, it goes on`)
 }
 
+// A picture that does not change may do so because nobody acts.
+func TestThePictureSaysThatNoManagerActs(t *testing.T) {
+	t.Parallel()
+	l := newPicture(80, 8)
+	l.Update(sight{maintenances: []*v1alpha1.NodeMaintenance{maintenanceOf("kernel", "")}, listed: true, manager: []string{"No manager acts."}})
+	l.Update(sight{maintenances: l.sight.maintenances})
+	if frame := l.View().Content; !strings.Contains(frame, "12:00:00Z No manager acts.") {
+		t.Errorf("it is not said in\n%s", frame)
+	}
+	l.Update(sight{maintenances: l.sight.maintenances, listed: true})
+	if frame := l.View().Content; strings.Contains(frame, "No manager acts.") {
+		t.Errorf("one acts again, and it is said in\n%s", frame)
+	}
+}
+
 func TestTheStoryOfANodeAndOfItsPods(t *testing.T) {
 	t.Parallel()
 	l := newPicture(70, 12)

@@ -91,6 +91,9 @@ func (l *live) state() string {
 	if l.sight.lost != nil {
 		return l.terminal.paint(red, l.stamp()+" the connection is lost, and is tried again: "+l.sight.lost.Error())
 	}
+	if len(l.manager) > 0 {
+		return l.terminal.paint(red, l.stamp()+" "+l.manager[0])
+	}
 	if len(l.list.Circles) > 0 {
 		return l.terminal.paint(red, l.list.Circles[0])
 	}

@@ -8,15 +8,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/right"
 	"ebbtide.dev/ebbtide/internal/core/view"
-	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 type statusOptions struct {
@@ -89,7 +86,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 		return o.one(ctx, reached, clock)
 	}
 	r := &reading{reached: reached}
-	o.noteRights(ctx, r)
+	r.Unread = o.ofManager(ctx, reached, clock, o.ebbtide())
 	leftOut, err := r.all(ctx, o.All)
 	if err != nil {
 		return err
@@ -110,19 +107,6 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	return o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
 		return printStatusTable(to, &list, statusStyle{wide: o.wide(), leftOut: leftOut, tree: o.tree()})
 	})
-}
-
-// noteRights notes which parts of Ebbtide do not run. Those who may not read its Lease do not
-// need to know.
-func (o *statusOptions) noteRights(ctx context.Context, r *reading) {
-	lease := &coordinationv1.Lease{}
-	if err := r.reached.Get(ctx, client.ObjectKey{Namespace: o.ebbtide(), Name: kube.LeaderLease}, lease); err != nil {
-		return
-	}
-	if missing := right.ParseLabel(lease.Labels[v1alpha1.MissingRightsLabel]); len(missing) > 0 {
-		r.Unread = append(r.Unread, fmt.Sprintf("Ebbtide runs without %s, as its account lacks rights. See which: %s | grep 'lacks rights'",
-			strings.Join(right.Names(missing), ", "), o.kubectl("logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1", o.ebbtide())))
-	}
 }
 
 func nothingThere(leftOut int) string {
@@ -152,7 +136,7 @@ func (o *statusOptions) one(ctx context.Context, reached client.Client, clock *c
 		return fmt.Errorf("get nodemaintenance %s: %w", o.Name, err)
 	}
 	r := &reading{reached: reached}
-	o.noteRights(ctx, r)
+	r.Unread = o.ofManager(ctx, reached, clock, o.ebbtide())
 	r.Now = timeOf(clock)
 	r.one(ctx, m)
 	r.Now = timeOf(clock)

@@ -30,8 +30,10 @@ type sight struct {
 	// maintenances are all that are watched; lost is why there is nothing newer, or nil.
 	maintenances []*v1alpha1.NodeMaintenance
 	lost         error
-	// listed is true if the cluster has just answered.
-	listed bool
+	// listed is true if the cluster has just answered; manager is then what is wrong with the
+	// manager, for a picture.
+	listed  bool
+	manager []string
 }
 
 // watcher sees every change of maintenances. It lists and watches, again when a watch has

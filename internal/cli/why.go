@@ -69,6 +69,9 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	}
 	a := &asker{reached: reached, clock: clock}
 	lines, err := a.ask(ctx, o.about, namespace)
+	if err == nil {
+		a.notes = append(a.notes, o.ofManager(ctx, reached, clock, o.about.ebbtide(&o.connection))...)
+	}
 	for _, note := range a.notes {
 		fmt.Fprintln(o.ErrOut, note)
 	}
@@ -82,6 +85,14 @@ func (o *whyOptions) Run(ctx context.Context) error {
 
 // question is what is asked about; a kind that is empty is a pod or a node.
 type question struct{ kind, namespace, name string }
+
+// ebbtide is Ebbtide's namespace. Where the question is about a namespace, that is not it.
+func (q question) ebbtide(c *connection) string {
+	if q.kind == kindNode || q.kind == kindMaintenance {
+		return c.ebbtide()
+	}
+	return usualNamespace
+}
 
 // Kinds that can be asked about.
 const (

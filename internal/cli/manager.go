@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/right"
+	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/internal/kube"
+)
+
+// ofManager says that no manager acts, and which parts of it do not run. Namespace is
+// Ebbtide's. Those who may not read the Lease there do not need to know.
+func (c *connection) ofManager(ctx context.Context, reached client.Client, clock *clock, namespace string) (notes []string) {
+	lease := &coordinationv1.Lease{}
+	if reached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kube.LeaderLease}, lease) != nil {
+		return nil
+	}
+	if note := view.ManagerNote(lease, timeOf(clock)); note != "" {
+		notes = append(notes, note+" See why: "+c.kubectl("get pods -n %s -l app.kubernetes.io/name=ebbtide", namespace))
+	}
+	if missing := right.ParseLabel(lease.Labels[v1alpha1.MissingRightsLabel]); len(missing) > 0 {
+		notes = append(notes, fmt.Sprintf("Ebbtide runs without %s, as its account lacks rights. See which: %s | grep 'lacks rights'",
+			strings.Join(right.Names(missing), ", "), c.kubectl("logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1", namespace)))
+	}
+	return notes
+}
