@@ -14,6 +14,9 @@ const (
 	// EventFastForwarded warns that the drain plan is not kept on a node, because
 	// the drain of another maintenance has come further there (KEP-4212).
 	EventFastForwarded = "FastForwarded"
+	// EventBlocked warns that something holds a maintenance up: on it and on its nodes when the
+	// cause changes, and on a pod that does not leave. One decision tells it of at most 10 nodes.
+	EventBlocked = ReasonBlocked
 	// EventInvalidSpec warns that the spec cannot be understood and is not acted on.
 	EventInvalidSpec = ReasonInvalidSpec
 	// EventDecisionFailed warns that a defect of Ebbtide keeps it from deciding about the

@@ -48,6 +48,22 @@ func InvalidSpec(m *v1alpha1.NodeMaintenance, fault string) Event {
 	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventInvalidSpec, "Validate", fault)
 }
 
+// MaintenanceBlocked warns that something holds a maintenance up.
+func MaintenanceBlocked(m *v1alpha1.NodeMaintenance, why string) Event {
+	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventBlocked, "Drain", why)
+}
+
+// NodeBlocked warns that something holds a maintenance up on a node.
+func NodeBlocked(node *corev1.Node, maintenance, why string) Event {
+	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventBlocked, "Drain",
+		fmt.Sprintf("NodeMaintenance %s is blocked. %s", maintenance, why))
+}
+
+// PodBlocked warns that a pod does not leave.
+func PodBlocked(pod *corev1.Pod, why string) Event {
+	return ofPod(pod, v1alpha1.EventBlocked, why)
+}
+
 // NodeDrained tells that a node has lost all pods that a maintenance waited for.
 func NodeDrained(node *corev1.Node, maintenance string) Event {
 	return ofNode(node, corev1.EventTypeNormal, v1alpha1.EventNodeDrained, "Drain",

@@ -181,7 +181,7 @@ func TestADeadlineOfAnOlderDrainFastForwards(t *testing.T) {
 	w.now = older.Spec.Deadline.Time.Time
 	told := w.told(younger, 2)
 
-	if diff := cmp.Diff([]string{"NodeMaintenance/younger FastForwarded"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"NodeMaintenance/younger FastForwarded", "NodeMaintenance/younger Blocked", "Node/one Blocked", "Pod/pod-0001 Blocked"}, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	if got := younger.Status.NodeStatuses[0].FastForwardedBy; got != "older" {

@@ -85,6 +85,7 @@ func TestWhatIsToldUntilTheLocksAreHeld(t *testing.T) {
 		blocked: "True PDBLocked: PDBLocked: 1 pod on 1 node. PodDisruptionBudget/default/web: PodDisruptionBudget default/web is locked by dba until 2026-03-01T08:00:00Z: rebalancing. " +
 			"It goes when its holder unlocks the budget, or at its end. If they agree: kubectl ebbtide unlock pdb/web -n default --force",
 		summary: "0/1 nodes drained, 1 blocked, 1 budget not locked", announced: "False",
+		events: []string{"NodeMaintenance/m Blocked", "Node/one Blocked"},
 	}
 	w.expectReport("an owner has the other one", m, held)
 

@@ -125,7 +125,10 @@ func TestFastForwardIsToldToAMaintenanceThatJoins(t *testing.T) {
 	w.run("two", 1, 0)
 	w.run("one", 1, 2000000000)
 	first := w.pass().Maintenances[1].Events
-	if diff := cmp.Diff([]string{"NodeMaintenance/younger StageStarted", "NodeMaintenance/younger FastForwarded"}, reasons(first)); diff != "" {
+	if diff := cmp.Diff([]string{
+		"NodeMaintenance/younger StageStarted", "NodeMaintenance/younger FastForwarded",
+		"NodeMaintenance/younger Blocked", "Node/one Blocked", "Pod/pod-0001 Blocked",
+	}, reasons(first)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{

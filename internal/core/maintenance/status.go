@@ -37,7 +37,7 @@ func (c *conclusion) report(m *maintenance, d *MaintenanceDecision) {
 	c.completeByItself(m, d)
 	d.Record = d.Record || c.grown(m) || becameLate(m.object.Status.Conditions, d.Status.Conditions, v1alpha1.ReasonDeletingPods)
 	d.Urgent = conditionsFlipped(m.object.Status.Conditions, d.Status.Conditions)
-	d.Events = m.events(nodes, d)
+	d.Events = append(m.events(nodes, d), c.blockedEvents(m, nodes, d)...)
 }
 
 // reportInvalid says what is wrong with a maintenance that is not understood.

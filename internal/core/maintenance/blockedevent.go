@@ -1,0 +1,85 @@
+package maintenance
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/event"
+)
+
+// maxBlockedNodes is on how many nodes one decision tells that they are blocked. The status
+// has the others.
+const maxBlockedNodes = 10
+
+// blockedEvents tell what blocks a maintenance since the status that was read: on itself when
+// the cause changes, and on nodes, each with a pod that does not leave, when a cause is new.
+func (c *conclusion) blockedEvents(m *maintenance, nodes []nodeStatus, d *MaintenanceDecision) []event.Event {
+	var events []event.Event
+	before, now := meta.FindStatusCondition(m.object.Status.Conditions, v1alpha1.ConditionBlocked), meta.FindStatusCondition(d.Status.Conditions, v1alpha1.ConditionBlocked)
+	if now == nil || now.Status != metav1.ConditionTrue {
+		return nil
+	}
+	if before == nil || before.Status != now.Status || before.Reason != now.Reason {
+		events = append(events, event.MaintenanceBlocked(m.object, now.Message))
+	}
+	byName := make(map[string]*nodeStatus, len(nodes))
+	for i := range nodes {
+		byName[nodes[i].NodeRef.Name] = &nodes[i]
+	}
+	told := 0
+	for i := range d.Status.NodeStatuses {
+		listed := &d.Status.NodeStatuses[i]
+		if told == maxBlockedNodes {
+			break
+		}
+		if found := c.blockedNode(byName[listed.NodeRef.Name], listed.Blockers); len(found) > 0 {
+			events = append(events, found...)
+			told++
+		}
+	}
+	return events
+}
+
+// blockedNode tells the first cause that the status has not had yet. It goes by what the
+// status lists, which may be less than there is: what is never listed is never told.
+func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []event.Event {
+	var known []v1alpha1.Blocker
+	if s.selection.observed != nil {
+		known = s.selection.observed.Blockers
+	}
+	for i := range listed {
+		b := &listed[i]
+		same := func(other v1alpha1.Blocker) bool { return other.Type == b.Type }
+		if blocker.AtWork(b.Type) || slices.ContainsFunc(known, same) {
+			continue
+		}
+		o := &c.nodes[s.selection.node.index]
+		events := []event.Event{event.NodeBlocked(o.object, s.selection.maintenance.name(), blocker.Explain(*b))}
+		if pod := o.blockedBy(b.Type, s.selection.maintenance); pod != nil {
+			events = append(events, event.PodBlocked(pod.pod.object, blocker.Explain(pod.blocker)))
+		}
+		return events
+	}
+	return nil
+}
+
+// blockedBy is the first pod, by its name, that a maintenance waits for and that a cause holds.
+func (o *outcome) blockedBy(cause v1alpha1.BlockerType, m *maintenance) (first *blockedPod) {
+	for i := range o.blocked {
+		p := &o.blocked[i]
+		if p.blocker.Type == cause && m.counts(p.pod) && (first == nil || compareNames(p.pod.object, first.pod.object) < 0) {
+			first = p
+		}
+	}
+	return first
+}
+
+func compareNames(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
