@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
 
 type drainOptions struct {
@@ -125,7 +126,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, error) {
 	if o.existing {
 		m, err := o.maintenance(ctx, o.Name)
-		if err == nil && m.Spec.Stage != o.stage {
+		if err == nil && m.DeletionTimestamp == nil && m.Spec.Stage != o.stage && !maintenance.Past(m, o.stage) {
 			err = o.refuseSeveral(ctx, m)
 		}
 		if err != nil {

@@ -76,6 +76,8 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 		t.Errorf("exit code %d, and it prints %q", got.Code, got.Out)
 	}
 
+	w.awaitEvent("one", v1alpha1.EventBlocked)
+	w.awaitEvent("kernel", v1alpha1.EventBlocked)
 	w.deleteBudget("db")
 	want := said{Out: "NodeMaintenance kernel drains one\ndrained: one in TIME. When the work is done, give back what it has with\n  kubectl ebbtide complete kernel\n"}
 	got = w.plugin(w.ctx, "drain", "nodemaintenance/"+name)
@@ -112,7 +114,10 @@ func TestAPlannedMaintenanceIsStartedFromTheCommandLine(t *testing.T) {
 	}
 	w.assertUnschedulable(nodes[0], true)
 	w.assertUnschedulable(nodes[1], true)
-	if got := w.plugin(w.ctx, "drain", "--name", name); got.Code != 0 || !strings.Contains(got.Out, "\ndrained: nodes with kubernetes.io/hostname In one,two in TIME. ") {
+	if got := w.plugin(w.ctx, "drain", "--name", name); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: 2 nodes would be emptied at the same time: one and two. ") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.plugin(w.ctx, "drain", "--name", name, "--all-at-once"); got.Code != 0 || !strings.Contains(got.Out, "\ndrained: nodes with kubernetes.io/hostname In one,two in TIME. ") {
 		t.Errorf("%+v", got)
 	}
 	w.awaitGone("web")
