@@ -77,6 +77,15 @@ func TestNoClusterToLockIn(t *testing.T) {
 	}
 }
 
+// A file that KUBECONFIG names and that is not there is named.
+func TestAKubeconfigThatIsNotThereIsNamed(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "kubeconfig")
+	t.Setenv("KUBECONFIG", missing)
+	if got := run(t.Context(), "status"); got.Code != 1 || !strings.Contains(got.ErrOut, "KUBECONFIG="+missing) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // refusing answers requests whose method and path contain these words.
 func refusing(words string, err error) func(*http.Request) error {
 	return func(request *http.Request) error {

@@ -55,6 +55,9 @@ func (c *choice) complete(args []string) (err error) {
 		if err != nil {
 			return err
 		}
+		if strings.Contains(name, ",") {
+			return fmt.Errorf("%q is no node: put blanks between nodes, not commas", excerpt.Line(arg, 260))
+		}
 		if name != "" && !slices.Contains(c.Names, name) {
 			c.Names = append(c.Names, name)
 		}

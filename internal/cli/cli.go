@@ -22,6 +22,9 @@ import (
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
+	if word := unknownVerb(root, args); word != "" {
+		return report(streams.ErrOut, noVerb(root, word))
+	}
 	return report(streams.ErrOut, root.ExecuteContext(ctx))
 }
 

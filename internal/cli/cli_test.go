@@ -34,7 +34,10 @@ func TestBadInputIsRefusedWithWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		"unknown verb": {
-			[]string{"drian"}, `unknown command "drian" for "kubectl ebbtide"`,
+			[]string{"drian"}, `there is no verb "drian": do you mean drain?`,
+		},
+		"nodes with commas": {
+			[]string{"drain", "node-1,node-2"}, `"node-1,node-2" is no node: put blanks between nodes, not commas`,
 		},
 		"unknown sandbox verb": {
 			[]string{"sandbox", "start"}, `unknown command "start" for "kubectl ebbtide sandbox"`,

@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"sync"
@@ -22,6 +24,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // connection is how the user reaches the cluster: the flags of kubectl, by their
@@ -106,6 +109,14 @@ func (c *connection) reachWarned(warnings io.Writer) (reached client.WithWatch, 
 	return reached, now, namespace, err
 }
 
+// noCluster is the error of a user who has named no cluster.
+func noCluster() error {
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
+		return fmt.Errorf("no cluster is named in KUBECONFIG=%s; see whether the file exists, or use --kubeconfig or --server", excerpt.Line(files, maxSaid))
+	}
+	return errors.New("no cluster is named; set KUBECONFIG or use --kubeconfig or --server")
+}
+
 // config is how to reach the cluster; its clock is that of the answers.
 func (c *connection) config() (config *rest.Config, now *clock, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -113,7 +124,7 @@ func (c *connection) config() (config *rest.Config, now *clock, namespace string
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
 	config, err = loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		err = errors.New("no cluster is named; set KUBECONFIG or use --kubeconfig or --server")
+		err = noCluster()
 	}
 	if err != nil {
 		return nil, nil, "", err

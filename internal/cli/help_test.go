@@ -28,6 +28,25 @@ func TestHelpGroupsTheVerbs(t *testing.T) {
 	}
 }
 
+// Who tries a verb of other tools is told which one does it here, also with --help.
+func TestVerbsOfOtherToolsAreAnswered(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"cancel kernel": "complete NAME", "abort --help": "complete NAME", "pause kernel": "cannot be paused", "resume kernel": "drain nodemaintenance/NAME",
+		"list": "status", "describe kernel": "status NAME", "statu --help": "do you mean status?", "frobnicate --help": "--help lists them",
+	} {
+		got := run(t.Context(), strings.Fields(typed)...)
+		if verb := strings.Fields(typed)[0]; got.Code != 1 || got.Out != "" || !strings.HasPrefix(got.ErrOut, `error: there is no verb "`+verb+`": `) || !strings.Contains(got.ErrOut, want) {
+			t.Errorf("%s: %+v, want %q in it", typed, got, want)
+		}
+	}
+	for _, typed := range []string{"help", "help drain", "--help", "--version", "completion bash"} {
+		if got := run(t.Context(), strings.Fields(typed)...); got.Code != 0 || got.Out == "" {
+			t.Errorf("%s: %+v", typed, got)
+		}
+	}
+}
+
 // A terminal may have 80 columns.
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
