@@ -61,6 +61,9 @@ func (f *following) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.Names, err = f.ofNodes(ctx, reached, f.Names); err != nil {
+		return err
+	}
 	f.before, f.over = map[string]*view.Status{}, map[string]bool{}
 	f.watcher = &watcher{reached: reached, names: f.Names}
 	if f.Timeout > 0 {

@@ -29,7 +29,7 @@ type statusOptions struct {
 func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &statusOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:   "status [NAME]",
+		Use:   "status [NAME|NODE]",
 		Short: "Show how far maintenances are, and who blocks them",
 		Long: `Show how far maintenances are, and who blocks them.
 
@@ -40,7 +40,8 @@ ebbtide watch" sees single pods go and knows it sooner. Those that are complete
 are left out unless you say --all.
 
 With a name, its nodes are told with what is left on them and who blocks, what
-matters most first. The exit code is 2 if it is blocked.
+matters most first. The name of a node means the maintenance that holds it. The
+exit code is 2 if it is blocked.
 
 You need the verbs get and list on nodemaintenances. What you may not read of
 nodes, pods, evacuations, budgets and drainrecords is said. Parts of Ebbtide
@@ -83,6 +84,14 @@ func (o *statusOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if o.Name != "" {
+		names, err := o.ofNodes(ctx, reached, []string{o.Name})
+		switch {
+		case err != nil:
+			return err
+		case len(names) > 1:
+			return fmt.Errorf("%s is held by %s: name one of them", o.Name, someOf(names))
+		}
+		o.Name = names[0]
 		return o.one(ctx, reached, clock)
 	}
 	r := &reading{reached: reached}

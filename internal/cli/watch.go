@@ -13,14 +13,15 @@ func newWatch(streams genericiooptions.IOStreams) *cobra.Command {
 	f := &following{IOStreams: streams, connection: c}
 	lines := false
 	cmd := &cobra.Command{
-		Use:   "watch [NAME...]",
+		Use:   "watch [NAME|NODE...]",
 		Short: "Watch maintenances until their nodes are drained",
 		Long: `Watch maintenances until their nodes are drained, or until they are complete.
 
 On a terminal it is one picture: nodes, what has left them since you look, what
 is left, and who blocks; enter tells why. Elsewhere, with --lines or TERM=dumb, a
 line is printed for each change, with the time of the cluster. Without a name,
-all that is at work is watched. Ending it leaves the drains running.
+all that is at work is watched. The name of a node means the maintenances that
+hold it. Ending it leaves the drains running.
 
 Exit code 0 if all that is watched is drained or complete, 2 if it is not at
 --timeout or when you leave. You need the verbs list and watch on

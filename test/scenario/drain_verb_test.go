@@ -76,6 +76,12 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 		t.Errorf("exit code %d, and it prints %q", got.Code, got.Out)
 	}
 
+	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 2 || !strings.HasPrefix(got.Out, "kernel") || !strings.Contains(got.Out, "PDBUnsatisfiable") {
+		t.Errorf("status of the node: %+v", got)
+	}
+	if got := w.plugin(w.ctx, "watch", "node/"+nodes[0], "--timeout=1s"); got.Code != 2 || !strings.Contains(got.ErrOut, "Not done within 1s.\nkernel: ") {
+		t.Errorf("watching the node: %+v", got)
+	}
 	w.awaitEvent("one", v1alpha1.EventBlocked)
 	w.awaitEvent("kernel", v1alpha1.EventBlocked)
 	w.deleteBudget("db")
@@ -94,6 +100,9 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	w.assertUnschedulable(nodes[0], false)
+	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: no maintenance holds node one. ") {
+		t.Errorf("status of a node that nobody holds: %+v", got)
+	}
 	want = said{Out: "NodeMaintenance kernel is complete; schedulable again: one\n", ErrOut: "NodeMaintenance kernel is complete already\n"}
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", name)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
