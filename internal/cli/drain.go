@@ -17,7 +17,7 @@ import (
 type drainOptions struct {
 	maintainOptions
 	drainSpec
-	AllAtOnce bool
+	AllAtOnce, RefuseLoss bool
 
 	flags *pflag.FlagSet
 }
@@ -60,6 +60,7 @@ and delete on the nodes.`,
 	flags := cmd.Flags()
 	o.drainSpec.addFlags(cmd)
 	flags.BoolVar(&o.AllAtOnce, "all-at-once", false, "empty several nodes at the same time")
+	flags.BoolVar(&o.RefuseLoss, "refuse-loss", false, "do nothing if pods would lose data, nobody would make them again, or their Jobs would fail for good")
 	flags.BoolVar(&o.Wait, "wait", true, "follow the drain until the nodes are drained")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long to follow it; the drain itself goes on. 0 is as long as it takes")
 	addDrainFlags(flags)
@@ -125,11 +126,7 @@ func (o *drainOptions) Run(ctx context.Context) error {
 // begin creates the maintenance, or sets the stage of the one that is there.
 func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, error) {
 	if o.existing {
-		m, err := o.maintenance(ctx, o.Name)
-		if err == nil && m.DeletionTimestamp == nil && m.Spec.Stage != o.stage && !maintenance.Past(m, o.stage) {
-			err = o.refuseSeveral(ctx, m)
-		}
-		if err != nil {
+		if err := o.checkExisting(ctx); err != nil {
 			return nil, err
 		}
 		return o.promote(ctx)
@@ -148,8 +145,30 @@ func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, er
 	if err := o.refuseSeveral(ctx, m); err != nil {
 		return nil, err
 	}
-	o.warnOfLoss(ctx, picked)
+	if err := o.warnOfLoss(ctx, picked); err != nil {
+		return nil, err
+	}
 	return m, o.ask(ctx, m, picked)
+}
+
+// checkExisting refuses to begin with a maintenance that is there what a new one is refused.
+func (o *drainOptions) checkExisting(ctx context.Context) error {
+	m, err := o.maintenance(ctx, o.Name)
+	if err != nil || m.DeletionTimestamp != nil || m.Spec.Stage == o.stage || maintenance.Past(m, o.stage) {
+		return err
+	}
+	if err := o.refuseSeveral(ctx, m); err != nil || !o.RefuseLoss {
+		return err
+	}
+	cluster, err := nodes(ctx, o.reached)
+	if err != nil {
+		return err
+	}
+	picked, err := named(selectedBy(m, cluster), cluster)
+	if err != nil {
+		return err
+	}
+	return o.warnOfLoss(ctx, picked)
 }
 
 // told says what has been asked for.

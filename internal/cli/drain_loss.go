@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
@@ -20,26 +24,52 @@ const askedOneByOne = 20
 // warnOfLoss says what the drain takes for good, before it is asked for. kubectl drain
 // refuses it until somebody agrees by a flag; who has given the flag knows. That pods
 // cannot be read is said, and is no obstacle.
-func (o *drainOptions) warnOfLoss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) {
+//
+// Errors: something is lost, or that is unknown, and --refuse-loss was said.
+func (o *drainOptions) warnOfLoss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) error {
 	given := func(flag string) bool { return o.flags.Lookup(flag).Value.String() == "true" }
-	if given("delete-emptydir-data") && given("force") {
-		return
-	}
-	pods, err := o.podsOn(ctx, nodes)
+	loss, err := o.loss(ctx, nodes)
 	switch {
 	case ctx.Err() != nil:
-		return
+		return ctx.Err()
+	case err != nil && o.RefuseLoss:
+		return fmt.Errorf("whether pods lose data is unknown, and --refuse-loss is said: %w", err)
 	case err != nil:
 		o.say(fmt.Sprintf("whether pods lose data is unknown: %s", excerpt.Line(err.Error(), maxSaid)))
-		return
 	}
-	loss := preflight.LossOf(pods)
-	if len(loss.Data) > 0 && !given("delete-emptydir-data") {
+	if len(loss.Data) > 0 && (o.RefuseLoss || !given("delete-emptydir-data")) {
 		o.say("goes with its pod: " + shortly(loss.Data))
 	}
-	if len(loss.Unreplaced) > 0 && !given("force") {
+	if len(loss.Unreplaced) > 0 && (o.RefuseLoss || !given("force")) {
 		o.say("made again by nobody: " + shortly(loss.Unreplaced))
 	}
+	if len(loss.Failed) > 0 {
+		o.say("fails for good: " + shortly(loss.Failed))
+	}
+	if o.RefuseLoss && loss.Any() {
+		return errors.New("nothing was asked for, as the drain loses what is named above; without --refuse-loss it begins")
+	}
+	return nil
+}
+
+// loss is what the pods on these nodes lose. Where Jobs cannot be read, that of others is
+// known all the same.
+func (o *drainOptions) loss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) (preflight.Loss, error) {
+	pods, err := o.podsOn(ctx, nodes)
+	if err != nil {
+		return preflight.Loss{}, err
+	}
+	var jobs []*batchv1.Job
+	if slices.ContainsFunc(pods, ofJob) {
+		jobs, err = pages(ctx, o.reached, &batchv1.JobList{}, slimJob)
+	}
+	return preflight.LossOf(pods, jobs), err
+}
+
+// ofJob is true of a pod that a Job has made.
+func ofJob(pod *corev1.Pod) bool {
+	owner := podclass.Owner(pod)
+	return owner != nil && owner.Kind == "Job"
 }
 
 // shortly joins what may be many, for one line.

@@ -9,13 +9,16 @@ import (
 
 // notes tells what else people should know before.
 func (p *planPrinter) notes() {
-	var lost, nowhere, unreplaced, objecting noteList
+	var lost, nowhere, unreplaced, failing, objecting noteList
 	p.each(func(pod *preflight.PodForecast) {
 		if len(pod.DataLost) > 0 {
 			lost.add(pod, strings.Join(pod.DataLost, ", "))
 		}
 		if r := pod.Replacement; r != nil && r.Unplaceable {
 			nowhere.add(pod, r.Why)
+		}
+		if r := pod.Replacement; r != nil && r.JobFails {
+			failing.add(pod, r.Why)
 		}
 		if pod.Owner == nil && pod.Type != "Static" && pod.Outcome == preflight.OutcomeLeaves {
 			unreplaced.add(pod, "it has no controller")
@@ -28,6 +31,7 @@ func (p *planPrinter) notes() {
 	p.part("Data that is lost:", &lost)
 	p.part("Replacements that fit nowhere:", &nowhere)
 	p.part("Made again by nobody:", &unreplaced)
+	p.part("Jobs that fail for good:", &failing)
 	p.part("Ask to be left alone:", &objecting)
 }
 

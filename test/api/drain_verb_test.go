@@ -341,12 +341,25 @@ func TestDrainSaysWhatIsLost(t *testing.T) {
 			t.Errorf("%s: exit code %d (-want +got):\n%s", flags, got.Code, diff)
 		}
 	}
-	if got := d.run("drain", "POOL-b", "--dry-run=client"); got.ErrOut != "" {
+	lossless := "error: nothing was asked for, as the drain loses what is named above; without --refuse-loss it begins\n"
+	got := d.run("drain", "POOL-a", "--refuse-loss", "--force", "--delete-emptydir-data")
+	got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(namespace, d.Pool(), "POOL"), "POOL-ns")
+	if want := (printed{Code: 1, ErrOut: emptyDir + force + data + owner + lossless}); got != want || len(d.maintenances()) > 0 {
+		t.Errorf("what loses data is refused by %+v, want %+v, and nothing done: %v", got, want, d.maintenances())
+	}
+	d.create(object(t, maintenance(d.Pool()+"-plan", "nodeSelector:\n  nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: ["+d.Pool()+"-a]}]}]\nstage: Idle")))
+	if got := d.run("drain", "nm/POOL-plan", "--refuse-loss"); got.Code != 1 || d.maintenances()[0].Spec.Stage != v1alpha1.StageIdle {
+		t.Errorf("what is planned and loses data is refused by %+v", got)
+	}
+	if got := d.run("drain", "POOL-b", "--dry-run=client", "--refuse-loss"); got.ErrOut != "" || got.Code != 0 {
 		t.Errorf("of another node: %q", got.ErrOut)
 	}
 	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
 	if got := d.run("drain", "POOL-a", "--dry-run=client", "--as", reader); got.Code != 0 || !strings.HasPrefix(got.ErrOut, "whether pods lose data is unknown: pods is forbidden: ") {
 		t.Errorf("who may not see pods: %+v", got)
+	}
+	if got := d.run("drain", "POOL-a", "--dry-run=client", "--refuse-loss", "--as", reader); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: whether pods lose data is unknown, and --refuse-loss is said: ") {
+		t.Errorf("who may not see pods, and refuses loss: %+v", got)
 	}
 }
 

@@ -180,6 +180,8 @@ type Replacement struct {
 	Node string `json:"node,omitempty"`
 	// Unplaceable is true if it is made and fits nowhere.
 	Unplaceable bool `json:"unplaceable,omitempty"`
+	// JobFails is true if there is none, as the Job of the pod has failed for good then.
+	JobFails bool `json:"jobFails,omitempty"`
 	// Why says why it has no node.
 	Why string `json:"why,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -15,13 +16,18 @@ import (
 // claims, and without the rules by which some of them stay.
 type Loss struct {
 	// Data are the pods with volumes that go with them, such as "shop/web-0 (emptyDir
-	// volume cache)", and Unreplaced those that nobody makes again; each by name.
-	Data, Unreplaced []string
+	// volume cache)", Unreplaced those that nobody makes again, and Failed those whose Job has
+	// failed for good then, with the reason; each by name.
+	Data, Unreplaced, Failed []string
 }
+
+// Any is true if something is lost.
+func (l Loss) Any() bool { return len(l.Data)+len(l.Unreplaced)+len(l.Failed) > 0 }
 
 // LossOf is the loss of a drain of these pods. Pods of DaemonSets and static ones are left
 // out, as kubectl drain leaves them out, and so are those that are done or labelled to stay.
-func LossOf(pods []*corev1.Pod) (loss Loss) {
+func LossOf(pods []*corev1.Pod, jobs []*batchv1.Job) (loss Loss) {
+	known := newOwners(Owners{Jobs: jobs})
 	for _, pod := range pods {
 		if podclass.Terminal(pod) || podclass.Type(pod) != v1alpha1.PodTypeDefault {
 			continue
@@ -30,14 +36,18 @@ func LossOf(pods []*corev1.Pod) (loss Loss) {
 			continue
 		}
 		name := pod.Namespace + "/" + pod.Name
-		if lost := (&owners{}).dataLost(pod); len(lost) > 0 {
+		if lost := known.dataLost(pod); len(lost) > 0 {
 			loss.Data = append(loss.Data, fmt.Sprintf("%s (%s)", name, strings.Join(lost, ", ")))
 		}
-		if podclass.Owner(pod) == nil {
+		owner := podclass.Owner(pod)
+		if owner == nil {
 			loss.Unreplaced = append(loss.Unreplaced, name)
+		} else if fails := known.jobEnds(owner.UID); fails != "" {
+			loss.Failed = append(loss.Failed, fmt.Sprintf("%s (%s)", name, fails))
 		}
 	}
 	slices.Sort(loss.Data)
+	slices.Sort(loss.Failed)
 	slices.Sort(loss.Unreplaced)
 	return loss
 }

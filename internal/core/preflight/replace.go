@@ -32,6 +32,8 @@ type replacement struct {
 	// and why says why, or why it is not made.
 	made      bool
 	node, why string
+	// jobFails is true if it is not made because its Job has failed for good.
+	jobFails bool
 	// unknown is true if nobody knows whether it fits anywhere.
 	unknown bool
 	// ready is true if it will be ready where it runs: one that is not now need not be.
@@ -52,6 +54,7 @@ func (r *run) replace(p *pod) *replacement {
 		return next
 	case "Job":
 		next.why = r.owners.jobEnds(owner.UID)
+		next.jobFails = next.why != ""
 	case "DaemonSet", "Node":
 		return nil
 	default:

@@ -297,6 +297,6 @@ func (p *pod) shownReplacement() *Replacement {
 	case next.node == somewhere:
 		return &Replacement{Why: "nobody has looked for room"}
 	default:
-		return &Replacement{Node: next.node, Unplaceable: next.made && next.node == "" && !next.unknown, Why: next.why}
+		return &Replacement{Node: next.node, Unplaceable: next.made && next.node == "" && !next.unknown, JobFails: next.jobFails, Why: next.why}
 	}
 }
