@@ -32,7 +32,7 @@ bridges: [karpenter, cluster-api]
 evictionRequests: {enabled: true}
 certManager: {enabled: true}
 shutdowns: {depth: Static, deleteBefore: 45s, priorities: [0, 100000, 1000000000]}
-webhook: {clientCA: {configMap: callers, names: [a, b]}}
+webhook: {port: 10250, clientCA: {configMap: callers, names: [a, b]}}
 extraArgs: [--surge=auto, --namespace=elsewhere]`,
 			want: "namespace elsewhere, machines true, callers of /etc/ebbtide/webhook-client/ca.crt [a b], shutdowns to Static and 45s [0 100000 1000000000], bridges [cluster-api karpenter], EvictionRequests auto",
 		},

@@ -157,10 +157,11 @@ containers:
 {{- /* How every pod of ours runs: as nobody, with nothing. */ -}}
 {{- define "ebbtide.podSecurity" -}}
 securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  runAsGroup: 65532
-  seccompProfile: {type: RuntimeDefault}
+  {{- $context := .Values.podSecurityContext | default dict }}
+  {{- if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}
+  {{- $context = omit $context "runAsUser" "runAsGroup" }}
+  {{- end }}
+  {{- toYaml $context | nindent 2 }}
 {{- end }}
 {{- define "ebbtide.containerSecurity" -}}
 securityContext:
