@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,11 +70,26 @@ func (f PodFacts) whereIsIt() string {
 		}
 		return line + ": " + excerpt.Line(f.Static.Message, maxWords)
 	case f.Node == "":
-		return name + " is on no node."
+		return name + " is on no node" + f.unscheduled()
+	case f.Pod.DeletionTimestamp != nil && f.Around != nil && f.Around.Now.Before(f.Pod.DeletionTimestamp.Time):
+		return fmt.Sprintf("%s terminates on node %s, and has until %s to end by itself.", name, f.Node, f.Pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 	case f.Pod.DeletionTimestamp != nil:
 		return fmt.Sprintf("%s terminates on node %s.", name, f.Node)
 	}
 	return fmt.Sprintf("%s is on node %s.", name, f.Node)
+}
+
+// unscheduled is since when the scheduler finds no node, and its words.
+func (f PodFacts) unscheduled() string {
+	if f.Pod == nil {
+		return "."
+	}
+	for _, c := range f.Pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return fmt.Sprintf(" since %s (%s): %s", c.LastTransitionTime.UTC().Format(time.RFC3339), excerpt.Line(c.Reason, maxWords), excerpt.Line(c.Message, maxWords))
+		}
+	}
+	return "."
 }
 
 // whatIsNext is what keeps the pod, or has it come back, and the line that helps.
@@ -93,7 +109,7 @@ func (f PodFacts) whatIsNext() []string {
 	case f.Unknown:
 		return append([]string{"Whether anybody has asked it to leave is unknown."}, f.stuck()...)
 	case f.Node == "":
-		return nil
+		return []string{command.Of("The scheduler tries again when there is room. Which nodes are cordoned, and for whom: kubectl ebbtide status")}
 	case len(f.Maintenances) == 0:
 		return append([]string{"Nobody asks it to leave: no NodeMaintenance holds its node."}, f.foreseen()...)
 	case len(f.drains()) == 0:

@@ -3,6 +3,7 @@ package view_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,7 @@ func refusal(budget string, status metav1.ConditionStatus) v1alpha1.EvacuationSt
 const (
 	holds   = "NodeMaintenance kernel (stage Drain) holds the node: 1 of 2 nodes drained."
 	isThere = "shop/db-0 is on node node-7."
+	again   = "The scheduler tries again when there is room. Which nodes are cordoned, and for whom: kubectl ebbtide status"
 )
 
 func TestWhyAPodIsWhereItIs(t *testing.T) {
@@ -65,8 +67,21 @@ func TestWhyAPodIsWhereItIs(t *testing.T) {
 		facts view.PodFacts
 		want  []string
 	}{
-		"nobody wants it to go":      {of(), []string{isThere, "Nobody asks it to leave: no NodeMaintenance holds its node."}},
-		"it is on no node":           {of(func(f *view.PodFacts) { f.Node = "" }), []string{"shop/db-0 is on no node."}},
+		"nobody wants it to go": {of(), []string{isThere, "Nobody asks it to leave: no NodeMaintenance holds its node."}},
+		"it is on no node":      {of(func(f *view.PodFacts) { f.Node = "" }), []string{"shop/db-0 is on no node.", again}},
+		"the scheduler finds no node": {of(func(f *view.PodFacts) {
+			f.Node = ""
+			f.Pod.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 node(s) were unschedulable.",
+				LastTransitionTime: metav1.NewTime(noon),
+			}}
+		}), []string{"shop/db-0 is on no node since " + noon.UTC().Format(time.RFC3339) + " (Unschedulable): 0/3 nodes are available: 3 node(s) were unschedulable.", again}},
+		"it has time to end": {of(func(f *view.PodFacts) {
+			f.Pod.DeletionTimestamp = ago(-time.Minute)
+			f.Around = &view.Surroundings{Now: noon}
+		}, held, asked(v1alpha1.EvacuationStatus{})), []string{
+			"shop/db-0 terminates on node node-7, and has until " + noon.Add(time.Minute).UTC().Format(time.RFC3339) + " to end by itself.", holds, "It has been asked to leave.",
+		}},
 		"nobody knows who asks":      {of(unknown), []string{isThere, "Whether anybody has asked it to leave is unknown."}},
 		"it terminates":              {of(func(f *view.PodFacts) { f.Pod.DeletionTimestamp = &metav1.Time{} }, held, asked(v1alpha1.EvacuationStatus{})), []string{"shop/db-0 terminates on node node-7.", holds, "It has been asked to leave."}},
 		"its evacuator is at work":   {of(held, asked(refusal("db", "False"))), []string{isThere, holds, "It has been asked to leave: Its evacuator is asked."}},
