@@ -66,8 +66,12 @@ func (c *connection) ofNodes(ctx context.Context, reached client.Client, names [
 			maintenances = append(maintenances, name)
 			continue
 		}
-		object, err := metadataOf(ctx, reached, nodeKind, strings.TrimPrefix(name, nodePrefix))
-		if err != nil {
+		node := strings.TrimPrefix(name, nodePrefix)
+		object, err := metadataOf(ctx, reached, nodeKind, node)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, said{fmt.Errorf("there is no node %s. See which there are with\n  %s", node, c.kubectl("get nodes"))}
+		case err != nil:
 			return nil, err
 		}
 		holders := holdersOf(object)

@@ -57,6 +57,8 @@ func TestTheAPIServerTakesTheChart(t *testing.T) {
 apiVersion: v1
 kind: Namespace
 metadata: {name: `+longNamespace+`, labels: {pod-security.kubernetes.io/enforce: restricted}}`)
+	// Nothing is created here, so what the chart puts into a namespace of its own needs one.
+	create(t, c.Client, `{apiVersion: v1, kind: Namespace, metadata: {name: ebbtide-agents}}`)
 	for _, account := range []string{"ebbtide", longest, "ebbtide-certificate", "ebbtide-check", "ebbtide-uninstall"} {
 		create(t, c.Client, `{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: `+longNamespace+`, name: `+account+`}}`)
 	}

@@ -140,6 +140,9 @@ Would not leave:
 Budgets:
   pdb/db -n shop never allows the eviction of 1 pod
 
+Down until replaced, as all pods leave and no PodDisruptionBudget protects them:
+  shop ReplicaSet/web (2 pods)
+
 Data that is lost:
   shop/shell: emptyDir volume scratch
 

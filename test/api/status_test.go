@@ -150,7 +150,8 @@ func TestTheStatusOfWhatIsOverOrNotThere(t *testing.T) {
 		name + "l":  "there is no NodeMaintenance " + name + "l (do you mean " + name + "?). See which there are with\n",
 		"a b":       "one NodeMaintenance at a time, not also b; without a name all are shown",
 		"a --all":   "name a NodeMaintenance, or show --all of them, not both",
-		"node/a":    `"node/a" is no name of a NodeMaintenance: `,
+		"node/a":    "there is no node a. See which there are with\n",
+		"node/A":    `"node/A" is no name of a node: `,
 		"a -o html": `-o must be json, yaml, wide or name, not "html"`,
 	} {
 		if out, told, code := plugin(t, c, "status", strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {

@@ -76,7 +76,7 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 		t.Errorf("exit code %d, and it prints %q", got.Code, got.Out)
 	}
 
-	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 2 || !strings.HasPrefix(got.Out, "kernel") || !strings.Contains(got.Out, "PDBUnsatisfiable") {
+	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 2 || !strings.HasPrefix(got.Out, "NodeMaintenance kernel, ") || !strings.Contains(got.Out, "PDBUnsatisfiable") {
 		t.Errorf("status of the node: %+v", got)
 	}
 	if got := w.plugin(w.ctx, "watch", "node/"+nodes[0], "--timeout=1s"); got.Code != 2 || !strings.Contains(got.ErrOut, "Not done within 1s.\nkernel: ") {
