@@ -30,7 +30,7 @@ func TestThatNoManagerActsIsSaid(t *testing.T) {
 		return told
 	}
 	for _, verb := range verbs {
-		for _, want := range []string{"No manager of Ebbtide acts: its leader has not renewed for 1h0m", "kubectl drain", "kubectl get pods -n " + namespace} {
+		for _, want := range []string{"No manager of Ebbtide acts: its leader has not renewed for ", "kubectl drain", "kubectl get pods -n " + namespace} {
 			if got := told(verb); !strings.Contains(got, want) {
 				t.Errorf("%v tells %q, want %q", verb, got, want)
 			}
