@@ -82,6 +82,9 @@ const (
 	BlockerNodeUnreachable BlockerType = "NodeUnreachable"
 	// BlockerEvacuatorRunning is an evacuator that is at work.
 	BlockerEvacuatorRunning BlockerType = "EvacuatorRunning"
+	// BlockerReplacementUnschedulable is a pod that waits for its replacement, for which the
+	// scheduler finds no node.
+	BlockerReplacementUnschedulable BlockerType = "ReplacementUnschedulable"
 	// BlockerEvictionRequestFailed is a pod whose EvictionRequest has failed, so that nobody
 	// moves it any more.
 	BlockerEvictionRequestFailed BlockerType = "EvictionRequestFailed"

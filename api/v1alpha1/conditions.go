@@ -38,6 +38,9 @@ const (
 	// ConditionSurged is False, with ReasonNotSurged, once DeploymentEvacuatorClass has not
 	// replaced the pod; the message says why. It is absent otherwise.
 	ConditionSurged = "Surged"
+	// ConditionReplacementUnschedulable is True while the scheduler finds no node for the pod
+	// that DeploymentEvacuatorClass waits for; the message has its words. It is absent otherwise.
+	ConditionReplacementUnschedulable = "ReplacementUnschedulable"
 	// ConditionEvictionRequested is True while the responders of the pod
 	// (spec.evictionResponders) are asked to move it, by an EvictionRequest of
 	// EvacuationRequester; the message says whose turn it is. It is False, for good, when the
@@ -48,6 +51,9 @@ const (
 
 // ReasonNotSurged is that of ConditionSurged: nothing replaces the pod.
 const ReasonNotSurged = "NotSurged"
+
+// ReasonUnschedulable is that of ConditionReplacementUnschedulable.
+const ReasonUnschedulable = "Unschedulable"
 
 // Reasons of ConditionEvictionRequested.
 const (

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // keptAnnotations are prefixes of the annotations that decisions read.
@@ -55,7 +56,7 @@ func StripPod(pod *corev1.Pod) *corev1.Pod {
 		},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,
-			Conditions:            readyCondition(pod.Status.Conditions),
+			Conditions:            conditions(pod),
 			InitContainerStatuses: startsOfStaying(pod, pod.Status.InitContainerStatuses),
 			ContainerStatuses:     startsOfStaying(pod, pod.Status.ContainerStatuses),
 		},
@@ -147,6 +148,25 @@ func affinityOfGated(pod *corev1.Pod) *corev1.Affinity {
 		return nil
 	}
 	return &corev1.Affinity{NodeAffinity: pod.Spec.Affinity.NodeAffinity}
+}
+
+// maxScheduling is how much of the words of a scheduler is kept.
+const maxScheduling = 512
+
+// conditions are whether a pod is ready, and of one that is on no node why.
+func conditions(pod *corev1.Pod) []corev1.PodCondition {
+	kept := readyCondition(pod.Status.Conditions)
+	if pod.Spec.NodeName != "" {
+		return kept
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			kept = append(kept, corev1.PodCondition{
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: excerpt.Of(c.Message, maxScheduling), LastTransitionTime: c.LastTransitionTime,
+			})
+		}
+	}
+	return kept
 }
 
 func readyCondition(conditions []corev1.PodCondition) []corev1.PodCondition {

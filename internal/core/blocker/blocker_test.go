@@ -254,8 +254,36 @@ func TestATerminatingPodStays(t *testing.T) {
 	})
 }
 
+// unplaced has the replacement of a surging pod fit nowhere; by another class that is old news.
+func unplaced(class string) func(*known) {
+	return func(f *known) {
+		evacuator(f)
+		f.Evacuation.Status.ActiveEvacuatorClass = class
+		f.Evacuation.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.ConditionReplacementUnschedulable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUnschedulable,
+			Message: "0/3 nodes are available: 3 Insufficient cpu.", LastTransitionTime: *ago(2 * time.Second),
+		}}
+	}
+}
+
 func TestSomebodyIsAtWork(t *testing.T) {
 	check(t, map[string]story{
+		"an evacuator whose replacement fits nowhere": {
+			facts(unplaced(v1alpha1.DeploymentEvacuatorClass)),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerReplacementUnschedulable, Object: pod, PodCount: 1, SinceTime: ago(2 * time.Second),
+				Message:    "No node has room for the replacement of the pod: 0/3 nodes are available: 3 Insufficient cpu.",
+				Suggestion: "Make room, or give cordoned nodes back: kubectl ebbtide status. Without room the pod is evicted when progressDeadlineSeconds of its Deployment are over",
+			},
+		},
+		"an evacuator after one whose replacement fitted nowhere": {
+			facts(unplaced("mover.example.com")),
+			v1alpha1.Blocker{
+				Type: v1alpha1.BlockerEvacuatorRunning, Object: mover, PodCount: 1, SinceTime: ago(time.Minute),
+				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
+				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
+			},
+		},
 		"an evacuator": {
 			facts(evacuator),
 			v1alpha1.Blocker{

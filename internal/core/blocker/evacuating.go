@@ -32,6 +32,12 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
 		b.Type, b.Message, b.Suggestion = v1alpha1.BlockerClockSkewed, doubt.Message, skew.Suggestion
 	}
+	ours := status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass
+	if told := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReplacementUnschedulable); ours && told != nil && told.Status == metav1.ConditionTrue {
+		b.Type, b.Object, b.SinceTime = v1alpha1.BlockerReplacementUnschedulable, ofPod(f.Pod), &told.LastTransitionTime
+		b.Message = "No node has room for the replacement of the pod: " + told.Message
+		b.Suggestion = command.Of("Make room, or give cordoned nodes back: kubectl ebbtide status. Without room the pod is evicted when progressDeadlineSeconds of its Deployment are over")
+	}
 	return b, true
 }
 

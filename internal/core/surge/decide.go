@@ -167,6 +167,9 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 		p.add(p.finish(e, Completed, p.replacedMessage(d, others, need)))
 		return
 	}
+	if p.tellUnplaced(e, p.unplaced(d)) {
+		return
+	}
 	patience := patience(p.Deployment)
 	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 || p.Doubt != "" {
 		p.lookAgain(left)

@@ -153,6 +153,40 @@ func (p *pass) report(e *v1alpha1.Evacuation, begins, message string) {
 	p.add(Move{{Evacuation: e, Status: status, Message: message}})
 }
 
+// unplaced are the words of the scheduler that finds no node for the replacement of a pod;
+// empty if it has not said so.
+func (p *pass) unplaced(d detachedPod) string {
+	for _, pod := range p.newcomers(d).lacking {
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+				return cmp.Or(c.Message, "The scheduler does not say why.")
+			}
+		}
+	}
+	return ""
+}
+
+// tellUnplaced says on an Evacuation at once that its replacement fits nowhere, or fits after
+// all. It returns true if that is news; other words of the scheduler are none.
+func (p *pass) tellUnplaced(e *v1alpha1.Evacuation, words string) bool {
+	told := meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
+	if !ourTurn(e) || told == (words != "") {
+		return false
+	}
+	status := e.Status.DeepCopy()
+	if words == "" {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
+		p.add(Move{{Evacuation: e, Status: status, Message: "There is a node for the replacement."}})
+		return true
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReplacementUnschedulable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUnschedulable,
+		Message: words, LastTransitionTime: metav1.NewTime(p.Now),
+	})
+	p.add(Move{{Evacuation: e, Status: status, Message: "No node has room for the replacement."}})
+	return true
+}
+
 // complete ends our turn. It is an event unless the eviction that follows is what
 // everybody waits for.
 func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message string) Move {
@@ -161,6 +195,7 @@ func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message stri
 	status.EvacuationProgressTimestamp = &metav1.Time{Time: now}
 	status.ExpectedEvacuationFinishTime = nil
 	status.Message = message
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
 	write := Write{Evacuation: e, Status: status, Message: message, Result: result}
 	if result != Completed {
 		write.Events = []event.Event{event.NotSurged(e, message)}

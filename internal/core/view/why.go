@@ -204,6 +204,13 @@ func (f PodFacts) comesBack() []string {
 func (f PodFacts) leaving() []string {
 	status := &f.Evacuation.Status
 	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
+	nowhere := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
+	if nowhere != nil && nowhere.Status == "True" && status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !status.ActiveEvacuatorCompleted {
+		return []string{
+			"No node has room for its replacement: " + excerpt.Line(nowhere.Message, maxWords),
+			"What helps: make room, or give cordoned nodes back: kubectl ebbtide status. Without room it is evicted when progressDeadlineSeconds of its Deployment are over.",
+		}
+	}
 	if refused == nil || refused.Status != "True" {
 		if status.Message == "" {
 			return []string{"It has been asked to leave."}

@@ -82,9 +82,18 @@ func TestWhyAPodIsWhereItIs(t *testing.T) {
 		}, held, asked(v1alpha1.EvacuationStatus{})), []string{
 			"shop/db-0 terminates on node node-7, and has until " + noon.Add(time.Minute).UTC().Format(time.RFC3339) + " to end by itself.", holds, "It has been asked to leave.",
 		}},
-		"nobody knows who asks":      {of(unknown), []string{isThere, "Whether anybody has asked it to leave is unknown."}},
-		"it terminates":              {of(func(f *view.PodFacts) { f.Pod.DeletionTimestamp = &metav1.Time{} }, held, asked(v1alpha1.EvacuationStatus{})), []string{"shop/db-0 terminates on node node-7.", holds, "It has been asked to leave."}},
-		"its evacuator is at work":   {of(held, asked(refusal("db", "False"))), []string{isThere, holds, "It has been asked to leave: Its evacuator is asked."}},
+		"nobody knows who asks":    {of(unknown), []string{isThere, "Whether anybody has asked it to leave is unknown."}},
+		"it terminates":            {of(func(f *view.PodFacts) { f.Pod.DeletionTimestamp = &metav1.Time{} }, held, asked(v1alpha1.EvacuationStatus{})), []string{"shop/db-0 terminates on node node-7.", holds, "It has been asked to leave."}},
+		"its evacuator is at work": {of(held, asked(refusal("db", "False"))), []string{isThere, holds, "It has been asked to leave: Its evacuator is asked."}},
+		"its replacement fits nowhere": {
+			of(held, asked(v1alpha1.EvacuationStatus{ActiveEvacuatorClass: v1alpha1.DeploymentEvacuatorClass, Message: "Pod db-0 serves on.", Conditions: []metav1.Condition{{
+				Type: v1alpha1.ConditionReplacementUnschedulable, Status: metav1.ConditionTrue, Message: "0/3 nodes are available.",
+			}}})),
+			[]string{
+				isThere, holds, "No node has room for its replacement: 0/3 nodes are available.",
+				"What helps: make room, or give cordoned nodes back: kubectl ebbtide status. Without room it is evicted when progressDeadlineSeconds of its Deployment are over.",
+			},
+		},
 		"its budget refuses":         {of(held, asked(refusal("db", "True"))), []string{isThere, holds, "Its eviction is refused (PDBExhausted): The budget db needs 2 pods.", "What helps: wait for db-1"}},
 		"another budget refuses":     {of(held, asked(refusal("cache", "True"))), []string{isThere, holds, "Its eviction is refused (PDBExhausted): The budget db needs 2 pods."}},
 		"somebody refuses":           {of(held, asked(refusal("", "True"))), []string{isThere, holds, "Its eviction is refused (PDBExhausted): The budget db needs 2 pods.", "What helps: nor this one"}},
