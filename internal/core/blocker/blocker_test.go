@@ -266,7 +266,7 @@ func unplaced(class string) func(*known) {
 	}
 }
 
-func TestSomebodyIsAtWork(t *testing.T) {
+func TestAReplacementFitsNowhere(t *testing.T) {
 	check(t, map[string]story{
 		"an evacuator whose replacement fits nowhere": {
 			facts(unplaced(v1alpha1.DeploymentEvacuatorClass)),
@@ -284,6 +284,11 @@ func TestSomebodyIsAtWork(t *testing.T) {
 				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
 			},
 		},
+	})
+}
+
+func TestSomebodyIsAtWork(t *testing.T) {
+	check(t, map[string]story{
 		"an evacuator": {
 			facts(evacuator),
 			v1alpha1.Blocker{

@@ -56,14 +56,7 @@ func TestAReplacementThatFitsNowhereIsTold(t *testing.T) {
 			s.Evacuations[0].Status.ActiveEvacuatorClass = "mover.example.com"
 		}), false, false},
 	} {
-		var written []*v1alpha1.EvacuationStatus
-		for _, move := range surge.Decide(test.scene.Snapshot).Moves {
-			for i := range move {
-				if move[i].Evacuation != nil {
-					written = append(written, move[i].Status)
-				}
-			}
-		}
+		written := statuses(surge.Decide(test.scene.Snapshot))
 		if len(written) > 1 || (len(written) == 1) != test.writes {
 			t.Errorf("%s: %d writes", name, len(written))
 			continue
@@ -76,4 +69,16 @@ func TestAReplacementThatFitsNowhereIsTold(t *testing.T) {
 			t.Errorf("%s: told is %+v", name, told)
 		}
 	}
+}
+
+// statuses are those that a decision writes.
+func statuses(d surge.Decision) (written []*v1alpha1.EvacuationStatus) {
+	for _, move := range d.Moves {
+		for i := range move {
+			if move[i].Evacuation != nil {
+				written = append(written, move[i].Status)
+			}
+		}
+	}
+	return written
 }
