@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // keptAnnotations are prefixes of the annotations that decisions read.
@@ -162,7 +161,7 @@ func conditions(pod *corev1.Pod) []corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			kept = append(kept, corev1.PodCondition{
-				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: excerpt.Of(c.Message, maxScheduling), LastTransitionTime: c.LastTransitionTime,
+				Type: c.Type, Status: c.Status, Reason: c.Reason, Message: strings.ToValidUTF8(c.Message[:min(len(c.Message), maxScheduling)], ""), LastTransitionTime: c.LastTransitionTime,
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package kube_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,5 +211,21 @@ func fullPod(number int) *corev1.Pod {
 			PodIP:             "10.0.0.7",
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "shop", Ready: true, ContainerID: "containerd://abc"}},
 		},
+	}
+}
+
+// Of a pod that is on no node it is kept why, in a few words, and of others nothing.
+func TestWhyAPodIsOnNoNodeIsKept(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: strings.Repeat("ä", 1000),
+	}}}}
+	kept := kube.StripPod(pod).Status.Conditions
+	if len(kept) != 1 || kept[0].Reason != corev1.PodReasonUnschedulable || kept[0].Message != strings.Repeat("ä", 256) {
+		t.Errorf("kept is %+v, want the reason and the beginning of the words", kept)
+	}
+	pod.Spec.NodeName = "one"
+	if kept := kube.StripPod(pod).Status.Conditions; len(kept) > 0 {
+		t.Errorf("of a pod on a node is kept %+v", kept)
 	}
 }
