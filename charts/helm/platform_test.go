@@ -19,9 +19,8 @@ import (
 func podOf(t *testing.T, objects []*unstructured.Unstructured, name string) corev1.PodSpec {
 	t.Helper()
 	var deployment appsv1.Deployment
-	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind()+" "+o.GetName() == name })
-	if i < 0 || runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, &deployment) != nil {
-		t.Fatalf("there is no %s", name)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(find(t, objects, name), &deployment); err != nil {
+		t.Fatal(err)
 	}
 	return deployment.Spec.Template.Spec
 }

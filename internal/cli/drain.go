@@ -142,7 +142,7 @@ func (o *drainOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, er
 	if err := o.shape(&m.Spec, now); err != nil {
 		return nil, err
 	}
-	if err := o.refuseSeveral(ctx, m); err != nil {
+	if err := o.refuseSeveral(ctx, m, namesOf(picked)); err != nil {
 		return nil, err
 	}
 	if err := o.warnOfLoss(ctx, picked); err != nil {
@@ -157,8 +157,8 @@ func (o *drainOptions) checkExisting(ctx context.Context) error {
 	if err != nil || m.DeletionTimestamp != nil || m.Spec.Stage == o.stage || maintenance.Past(m, o.stage) {
 		return err
 	}
-	if err := o.refuseSeveral(ctx, m); err != nil || !o.RefuseLoss {
-		return err
+	if o.AllAtOnce && !o.RefuseLoss {
+		return nil
 	}
 	cluster, err := nodes(ctx, o.reached)
 	if err != nil {
@@ -166,6 +166,9 @@ func (o *drainOptions) checkExisting(ctx context.Context) error {
 	}
 	picked, err := named(selectedBy(m, cluster), cluster)
 	if err != nil {
+		return err
+	}
+	if err := o.refuseSeveral(ctx, m, namesOf(picked)); err != nil || !o.RefuseLoss {
 		return err
 	}
 	return o.warnOfLoss(ctx, picked)

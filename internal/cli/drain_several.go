@@ -10,14 +10,13 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
 // refuseSeveral returns an error if more than one node would be emptied at the same time and
 // nobody has said --all-at-once. It names what would be down, and the loop to use.
-func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
-	if o.AllAtOnce || m.Spec.NodeSelector == nil {
+func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMaintenance, names []string) error {
+	if o.AllAtOnce || len(names) < 2 {
 		return nil
 	}
 	s := &survey{reached: o.reached, ebbtide: o.ebbtide()}
@@ -25,20 +24,12 @@ func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMainte
 	if s.nodes, err = pages(ctx, o.reached, &corev1.NodeList{}, slimNode); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	together, err := maintenance.Matching(m.Spec.NodeSelector, s.nodes)
-	if err != nil || len(together) < 2 {
-		return err
-	}
 	if err := s.read(ctx, s.everything()...); err != nil {
 		return err
 	}
 	snapshot := s.snapshot(timeOf(o.clock))
 	snapshot.Maintenance, snapshot.Place = m.DeepCopy(), nil
 	snapshot.Maintenance.Spec.Stage = v1alpha1.StageDrain
-	names := make([]string, len(together))
-	for i, node := range together {
-		names[i] = node.Name
-	}
 	slices.Sort(names)
 	return said{fmt.Errorf("%d nodes would be emptied at the same time: %s. %s\nEmpty them one after the other, with your command in place of WORK:\n  %s\nTo empty all of them at the same time, add --all-at-once",
 		len(names), someOf(names), downWords(preflight.Of(snapshot)), o.loop(names))}

@@ -32,13 +32,23 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
 		b.Type, b.Message, b.Suggestion = v1alpha1.BlockerClockSkewed, doubt.Message, skew.Suggestion
 	}
-	ours := status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass
-	if told := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReplacementUnschedulable); ours && told != nil && told.Status == metav1.ConditionTrue {
+	if told := Unplaced(f.Evacuation); told != nil {
 		b.Type, b.Object, b.SinceTime = v1alpha1.BlockerReplacementUnschedulable, ofPod(f.Pod), &told.LastTransitionTime
 		b.Message = "No node has room for the replacement of the pod: " + told.Message
 		b.Suggestion = command.Of("Make room, or give cordoned nodes back: kubectl ebbtide status. Without room the pod is evicted when progressDeadlineSeconds of its Deployment are over")
 	}
 	return b, true
+}
+
+// Unplaced returns the condition that no node has room for the replacement that a pod waits
+// for; nil if there is room, or if it waits for something else by now.
+func Unplaced(e *v1alpha1.Evacuation) *metav1.Condition {
+	told := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
+	ours := e.Status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !e.Status.ActiveEvacuatorCompleted
+	if !ours || told == nil || told.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return told
 }
 
 // recreated explains a pod that came after the drain began: the cordon does not

@@ -76,6 +76,17 @@ func Ready(pod *corev1.Pod) bool {
 	})
 }
 
+// Unscheduled returns the condition in which the scheduler says why a pod is on no node; nil if
+// it does not. The result belongs to the pod and must not be changed.
+func Unscheduled(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c
+		}
+	}
+	return nil
+}
+
 // Owner returns the controller of a pod, nil if it has none. The result belongs
 // to the pod and must not be changed.
 func Owner(pod *corev1.Pod) *metav1.OwnerReference {

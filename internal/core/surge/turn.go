@@ -157,10 +157,8 @@ func (p *pass) report(e *v1alpha1.Evacuation, begins, message string) {
 // empty if it has not said so.
 func (p *pass) unplaced(d detachedPod) string {
 	for _, pod := range p.newcomers(d).lacking {
-		for i := range pod.Status.Conditions {
-			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return cmp.Or(c.Message, "The scheduler does not say why.")
-			}
+		if c := podclass.Unscheduled(pod); c != nil && c.Reason == corev1.PodReasonUnschedulable {
+			return cmp.Or(c.Message, "The scheduler does not say why.")
 		}
 	}
 	return ""

@@ -84,12 +84,11 @@ func (f PodFacts) unscheduled() string {
 	if f.Pod == nil {
 		return "."
 	}
-	for _, c := range f.Pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return fmt.Sprintf(" since %s (%s): %s", c.LastTransitionTime.UTC().Format(time.RFC3339), excerpt.Line(c.Reason, maxWords), excerpt.Line(c.Message, maxWords))
-		}
+	c := podclass.Unscheduled(f.Pod)
+	if c == nil {
+		return "."
 	}
-	return "."
+	return fmt.Sprintf(" since %s (%s): %s", c.LastTransitionTime.UTC().Format(time.RFC3339), excerpt.Line(c.Reason, maxWords), excerpt.Line(c.Message, maxWords))
 }
 
 // whatIsNext is what keeps the pod, or has it come back, and the line that helps.
@@ -204,8 +203,7 @@ func (f PodFacts) comesBack() []string {
 func (f PodFacts) leaving() []string {
 	status := &f.Evacuation.Status
 	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
-	nowhere := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
-	if nowhere != nil && nowhere.Status == "True" && status.ActiveEvacuatorClass == v1alpha1.DeploymentEvacuatorClass && !status.ActiveEvacuatorCompleted {
+	if nowhere := blocker.Unplaced(f.Evacuation); nowhere != nil {
 		return []string{
 			"No node has room for its replacement: " + excerpt.Line(nowhere.Message, maxWords),
 			"What helps: make room, or give cordoned nodes back: kubectl ebbtide status. Without room it is evicted when progressDeadlineSeconds of its Deployment are over.",
