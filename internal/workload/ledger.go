@@ -10,6 +10,7 @@ type ledger struct {
 	mu         sync.Mutex
 	namespaces map[string]*entry
 	all        amounts
+	accounts   int64
 	// waiting are requests for memory in the order in which they came.
 	waiting []*request
 }
@@ -48,6 +49,7 @@ func (l *ledger) open(namespace string) *account {
 	}
 	a := &account{ledger: l, namespace: namespace, kept: map[uint64]int64{}}
 	l.namespaces[namespace].accounts[a] = true
+	l.accounts++
 	return a
 }
 
@@ -69,6 +71,7 @@ func (a *account) close() {
 		a.change(what, -used)
 	}
 	a.closed = true
+	a.ledger.accounts--
 	all := a.ledger.namespaces[a.namespace]
 	if delete(all.accounts, a); len(all.accounts) == 0 {
 		delete(a.ledger.namespaces, a.namespace)

@@ -22,6 +22,9 @@ const (
 	objectBytes = 2 << 10
 	// namespaceShare is how many Clusters of a namespace may take all that one may.
 	namespaceShare = 4
+	// littleShare is the part of all memory that clusters may take together without waiting
+	// for others, a sixteenth, each an equal part of it.
+	littleShare = 16
 	// copies is how often the bytes of a message are in memory while it is decoded: as
 	// they came, as the client reads them, as its decoder does, and what is left over of
 	// buffers that grew.

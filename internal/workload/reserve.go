@@ -93,7 +93,8 @@ func (l *ledger) grant() {
 	})
 }
 
-// consider counts what is asked for if there is room.
+// consider counts what is asked for if there is room. A cluster that takes little does not
+// wait for others.
 //
 // Errors: there will be none.
 func (l *ledger) consider(r *request, full map[string]bool) (granted bool, err error) {
@@ -101,7 +102,10 @@ func (l *ledger) consider(r *request, full map[string]bool) (granted bool, err e
 	switch {
 	case a.closed, a.leaves:
 		return false, errEnded
-	case a.used[r.what]+r.amount > limits.of[r.what], full[a.namespace], full[""]:
+	case a.used[r.what]+r.amount > limits.of[r.what]:
+		return false, nil
+	case a.used.bytes()+r.amount <= limits.total/littleShare/l.accounts:
+	case full[a.namespace], full[""]:
 		return false, nil
 	case l.namespaces[a.namespace].amounts[r.what]+r.amount > limits.of[r.what]*namespaceShare:
 		full[a.namespace] = true

@@ -110,6 +110,28 @@ func TestMemoryIsGrantedInTheOrderOfRequests(t *testing.T) {
 	})
 }
 
+// A cluster that takes little is read while others fill the memory of all.
+func TestWhoTakesLittleDoesNotWaitForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := newLedger(scarce())
+		for _, namespace := range []string{"one", "two"} {
+			hungry, _ := all.connect(namespace)
+			fits(t, hungry.reserve(t.Context(), decoded, 49))
+		}
+		large, _ := all.connect("three")
+		first, stop := large.asks(decoded, 50)
+		defer stop()
+		waits(t, "a cluster for which there is no room", first)
+
+		small, _ := all.connect("four")
+		fits(t, small.reserve(t.Context(), decoded, 1))
+		second, stop := small.asks(decoded, 1)
+		defer stop()
+		waits(t, "a cluster that has its quarter of a sixteenth", second)
+	})
+}
+
 // What waits for its own cluster, or its own namespace, holds up nobody else.
 func TestOnesOwnBoundHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
@@ -130,7 +152,7 @@ func TestOnesOwnBoundHoldsUpNobodyElse(t *testing.T) {
 			granted(t, "a neighbour", filled)
 		}
 		last, _ := all.connect("mallory")
-		namespace, _ := last.asks(decoded, 10)
+		namespace, _ := last.asks(decoded, 12)
 		waits(t, "who is in a namespace that has 239 of 240", namespace)
 		alice, _ := all.connect("alice")
 		fits(t, alice.reserve(t.Context(), decoded, 60))
