@@ -153,7 +153,7 @@ generate: ## Generate deep copies, apply configurations, CRDs, docs/api.md, the 
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-certificate,fileName=role-certificate.yaml paths=./internal/certificate output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-uninstall,fileName=role-uninstall.yaml paths=./internal/uninstall output:rbac:dir=charts/ebbtide/files
 	$(CONTROLLER_GEN) rbac:roleName=ebbtide-check,fileName=role-check.yaml paths=./internal/check output:rbac:dir=charts/ebbtide/files
-	go run ./internal/helmrender ebbtide-system '{machines: {enabled: true}, evictionRequests: {enabled: true}}' charts/sandbox.yaml
+	go run ./internal/helmrender ebbtide-system '{machines: {enabled: true}, evictionRequests: {enabled: true}}' charts/sandbox.yaml charts/sandbox-older.yaml
 	go test ./charts/helm -run TestWhatIsInstalled -update
 
 # A benchmark that nobody runs breaks unseen; running each once takes seconds.

@@ -7,6 +7,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -19,6 +21,9 @@ var Files embed.FS
 
 //go:embed sandbox.yaml
 var sandbox []byte
+
+//go:embed sandbox-older.yaml
+var older []byte
 
 // roles are apart from Files, so that a program that reads them alone is not linked with all.
 //
@@ -43,8 +48,24 @@ func CRDs() ([][]byte, error) {
 }
 
 // Sandbox returns all objects that Helm would install beside the CRDs and the pods of the
-// manager, with Machines, in the namespace ebbtide-system. They are generated.
-func Sandbox() ([]*unstructured.Unstructured, error) { return Objects(sandbox) }
+// manager, with Machines, in the namespace ebbtide-system. They are generated. An API server
+// that serves no MutatingAdmissionPolicies gets some of them in another form.
+func Sandbox(policies bool) ([]*unstructured.Unstructured, error) {
+	objects, err := Objects(sandbox)
+	if err != nil || policies {
+		return objects, err
+	}
+	others, err := Objects(older)
+	for _, other := range others {
+		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GetKind() == other.GetKind() && o.GetName() == other.GetName()
+		})
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return strings.HasPrefix(o.GetKind(), "MutatingAdmissionPolicy")
+	})
+	return append(objects, others...), err
+}
 
 // Role returns the ClusterRoles and Roles of a file of the chart, such as role-machines. A Role
 // of the namespace "release" belongs into that of the manager.

@@ -97,6 +97,9 @@ const (
 	// has to stay away until the maintenance is complete: JSON, the drainTargets
 	// of these types. It is written with the cordon and removed with it.
 	DrainTargetsAnnotation = "ebbtide.dev/drain-targets"
+	// DaemonSetDrainLabel on a Node, always "true", goes with DrainTargetsAnnotation: by it the
+	// API server finds the nodes whose new DaemonSet pods MaintenanceGate holds back.
+	DaemonSetDrainLabel = "ebbtide.dev/daemonset-drain"
 	// DaemonSetTaint on a Node, effect NoSchedule, keeps the DaemonSet controller
 	// from creating pods there. It is there while all DaemonSet pods are targeted.
 	DaemonSetTaint = "ebbtide.dev/daemonset-drain"

@@ -95,7 +95,7 @@ func TestWhatIsInstalled(t *testing.T) {
 // excerpt is what one set of values installs, and what it does not install.
 func excerpt(t *testing.T, set string) string {
 	t.Helper()
-	sandbox, err := charts.Sandbox()
+	sandbox, err := charts.Sandbox(true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,12 @@ import (
 
 func render(t *testing.T, namespace string, values map[string]any) []*unstructured.Unstructured {
 	t.Helper()
-	rendered, err := helm.Render(t.Context(), helm.Release{Namespace: namespace, Values: values})
+	return renderFor(t, helm.Release{Namespace: namespace, Values: values})
+}
+
+func renderFor(t *testing.T, release helm.Release) []*unstructured.Unstructured {
+	t.Helper()
+	rendered, err := helm.Render(t.Context(), release)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +104,8 @@ var always = []string{
 	"ValidatingAdmissionPolicyBinding ebbtide-bypass-budgets-record",
 	"ValidatingAdmissionPolicy ebbtide-cordons",
 	"ValidatingAdmissionPolicyBinding ebbtide-cordons",
+	"MutatingAdmissionPolicy ebbtide-daemonset-pods",
+	"MutatingAdmissionPolicyBinding ebbtide-daemonset-pods",
 	"ValidatingAdmissionPolicy ebbtide-handed-over",
 	"ValidatingAdmissionPolicyBinding ebbtide-handed-over",
 	"ValidatingAdmissionPolicy ebbtide-locks",
@@ -176,23 +183,6 @@ func TestWithMachinesTheManagerHasRolesForThem(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("what is installed beside (-want +got):\n%s", diff)
-	}
-}
-
-// The sandbox has no Helm, and installs what make generate has rendered. It has the manager
-// as a process, and has installed the CRDs before.
-func TestTheSandboxInstallsTheChart(t *testing.T) {
-	t.Parallel()
-	objects, err := charts.Sandbox()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := slices.DeleteFunc(render(t, "ebbtide-system", read(t, "{machines: {enabled: true}, evictionRequests: {enabled: true}}")),
-		func(o *unstructured.Unstructured) bool {
-			return slices.Contains([]string{"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"}, o.GetKind()) || ofHook(o)
-		})
-	if diff := cmp.Diff(want, objects); diff != "" {
-		t.Errorf("charts/sandbox.yaml is not what the chart renders, run make generate (-want +got):\n%s", diff)
 	}
 }
 

@@ -20,7 +20,8 @@ type Hold struct {
 	Unschedulable bool
 	// Ledger is the value of v1alpha1.CordonAnnotation; empty is none.
 	Ledger string
-	// DrainTargets is the value of v1alpha1.DrainTargetsAnnotation; empty is none.
+	// DrainTargets is the value of v1alpha1.DrainTargetsAnnotation; empty is none, and no
+	// v1alpha1.DaemonSetDrainLabel.
 	DrainTargets string
 	// Suppress is whether v1alpha1.DaemonSetTaint is there.
 	Suppress bool
@@ -47,7 +48,8 @@ func Cordon(ctx context.Context, c client.Client, node *corev1.Node, hold Hold) 
 			metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, *value)
 		}
 	}
-	label(changed, hold.HandedOverBy != "")
+	label(changed, v1alpha1.HandedOverLabel, hold.HandedOverBy != "")
+	label(changed, v1alpha1.DaemonSetDrainLabel, hold.DrainTargets != "")
 	suppress(changed, hold.Suppress)
 	return c.Patch(ctx, changed, Change(node))
 }
@@ -72,16 +74,13 @@ func annotate(node *corev1.Node, key, value string) {
 	node.Annotations[key] = value
 }
 
-// label sets or removes our label.
-func label(node *corev1.Node, wanted bool) {
-	switch {
-	case !wanted:
-		delete(node.Labels, v1alpha1.HandedOverLabel)
-	case node.Labels == nil:
-		node.Labels = map[string]string{v1alpha1.HandedOverLabel: "true"}
-	default:
-		node.Labels[v1alpha1.HandedOverLabel] = "true"
+// label sets or removes a label of ours.
+func label(node *corev1.Node, key string, wanted bool) {
+	if !wanted {
+		delete(node.Labels, key)
+		return
 	}
+	metav1.SetMetaDataLabel(&node.ObjectMeta, key, "true")
 }
 
 // suppress sets or removes our taint. One of the same key and another effect is

@@ -66,8 +66,10 @@ func TestAHoldComesAndGoesAsAWhole(t *testing.T) {
 		want := corev1.NodeSpec{PodCIDR: "10.0.0.0/24", Taints: step.taints, Unschedulable: step.hold.Unschedulable}
 		same(t, "spec", want, got.Spec)
 		same(t, "annotations", step.annotations, got.Annotations)
-		if label, labelled := got.Labels[v1alpha1.HandedOverLabel]; labelled != (step.hold.HandedOverBy != "") || labelled && label != "true" {
-			t.Errorf("hold %+v: the labels are %v", step.hold, got.Labels)
+		for key, with := range map[string]string{v1alpha1.HandedOverLabel: step.hold.HandedOverBy, v1alpha1.DaemonSetDrainLabel: step.hold.DrainTargets} {
+			if label, labelled := got.Labels[key]; labelled != (with != "") || labelled && label != "true" {
+				t.Errorf("hold %+v: the labels are %v", step.hold, got.Labels)
+			}
 		}
 		if err := kube.Cordon(t.Context(), c, kube.StripNode(before), kube.Hold{Ledger: "late"}); !apierrors.IsConflict(err) {
 			t.Errorf("a write that was decided on old state: error %v, want a conflict", err)

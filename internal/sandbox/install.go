@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +74,7 @@ func (c *Cluster) waitServed(ctx context.Context, crd *apiextensionsv1.CustomRes
 // readChart settles what is installed, and whose account the manager's is.
 func (c *Cluster) readChart() (err error) {
 	if c.spec.Chart == nil {
-		if c.spec.Chart, err = charts.Sandbox(); err != nil {
+		if c.spec.Chart, err = charts.Sandbox(ServesMutatingPolicies(c.binaries.Version)); err != nil {
 			return err
 		}
 	}
@@ -129,10 +128,9 @@ func (c *Cluster) InstallChart(ctx context.Context, port int) error {
 	return nil
 }
 
-// leavesOut is true for what the chart has only for clusters that serve EvictionRequests: API
-// servers before 1.36 do not know the kinds.
+// leavesOut is true for what the chart has only for clusters that serve EvictionRequests.
 func (c *Cluster) leavesOut(object *unstructured.Unstructured) bool {
-	return !c.spec.EvictionRequests && strings.HasPrefix(object.GetKind(), "MutatingAdmissionPolicy")
+	return !c.spec.EvictionRequests && object.GetName() == "ebbtide-responders"
 }
 
 func (c *Cluster) createOnce(ctx context.Context, object client.Object) error {

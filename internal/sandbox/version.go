@@ -42,12 +42,21 @@ func CheckVersion(version string) error {
 // CheckEvictionRequests returns an error that says so when this Kubernetes version is from
 // before 1.37, which was the first with EvictionRequests.
 func CheckEvictionRequests(version string) error {
-	// There are no sandboxes of other major versions.
-	minor, err := strconv.Atoi(strings.Split(version+".", ".")[1])
-	if err != nil || minor < 37 {
+	if minor(version) < 37 {
 		return fmt.Errorf("kubernetes %s has no EvictionRequests, which came with 1.37", version)
 	}
 	return nil
+}
+
+// ServesMutatingPolicies returns true if this Kubernetes version has MutatingAdmissionPolicies
+// by default, as since 1.36.
+func ServesMutatingPolicies(version string) bool { return minor(version) >= 36 }
+
+// minor is 37 of 1.37.1; there are no sandboxes of other major versions. It is 0 if it cannot be
+// read.
+func minor(version string) int {
+	n, _ := strconv.Atoi(strings.Split(version+".", ".")[1])
+	return n
 }
 
 // stagingVersion is the version of the k8s.io/* modules that a Kubernetes

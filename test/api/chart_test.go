@@ -115,6 +115,7 @@ func podOf(t *testing.T, o *unstructured.Unstructured) *corev1.Pod {
 
 func rendered(t *testing.T, release helm.Release) []*unstructured.Unstructured {
 	t.Helper()
+	release.Kinds = cluster.Kinds()
 	text, err := helm.Render(t.Context(), release)
 	if err != nil {
 		t.Fatal(err)

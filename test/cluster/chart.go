@@ -21,7 +21,7 @@ var Account = sandbox.Account{Namespace: "operations", Name: "drainer"}
 // webhooks are called, and with what agents of nodes need, which clusters have not.
 func Chart(t testing.TB) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := render(t.Context(), map[string]any{
+	objects, err := render(t.Context(), Kinds(), map[string]any{
 		"machines": map[string]any{"enabled": true}, "agent": map[string]any{"enabled": true, "hosts": true},
 	})
 	if err != nil {
@@ -36,7 +36,11 @@ func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error)
 	for _, one := range strings.FieldsFunc(spec.Bridges, func(r rune) bool { return r == ',' }) {
 		bridges = append(bridges, one)
 	}
-	objects, err := render(ctx, map[string]any{
+	kinds := Kinds()
+	if spec.OnlyWebhooks {
+		kinds = []string{}
+	}
+	objects, err := render(ctx, kinds, map[string]any{
 		"machines":         map[string]any{"enabled": !spec.NoMachines},
 		"evictionRequests": map[string]any{"enabled": spec.EvictionRequests},
 		"bridges":          bridges,
@@ -46,9 +50,18 @@ func chart(ctx context.Context, spec Spec) ([]*unstructured.Unstructured, error)
 	}), err
 }
 
-func render(ctx context.Context, values map[string]any) ([]*unstructured.Unstructured, error) {
+// Kinds are what the chart is told of the API servers of tests, for helm.Release: nil means
+// that they serve MutatingAdmissionPolicies.
+func Kinds() []string {
+	if sandbox.ServesMutatingPolicies(sandbox.RequestedVersion()) {
+		return nil
+	}
+	return []string{}
+}
+
+func render(ctx context.Context, kinds []string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	values["serviceAccount"] = map[string]any{"name": Account.Name}
-	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, OutOfCluster: true, Values: values})
+	rendered, err := helm.Render(ctx, helm.Release{Namespace: Account.Namespace, OutOfCluster: true, Kinds: kinds, Values: values})
 	if err != nil {
 		return nil, err
 	}

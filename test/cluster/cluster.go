@@ -45,6 +45,9 @@ type Spec struct {
 	// OnlyAPIServer leaves everything out but etcd and kube-apiserver. There are
 	// no controllers: no nodes, no garbage collection, no namespace deletion.
 	OnlyAPIServer bool
+	// OnlyWebhooks has the chart as for Kubernetes before 1.36, which serves no
+	// MutatingAdmissionPolicies.
+	OnlyWebhooks bool
 	// Audit has the API server log every write to Cluster.AuditLog.
 	Audit bool
 	// NoManager is for a test of Kubernetes alone: no other test of this control
@@ -202,7 +205,7 @@ var shared = struct {
 
 // key is what tells control planes apart.
 type key struct {
-	onlyAPIServer, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests, alone bool
+	onlyAPIServer, onlyWebhooks, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests, alone bool
 
 	realNodes      int
 	bridges, lacks string
@@ -249,7 +252,7 @@ func start(spec Spec) (*plane, int, error) {
 	}
 	shared.users++
 	k := key{
-		spec.OnlyAPIServer, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests, spec.Alone,
+		spec.OnlyAPIServer, spec.OnlyWebhooks, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests, spec.Alone,
 		spec.RealNodes, spec.Bridges, spec.Lacks,
 	}
 	if p, ok := shared.planes[k]; ok {

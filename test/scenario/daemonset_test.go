@@ -110,9 +110,8 @@ func TestOtherNodesDoNotWaitForASuppressedOne(t *testing.T) {
 	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, append(joined, nodes[0]), "log", "proxy")
 }
 
-// The manager is killed while DaemonSets are kept away. Without its webhook a pod
-// comes to the node that tolerates everything; the next manager removes it again,
-// and gives all back in the end.
+// The manager is killed while DaemonSets are kept away. The API server goes on holding back
+// a pod that tolerates everything, and the next manager gives all back in the end.
 func TestLongManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 	t.Parallel()
 	w := newMortalWorld(t)
@@ -126,12 +125,17 @@ func TestLongManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 
 	w.manager.Kill(t)
 	held := w.on("proxy", nodes[0])
+	intruders := w.watchFor(nodes[0], "proxy")
 	w.deletePod(held)
-	w.awaitReplaced("proxy", nodes[0], held.UID)
+	w.eventually("another pod of proxy", func() (bool, any) {
+		pod := w.on("proxy", nodes[0])
+		return pod != nil && pod.UID != held.UID, pod
+	})
+	w.awaitHeld("proxy", nodes[0])
 	w.awaitOn("log", nodes[1:])
 	w.manager.Start(t)
-	w.awaitHeld("proxy", nodes[0])
 	w.awaitDrained("upgrade")
+	intruders.assertNone()
 
 	w.assertBack(func() { w.setStage("upgrade", v1alpha1.StageComplete) }, nodes, "log", "proxy")
 	w.assertNothingLeft(nodes[0])

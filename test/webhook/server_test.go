@@ -40,7 +40,7 @@ var started struct {
 // this process under a manager without controllers. Tests share it.
 func newAPI(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
+	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true, OnlyWebhooks: true})
 	started.once.Do(func() {
 		address := serve(t, c)
 		awaitAnswer(t, c)

@@ -45,11 +45,11 @@ func TestWhatBecomesOfAPodThatIsHeldBack(t *testing.T) {
 		"the maintenance goes on": {node: aNode(1000), gates: []string{v1alpha1.MaintenanceGate}, want: []string{v1alpha1.MaintenanceGate}},
 		"the maintenance is complete": {
 			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, gates: []string{v1alpha1.MaintenanceGate},
-			event: []string{"DaemonSetPodReleased on Pod/log-held: No maintenance keeps the pod away from node one any more."},
+			event: []string{"DaemonSetPodReleased on Pod/log-held: No maintenance keeps the pod away from node one."},
 		},
 		"somebody else holds it too": {
 			node: aNode(999), gates: []string{theirs, v1alpha1.MaintenanceGate}, want: []string{theirs},
-			event: []string{"DaemonSetPodReleased on Pod/log-held: No maintenance keeps the pod away from node one any more."},
+			event: []string{"DaemonSetPodReleased on Pod/log-held: No maintenance keeps the pod away from node one."},
 		},
 		"only somebody else holds it": {node: aNode(999), gates: []string{theirs}, want: []string{theirs}},
 		"the node is gone": {

@@ -172,5 +172,5 @@ func Refuse(e *v1alpha1.Evacuation, refusal string) *v1alpha1.EvacuationStatus {
 // at once; nil if the status says so already.
 func Return(e *v1alpha1.Evacuation) *v1alpha1.EvacuationStatus {
 	return told(e, fmt.Sprintf("Pod %s came back to its node during the maintenance and is deleted again in a while. "+
-		"If that goes on, see why webhook daemonset-pods.ebbtide.dev does not hold it back.", e.Spec.PodRef.Name))
+		"If that goes on, see why policy ebbtide-daemonset-pods, before Kubernetes 1.36 webhook daemonset-pods.ebbtide.dev, does not hold it back.", e.Spec.PodRef.Name))
 }

@@ -55,7 +55,7 @@ func FateOf(pod *corev1.Pod, node *corev1.Node) (fate Fate, message string) {
 	case err != nil:
 		return Kept, fmt.Sprintf("It is unknown what has to stay away from the node: %v", err)
 	case !hold:
-		return Released, fmt.Sprintf("No maintenance keeps the pod away from node %s any more.", node.Name)
+		return Released, fmt.Sprintf("No maintenance keeps the pod away from node %s.", node.Name)
 	case maintenance.SuppressesAll(node) && !podclass.Tolerates(pod, v1alpha1.DaemonSetTaint):
 		return Removed, fmt.Sprintf("The DaemonSet does not want the pod on node %s as long as taint %s is there.", node.Name, v1alpha1.DaemonSetTaint)
 	}

@@ -56,8 +56,8 @@ func TestFateOf(t *testing.T) {
 		says       string
 	}{
 		"no node":                         {nil, corev1.Toleration{}, daemonset.Released, "The node that the pod was held back from does not exist."},
-		"no maintenance":                  {aNode(""), corev1.Toleration{}, daemonset.Released, "No maintenance keeps the pod away from node one any more."},
-		"a target that has shrunk":        {aNode(upTo4999), corev1.Toleration{}, daemonset.Released, "No maintenance keeps the pod away from node one any more."},
+		"no maintenance":                  {aNode(""), corev1.Toleration{}, daemonset.Released, "No maintenance keeps the pod away from node one."},
+		"a target that has shrunk":        {aNode(upTo4999), corev1.Toleration{}, daemonset.Released, "No maintenance keeps the pod away from node one."},
 		"a partial target":                {aNode(upTo5000), corev1.Toleration{}, daemonset.Kept, "The maintenance of node one is not complete."},
 		"a target that cannot be read":    {aNode("}"), corev1.Toleration{}, daemonset.Kept, "It is unknown what has to stay away from the node: annotation ebbtide.dev/drain-targets of node one: invalid character '}' looking for beginning of value"},
 		"all have to stay away":           {tainted(corev1.TaintEffectNoSchedule), corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists}, daemonset.Removed, "The DaemonSet does not want the pod on node one as long as taint ebbtide.dev/daemonset-drain is there."},

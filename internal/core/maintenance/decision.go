@@ -119,7 +119,8 @@ type CordonChange struct {
 	Unschedulable bool
 	// Ledger is the wanted value of v1alpha1.CordonAnnotation; empty removes it.
 	Ledger string
-	// DrainTargets is the wanted value of v1alpha1.DrainTargetsAnnotation; empty
+	// DrainTargets is the wanted value of v1alpha1.DrainTargetsAnnotation, with which
+	// v1alpha1.DaemonSetDrainLabel goes; empty
 	// removes it.
 	DrainTargets string
 	// Suppress is true if the node has to bear v1alpha1.DaemonSetTaint.

@@ -382,7 +382,7 @@ func (s *simulation) completeAll() {
 }
 
 func (s *simulation) checkRestored(node *corev1.Node) {
-	if node.Labels[v1alpha1.HandedOverLabel] != "" || len(node.Annotations)+len(node.Spec.Taints) > 0 {
+	if node.Labels[v1alpha1.HandedOverLabel]+node.Labels[v1alpha1.DaemonSetDrainLabel] != "" || len(node.Annotations)+len(node.Spec.Taints) > 0 {
 		s.t.Errorf("node %s is still held: %s, %v", node.Name, node.Annotations, node.Spec.Taints)
 	}
 	if node.Spec.Unschedulable && !s.before[node.Name] {

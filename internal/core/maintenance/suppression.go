@@ -18,6 +18,8 @@ import (
 type suppression struct {
 	// targets is the value of v1alpha1.DrainTargetsAnnotation; empty is none.
 	targets string
+	// labelled is true if v1alpha1.DaemonSetDrainLabel goes with them.
+	labelled bool
 	// all is true if no DaemonSet pod at all may come, so that
 	// v1alpha1.DaemonSetTaint keeps the DaemonSet controller from creating any.
 	all bool
@@ -35,14 +37,15 @@ func suppressionOf(set drainplan.Set, depth int) suppression {
 	}
 	// Lines always marshal: a status is nothing but them.
 	text, _ := json.Marshal(lines)
-	return suppression{targets: string(text), all: slices.ContainsFunc(lines, func(line v1alpha1.DrainPlanEntry) bool {
+	return suppression{targets: string(text), labelled: true, all: slices.ContainsFunc(lines, func(line v1alpha1.DrainPlanEntry) bool {
 		return line.PodType == v1alpha1.PodTypeDaemonSet && line.PodSelector == nil && line.PodPriority == math.MaxInt32
 	})}
 }
 
 // suppressionOn is what a node shows.
 func suppressionOn(node *corev1.Node) suppression {
-	return suppression{targets: node.Annotations[v1alpha1.DrainTargetsAnnotation], all: SuppressesAll(node)}
+	_, labelled := node.Labels[v1alpha1.DaemonSetDrainLabel]
+	return suppression{targets: node.Annotations[v1alpha1.DrainTargetsAnnotation], labelled: labelled, all: SuppressesAll(node)}
 }
 
 // SuppressesAll returns true if the node bears the taint under which the

@@ -70,6 +70,7 @@ func TestANodeShowsWhatStaysAway(t *testing.T) {
 func TestSuppressionIsPutRight(t *testing.T) {
 	for name, meddle := range map[string]func(*corev1.Node){
 		"the taint is gone":      func(n *corev1.Node) { n.Spec.Taints = nil },
+		"the label is gone":      func(n *corev1.Node) { delete(n.Labels, v1alpha1.DaemonSetDrainLabel) },
 		"the annotation is gone": func(n *corev1.Node) { delete(n.Annotations, v1alpha1.DrainTargetsAnnotation) },
 		"the annotation is another": func(n *corev1.Node) {
 			n.Annotations[v1alpha1.DrainTargetsAnnotation] = `[{"podPriority":1,"podType":"DaemonSet"}]`

@@ -309,9 +309,11 @@ func requested(requests []maintenance.Request) []*corev1.Pod {
 func hold(node *corev1.Node, change *maintenance.CordonChange) {
 	node.Spec.Unschedulable = change.Unschedulable
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.DaemonSetTaint })
-	delete(node.Labels, v1alpha1.HandedOverLabel)
-	if change.HandedOverBy != "" {
-		node.Labels[v1alpha1.HandedOverLabel] = "true"
+	for key, value := range map[string]string{v1alpha1.HandedOverLabel: change.HandedOverBy, v1alpha1.DaemonSetDrainLabel: change.DrainTargets} {
+		delete(node.Labels, key)
+		if value != "" {
+			metav1.SetMetaDataLabel(&node.ObjectMeta, key, "true")
+		}
 	}
 	for key, value := range map[string]string{
 		v1alpha1.CordonAnnotation: change.Ledger, v1alpha1.DrainTargetsAnnotation: change.DrainTargets,

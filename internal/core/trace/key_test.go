@@ -47,6 +47,7 @@ var bearers = map[string]trace.Object{
 	"HandedOverAnnotation": &v1alpha1.NodeMaintenance{
 		ObjectMeta: annotated(v1alpha1.HandedOverAnnotation, "{}"), Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain},
 	},
+	"DaemonSetDrainLabel":        &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.DaemonSetDrainLabel: "true"}}},
 	"HandedOverLabel":            &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.HandedOverLabel: "true"}}},
 	"HandedOverByAnnotation":     &corev1.Node{ObjectMeta: annotated(v1alpha1.HandedOverByAnnotation, "m")},
 	"RebootPromiseAnnotation":    &corev1.Node{ObjectMeta: annotated(v1alpha1.RebootPromiseAnnotation, "{}")},

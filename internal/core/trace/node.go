@@ -31,22 +31,15 @@ func ofNode(node *corev1.Node) Finding {
 		f.Does = append(f.Does, "leave it cordoned, as it was before its maintenance")
 	}
 	without.Spec.Unschedulable = unschedulable
-	for _, key := range []string{v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation, v1alpha1.HandedOverByAnnotation, v1alpha1.RebootPromiseAnnotation} {
-		if _, annotated := node.Annotations[key]; annotated {
-			f.Does = append(f.Does, "remove annotation "+key)
-			delete(without.Annotations, key)
-		}
-	}
+	f.Does = append(f.Does, remove("annotation", without.Annotations,
+		v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation, v1alpha1.HandedOverByAnnotation, v1alpha1.RebootPromiseAnnotation)...)
 	f.Does = append(f.Does, unprotect(without, maintenance.Unprotected(node))...)
 	for _, drain := range foreigndrain.Of(node) {
 		if drain.Removes && node.Spec.Unschedulable && !unschedulable {
 			f.Notes = append(f.Notes, drain.Sentence(node))
 		}
 	}
-	if _, labelled := node.Labels[v1alpha1.HandedOverLabel]; labelled {
-		f.Does = append(f.Does, "remove label "+v1alpha1.HandedOverLabel)
-		delete(without.Labels, v1alpha1.HandedOverLabel)
-	}
+	f.Does = append(f.Does, remove("label", without.Labels, v1alpha1.DaemonSetDrainLabel, v1alpha1.HandedOverLabel)...)
 	if maintenance.SuppressesAll(node) {
 		f.Does = append(f.Does, "remove taint "+v1alpha1.DaemonSetTaint)
 		without.Spec.Taints = slices.DeleteFunc(without.Spec.Taints, func(taint corev1.Taint) bool {
@@ -60,6 +53,17 @@ func ofNode(node *corev1.Node) Finding {
 		f.Does = append(f.Does, "remove "+conditions(f.Announced))
 	}
 	return f
+}
+
+// remove takes keys away from annotations or labels.
+func remove(what string, from map[string]string, keys ...string) (does []string) {
+	for _, key := range keys {
+		if _, there := from[key]; there {
+			delete(from, key)
+			does = append(does, "remove "+what+" "+key)
+		}
+	}
+	return does
 }
 
 // unprotect lets autoscalers at a node again, as they were before its maintenance.
