@@ -25,6 +25,7 @@ var sets = map[string]struct{ namespace, values string }{
 	"evictionrequests": {"ebbtide-system", "evictionRequests: {enabled: true}"},
 	"bridges": {"ebbtide-system", `
 bridges: [cluster-api, openshift, karpenter, cluster-autoscaler]
+serviceMonitor: {enabled: true}
 alerts: {enabled: true, labels: {release: prometheus}}`},
 	"operators": {"ebbtide-system", `
 certManager: {enabled: true}
@@ -34,7 +35,7 @@ networkPolicy: {metricsFrom: [{namespaceSelector: {matchLabels: {kubernetes.io/m
 	"agent": {"ebbtide-system", `
 shutdowns: {depth: Static, deleteBefore: 45s}
 agent: {enabled: true, manifestDir: /var/lib/kubelet/manifests, shutdown: {delay: 2m}, extraArgs: [--v=1], nodeSelector: {pool: workers}, resources: {limits: {memory: 64Mi}}}`},
-	"hosts": {"tides", "agent: {hosts: true}\nalerts: {enabled: true}\n" + ownCertificate},
+	"hosts": {"tides", "agent: {hosts: true}\nserviceMonitor: {enabled: true}\nalerts: {enabled: true}\n" + ownCertificate},
 	"hardened": {"ebbtide-system", `
 image: {digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
 webhook:

@@ -1,6 +1,8 @@
 package helm_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/charts"
 	"ebbtide.dev/ebbtide/charts/helm"
@@ -93,5 +96,38 @@ func TestAgentsAloneArePrivileged(t *testing.T) {
 		if created := privileged[own]; created != (own == "ebbtide-agents") || privileged["ebbtide-system"] {
 			t.Errorf("with agents in %s these namespaces are created privileged: %v", own, privileged)
 		}
+	}
+}
+
+// The page of platforms has values that the chart takes.
+func TestValuesOfPlatforms(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/install-on.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for row := range strings.Lines(string(page)) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		values := map[string]any{}
+		for _, setting := range regexp.MustCompile("`([a-zA-Z.]+)=([^`]+)`").FindAllStringSubmatch(cells[3], -1) {
+			var value any
+			if err := yaml.Unmarshal([]byte(setting[2]), &value); err != nil {
+				t.Fatal(err)
+			}
+			if err := unstructured.SetNestedField(values, value, strings.Split(setting[1], ".")...); err != nil {
+				t.Fatal(err)
+			}
+			rows++
+		}
+		if _, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: values}); err != nil {
+			t.Errorf("%s:%v", cells[1], err)
+		}
+	}
+	if rows < 7 {
+		t.Errorf("the page has %d values", rows)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/logformat"
 )
 
 type flags struct {
@@ -23,6 +24,7 @@ type flags struct {
 	shutdownDelay                                  time.Duration
 	controlPlane                                   controlPlane
 	verbosity                                      int
+	logFormat                                      logformat.Format
 	version                                        bool
 }
 
@@ -49,6 +51,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 	set.DurationVar(&f.shutdownDelay, "shutdown-delay", 0, "for how long systemd-logind is asked to let a shutdown wait, at least; 0 leaves that as it is")
 	f.controlPlane.register(set)
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log")
+	f.logFormat.Flag(set)
 	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	if err := set.Parse(args); err != nil {
 		return f, err

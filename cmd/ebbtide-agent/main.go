@@ -44,7 +44,7 @@ func main() {
 		fmt.Println(version.Line("ebbtide-agent"))
 		return
 	}
-	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-f.verbosity)}))
+	logger := logr.FromSlogHandler(f.logFormat.Handler(os.Stderr, slog.Level(-f.verbosity)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	os.Exit(end(run(ctrl.SetupSignalHandler(), f, logger)))

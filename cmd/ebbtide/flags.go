@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/nodeshutdown"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/internal/logformat"
 	"ebbtide.dev/ebbtide/internal/webhook"
 	"ebbtide.dev/ebbtide/internal/workload"
 )
@@ -38,6 +39,7 @@ type flags struct {
 	remoteMemory, remotesMemory    int64
 	kubeconfigFields               workload.Allowances
 	verbosity                      int
+	logFormat                      logformat.Format
 	version                        bool
 }
 
@@ -96,6 +98,7 @@ func parseFlags(set *flag.FlagSet, args []string) (flags, error) {
 			return err
 		})
 	set.IntVar(&f.verbosity, "v", 0, "verbosity of the log; 1 says why something was done or not")
+	f.logFormat.Flag(set)
 	set.BoolVar(&f.version, "version", false, "say which version this is, and end")
 	err := set.Parse(args)
 	return f, err

@@ -36,8 +36,7 @@ func main() {
 		return
 	}
 	// slog numbers levels the other way round: what logr calls V(1) is -1.
-	level := slog.Level(-f.verbosity)
-	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := logr.FromSlogHandler(f.logFormat.Handler(os.Stderr, slog.Level(-f.verbosity)))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	ctx := ctrl.SetupSignalHandler()

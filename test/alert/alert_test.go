@@ -74,7 +74,7 @@ func TestLongAnAlertThatIsLate(t *testing.T) {
 func rulesOf(t *testing.T, bridges []any) (path string) {
 	t.Helper()
 	rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: map[string]any{
-		"alerts": map[string]any{"enabled": true}, "bridges": bridges,
+		"serviceMonitor": map[string]any{"enabled": true}, "alerts": map[string]any{"enabled": true}, "bridges": bridges,
 	}})
 	if err != nil {
 		t.Fatal(err)

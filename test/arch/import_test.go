@@ -21,6 +21,7 @@ type room struct {
 var rooms = []room{
 	{"api", 0},
 	{"charts", 0},
+	{"internal/logformat", 0},
 	{"internal/version", 0},
 	{"examples/*", 1},
 	{"internal/core", 1},

@@ -50,7 +50,7 @@ func TestLongWhatAlertsGoBy(t *testing.T) {
 func alerted(t *testing.T) (names []string) {
 	t.Helper()
 	rendered, err := helm.Render(t.Context(), helm.Release{Namespace: "tides", Values: map[string]any{
-		"alerts": map[string]any{"enabled": true}, "bridges": []any{"cluster-api"},
+		"serviceMonitor": map[string]any{"enabled": true}, "alerts": map[string]any{"enabled": true}, "bridges": []any{"cluster-api"},
 	}})
 	if err != nil {
 		t.Fatal(err)

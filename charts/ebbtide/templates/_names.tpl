@@ -150,7 +150,11 @@ containers:
 {{- /* The image of the manager, by its content where that is pinned. */ -}}
 {{- define "ebbtide.image" -}}
 {{- with .Values.image -}}
-{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- $repository := .repository }}
+{{- with get . "registry" }}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^[^/]*[.:][^/]*/" $repository "") }}
+{{- end }}
+{{- $repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end -}}
 {{- end }}
 
@@ -165,9 +169,18 @@ securityContext:
 {{- end }}
 {{- define "ebbtide.containerSecurity" -}}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities: {drop: [ALL]}
+  {{- get .Values "securityContext" | default (dict "allowPrivilegeEscalation" false "readOnlyRootFilesystem" true "capabilities" (dict "drop" (list "ALL"))) | toYaml | nindent 2 }}
+{{- end }}
+
+{{- /* The labels of an object or pod of the chart, by the name of what it is a part of, and more. */ -}}
+{{- define "ebbtide.labels" -}}
+{{- merge (dict
+    "app.kubernetes.io/name" .name
+    "app.kubernetes.io/instance" .root.Release.Name
+    "app.kubernetes.io/version" .root.Chart.AppVersion
+    "app.kubernetes.io/part-of" "ebbtide"
+    "app.kubernetes.io/managed-by" .root.Release.Service)
+    (get . "more" | default dict) (get .root.Values "commonLabels" | default dict) | toYaml }}
 {{- end }}
 
 {{/*
