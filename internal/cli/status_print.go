@@ -115,7 +115,7 @@ const (
 
 // printStatus prints a maintenance: how far it is, who blocks, its nodes, its locks.
 func printStatus(to io.Writer, s *view.Status, now time.Time, style statusStyle) error {
-	p := &tree{printer: printer{to: to}, now: now, style: style}
+	p := &tree{printer: printer{to: to}, now: now, style: style, said: map[string]bool{}}
 	head := fmt.Sprintf("NodeMaintenance %s, stage %s", s.Name, s.Stage)
 	if s.StageTime != nil {
 		head += " since " + p.since(s.StageTime)
@@ -138,6 +138,8 @@ type tree struct {
 	printer
 	now   time.Time
 	style statusStyle
+	// said are the reasons and messages that have been printed.
+	said map[string]bool
 }
 
 // since is how long ago something began, or with -o wide when.
@@ -224,6 +226,7 @@ func (p *tree) blockersOf(heading string, shown []view.Blocker, most int) {
 	for _, b := range shown[:min(most, len(shown))] {
 		p.line("  %s", p.blocker(&b))
 		p.line("    %s", b.Message)
+		p.said[string(b.Type)+": "+b.Message] = true
 		if b.Suggestion != "" {
 			p.line("    What helps: %s", b.Suggestion)
 		}
@@ -246,91 +249,6 @@ func (p *tree) blocker(b *view.Blocker) string {
 		text += ", since " + p.since(b.SinceTime)
 	}
 	return text
-}
-
-func (p *tree) nodes(s *view.Status) {
-	most := shownNodes
-	if p.style.wide {
-		most = wideNodes
-	}
-	var drained []string
-	told, more := 0, s.OmittedNodesCount+s.UnlistedCount
-	for i := range s.Nodes {
-		node := &s.Nodes[i]
-		switch {
-		case node.State == view.StateDrained && node.PodsRetained == 0:
-			drained = append(drained, node.Name)
-			continue
-		case told == 0:
-			p.line("")
-			p.line("Nodes:")
-		case told >= most:
-			more++
-			continue
-		}
-		told++
-		p.node(node)
-	}
-	if more > 0 {
-		p.line("  and %d more nodes", more)
-	}
-	if len(drained) > 0 {
-		if told == 0 {
-			p.line("")
-		}
-		p.line("Drained: %s", some(drained, most))
-	}
-}
-
-// some are a few of many names.
-func some(names []string, most int) string {
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
-
-func (p *tree) node(node *view.Node) {
-	words := []string{p.state(node.State)}
-	if node.PodsLeft > 0 {
-		words = append(words, counted(node.PodsLeft, "pod")+" left")
-	}
-	if node.PodsBlocked > 0 {
-		words = append(words, fmt.Sprintf("%d blocked", node.PodsBlocked))
-	}
-	text := "  " + node.Name + ": " + strings.Join(words, ", ")
-	if node.Message != "" && node.State != view.StateDrained {
-		text += ". " + node.Message
-	}
-	p.line("%s", text)
-	most := shownPods
-	if p.style.wide {
-		most = len(node.Pods)
-	}
-	for i := range node.Pods[:min(most, len(node.Pods))] {
-		p.pod(&node.Pods[i])
-	}
-	if more := node.PodsEvacuating - min(most, len(node.Pods)); more > 0 && len(node.Pods) > 0 {
-		p.line("    and %s", counted(more, "more pod"))
-	}
-	for i := range node.Retained[:min(shownPods, len(node.Retained))] {
-		b := &node.Retained[i]
-		p.line("    stays: %s, %s. %s", b.Object, counted(b.PodCount, "pod"), b.Message)
-	}
-}
-
-func (p *tree) pod(pod *view.Pod) {
-	text := fmt.Sprintf("    %s/%s %s", pod.Namespace, pod.Name, pod.State)
-	if pod.SinceTime != nil {
-		text += " since " + p.since(pod.SinceTime)
-	}
-	if pod.Message != "" {
-		text += ", " + pod.Message
-	}
-	if !p.style.wide {
-		text = shorten(text, 150)
-	}
-	p.line("%s", text)
 }
 
 func (p *tree) locks(s *view.Status) {

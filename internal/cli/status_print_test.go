@@ -104,14 +104,16 @@ Who blocks:
 
 Nodes:
   node-1: blocked, 7 pods left, 3 blocked. Evacuating
-    shop/web-1 refused since 3m, PDBExhausted: The budget web needs 11 healthy pods and has 11.
-    shop/web-2 refused since 3m, PDBExhausted: The budget web needs 11 healthy pods and has 11.
+    shop/web-1 refused since 3m, PDBExhausted
+    shop/web-2 refused since 3m, PDBExhausted
     shop/api-1 asked since 5m
     shop/api-0 moved since 5m, by mover.example.com: copying
     and 3 more pods
   node-2: waiting, 4 pods left. Waiting for node node-1.
   node-5: draining, 1 pod left. Evacuating
-    stays: Pod/kube-system/proxy-node-5, 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+
+Stays:
+  Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and nobody keeps it from coming back.
 Drained: node-3, node-4
 
 Locks:
@@ -131,15 +133,17 @@ Who blocks:
 
 Nodes:
   node-1: blocked, 7 pods left, 3 blocked. Evacuating
-    shop/web-1 refused since 2026-03-01T11:57:00Z, PDBExhausted: The budget web needs 11 healthy pods and has 11.
-    shop/web-2 refused since 2026-03-01T11:57:00Z, PDBExhausted: The budget web needs 11 healthy pods and has 11.
+    shop/web-1 refused since 2026-03-01T11:57:00Z, PDBExhausted
+    shop/web-2 refused since 2026-03-01T11:57:00Z, PDBExhausted
     shop/api-1 asked since 2026-03-01T11:55:00Z
     shop/api-0 moved since 2026-03-01T11:55:00Z, by mover.example.com: copying
     shop/web-3 terminating, it has until 12:00:10 UTC
     and 2 more pods
   node-2: waiting, 4 pods left. Waiting for node node-1.
   node-5: draining, 1 pod left. Evacuating
-    stays: Pod/kube-system/proxy-node-5, 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+
+Stays:
+  Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and nobody keeps it from coming back.
 Drained: node-3, node-4
 
 Locks:
@@ -166,6 +170,45 @@ func TestAMaintenanceAsPeopleReadIt(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is the same for many nodes is said once: a whole pool fits on a screen.
+func TestAPoolAsPeopleReadIt(t *testing.T) {
+	t.Parallel()
+	var nodes []v1alpha1.NodeMaintenanceNodeStatus
+	for n := range 15 {
+		name := fmt.Sprintf("node-%02d", n)
+		nodes = append(nodes, v1alpha1.NodeMaintenanceNodeStatus{
+			NodeRef: v1alpha1.NodeReference{Name: name}, DrainMessage: "Evacuating", PodsEvacuating: 2, PodsRetained: 1,
+			Blockers: []v1alpha1.Blocker{{
+				Type: "PDBExhausted", Object: v1alpha1.BlockerObject{Kind: "PodDisruptionBudget", Namespace: "shop", Name: "web"}, PodCount: 2,
+				Message: "The budget web needs 11 healthy pods and has 11.", Suggestion: "Wait for web.",
+			}},
+			Retained: []v1alpha1.Blocker{{
+				Type: "DrainRule", Object: v1alpha1.BlockerObject{Kind: "Pod", Namespace: "kube-system", Name: "proxy-" + name}, PodCount: 1, Message: "Rule keep skips it.",
+			}},
+		})
+	}
+	status := view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{maintenanceOf("pool", "", nodes...)}})
+	var text strings.Builder
+	if err := printStatus(&text, &status, noon, statusStyle{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+Who blocks:
+  PodDisruptionBudget/shop/web (PDBExhausted): 30 pods on 15 nodes
+    The budget web needs 11 healthy pods and has 11.
+    What helps: Wait for web.
+
+Nodes:
+  node-00, node-01, node-02, node-03, node-04, node-05, node-06, node-07, node-08, node-09 and 5 more: blocked, 2 pods left, 2 blocked. Evacuating
+
+Stays:
+  Pod/kube-system/proxy-node-00 and 14 more: 15 pods. Rule keep skips it.
+`
+	if _, got, _ := strings.Cut(text.String(), "held up.\n"); got != want {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, text.String()))
 	}
 }
 
@@ -205,7 +248,7 @@ func TestAStatusFillsOneScreen(t *testing.T) {
 	m := maintenanceOf("all", "")
 	for i := range 1000 {
 		m.Status.NodeStatuses = append(m.Status.NodeStatuses, v1alpha1.NodeMaintenanceNodeStatus{
-			NodeRef: v1alpha1.NodeReference{Name: fmt.Sprintf("node-%d", i)}, PodsEvacuating: 20, PodsRetained: 1,
+			NodeRef: v1alpha1.NodeReference{Name: fmt.Sprintf("node-%d", i)}, PodsEvacuating: 20 + int32(i), PodsRetained: 1,
 			Blockers: []v1alpha1.Blocker{blockedBy(v1alpha1.BlockerPDBExhausted, fmt.Sprintf("web-%d", i), 1, "It is used up.", "Wait.")},
 		})
 	}

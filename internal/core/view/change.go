@@ -7,7 +7,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxChanges is how many nodes are told of at once, and maxTold how many blockers of one.
+// maxChanges is how many nodes, and how many causes, are told of at once, and maxTold how many
+// blockers of a node.
 const maxChanges, maxTold = 20, 3
 
 // Changes is what has become of a maintenance since before, which is nil at first, a line
@@ -20,26 +21,39 @@ func Changes(before *Status, after *Status) []string {
 	if before == nil || before.Stage != after.Stage || before.State != after.State || before.DrainedCount != after.DrainedCount || before.NodeCount != after.NodeCount {
 		lines = append(lines, after.Name+": "+after.Brief())
 	}
-	known := map[string]*Node{}
-	if before != nil {
-		for i := range before.Nodes {
-			known[before.Nodes[i].Name] = &before.Nodes[i]
-		}
+	known := before.byName()
+	held := causes{by: map[string]*cause{}}
+	for i := range after.Nodes {
+		held.compare(known[after.Nodes[i].Name], &after.Nodes[i])
 	}
 	told := 0
 	for i := range after.Nodes {
-		changes := after.Nodes[i].changes(known[after.Nodes[i].Name])
-		if len(changes) > 0 {
-			told++
+		n := &after.Nodes[i]
+		if change := n.change(known[n.Name]); change != "" {
+			if told++; told <= maxChanges {
+				lines = append(lines, n.Name+": "+change)
+			}
 		}
-		if told <= maxChanges {
-			lines = append(lines, changes...)
-		}
+		lines = append(lines, held.from(n.Name)...)
 	}
 	if told > maxChanges {
 		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, plural(told-maxChanges, "more node has changed", "more nodes have changed")))
 	}
+	if more := len(held.all) - maxChanges; more > 0 {
+		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, plural(more, "more cause has changed", "more causes have changed")))
+	}
 	return append(lines, newOf(before, after)...)
+}
+
+// byName are its nodes; none if it was not there.
+func (s *Status) byName() map[string]*Node {
+	nodes := map[string]*Node{}
+	if s != nil {
+		for i := range s.Nodes {
+			nodes[s.Nodes[i].Name] = &s.Nodes[i]
+		}
+	}
+	return nodes
 }
 
 // newOf are the circles that were not there before.
@@ -82,38 +96,20 @@ func (s *Status) PodsText() string {
 	return text
 }
 
-// changes is what has become of a node. Of one that is seen for the first time, it is told
-// if something is in its way.
-func (n *Node) changes(before *Node) []string {
-	if before == nil {
-		before = &Node{State: n.State, PodsLeft: n.PodsLeft, Message: n.Message}
-	}
-	var lines []string
-	tell := func(format string, args ...any) { lines = append(lines, n.Name+": "+fmt.Sprintf(format, args...)) }
+// change is what has become of a node, in a line; empty if nothing has, or if it is seen for the
+// first time.
+func (n *Node) change(before *Node) string {
 	switch {
+	case before == nil:
+		return ""
 	case n.State == StateDrained && before.State != StateDrained:
-		tell("drained")
+		return "drained"
 	case n.PodsLeft != before.PodsLeft:
-		tell("%s", plural(n.PodsLeft, "pod left", "pods left"))
-	case n.State == StateWaiting && n.Message != "" && n.Message != before.Message:
-		tell("%s", n.Message)
+		return plural(n.PodsLeft, "pod left", "pods left")
+	case n.State == StateWaiting && n.Message != before.Message:
+		return n.Message
 	}
-	shown := n.inTheWay()
-	for _, b := range shown[:min(len(shown), maxTold)] {
-		if !b.among(before.Blockers) {
-			tell("%s", b.Sentence())
-		}
-	}
-	for _, b := range before.inTheWay() {
-		switch {
-		case b.among(n.Blockers), n.State == StateDrained && !b.Others():
-		case b.Others():
-			tell("no longer drained by others")
-		default:
-			tell("no longer blocked by %s", b.name())
-		}
-	}
-	return lines
+	return ""
 }
 
 // inTheWay are the blockers that are more than somebody at work, and others who drain.

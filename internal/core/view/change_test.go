@@ -69,6 +69,50 @@ func TestWhatHasChanged(t *testing.T) {
 	}
 }
 
+// What holds up many nodes is told once.
+func TestACauseIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var before, after []v1alpha1.NodeMaintenanceNodeStatus
+	for i := range 15 {
+		name := fmt.Sprintf("node-%d", i)
+		before = append(before, node(name, 5))
+		after = append(after, node(name, 5, exhausted("web", 2)))
+	}
+	after[4].Blockers = append(after[4].Blockers, exhausted("db", 1))
+	was, is := status(kernel(before...)), status(kernel(after...))
+	is.State, is.PodsBlocked = was.State, was.PodsBlocked
+	want := []string{
+		"node-4, node-0, node-1 and 12 more: 30 pods blocked by PodDisruptionBudget/shop/web (PDBExhausted): web is used up. What helps: Wait for web.",
+		"node-4: 1 pod blocked by PodDisruptionBudget/shop/db (PDBExhausted): db is used up. What helps: Wait for db.",
+	}
+	if diff := cmp.Diff(want, view.Changes(&was, &is)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	over := []string{
+		"node-0, node-1, node-10 and 12 more: no longer blocked by PodDisruptionBudget/shop/web",
+		"node-4: no longer blocked by PodDisruptionBudget/shop/db",
+	}
+	if diff := cmp.Diff(over, view.Changes(&is, &was)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// However many causes there are, few are told at once.
+func TestFewCausesAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	var before, after []v1alpha1.NodeMaintenanceNodeStatus
+	for i := range 1000 {
+		name := fmt.Sprintf("node-%d", i)
+		before, after = append(before, node(name, 5)), append(after, node(name, 5, exhausted(name, 2)))
+	}
+	was, is := status(kernel(before...)), status(kernel(after...))
+	is.State = was.State
+	got := view.Changes(&was, &is)
+	if len(got) != 21 || !strings.Contains(got[20], "more causes have changed") {
+		t.Errorf("%d lines, the last is %q", len(got), got[len(got)-1])
+	}
+}
+
 func TestFewChangesAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	var before, after []v1alpha1.NodeMaintenanceNodeStatus

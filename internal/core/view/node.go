@@ -43,7 +43,9 @@ type Pod struct {
 	Namespace string   `json:"namespace"`
 	Name      string   `json:"name"`
 	State     PodState `json:"state"`
-	Message   string   `json:"message,omitempty"`
+	// Reason is why it is refused, as a word; it begins Message, too.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 	// SinceTime is since when it is in this state.
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 }
@@ -133,6 +135,7 @@ func podOf(one Leaving) Pod {
 		}
 	case refused != nil && refused.Status == metav1.ConditionTrue:
 		pod.State, pod.SinceTime = PodRefused, refused.LastTransitionTime.DeepCopy()
+		pod.Reason = excerpt.Line(refused.Reason, maxWords)
 		pod.Message = excerpt.Line(refused.Reason+": "+refused.Message, maxWords)
 	case status.ActiveEvacuatorClass != "" && !status.ActiveEvacuatorCompleted:
 		pod.State = PodMoved
