@@ -109,36 +109,42 @@ func TestTheAPIServerRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refuse func(*http.Request) error
 		args   []string
+		code   int
 		want   string
 	}{
-		"to read the budget": {refusing("GET "+budgetsPath, forbidden(budgets, "get")), []string{"lock", "pdb/web"}, strings.ReplaceAll(right, "%[1]s", "get")},
-		"to write it":        {refusing("PATCH "+budgetsPath, forbidden(budgets, "patch")), []string{"lock", "pdb/web"}, strings.ReplaceAll(right, "%[1]s", "patch")},
-		"to unlock":          {refusing("PATCH "+budgetsPath, forbidden(budgets, "patch")), []string{"unlock", "pdb/web"}, strings.ReplaceAll(right, "%[1]s", "patch")},
+		"to read the budget": {refusing("GET "+budgetsPath, forbidden(budgets, "get")), []string{"lock", "pdb/web"}, 4, strings.ReplaceAll(right, "%[1]s", "get")},
+		"to write it":        {refusing("PATCH "+budgetsPath, forbidden(budgets, "patch")), []string{"lock", "pdb/web"}, 4, strings.ReplaceAll(right, "%[1]s", "patch")},
+		"to unlock":          {refusing("PATCH "+budgetsPath, forbidden(budgets, "patch")), []string{"unlock", "pdb/web"}, 4, strings.ReplaceAll(right, "%[1]s", "patch")},
 		"for its own reasons": {
 			refusing("PATCH "+budgetsPath, apierrors.NewForbidden(budgets, "web", errors.New("no changes on Fridays"))),
 			[]string{"lock", "pdb/web"},
+			4,
 			"error: poddisruptionbudgets.policy \"web\" is forbidden: no changes on Fridays\n",
 		},
 		"to say who we are": {
 			refusing("selfsubjectreviews", forbidden(reviews, "create")),
 			[]string{"unlock", "pdb/web"},
+			4,
 			"error: the API server does not tell who you are, so say it with --holder: selfsubjectreviews.authentication.k8s.io \"web\" is forbidden: " +
 				`User "anna" cannot create resource "selfsubjectreviews" in API group "authentication.k8s.io"` + "\n",
 		},
 		"to know who we could be": {
 			refusing("selfsubjectreviews", apierrors.NewNotFound(reviews, "")),
 			[]string{"lock", "pdb/web"},
+			1,
 			"error: the API server does not tell who you are, so say it with --holder: selfsubjectreviews.authentication.k8s.io \"\" not found\n",
 		},
 		"to let us in": {
 			refusing("", apierrors.NewUnauthorized("the token has expired")),
 			[]string{"lock", "pdb/web"},
+			4,
 			"error: the cluster does not accept your credentials: the token has expired. Log in again, or choose another user; " +
 				"kubectl config view --minify --kubeconfig CONFIG shows which it is\n",
 		},
 		"a kind that it does not have": {
 			refusing(budgetsPath, apierrors.NewGenericServerResponse(404, "get", budgets, "web", "404 page not found", 0, true)),
 			[]string{"lock", "pdb/web"},
+			1,
 			"error: the server could not find the requested resource (get poddisruptionbudgets.policy web)\n",
 		},
 	} {
@@ -146,7 +152,7 @@ func TestTheAPIServerRefuses(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, annas)
 			s.refuse = tt.refuse
-			if diff := cmp.Diff(result{Code: 1, ErrOut: tt.want}, s.run(t, tt.args...)); diff != "" {
+			if diff := cmp.Diff(result{Code: tt.code, ErrOut: tt.want}, s.run(t, tt.args...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if s.lock() != annas {

@@ -3,7 +3,7 @@
 //
 // Results go to standard output, progress and errors to standard error. Every
 // error says what to do or which value is wrong. Exit codes: 0 done, 1 error, 2
-// blocked or not done in time, 130 interrupted.
+// blocked or not done in time, 3 no manager acts, 4 a right is missing, 130 interrupted.
 package cli
 
 import (

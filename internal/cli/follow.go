@@ -44,6 +44,8 @@ type following struct {
 	lost   bool
 	// manager is what was wrong with the manager when it was last asked.
 	manager []string
+	// away is true if no manager acted then.
+	away bool
 }
 
 // errEnded says that there is nothing more to follow.
@@ -84,9 +86,9 @@ func (f *following) follow(ctx context.Context) error {
 		return nil
 	case errors.Is(err, errLeft):
 		// Whoever goes on in a shell with what needs empty nodes must not take this for done.
-		return NotDone{f.goesOn()}
+		return NotDone{Text: f.goesOn(), NoManager: f.away}
 	case errors.Is(err, errTimeout):
-		return NotDone{f.late()}
+		return NotDone{Text: f.late(), NoManager: f.away}
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(f.ErrOut, f.goesOn())
 	}
@@ -108,7 +110,9 @@ func (f *following) lines(ctx context.Context, reached client.Client, clock *clo
 			return nil
 		}
 		if s.listed {
-			f.tellManager(f.ofManager(ctx, reached, clock, f.ebbtide()))
+			var notes []string
+			notes, f.away = f.ofManager(ctx, reached, clock, f.ebbtide())
+			f.tellManager(notes)
 		}
 		list := f.see(s)
 		for i := range list.Items {

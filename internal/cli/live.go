@@ -81,7 +81,7 @@ func (f *following) picture(ctx context.Context, reached client.WithWatch, clock
 		err := f.watcher.run(ctx, func(s sight) error {
 			if s.listed {
 				f.synchronise(clock)
-				s.manager = f.ofManager(ctx, reached, clock, f.ebbtide())
+				s.manager, f.away = f.ofManager(ctx, reached, clock, f.ebbtide())
 			}
 			program.Send(s)
 			return nil

@@ -41,7 +41,7 @@ are left out unless you say --all.
 
 With a name, its nodes are told with what is left on them and who blocks, what
 matters most first. The name of a node means the maintenance that holds it. The
-exit code is 2 if it is blocked.
+exit code is 2 if it is blocked, and 3 if no manager acts.
 
 You need the verbs get and list on nodemaintenances. What you may not read of
 nodes, pods, evacuations, budgets and drainrecords is said. Parts of Ebbtide
@@ -95,7 +95,8 @@ func (o *statusOptions) Run(ctx context.Context) error {
 		return o.one(ctx, reached, clock)
 	}
 	r := &reading{reached: reached}
-	r.Unread = o.ofManager(ctx, reached, clock, o.ebbtide())
+	var away bool
+	r.Unread, away = o.ofManager(ctx, reached, clock, o.ebbtide())
 	leftOut, err := r.all(ctx, o.All)
 	if err != nil {
 		return err
@@ -111,11 +112,15 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	}
 	if len(list.Items) == 0 && !o.forPrograms() {
 		fmt.Fprintln(o.ErrOut, nothingThere(leftOut))
-		return nil
-	}
-	return o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
+	} else if err := o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
 		return printStatusTable(to, &list, statusStyle{wide: o.wide(), leftOut: leftOut, tree: o.tree()})
-	})
+	}); err != nil {
+		return err
+	}
+	if away {
+		return NotDone{NoManager: true}
+	}
+	return nil
 }
 
 func nothingThere(leftOut int) string {
@@ -145,7 +150,8 @@ func (o *statusOptions) one(ctx context.Context, reached client.Client, clock *c
 		return fmt.Errorf("get nodemaintenance %s: %w", o.Name, err)
 	}
 	r := &reading{reached: reached}
-	r.Unread = o.ofManager(ctx, reached, clock, o.ebbtide())
+	var away bool
+	r.Unread, away = o.ofManager(ctx, reached, clock, o.ebbtide())
 	r.Now = timeOf(clock)
 	r.one(ctx, m)
 	r.Now = timeOf(clock)
@@ -156,8 +162,8 @@ func (o *statusOptions) one(ctx context.Context, reached client.Client, clock *c
 	err = o.print(o.Out, status, "nodemaintenance.ebbtide.dev/"+status.Name, func(to io.Writer) error {
 		return printStatus(to, &status, r.Now, statusStyle{wide: o.wide(), terminal: terminalOf(o.Out)})
 	})
-	if err == nil && (status.State == view.StateBlocked || status.State == view.StateInvalid) {
-		return NotDone{}
+	if err == nil && (away || status.State == view.StateBlocked || status.State == view.StateInvalid) {
+		return NotDone{NoManager: away}
 	}
 	return err
 }

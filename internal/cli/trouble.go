@@ -32,11 +32,11 @@ func (c *connection) inWords(err error) error {
 	case lacksEbbtide(err):
 		return c.missing()
 	case apierrors.IsUnauthorized(err):
-		return c.unknownUser(err)
+		return coded{c.unknownUser(err), codeNoRight}
 	case apierrors.IsForbidden(err):
-		return c.forbidden(err)
+		return coded{c.forbidden(err), codeNoRight}
 	case unanswered.MatchString(err.Error()):
-		return c.noManager(err)
+		return coded{c.noManager(err), codeNoManager}
 	}
 	return err
 }

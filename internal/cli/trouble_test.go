@@ -164,6 +164,8 @@ func TestTroubleInWords(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
+	c := &connection{}
+	c.flags = newAgents(genericiooptions.IOStreams{}).Flags()
 	for name, tt := range map[string]struct {
 		err  error
 		code int
@@ -173,6 +175,9 @@ func TestExitCodes(t *testing.T) {
 		"wrong":                        {errors.New("there is no node x"), 1, "error: there is no node x\n"},
 		"not done":                     {notDone("2 pods are blocked"), 2, "2 pods are blocked\n"},
 		"not done, and said before":    {fmt.Errorf("drain: %w", NotDone{}), 2, ""},
+		"no manager":                   {NotDone{Text: "Not done within 1m.", NoManager: true}, 3, "Not done within 1m.\n"},
+		"nobody checks what is asked":  {c.inWords(errors.New(`failed calling webhook "nodemaintenances.ebbtide.dev": refused`)), 3, "error: no manager of Ebbtide answers, and without one nothing can be asked for: failed calling webhook \"nodemaintenances.ebbtide.dev\": refused. Look after it with\n  kubectl get pods -n ebbtide-system\n"},
+		"no right":                     {c.inWords(apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "a", errors.New("no"))), 4, "error: nodes \"a\" is forbidden: no\n"},
 		"interrupted":                  {fmt.Errorf("list nodes: %w", context.Canceled), 130, "interrupted\n"},
 		"nobody reads what is printed": {fmt.Errorf("print: %w", syscall.EPIPE), 0, ""},
 	} {

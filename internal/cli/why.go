@@ -70,7 +70,8 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	a := &asker{reached: reached, clock: clock}
 	lines, err := a.ask(ctx, o.about, namespace)
 	if err == nil {
-		a.notes = append(a.notes, o.ofManager(ctx, reached, clock, o.about.ebbtide(&o.connection))...)
+		notes, _ := o.ofManager(ctx, reached, clock, o.about.ebbtide(&o.connection))
+		a.notes = append(a.notes, notes...)
 	}
 	for _, note := range a.notes {
 		fmt.Fprintln(o.ErrOut, note)

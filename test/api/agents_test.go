@@ -119,7 +119,7 @@ func TestWhoMayNotSeeTheAgentsIsToldWhatIsMissing(t *testing.T) {
 		t.Errorf("%q, %d", told, code)
 	}
 	nobody, _ := c.User(t)
-	if _, told, code := agents(t, c, "--as", nobody); code != 1 || !strings.HasPrefix(told, `error: you may not list nodeagents.ebbtide.dev in the whole cluster (you are user "`+nobody+`"). `) ||
+	if _, told, code := agents(t, c, "--as", nobody); code != 4 || !strings.HasPrefix(told, `error: you may not list nodeagents.ebbtide.dev in the whole cluster (you are user "`+nobody+`"). `) ||
 		!strings.Contains(told, "\n  kubectl auth can-i list nodeagents.ebbtide.dev --as "+nobody+" --kubeconfig ") {
 		t.Errorf("%q, %d", told, code)
 	}

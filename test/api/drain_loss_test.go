@@ -120,7 +120,7 @@ func TestDrainRefusesLoss(t *testing.T) {
 		t.Errorf("of another node: %+v", got)
 	}
 	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
-	if got := d.run("drain", "POOL-a", "--dry-run=client", "--refuse-loss", "--as", reader); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: whether pods lose data is unknown, and --refuse-loss is said: ") {
+	if got := d.run("drain", "POOL-a", "--dry-run=client", "--refuse-loss", "--as", reader); got.Code != 4 || !strings.HasPrefix(got.ErrOut, "error: whether pods lose data is unknown, and --refuse-loss is said: ") {
 		t.Errorf("who may not see pods, and refuses loss: %+v", got)
 	}
 }

@@ -259,7 +259,7 @@ func TestDrainWithoutRights(t *testing.T) {
 	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}})
 	nobody, _ := d.User(t)
 	for user, right := range map[string]string{nobody: "list nodes", reader: "create nodemaintenances.ebbtide.dev"} {
-		want := printed{Code: 1, ErrOut: "error: you may not " + right + " in the whole cluster (you are user \"USER\"). " +
+		want := printed{Code: 4, ErrOut: "error: you may not " + right + " in the whole cluster (you are user \"USER\"). " +
 			"Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i " + right + " --as USER --kubeconfig CONFIG\n"}
 		got := d.run("drain", "POOL-a", "--as", user)
 		got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(user, d.Pool(), "POOL"), "USER")

@@ -80,7 +80,7 @@ Note     Pod/NS/db-0 (LocalData, 1 pod)
 		t.Errorf("with pods alone: exit code %d, it tells\n%s\n%s", code, told, out)
 	}
 	nobody, _ := c.User(t)
-	if out, told, code = plugin(t, c, "lint", "-n", ns, "--as", nobody); code != 1 || out != "" || !strings.Contains(told, "pods") {
+	if out, told, code = plugin(t, c, "lint", "-n", ns, "--as", nobody); code != 4 || out != "" || !strings.Contains(told, "pods") {
 		t.Errorf("without rights: exit code %d, it prints %q and tells\n%s", code, out, told)
 	}
 }

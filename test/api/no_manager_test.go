@@ -25,15 +25,19 @@ func TestThatNoManagerActsIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	verbs := [][]string{{"status"}, {"status", name}, {"why", "nodemaintenance/" + name}, {"watch", name, "--lines", "--timeout=1s"}}
-	told := func(verb []string) string {
-		_, told, _ := plugin(t, c, verb[0], append(verb[1:], "--namespace", namespace)...)
-		return told
+	run := func(verb []string) (told string, code int) {
+		_, told, code = plugin(t, c, verb[0], append(verb[1:], "--namespace", namespace)...)
+		return told, code
 	}
 	for _, verb := range verbs {
+		told, code := run(verb)
 		for _, want := range []string{"No manager of Ebbtide acts: its leader has not renewed for ", "kubectl drain", "kubectl get pods -n " + namespace} {
-			if got := told(verb); !strings.Contains(got, want) {
-				t.Errorf("%v tells %q, want %q", verb, got, want)
+			if !strings.Contains(told, want) {
+				t.Errorf("%v tells %q, want %q", verb, told, want)
 			}
+		}
+		if scripts := verb[0] != "why"; scripts != (code == 3) {
+			t.Errorf("%v ends with exit code %d", verb, code)
 		}
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
@@ -41,8 +45,8 @@ func TestThatNoManagerActsIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range verbs {
-		if got := told(verb); strings.Contains(got, "No manager") {
-			t.Errorf("a manager acts, and %v tells %q", verb, got)
+		if told, code := run(verb); strings.Contains(told, "No manager") || code == 3 {
+			t.Errorf("a manager acts, and %v tells %q, exit code %d", verb, told, code)
 		}
 	}
 }

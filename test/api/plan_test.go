@@ -171,7 +171,7 @@ func TestAPlanSaysWhatMayNotBeRead(t *testing.T) {
 	}
 	nobody, _ := f.User(t)
 	_, told, code = f.plan(f.nodes[0], "--as", nobody)
-	if want := "error: you may not list nodes in the whole cluster"; !strings.HasPrefix(told, want) || code != 1 {
+	if want := "error: you may not list nodes in the whole cluster"; !strings.HasPrefix(told, want) || code != 4 {
 		t.Errorf("exit code %d, it tells %q, want %q", code, told, want)
 	}
 }

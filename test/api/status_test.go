@@ -115,7 +115,7 @@ func assertPartlyForbidden(t *testing.T, c *cluster.Cluster, name, namespace str
 		t.Errorf("exit code %d, and it tells %q", code, told)
 	}
 	nobody, _ := c.User(t)
-	if _, told, code := plugin(t, c, "status", "--as", nobody); code != 1 || !strings.Contains(told, "you may not list nodemaintenances.ebbtide.dev in the whole cluster") {
+	if _, told, code := plugin(t, c, "status", "--as", nobody); code != 4 || !strings.Contains(told, "you may not list nodemaintenances.ebbtide.dev in the whole cluster") {
 		t.Errorf("%d %q", code, told)
 	}
 }

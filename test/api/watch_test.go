@@ -196,7 +196,7 @@ func TestAMaintenanceThatIsDeletedOrNotThere(t *testing.T) {
 	other.becomes("", "", has("node-1", 3))
 	forbidden := follow(t, c, other.Name, "--as", nobody)
 	forbidden.sees(other.Name + ": stage Drain, draining, 0 of 1 node drained, 3 pods left")
-	if said := forbidden.ends(1); !strings.Contains(said, "you may not watch nodemaintenances.ebbtide.dev in the whole cluster") {
+	if said := forbidden.ends(4); !strings.Contains(said, "you may not watch nodemaintenances.ebbtide.dev in the whole cluster") {
 		t.Errorf("it says %q", said)
 	}
 }

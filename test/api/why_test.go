@@ -118,7 +118,7 @@ func TestWhyIsUnknown(t *testing.T) {
 			t.Errorf("of %s it tells nothing in\n%s", kind, told)
 		}
 	}
-	if _, told, code := why(t, a.Cluster, "pod/nobody", "-n", a.namespace, "--as", user); code != 1 ||
+	if _, told, code := why(t, a.Cluster, "pod/nobody", "-n", a.namespace, "--as", user); code != 4 ||
 		!strings.Contains(told, "there is no pod "+a.namespace+"/nobody, and whether an agent keeps a static pod of this name away is unknown: you may not list nodeagents.ebbtide.dev in the whole cluster ") {
 		t.Errorf("%d %s", code, told)
 	}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"flag"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ebbtide.dev/ebbtide/internal/core/lint"
+	"ebbtide.dev/ebbtide/internal/core/preflight"
+	"ebbtide.dev/ebbtide/internal/core/view"
+)
+
+var update = flag.Bool("update", false, "accept the fields of -o json as they are")
+
+// Scripts read -o json. A field that is gone, or has another name or type, breaks them: a new
+// one is accepted with -update, any other change is a mistake.
+func TestFieldsForScripts(t *testing.T) {
+	t.Parallel()
+	var fields []string
+	for verb, model := range map[string]any{"lint": lint.Report{}, "plan": preflight.Forecast{}, "status": view.StatusList{}, "status NAME": view.Status{}} {
+		fields = append(fields, fieldsOf(verb+": ", reflect.TypeOf(model))...)
+	}
+	slices.Sort(fields)
+	got := strings.Join(slices.Compact(fields), "\n") + "\n"
+	const file = "testdata/fields.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
+// fieldsOf are the paths of the JSON of a type, with the kinds of their values.
+func fieldsOf(path string, of reflect.Type) []string {
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice {
+		if of.Kind() == reflect.Slice {
+			path += "[]"
+		}
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || of.PkgPath() == "k8s.io/apimachinery/pkg/apis/meta/v1" && of.Name() != "TypeMeta" {
+		return []string{path + " " + of.Kind().String()}
+	}
+	var all []string
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "" && field.Anonymous:
+			all = append(all, fieldsOf(path, field.Type)...)
+		case name != "" && name != "-":
+			all = append(all, fieldsOf(path+"."+name, field.Type)...)
+		}
+	}
+	return all
+}
