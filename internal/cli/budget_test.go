@@ -96,13 +96,15 @@ func refusing(words string, err error) func(*http.Request) error {
 	}
 }
 
+// forbidden is how an API server says that anna may not do something.
+func forbidden(resource schema.GroupResource, verb string) error {
+	return apierrors.NewForbidden(resource, "web", errors.New(`User "anna" cannot `+verb+` resource "`+resource.Resource+`" in API group "`+resource.Group+`"`))
+}
+
 func TestTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	budgets := schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
 	reviews := schema.GroupResource{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"}
-	forbidden := func(resource schema.GroupResource, verb string) error {
-		return apierrors.NewForbidden(resource, "web", errors.New(`User "anna" cannot `+verb+` resource "`+resource.Resource+`" in API group "`+resource.Group+`"`))
-	}
 	const right = "error: a lock is an annotation of its budget, and you may not %[1]s budgets in namespace shop. " +
 		"Ask whoever runs it for the verb %[1]s on poddisruptionbudgets.policy there. The API server says:\n" +
 		`  poddisruptionbudgets.policy "web" is forbidden: User "anna" cannot %[1]s resource "poddisruptionbudgets" in API group "policy"` + "\n"
