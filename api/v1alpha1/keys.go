@@ -183,6 +183,11 @@ const (
 	// do not run because its account lacks rights, separated by dots: machines,
 	// eviction-requests, cluster-api, openshift. It is empty if all run that are switched on.
 	MissingRightsLabel = "ebbtide.dev/missing-rights"
+	// StartedByAnnotation on a NodeMaintenance is the user who created it, or who moved it to
+	// stage Cordon or Drain since, as the API server knows them. It is for people: whoever may
+	// change the object by another way than the API server's webhooks can change it.
+	StartedByAnnotation = "ebbtide.dev/started-by"
+
 	// CreatedByLabel on a NodeMaintenance with the value CreatedByNodeAgent says that it was
 	// made for the shutdown of a node. It is deleted when that is over (KEP-4212).
 	CreatedByLabel = "ebbtide.dev/created-by"

@@ -125,6 +125,9 @@ func printStatus(to io.Writer, s *view.Status, now time.Time, style statusStyle)
 	}
 	p.line("%s", head)
 	p.line("%s", p.progress(s))
+	if s.StartedBy != "" {
+		p.line("Started by %s.", s.StartedBy)
+	}
 	for _, circle := range s.Circles {
 		p.line("%s", circle)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gomodules.xyz/jsonpatch/v2"
@@ -20,6 +21,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/validate"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -44,13 +46,36 @@ func (maintenanceDefaulter) Handle(_ context.Context, request admission.Request)
 		// The schema, which the API server checks next, says better what is wrong.
 		return admission.Allowed("")
 	}
-	operations := finalizer(after)
+	operations := append(finalizer(after), startedBy(before, after, request.UserInfo.Username)...)
 	full := drainplan.Inject(after.Spec.DrainPlan)
 	if before == nil || equality.Semantic.DeepEqual(before.Spec.DrainPlan, full) {
 		operations = append(operations, insertions(after.Spec.DrainPlan, full)...)
 	}
 	return admission.Patched("", operations...)
 }
+
+// maxUser is how many bytes of the name of a user are kept.
+const maxUser = 256
+
+// startedBy notes who began a maintenance, and keeps what was noted.
+func startedBy(before, after *v1alpha1.NodeMaintenance, user string) []jsonpatch.Operation {
+	noted, wanted := after.Annotations[v1alpha1.StartedByAnnotation], excerpt.Line(user, maxUser)
+	begins := after.Spec.Stage == v1alpha1.StageCordon || after.Spec.Stage == v1alpha1.StageDrain
+	if before != nil && (!begins || before.Spec.Stage == after.Spec.Stage) {
+		wanted = before.Annotations[v1alpha1.StartedByAnnotation]
+	}
+	switch {
+	case noted == wanted:
+		return nil
+	case wanted == "":
+		return []jsonpatch.Operation{jsonpatch.NewOperation("remove", startedByPath, nil)}
+	case after.Annotations == nil:
+		return []jsonpatch.Operation{jsonpatch.NewOperation("add", "/metadata/annotations", map[string]string{v1alpha1.StartedByAnnotation: wanted})}
+	}
+	return []jsonpatch.Operation{jsonpatch.NewOperation("add", startedByPath, wanted)}
+}
+
+var startedByPath = "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.StartedByAnnotation, "/", "~1")
 
 // finalizer adds the finalizer to a maintenance that holds nodes.
 func finalizer(m *v1alpha1.NodeMaintenance) []jsonpatch.Operation {

@@ -98,6 +98,8 @@ type Status struct {
 	// CreationTime is when it was created, StageTime since when it is in its stage.
 	CreationTime metav1.Time  `json:"creationTime"`
 	StageTime    *metav1.Time `json:"stageTime,omitempty"`
+	// StartedBy is the user who began it, as far as that is known.
+	StartedBy string `json:"startedBy,omitempty"`
 	// NodeCount are its nodes, DrainedCount those of them that are drained, UnlistedCount
 	// those of which its status says nothing, as it would grow too large.
 	NodeCount     int `json:"nodeCount"`
@@ -176,6 +178,7 @@ func (s *Snapshot) status(m *v1alpha1.NodeMaintenance) Status {
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "MaintenanceStatus"},
 		Name:     m.Name, Stage: maintenance.Stage(m), State: stateOf(m),
 		Reason: excerpt.Line(m.Spec.Reason, maxWords), Summary: excerpt.Line(m.Status.Summary, maxWords),
+		StartedBy:    excerpt.Line(m.Annotations[v1alpha1.StartedByAnnotation], maxWords),
 		CreationTime: m.CreationTimestamp, NodeCount: int(m.Status.NodeCount),
 	}
 	for i := range m.Status.StageStatuses {

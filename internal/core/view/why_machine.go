@@ -104,6 +104,9 @@ func whatHelpsMachine(m *v1alpha1.Machine, step string) []string {
 // MaintenanceWhy says what is in the way of a maintenance, whatever its stage.
 func MaintenanceWhy(s *Status) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s: %s.", s.Name, s.Brief())}
+	if s.StartedBy != "" {
+		lines = append(lines, "Started by "+s.StartedBy+".")
+	}
 	if s.Estimate.Text != "" && !s.Estimate.Known {
 		lines = append(lines, "How long it takes is "+s.Estimate.Text+".")
 	}

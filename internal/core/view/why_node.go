@@ -83,6 +83,9 @@ func (f *NodeFacts) holders() string {
 // heldBy is how far one maintenance is on the node.
 func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s (stage %s) holds it: %s", m.Name, maintenance.Stage(m), excerpt.Line(m.Status.Summary, maxWords))}
+	if by := m.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
+		lines = append(lines, "  Started by "+excerpt.Line(by, maxWords)+".")
+	}
 	said := statusOn(m, f.Node.Name)
 	if said == nil {
 		return lines
