@@ -51,7 +51,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	group(root, "Act:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
 	group(root, "Locks:", newLock(streams), newUnlock(streams))
 	group(root, "Try it:", newSandbox(streams))
-	root.AddCommand(newVersion())
+	root.AddCommand(newVersion(streams))
 	fit(root)
 	return root
 }

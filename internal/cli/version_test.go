@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"path/filepath"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -10,11 +11,11 @@ import (
 
 func TestThePluginSaysItsVersion(t *testing.T) {
 	t.Parallel()
-	for _, argument := range []string{"version", "--version"} {
+	for _, args := range [][]string{{"version", "--kubeconfig", filepath.Join(t.TempDir(), "none")}, {"--version"}} {
 		streams, _, out, errOut := genericiooptions.NewTestIOStreams()
-		code := Run(t.Context(), []string{argument}, streams)
+		code := Run(t.Context(), args, streams)
 		if want := version.Line("kubectl-ebbtide") + "\n"; code != 0 || out.String() != want || errOut.Len() > 0 {
-			t.Errorf("%s: code %d, %q, %q; want %q", argument, code, out, errOut, want)
+			t.Errorf("%v: code %d, %q, %q; want %q", args, code, out, errOut, want)
 		}
 	}
 }
