@@ -129,7 +129,7 @@ func TestOwnersLockTheirBudget(t *testing.T) {
 		args []string
 		want printed
 	}{
-		{"carl may only look", []string{"ebbtide", "lock", "pdb/web", "--as", carl}, printed{1, "error: a lock is an annotation of its budget, and you may not patch budgets in namespace NS. " +
+		{"carl may only look", []string{"ebbtide", "lock", "pdb/web", "--as", carl}, printed{4, "error: a lock is an annotation of its budget, and you may not patch budgets in namespace NS. " +
 			"Ask whoever runs it for the verb patch on poddisruptionbudgets.policy there. The API server says:\n" +
 			`  poddisruptionbudgets.policy "web" is forbidden: User "` + carl + `" cannot patch resource "poddisruptionbudgets" in API group "policy" in the namespace "NS"` + "\n"}},
 		{"anna asks what would be", append(lock, "--dry-run=server"), printed{0, locked(" (server dry run)")}},
