@@ -17,8 +17,9 @@ var (
 	// ebbtides is what only Ebbtide writes: its keys, those of the source documents, the
 	// hash of detached pods, the reason of its node conditions.
 	ebbtides = regexp.MustCompile(`"[^"]*(ebbtide|Ebbtide|nodemaintenance\.k8s\.io|evacuation\.coordination\.k8s\.io/instigator_)[^"]*"`)
-	// others are keys of the sandbox, of scenarios, and those by which people ask for something.
-	others = regexp.MustCompile(`^"(sandbox\.|scenario\.)|ebbtide\.dev/(on-upgrade|aggregate-to-manager)"`)
+	// others are keys of the sandbox, of scenarios, those by which people ask for something, and
+	// who began a NodeMaintenance, which stays with it.
+	others = regexp.MustCompile(`^"(sandbox\.|scenario\.)|ebbtide\.dev/(on-upgrade|aggregate-to-manager|started-by)"`)
 )
 
 // traces are all keys of Ebbtide on all objects of all resources of the API, one line
