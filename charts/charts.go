@@ -56,13 +56,10 @@ func Sandbox(policies bool) ([]*unstructured.Unstructured, error) {
 		return objects, err
 	}
 	others, err := Objects(older)
-	for _, other := range others {
-		objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return strings.HasPrefix(o.GetKind(), "MutatingAdmissionPolicy") || slices.ContainsFunc(others, func(other *unstructured.Unstructured) bool {
 			return o.GetKind() == other.GetKind() && o.GetName() == other.GetName()
 		})
-	}
-	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
-		return strings.HasPrefix(o.GetKind(), "MutatingAdmissionPolicy")
 	})
 	return append(objects, others...), err
 }

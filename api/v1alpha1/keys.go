@@ -184,8 +184,7 @@ const (
 	// eviction-requests, cluster-api, openshift. It is empty if all run that are switched on.
 	MissingRightsLabel = "ebbtide.dev/missing-rights"
 	// StartedByAnnotation on a NodeMaintenance is the user who created it, or who moved it to
-	// stage Cordon or Drain since, as the API server knows them. It is for people: whoever may
-	// change the object by another way than the API server's webhooks can change it.
+	// stage Cordon or Drain since, as the API server knows them. It is only shown to people.
 	StartedByAnnotation = "ebbtide.dev/started-by"
 
 	// CreatedByLabel on a NodeMaintenance with the value CreatedByNodeAgent says that it was

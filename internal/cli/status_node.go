@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -16,7 +17,6 @@ func (p *tree) nodes(s *view.Status) {
 	}
 	var drained []string
 	groups, stays := newTexts(), newTexts()
-	pods := map[string]*view.Node{}
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
 		if node.State == view.StateDrained && node.PodsRetained == 0 {
@@ -25,27 +25,26 @@ func (p *tree) nodes(s *view.Status) {
 		}
 		text := p.node(node)
 		if len(node.Pods) > 0 {
-			pods[text+node.Name] = node
-			groups.add(text+node.Name, text, node.Name)
+			groups.add(text+node.Name, text, node.Name).node = node
 		} else {
 			groups.add(text, text, node.Name)
 		}
 		for n := range node.Retained {
 			b := &node.Retained[n]
-			stays.count(string(b.Type)+b.Message, b.Message, b.Object, b.PodCount)
+			stays.add(string(b.Type)+b.Message, b.Message, b.Object).pods += b.PodCount
 		}
 	}
-	p.groups(groups, most, pods, s.OmittedNodesCount+s.UnlistedCount)
+	p.groups(groups, most, s.OmittedNodesCount+s.UnlistedCount)
 	p.stays(stays)
 	if len(drained) > 0 {
 		if len(groups.all) == 0 {
 			p.line("")
 		}
-		p.line("Drained: %s", some(drained, most))
+		p.line("Drained: %s", excerpt.Names(drained, most))
 	}
 }
 
-func (p *tree) groups(groups *texts, most int, pods map[string]*view.Node, more int) {
+func (p *tree) groups(groups *texts, most, more int) {
 	if len(groups.all) > 0 {
 		p.line("")
 		p.line("Nodes:")
@@ -55,9 +54,9 @@ func (p *tree) groups(groups *texts, most int, pods map[string]*view.Node, more 
 			more += len(one.names)
 			continue
 		}
-		p.line("  %s: %s", some(one.names, most), one.text)
-		if node := pods[one.key]; node != nil {
-			p.pods(node)
+		p.line("  %s: %s", excerpt.Names(one.names, most), one.text)
+		if one.node != nil {
+			p.pods(one.node)
 		}
 	}
 	if more > 0 {
@@ -75,7 +74,7 @@ func (p *tree) stays(stays *texts) {
 		most = wideNodes
 	}
 	for _, one := range stays.all[:min(most, len(stays.all))] {
-		p.line("  %s: %s. %s", some(one.names, 1), counted(one.pods, "pod"), one.text)
+		p.line("  %s: %s. %s", excerpt.Names(one.names, 1), counted(one.pods, "pod"), one.text)
 	}
 	if more := len(stays.all) - most; more > 0 {
 		p.line("  and %s", counted(more, "more reason"))
@@ -89,9 +88,11 @@ type texts struct {
 }
 
 type sharedText struct {
-	key, text string
-	names     []string
-	pods      int
+	text  string
+	names []string
+	pods  int
+	// node is the one that it is about, if its pods are told; nil otherwise.
+	node *view.Node
 }
 
 func newTexts() *texts { return &texts{by: map[string]*sharedText{}} }
@@ -99,21 +100,11 @@ func newTexts() *texts { return &texts{by: map[string]*sharedText{}} }
 func (t *texts) add(key, text, name string) *sharedText {
 	one := t.by[key]
 	if one == nil {
-		one = &sharedText{key: key, text: text}
+		one = &sharedText{text: text}
 		t.all, t.by[key] = append(t.all, one), one
 	}
 	one.names = append(one.names, name)
 	return one
-}
-
-func (t *texts) count(key, text, name string, pods int) { t.add(key, text, name).pods += pods }
-
-// some are a few of many names.
-func some(names []string, most int) string {
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // node is what is said of a node, without its name and pods.

@@ -197,19 +197,12 @@ type plane struct {
 
 // shared are the control planes of this process.
 var shared = struct {
-	mu     sync.Mutex
-	main   bool
-	planes map[key]*plane
+	mu   sync.Mutex
+	main bool
+	// planes are by what tells them apart: the Spec without Nodes.
+	planes map[Spec]*plane
 	users  int // how often one was asked for
-}{planes: map[key]*plane{}}
-
-// key is what tells control planes apart.
-type key struct {
-	onlyAPIServer, onlyWebhooks, audit, noManager, workload, replicas, noMachines, tapped, evictionRequests, alone bool
-
-	realNodes      int
-	bridges, lacks string
-}
+}{planes: map[Spec]*plane{}}
 
 // Start returns a control plane with our CRDs installed, unless it is a workload
 // cluster.
@@ -251,10 +244,8 @@ func start(spec Spec) (*plane, int, error) {
 		return nil, 0, err
 	}
 	shared.users++
-	k := key{
-		spec.OnlyAPIServer, spec.OnlyWebhooks, spec.Audit, spec.NoManager, spec.Workload, spec.Replicas, spec.NoMachines, spec.Tapped, spec.EvictionRequests, spec.Alone,
-		spec.RealNodes, spec.Bridges, spec.Lacks,
-	}
+	k := spec
+	k.Nodes = 0
 	if p, ok := shared.planes[k]; ok {
 		return p, shared.users, nil
 	}

@@ -3,7 +3,6 @@ package drainlock
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -191,8 +191,5 @@ func list(budgets []v1alpha1.BudgetReference) string {
 }
 
 func enumerate(names []string) string {
-	if more := len(names) - namedObjects; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedObjects], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return excerpt.Names(names, namedObjects)
 }

@@ -57,7 +57,7 @@ func Responders(pod *corev1.Pod) string {
 	for _, one := range pod.Spec.EvictionResponders {
 		names = append(names, excerpt.Line(one.Name, maxNamed))
 	}
-	return some(names)
+	return excerpt.Names(names, maxNames)
 }
 
 func ofLease(namespace, lease, reason, message string) Event {

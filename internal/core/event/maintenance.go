@@ -9,7 +9,11 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
+
+// maxNames is how many names one message tells.
+const maxNames = 3
 
 // StageStarted tells that the controller acts on a new stage.
 func StageStarted(m *v1alpha1.NodeMaintenance, stage v1alpha1.NodeMaintenanceStage, nodes int) Event {
@@ -132,13 +136,13 @@ func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
 // asks for them any more, because their evacuators forbid to cancel them.
 func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
-		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", some(evacuations)))
+		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", excerpt.Names(evacuations, maxNames)))
 }
 
 // CancellationForbiddenOf is CancellationForbidden on a maintenance that has asked for them.
 func CancellationForbiddenOf(m *v1alpha1.NodeMaintenance, node string, evacuations []string) Event {
 	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
-		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, some(evacuations)))
+		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, excerpt.Names(evacuations, maxNames)))
 }
 
 // DrainLabelIgnored warns that a pod has a drain label that is not understood.
@@ -199,7 +203,7 @@ func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
 // budgets because of a deadline. It is for the audit.
 func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []string) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Delete",
-		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, some(pods)))
+		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, excerpt.Names(pods, maxNames)))
 }
 
 // PastDeadline warns that pods are left at the deadline of a maintenance.
@@ -212,14 +216,6 @@ func PastDeadline(m *v1alpha1.NodeMaintenance, message string) Event {
 func DeadlineUnconfirmed(m *v1alpha1.NodeMaintenance, err error) Event {
 	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Confirm",
 		fmt.Sprintf("Nothing is deleted for the deadline, because the API server does not say whether it still holds; it is asked again within a minute: %v", err))
-}
-
-// some names up to three.
-func some(names []string) string {
-	if len(names) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
-	}
-	return strings.Join(names, ", ")
 }
 
 func ofPod(pod *corev1.Pod, reason, message string) Event {

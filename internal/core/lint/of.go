@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
@@ -128,11 +128,7 @@ const maxNames = 3
 
 // some are the first few names in words.
 func (o *open) some() string {
-	names := slices.Sorted(maps.Keys(o.names))
-	if more := len(names) - maxNames; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
-	}
-	return strings.Join(names, ", ")
+	return excerpt.Names(slices.Sorted(maps.Keys(o.names)), maxNames)
 }
 
 // report puts the findings in order.

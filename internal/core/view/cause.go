@@ -1,8 +1,9 @@
 package view
 
 import (
-	"fmt"
 	"strings"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
 // maxNamed is how many nodes are named with a cause that they share.
@@ -22,9 +23,9 @@ type cause struct {
 }
 
 func (c *causes) add(node string, b Blocker, over string) {
-	key := strings.Join([]string{string(b.Type), b.Object, b.Message, b.Suggestion, over}, "\n")
-	if over != "" {
-		key = over
+	key := over
+	if key == "" {
+		key = strings.Join([]string{string(b.Type), b.Object, b.Message, b.Suggestion}, "\n")
 	}
 	known := c.by[key]
 	if known == nil {
@@ -47,17 +48,9 @@ func (c *causes) from(node string) []string {
 		if text == "" {
 			text = one.blocker.Sentence()
 		}
-		lines = append(lines, someOf(one.nodes)+": "+text)
+		lines = append(lines, excerpt.Names(one.nodes, maxNamed)+": "+text)
 	}
 	return lines
-}
-
-// someOf names the first of many nodes.
-func someOf(nodes []string) string {
-	if more := len(nodes) - maxNamed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(nodes[:maxNamed], ", "), more)
-	}
-	return strings.Join(nodes, ", ")
 }
 
 // compare adds what has come into the way of a node since before, and what has gone.
