@@ -20,7 +20,7 @@ func (p *planPrinter) notes() {
 		if r := pod.Replacement; r != nil && r.JobFails {
 			failing.add(pod, r.Why)
 		}
-		if pod.Owner == nil && pod.Type != "Static" && pod.Outcome == preflight.OutcomeLeaves {
+		if pod.Owner == nil && pod.Type != "Static" && pod.Action != preflight.ActionSurge && pod.Outcome == preflight.OutcomeLeaves {
 			unreplaced.add(pod, "it has no controller")
 		}
 		if pod.Objection != "" {

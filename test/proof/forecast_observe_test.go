@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/placement"
@@ -220,7 +221,10 @@ func (s *still) podMoves(pod *corev1.Pod, drained map[string]bool) string {
 		return ""
 	}
 	if strings.HasPrefix(e.Status.Message, "Waits: maxSurge ") {
-		// For one that is detached and that its budgets hold.
+		// For one that is detached, and that its budgets hold or whose replacement fits nowhere.
+		return ""
+	}
+	if blocker.Unplaced(e) != nil {
 		return ""
 	}
 	if !apimeta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionEvictionRefused) {

@@ -74,6 +74,8 @@ func (s *stage) owner(a cast) client.Object {
 		}
 		if a.surges {
 			d.Annotations = map[string]string{v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass: "10000/controller"}
+			// A forecast does not wait until a surge is given up.
+			d.Spec.ProgressDeadlineSeconds = new(int32(36000))
 		}
 		return d
 	case "StatefulSet":

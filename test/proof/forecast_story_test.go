@@ -87,6 +87,8 @@ func (p *plot) app(r *rand.Rand, one func(int) bool) cast {
 		parallel: one(50), recreate: one(15), paused: one(10), surges: one(30), maxSurge: pick(r, intstr.FromInt32(1), intstr.FromString("25%"), intstr.FromInt32(0)),
 		apart: one(20), tolerates: one(15), neverReady: one(8),
 	}
+	// A replacement that is never ready is awaited for ever.
+	a.neverReady = a.neverReady && !a.surges
 	switch a.kind {
 	case "Pod":
 		a.replicas = 1

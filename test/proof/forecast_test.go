@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -155,7 +155,7 @@ func compare(f *preflight.Forecast, before, after *still) (o score, errors strin
 	o.expected = f.Total.Held + f.Total.Complete
 	someHeld := o.expected - (o.named - some)
 	o.excess += max(0, someHeld-someStayed)
-	o.homeless, o.told = homeless(before.pods, after.pods), f.Total.Unplaceable
+	o.homeless, o.told = homeless(before, after), f.Total.Unplaceable
 	o.unseen, o.wrong = max(0, o.homeless-o.told), max(0, o.told-o.homeless)
 	if o.unseen+o.wrong > 0 || someHeld != someStayed {
 		wrong = append(wrong, fmt.Sprintf("%d replacements were to fit nowhere, %d do; of %d pods %d were not to leave, %d did not", o.told, o.homeless, some, someHeld, someStayed))
@@ -173,15 +173,19 @@ func (s *score) count(stays, named, chance bool) {
 	s.excess += one(!stays && named && !chance)
 }
 
-// homeless counts the pods that are new and fit nowhere.
-func homeless(before, after []*corev1.Pod) int {
+// homeless counts the pods that are new and fit nowhere. Of those that a pod waits for it is
+// said that this one is held up.
+func homeless(before, after *still) int {
 	waited := map[types.UID]bool{}
-	for _, pod := range before {
+	for _, pod := range before.pods {
 		waited[pod.UID] = true
 	}
 	found := 0
-	for _, pod := range after {
+	for _, pod := range after.pods {
 		found += one(pod.Spec.NodeName == "" && !waited[pod.UID])
+	}
+	for _, e := range after.evacuations {
+		found -= one(blocker.Unplaced(e) != nil)
 	}
 	return found
 }

@@ -10,14 +10,17 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// A surge that fits nowhere is a blocker as soon as the scheduler says so, in status, events
-// and why. It goes on when there is room.
+// A surge that fits nowhere is a blocker before anything is done by plan, and as soon as the
+// scheduler says so in status, events and why. It goes on when there is room.
 func TestASurgeThatFitsNowhereIsABlocker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nodes, letNew := w.oldAndNew()
 	w.serve(app{name: "web", replicas: 1, ready: "0s"})
 	pod := w.thePod("web")
+	if got := w.plugin(w.ctx, "plan", nodes[0], "-o", "json"); got.Code != 2 || !strings.Contains(got.Out, `"type": "ReplacementUnschedulable"`) {
+		t.Errorf("plan says %+v", got)
+	}
 
 	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
 	w.awaitMaintenance("upgrade", "blocked by a replacement that fits nowhere", func(m *v1alpha1.NodeMaintenance) bool {

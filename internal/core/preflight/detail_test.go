@@ -115,7 +115,7 @@ var fatesInDetail = map[string]fate{
 		},
 		[]string{
 			"one would not be drained: 1 of 2 pods would not leave.",
-			"1 api-0 Surge MayBeBlocked PDBUnsatisfiable -> two", "1 web-0 Evict MayBeBlocked PDBUnsatisfiable",
+			"1 api-0 Surge MayBeBlocked ReplacementUnschedulable -> two", "1 web-0 Surge MayBeBlocked ReplacementUnschedulable",
 		},
 	},
 	"others take the room that a budget needs, though by name its pods are neither first nor last": {

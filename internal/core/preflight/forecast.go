@@ -74,7 +74,8 @@ type Action string
 const (
 	// ActionEvict evicts it.
 	ActionEvict Action = "Evict"
-	// ActionSurge evicts it after its Deployment has a replacement for it.
+	// ActionSurge evicts it after its Deployment has a replacement for it. If that fits nowhere,
+	// the pod is Blocked by ReplacementUnschedulable, as it is in status.
 	ActionSurge Action = "Surge"
 	// ActionEvacuator has an evacuator or a responder of somebody else move it.
 	ActionEvacuator Action = "Evacuator"

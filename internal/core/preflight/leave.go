@@ -17,7 +17,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
-	"ebbtide.dev/ebbtide/internal/core/surge"
 )
 
 // evacuate has evacuators take their turns with a pod, and then evicts it, as the
@@ -30,6 +29,11 @@ func (r *run) evacuate(p *pod) {
 	if evictionrequest.Requestable(p.object) {
 		p.action, p.why = ActionEvacuator, fmt.Sprintf("responders of its own (%s) are asked first, if EvictionRequests are answered; the pod is evicted if they do not move it", event.Responders(p.object))
 	}
+	r.takeTurns(p)
+}
+
+// takeTurns has those evacuators take their turns whose turns are not over.
+func (r *run) takeTurns(p *pod) {
 	for range v1alpha1.MaxEvacuators + 1 {
 		d := evacuation.Decide(evacuation.Snapshot{Now: r.world.Now, Doubt: r.world.Doubt, Evacuation: p.evacuation, Pod: p.object})
 		if d.Status != nil {
@@ -68,8 +72,7 @@ func turnOver(e *v1alpha1.Evacuation) *v1alpha1.Evacuation {
 func (r *run) takeTurn(p *pod, class string) bool {
 	switch class {
 	case v1alpha1.DeploymentEvacuatorClass:
-		r.surge(p)
-		return false
+		return r.surge(p)
 	case v1alpha1.DaemonSetEvacuatorClass:
 		p.action, p.why = ActionDaemonSet, "its DaemonSet makes no other one on the node until the maintenance is complete"
 		r.leave(p)
@@ -87,27 +90,6 @@ func (r *run) takeTurn(p *pod, class string) bool {
 		p.why = fmt.Sprintf("evacuator %s is asked first; the pod is evicted if that does not move it", class)
 		return false
 	}
-}
-
-// surge has the Deployment of a pod make another one first, if it can.
-func (r *run) surge(p *pod) {
-	if surge.Detached(p.object) {
-		p.action, p.why, p.replaced = ActionSurge, "its Deployment has detached it to replace it", true
-		return
-	}
-	deployment := r.owners.deploymentOf(p.object)
-	if why := r.owners.cannotSurge(deployment); why != "" {
-		p.why = "its Deployment cannot surge: " + why
-		return
-	}
-	made := r.replace(p)
-	if made == nil || !r.fits(made) {
-		p.why = fmt.Sprintf("Deployment %s cannot surge: one pod more fits nowhere", deployment.Name)
-		return
-	}
-	r.make(made)
-	p.action, p.why = ActionSurge, fmt.Sprintf("Deployment %s replaces it before it leaves", deployment.Name)
-	p.replaced, p.replacement = true, made
 }
 
 // evict asks the eviction API for a pod. One that waits for a budget is asked for again

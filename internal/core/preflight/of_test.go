@@ -152,15 +152,6 @@ var fatesByOwner = map[string]fate{
 		},
 		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBUnsatisfiable"},
 	},
-	"one pod more fits nowhere": {
-		func(w *world) {
-			w.free = map[string]int{}
-			w.replicas("web", "one", "two")
-			w.deployment("web")
-			w.budget("web", "web", atMost(0), 2, 2)
-		},
-		[]string{"one would not be drained: 1 of 1 pod would not leave.", "1 web-0 Evict Blocked PDBUnsatisfiable"},
-	},
 	"a StatefulSet makes the same pods again, one after the other": {
 		func(w *world) {
 			w.pod("one", "db-0", of("StatefulSet", "db"))
@@ -308,7 +299,7 @@ var fatesByDrain = map[string]fate{
 }
 
 func TestWhatBecomesOfPods(t *testing.T) {
-	for _, fates := range []map[string]fate{fatesByBudget, fatesByOwner, fatesByDrain, fatesInDetail} {
+	for _, fates := range []map[string]fate{fatesByBudget, fatesByOwner, fatesByDrain, fatesBySurge, fatesInDetail} {
 		for name, tc := range fates {
 			t.Run(name, func(t *testing.T) {
 				w := newWorld("one", "two", "three")

@@ -38,7 +38,9 @@ type replacement struct {
 	unknown bool
 	// ready is true if it will be ready where it runs: one that is not now need not be.
 	ready bool
-	set   *statefulSet
+	// awaited is true if the pod leaves only when it is on a node.
+	awaited bool
+	set     *statefulSet
 }
 
 // replace is what the owner of a pod makes in its place; nil if that is nothing, and
@@ -163,6 +165,9 @@ func (r *run) placeAgain() {
 		}
 		if next.set != nil {
 			r.fill(next.set)
+		}
+		if next.awaited {
+			r.goOn(next.of)
 		}
 	}
 	r.open()

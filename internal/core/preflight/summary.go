@@ -66,9 +66,9 @@ func (b *book) forecast() *BudgetForecast {
 	return f
 }
 
-// blame takes from the blocker of a pod why the budget holds it up.
+// blame takes from the blocker of a pod why the budget holds it up, if that does.
 func (f *BudgetForecast) blame(p *pod, found *v1alpha1.Blocker) {
-	if found == nil || f.Effect == BudgetNever && f.Suggestion != "" {
+	if found == nil || p.refusal.Type == "" || f.Effect == BudgetNever && f.Suggestion != "" {
 		return
 	}
 	effect := f.Effect

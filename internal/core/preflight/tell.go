@@ -63,6 +63,8 @@ func (t *teller) fateIn(n int, v *maintenance.PodVerdict) fate {
 		return fate{OutcomeUnknown, t.blockerOf(n, p.books[0])}
 	case p != nil && p.state == gone && p.contended():
 		return fate{OutcomeMayBeBlocked, t.blockerOf(n, p.books[0])}
+	case p != nil && p.state == gone && p.action == ActionSurge && p.replacement != nil && p.replacement.unknown:
+		return fate{outcome: OutcomeUnknown}
 	case p != nil && p.state == gone:
 		return fate{outcome: OutcomeLeaves}
 	case !v.Counted:
@@ -204,7 +206,8 @@ func (c *Count) tell(p *PodForecast, isHeld bool) {
 	c.Held += ones(isHeld)
 	c.Unplaceable += ones(p.Replacement != nil && p.Replacement.Unplaceable)
 	c.DataLost += ones(len(p.DataLost) > 0)
-	comesBack := p.Action == ActionDaemonSet || p.Action == ActionStatic || p.Action == ActionAlreadyLeaving
+	// A pod that its Deployment has detached has no owner any more.
+	comesBack := p.Action == ActionDaemonSet || p.Action == ActionStatic || p.Action == ActionAlreadyLeaving || p.Action == ActionSurge
 	c.Unreplaced += ones(p.Outcome != OutcomeStays && p.Owner == nil && !comesBack)
 }
 

@@ -22,12 +22,16 @@ import (
 
 var morning = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 
-// rooms is a Placer that knows nothing but how many pods fit on each node.
+// beside is the label of pods that fit nowhere before a pod of this app was placed.
+const beside = "beside"
+
+// rooms is a Placer that knows how many pods fit on each node, and who has to be beside whom.
 type rooms struct {
 	free   map[string]int
 	names  []string
 	closed map[string]bool
 	on     map[types.UID]string
+	placed map[string]bool
 }
 
 func (r *rooms) Place(pod *corev1.Pod) (node, why string) {
@@ -36,6 +40,9 @@ func (r *rooms) Place(pod *corev1.Pod) (node, why string) {
 	}
 	if len(r.names) == 0 {
 		r.names = slices.Sorted(maps.Keys(r.free))
+	}
+	if app := pod.Labels[beside]; app != "" && !r.placed[app] {
+		return "", "0 nodes fit: " + app + " is on none."
 	}
 	for _, name := range r.names {
 		if !r.closed[name] && r.free[name] > 0 && (node == "" || r.free[name] > r.free[node]) {
@@ -47,6 +54,7 @@ func (r *rooms) Place(pod *corev1.Pod) (node, why string) {
 	}
 	r.free[node]--
 	r.on[pod.UID] = node
+	r.placed[pod.Labels["app"]] = true
 	return node, ""
 }
 
@@ -183,7 +191,7 @@ func (w *world) forecast() preflight.Forecast {
 			for name, n := range w.free {
 				free[name] = n
 			}
-			return &rooms{free: free, closed: map[string]bool{}, on: map[types.UID]string{}}
+			return &rooms{free: free, closed: map[string]bool{}, on: map[types.UID]string{}, placed: map[string]bool{}}
 		}
 	}
 	return preflight.Of(s)
