@@ -39,8 +39,8 @@ A name alone is that of a pod, or else of a node. Nothing is written, and a
 cluster without Ebbtide can be asked, too: what a drain would meet is told then.
 
 You need the verb get on what you ask about, and to know more get on nodes,
-evacuations, nodemaintenances and nodeagents and list on pods, budgets,
-evacuations and nodeagents. What you may not read is said, and the rest is told.`,
+evacuations, nodemaintenances, nodeagents and volumes with their claims and list
+on nodes, pods, budgets, evacuations and nodeagents. What you may not read is said, and the rest is told.`,
 		Example: `  # What keeps a pod on its node?
   kubectl ebbtide why db-0 -n shop
 

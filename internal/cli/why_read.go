@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -24,6 +25,9 @@ import (
 
 // maxHolders bounds the maintenances that are read: who may write a Node names them.
 const maxHolders = 8
+
+// maxClaims bounds the claims of a pod that are read.
+const maxClaims = 8
 
 // asker reads what is known of an object. It writes nothing.
 type asker struct {
@@ -58,7 +62,12 @@ func (a *asker) pod(ctx context.Context, key client.ObjectKey) ([]string, error)
 	if facts.Node == "" || !a.read(ctx, &facts.Unknown, node, client.ObjectKey{Name: facts.Node}) {
 		node = nil
 	}
-	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, node)
+	if node != nil {
+		facts.Maintenances = a.maintenances(ctx, &facts.Unknown, maintenance.Holders(node))
+	}
+	if facts.Pod != nil && facts.Node == "" {
+		a.stranded(ctx, &facts)
+	}
 	if facts.Pod != nil {
 		unread := false
 		budgets := listed[*policyv1.PodDisruptionBudget](ctx, a, &unread, &policyv1.PodDisruptionBudgetList{}, client.InNamespace(key.Namespace))
@@ -104,13 +113,52 @@ func (a *asker) static(ctx context.Context, facts *view.PodFacts, key client.Obj
 	}
 }
 
-// maintenances are those that hold a node, which may be nil.
-func (a *asker) maintenances(ctx context.Context, unknown *bool, node *corev1.Node) []*v1alpha1.NodeMaintenance {
-	if node == nil {
+// stranded finds the first volume of a pod that is only on nodes that are held.
+func (a *asker) stranded(ctx context.Context, facts *view.PodFacts) {
+	// The pod is on no node, so it has no Evacuation that could be unknown.
+	unread := false
+	var cluster []*metav1.PartialObjectMetadata
+	for _, name := range claimsOf(facts.Pod) {
+		found := a.volumeOf(ctx, &unread, client.ObjectKey{Namespace: facts.Namespace, Name: name})
+		if found == nil {
+			continue
+		}
+		if cluster == nil {
+			var err error
+			if cluster, err = nodes(ctx, a.reached); err != nil {
+				a.note(&unread, "list nodes", err)
+				return
+			}
+		}
+		if facts.Stranded = view.StrandedOf(name, found, cluster); facts.Stranded != nil {
+			facts.Maintenances = a.maintenances(ctx, &unread, facts.Stranded.Holders)
+			return
+		}
+	}
+}
+
+// claimsOf are the names of the first claims of a pod.
+func claimsOf(pod *corev1.Pod) (names []string) {
+	for i := range pod.Spec.Volumes {
+		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && len(names) < maxClaims {
+			names = append(names, claim.ClaimName)
+		}
+	}
+	return names
+}
+
+// volumeOf is the volume that is bound to a claim; nil if none is known.
+func (a *asker) volumeOf(ctx context.Context, unread *bool, key client.ObjectKey) *corev1.PersistentVolume {
+	claim, found := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+	if !a.read(ctx, unread, claim, key) || claim.Spec.VolumeName == "" || !a.read(ctx, unread, found, client.ObjectKey{Name: claim.Spec.VolumeName}) {
 		return nil
 	}
+	return found
+}
+
+// maintenances are those that hold a node.
+func (a *asker) maintenances(ctx context.Context, unknown *bool, holders []string) []*v1alpha1.NodeMaintenance {
 	var found []*v1alpha1.NodeMaintenance
-	holders := maintenance.Holders(node)
 	for _, name := range holders[:min(len(holders), maxHolders)] {
 		m := &v1alpha1.NodeMaintenance{}
 		if a.read(ctx, unknown, m, client.ObjectKey{Name: name}) {
@@ -127,7 +175,7 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("get node %s: %w", name, err)
 	}
-	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, facts.Node)
+	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, maintenance.Holders(facts.Node))
 	if len(facts.Maintenances) == 0 {
 		var err error
 		if facts.Pods, err = podsOf(ctx, a.reached, name); err != nil {

@@ -95,7 +95,7 @@ func TestWhyAStaticPodIsAway(t *testing.T) {
 		{Namespace: a.namespace, Name: "edge-x", State: v1alpha1.StaticPodHeld, Message: "edge.yaml is put aside."},
 	}})
 	a.says(t, []string{"pod", "edge-x", "-n", a.namespace},
-		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "It comes back when "+a.Pool()+"-kernel is complete: kubectl patch nodemaintenance")
+		"edge-x is a static pod of node "+a.node+", Held: edge.yaml is put aside.", "It comes back when "+a.Pool()+"-kernel is complete: kubectl ebbtide complete")
 	mirror := a.pod.DeepCopy()
 	mirror.ObjectMeta = metav1.ObjectMeta{Namespace: a.namespace, Name: "etcd-x"}
 	podclass.MakeMirror(mirror, "node")

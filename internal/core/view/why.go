@@ -35,7 +35,9 @@ type PodFacts struct {
 	Evacuation *v1alpha1.Evacuation
 	// Static is what the agent of the node says of a static pod; nil if it says nothing.
 	Static *v1alpha1.StaticPod
-	// Maintenances are those that hold the node.
+	// Stranded is a volume that keeps a pod on no node from all nodes but held ones; nil if none does.
+	Stranded *Stranded
+	// Maintenances are those that hold the node, or those of the stranded volume.
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Around is what else there is of the pod; nil if it was not read.
 	Around *Surroundings
@@ -47,12 +49,19 @@ type PodFacts struct {
 // and what would help.
 func (f PodFacts) Why() []string {
 	lines := []string{f.whereIsIt()}
+	if f.Stranded != nil {
+		lines = append(lines, f.Stranded.why())
+	}
 	for i, m := range f.Maintenances {
 		if i == maxMaintenances {
 			lines = append(lines, fmt.Sprintf("So do %d more NodeMaintenances.", len(f.Maintenances)-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("NodeMaintenance %s (stage %s) holds the node: %s", m.Name, m.Spec.Stage, excerpt.Line(m.Status.Summary, maxWords)))
+		stage := string(m.Spec.Stage)
+		if m.Spec.Deadline != nil {
+			stage += ", deadline " + m.Spec.Deadline.Time.UTC().Format(time.RFC3339)
+		}
+		lines = append(lines, fmt.Sprintf("NodeMaintenance %s (stage %s) holds the node: %s", m.Name, stage, excerpt.Line(m.Status.Summary, maxWords)))
 	}
 	return append(lines, f.whatIsNext()...)
 }
@@ -107,6 +116,8 @@ func (f PodFacts) whatIsNext() []string {
 		}
 	case f.Unknown:
 		return append([]string{"Whether anybody has asked it to leave is unknown."}, f.stuck()...)
+	case f.Stranded != nil && len(f.Maintenances) > 0:
+		return f.untilComplete()
 	case f.Node == "":
 		return []string{command.Of("The scheduler tries again when there is room. Which nodes are cordoned, and for whom: kubectl ebbtide status")}
 	case len(f.Maintenances) == 0:
@@ -192,9 +203,14 @@ func (f PodFacts) comesBack() []string {
 	if len(f.Maintenances) == 0 {
 		return []string{command.Of("No NodeMaintenance holds its node any more: the agent brings it back. Whether that answers: kubectl ebbtide agents %s", f.Node)}
 	}
+	return f.untilComplete()
+}
+
+// untilComplete says what ends each maintenance.
+func (f PodFacts) untilComplete() []string {
 	var lines []string
 	for _, m := range f.Maintenances[:min(len(f.Maintenances), maxMaintenances)] {
-		lines = append(lines, command.Of(`It comes back when %s is complete: kubectl patch nodemaintenance %s --type=merge -p '{"spec":{"stage":"Complete"}}'`, m.Name, m.Name))
+		lines = append(lines, command.Of("It comes back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
 	}
 	return lines
 }

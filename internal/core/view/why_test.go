@@ -54,10 +54,21 @@ func refusal(budget string, status metav1.ConditionStatus) v1alpha1.EvacuationSt
 	}}}
 }
 
+// onNoNode has the scheduler find no node.
+func onNoNode(f *view.PodFacts) {
+	f.Node = ""
+	f.Pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 node(s) were unschedulable.",
+		LastTransitionTime: metav1.NewTime(noon),
+	}}
+}
+
 const (
 	holds   = "NodeMaintenance kernel (stage Drain) holds the node: 1 of 2 nodes drained."
 	isThere = "shop/db-0 is on node node-7."
-	again   = "The scheduler tries again when there is room. Which nodes are cordoned, and for whom: kubectl ebbtide status"
+	// noNodeSince is said of onNoNode.
+	noNodeSince = "shop/db-0 is on no node since 2026-03-01T12:00:00Z (Unschedulable): 0/3 nodes are available: 3 node(s) were unschedulable."
+	again       = "The scheduler tries again when there is room. Which nodes are cordoned, and for whom: kubectl ebbtide status"
 )
 
 func TestWhyAPodIsWhereItIs(t *testing.T) {
@@ -67,15 +78,21 @@ func TestWhyAPodIsWhereItIs(t *testing.T) {
 		facts view.PodFacts
 		want  []string
 	}{
-		"nobody wants it to go": {of(), []string{isThere, "Nobody asks it to leave: no NodeMaintenance holds its node."}},
-		"it is on no node":      {of(func(f *view.PodFacts) { f.Node = "" }), []string{"shop/db-0 is on no node.", again}},
-		"the scheduler finds no node": {of(func(f *view.PodFacts) {
-			f.Node = ""
-			f.Pod.Status.Conditions = []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 node(s) were unschedulable.",
-				LastTransitionTime: metav1.NewTime(noon),
-			}}
-		}), []string{"shop/db-0 is on no node since " + noon.UTC().Format(time.RFC3339) + " (Unschedulable): 0/3 nodes are available: 3 node(s) were unschedulable.", again}},
+		"nobody wants it to go":       {of(), []string{isThere, "Nobody asks it to leave: no NodeMaintenance holds its node."}},
+		"it is on no node":            {of(func(f *view.PodFacts) { f.Node = "" }), []string{"shop/db-0 is on no node.", again}},
+		"the scheduler finds no node": {of(onNoNode), []string{noNodeSince, again}},
+		"its volume is on a node that is held": {of(onNoNode, held, func(f *view.PodFacts) {
+			f.Stranded = &view.Stranded{Claim: "data-db-0", Volume: "pv-7", Nodes: []string{"node-7"}}
+			f.Maintenances[0].Spec.Deadline = &v1alpha1.Deadline{Time: metav1.NewTime(noon)}
+		}), []string{
+			noNodeSince, "Its volume pv-7 (claim data-db-0) can be used only on node node-7, which takes no pods during maintenance.",
+			strings.Replace(holds, "Drain", "Drain, deadline "+noon.UTC().Format(time.RFC3339), 1), "It comes back when kernel is complete: kubectl ebbtide complete kernel",
+		}},
+		"what holds the node of its volume is not known": {of(onNoNode, func(f *view.PodFacts) {
+			f.Stranded = &view.Stranded{Claim: "data-db-0", Volume: "pv-7", Nodes: []string{"node-1", "node-2", "node-3", "node-4"}}
+		}), []string{
+			noNodeSince, "Its volume pv-7 (claim data-db-0) can be used only on node node-1, node-2, node-3 and 1 more, which takes no pods during maintenance.", again,
+		}},
 		"it has time to end": {of(func(f *view.PodFacts) {
 			f.Pod.DeletionTimestamp = ago(-time.Minute)
 			f.Around = &view.Surroundings{Now: noon}
@@ -100,8 +117,8 @@ func TestWhyAPodIsWhereItIs(t *testing.T) {
 		"its turn is to come":        {of(held), []string{isThere, holds, `Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: kubectl get nodemaintenance kernel -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name=="node-7")].retained}'`}},
 		"the agent leaves it":        {of(held, said(v1alpha1.StaticPodUnmanageable, "FromURL", "It comes from a URL.")), []string{"shop/db-0 is a static pod of node node-7, Unmanageable (FromURL): It comes from a URL.", holds, "It stays, and nobody waits for it."}},
 		"the agent would take it":    {of(said(v1alpha1.StaticPodRunning, "", "")), []string{"shop/db-0 is a static pod of node node-7, Running.", "Nobody asks it to leave: no NodeMaintenance holds its node."}},
-		"the agent keeps it away":    {of(held, said(v1alpha1.StaticPodHeld, "", "db.yaml is put aside.")), []string{"shop/db-0 is a static pod of node node-7, Held: db.yaml is put aside.", holds, `It comes back when kernel is complete: kubectl patch nodemaintenance kernel --type=merge -p '{"spec":{"stage":"Complete"}}'`}},
-		"the agent puts it aside":    {of(held, said(v1alpha1.StaticPodHolding, "Stuck", "It still runs.")), []string{"shop/db-0 is a static pod of node node-7, Holding (Stuck): It still runs.", holds, `It comes back when kernel is complete: kubectl patch nodemaintenance kernel --type=merge -p '{"spec":{"stage":"Complete"}}'`}},
+		"the agent keeps it away":    {of(held, said(v1alpha1.StaticPodHeld, "", "db.yaml is put aside.")), []string{"shop/db-0 is a static pod of node node-7, Held: db.yaml is put aside.", holds, `It comes back when kernel is complete: kubectl ebbtide complete kernel`}},
+		"the agent puts it aside":    {of(held, said(v1alpha1.StaticPodHolding, "Stuck", "It still runs.")), []string{"shop/db-0 is a static pod of node node-7, Holding (Stuck): It still runs.", holds, `It comes back when kernel is complete: kubectl ebbtide complete kernel`}},
 		"the agent forgets it":       {of(said(v1alpha1.StaticPodHeld, "", "")), []string{"shop/db-0 is a static pod of node node-7, Held.", "No NodeMaintenance holds its node any more: the agent brings it back. Whether that answers: kubectl ebbtide agents node-7"}},
 		"nobody knows who has it so": {of(unknown, said(v1alpha1.StaticPodHeld, "", "")), []string{"shop/db-0 is a static pod of node node-7, Held.", "Which NodeMaintenance keeps it away is unknown."}},
 	} {

@@ -1,0 +1,47 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/volume"
+)
+
+// Stranded is a volume that can be used only on nodes that NodeMaintenances hold.
+type Stranded struct {
+	// Claim and Volume are the names of both.
+	Claim, Volume string
+	// Nodes are those on which it can be used, Holders the names of their NodeMaintenances.
+	Nodes, Holders []string
+}
+
+// StrandedOf returns the volume of a claim if each node on which it can be used is held; nil if
+// one is not, or if there is none.
+func StrandedOf(claim string, v *corev1.PersistentVolume, nodes []*metav1.PartialObjectMetadata) *Stranded {
+	sites := volume.Sites(v, nodes)
+	if len(sites) == 0 {
+		return nil
+	}
+	s := &Stranded{Claim: claim, Volume: v.Name}
+	for _, site := range sites {
+		holders := maintenance.Holders(&corev1.Node{ObjectMeta: site.ObjectMeta})
+		if len(holders) == 0 {
+			return nil
+		}
+		s.Nodes, s.Holders = append(s.Nodes, site.Name), append(s.Holders, holders...)
+	}
+	slices.Sort(s.Holders)
+	s.Holders = slices.Compact(s.Holders)
+	return s
+}
+
+// why says where the volume is.
+func (s *Stranded) why() string {
+	return fmt.Sprintf("Its volume %s (claim %s) can be used only on node %s, which takes no pods during maintenance.",
+		excerpt.Line(s.Volume, maxWords), excerpt.Line(s.Claim, maxWords), excerpt.Names(s.Nodes, maxNamed))
+}
