@@ -271,6 +271,43 @@ type NodeReference struct {
 	Name string `json:"name"`
 }
 
+// NodeState is how far the drain of a node is. The set is open: those that Ebbtide writes
+// now are constants, and others may follow.
+type NodeState string
+
+const (
+	// NodeStatePlanned is a node in stage Idle.
+	NodeStatePlanned NodeState = "Planned"
+	// NodeStateUnknown is a node whose pods are not known.
+	NodeStateUnknown NodeState = "Unknown"
+	// NodeStateWaitingForNodes is a node whose pods leave after those of other nodes.
+	NodeStateWaitingForNodes NodeState = "WaitingForNodes"
+	// NodeStatePaused is a node whose Machine has its drain paused.
+	NodeStatePaused NodeState = "Paused"
+	// NodeStateDraining is a node that pods are leaving.
+	NodeStateDraining NodeState = "Draining"
+	// NodeStateBlocked is a node that no pod is leaving, because of its blockers.
+	NodeStateBlocked NodeState = "Blocked"
+	// NodeStateWaitingForCompletion is a node that waits for pods that end without being evicted.
+	NodeStateWaitingForCompletion NodeState = "WaitingForCompletion"
+	// NodeStateWaitingForLocks is a node without pods that have to leave, and without the locks
+	// for those that stay.
+	NodeStateWaitingForLocks NodeState = "WaitingForLocks"
+	// NodeStateWaitingForMaintenance is a node that came back from the reboot of another
+	// NodeMaintenance, which has to be complete first.
+	NodeStateWaitingForMaintenance NodeState = "WaitingForMaintenance"
+	// NodeStateWaitingForHandOver is a drained node that is not announced as drained yet.
+	NodeStateWaitingForHandOver NodeState = "WaitingForHandOver"
+	// NodeStateDrained is a node that every pod has left that has to.
+	NodeStateDrained NodeState = "Drained"
+	// NodeStateReturned is a node that was drained and rebooted in place, and is back.
+	NodeStateReturned NodeState = "Returned"
+)
+
+// IsDrained reports whether every pod has left the node that has to, also if the node is
+// back since then.
+func (s NodeState) IsDrained() bool { return s == NodeStateDrained || s == NodeStateReturned }
+
 // NodeMaintenanceNodeStatus is the progress of one node (KEP-4212).
 type NodeMaintenanceNodeStatus struct {
 	// nodeRef identifies the node.
@@ -284,9 +321,21 @@ type NodeMaintenanceNodeStatus struct {
 	// +listType=atomic
 	DrainTargets []DrainPlanEntry `json:"drainTargets,omitempty"`
 
-	// drainMessage says what the node is doing or what it waits for.
+	// state is how far the drain of the node is. Absent in stages Cordon and Complete, and
+	// in what a manager before this field wrote. The set is open.
+	// +optional
+	State NodeState `json:"state,omitempty"`
+
+	// drainMessage describes the state, for people.
 	// +optional
 	DrainMessage string `json:"drainMessage,omitempty"`
+
+	// awaitedNodes are the nodes whose pods have to leave first, in state
+	// WaitingForNodes; at most 3 of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	AwaitedNodes []NodeReference `json:"awaitedNodes,omitempty"`
 
 	// fastForwardedBy names the NodeMaintenance whose older drain had come further on
 	// this node. It is there until this one has come as far, or no older drain of the

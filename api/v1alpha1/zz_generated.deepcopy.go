@@ -1217,6 +1217,11 @@ func (in *NodeMaintenanceNodeStatus) DeepCopyInto(out *NodeMaintenanceNodeStatus
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.AwaitedNodes != nil {
+		in, out := &in.AwaitedNodes, &out.AwaitedNodes
+		*out = make([]NodeReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.Blockers != nil {
 		in, out := &in.Blockers, &out.Blockers
 		*out = make([]Blocker, len(*in))

@@ -176,7 +176,7 @@ func (l *live) over(why error) tea.Cmd {
 
 // groups are the order of nodes in the picture: it changes only when a state does, so that
 // lines stay where they are while pods leave.
-var groups = map[view.State]int{view.StateBlocked: 0, view.StateDraining: 1, view.StateWaiting: 2, view.StateDrained: 4}
+var groups = map[view.State]int{view.StateBlocked: 0, view.StateDraining: 1, view.StateWaiting: 2, view.StateReturned: 4, view.StateDrained: 4}
 
 func groupOf(node *view.Node) int {
 	if group, known := groups[node.State]; known {

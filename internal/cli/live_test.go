@@ -223,7 +223,7 @@ func ofAThousandNodes() *v1alpha1.NodeMaintenance {
 	m := maintenanceOf("all", "")
 	for i := range 1000 {
 		m.Status.NodeStatuses = append(m.Status.NodeStatuses, v1alpha1.NodeMaintenanceNodeStatus{
-			NodeRef: v1alpha1.NodeReference{Name: fmt.Sprintf("node-%d", i)}, PodsEvacuating: 20, DrainMessage: "Evacuating",
+			NodeRef: v1alpha1.NodeReference{Name: fmt.Sprintf("node-%d", i)}, PodsEvacuating: 20, State: v1alpha1.NodeStateDraining, DrainMessage: "Evacuating",
 		})
 	}
 	m.Status.NodeCount = 1000
@@ -250,7 +250,7 @@ func TestAThousandNodesAreScrolled(t *testing.T) {
 	}
 	changed := m.DeepCopy()
 	changed.Status.NodeStatuses[900].Blockers = []v1alpha1.Blocker{blockedBy(v1alpha1.BlockerPDBExhausted, "web", 1, "It is used up.", "Wait.")}
-	changed.Status.NodeStatuses[3].DrainMessage, changed.Status.NodeStatuses[3].PodsEvacuating = "Drained.", 0
+	changed.Status.NodeStatuses[3].State, changed.Status.NodeStatuses[3].PodsEvacuating = v1alpha1.NodeStateDrained, 0
 	l.Update(seen(changed))
 	if frame := l.View().Content; !strings.Contains(frame, ">   node-40 ") {
 		t.Errorf("after a change there is\n%s", frame)

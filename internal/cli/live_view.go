@@ -138,7 +138,7 @@ func (l *live) paint(state view.State, text string) string {
 	switch state {
 	case view.StateBlocked, view.StateInvalid:
 		return l.terminal.paint(red, text)
-	case view.StateDrained, view.StateComplete:
+	case view.StateDrained, view.StateReturned, view.StateComplete:
 		return l.terminal.paint(green, text)
 	}
 	return text
@@ -155,7 +155,7 @@ func number(n int) string {
 func bar(node *view.Node) string {
 	full := 0
 	switch all := node.PodsGone + node.PodsLeft; {
-	case node.State == view.StateDrained:
+	case node.State.IsDrained():
 		full = barCells
 	case all > 0:
 		full = node.PodsGone * barCells / all

@@ -191,7 +191,7 @@ func (p *tree) state(state view.State) string {
 	switch state {
 	case view.StateBlocked, view.StateInvalid:
 		return p.style.terminal.paint(red, string(state))
-	case view.StateDrained, view.StateComplete:
+	case view.StateDrained, view.StateReturned, view.StateComplete:
 		return p.style.terminal.paint(green, string(state))
 	}
 	return string(state)

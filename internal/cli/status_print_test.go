@@ -41,18 +41,18 @@ func blockedBy(kind v1alpha1.BlockerType, name string, pods int32, message, sugg
 
 // kernelUpdate is a maintenance of five nodes: one is held up, one waits, one has pods that stay.
 func kernelUpdate() *v1alpha1.NodeMaintenance {
-	node := func(name string, evacuating, pending, retained int32, message string, blockers ...v1alpha1.Blocker) v1alpha1.NodeMaintenanceNodeStatus {
+	node := func(name string, evacuating, pending, retained int32, state v1alpha1.NodeState, message string, blockers ...v1alpha1.Blocker) v1alpha1.NodeMaintenanceNodeStatus {
 		return v1alpha1.NodeMaintenanceNodeStatus{
-			NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: evacuating, PodsPendingEvacuation: pending, PodsRetained: retained, DrainMessage: message, Blockers: blockers,
+			NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: evacuating, PodsPendingEvacuation: pending, PodsRetained: retained, State: state, DrainMessage: message, Blockers: blockers,
 		}
 	}
 	m := maintenanceOf(
 		"kernel-update", "New kernel",
-		node("node-1", 7, 0, 0, "Evacuating", blockedBy(v1alpha1.BlockerPDBExhausted, "web", 2, "The budget web needs 11 healthy pods and has 11.", "kubectl -n shop get pods -l app=web"),
+		node("node-1", 7, 0, 0, v1alpha1.NodeStateDraining, "Evacuating", blockedBy(v1alpha1.BlockerPDBExhausted, "web", 2, "The budget web needs 11 healthy pods and has 11.", "kubectl -n shop get pods -l app=web"),
 			blockedBy(v1alpha1.BlockerPDBLocked, "db", 1, "PodDisruptionBudget shop/db is locked by user/anna.", "Ask anna.")),
-		node("node-2", 0, 4, 0, "Waiting for node node-1."),
-		node("node-3", 0, 0, 0, "Drained."), node("node-4", 0, 0, 0, "Drained."),
-		node("node-5", 1, 0, 1, "Evacuating"),
+		node("node-2", 0, 4, 0, v1alpha1.NodeStateWaitingForNodes, "Waiting for node node-1."),
+		node("node-3", 0, 0, 0, v1alpha1.NodeStateDrained, "Drained."), node("node-4", 0, 0, 0, v1alpha1.NodeStateDrained, "Drained."),
+		node("node-5", 1, 0, 1, v1alpha1.NodeStateDraining, "Evacuating"),
 	)
 	m.Status.NodeStatuses[4].Retained = []v1alpha1.Blocker{{
 		Type: v1alpha1.RetainedNoEvacuator, PodCount: 1, Message: "The pod is of type Static, and nobody keeps it from coming back.", Object: v1alpha1.BlockerObject{Kind: "Pod", Namespace: "kube-system", Name: "proxy-node-5"},

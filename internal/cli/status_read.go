@@ -107,7 +107,7 @@ func (r *reading) readDrained(ctx context.Context) {
 		left := false
 		for i := range m.Status.NodeStatuses {
 			one := &m.Status.NodeStatuses[i]
-			if maintenance.SaysDrained(one.DrainMessage) {
+			if one.State.IsDrained() {
 				drained = append(drained, one.NodeRef.Name)
 			}
 			left = left || one.PodsEvacuating+one.PodsPendingEvacuation > 0

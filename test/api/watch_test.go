@@ -117,9 +117,9 @@ func (d *draining) becomes(condition, reason string, nodes ...v1alpha1.NodeMaint
 
 // has is a node with pods that leave, and what holds them up.
 func has(name string, pods int32, blockers ...v1alpha1.Blocker) v1alpha1.NodeMaintenanceNodeStatus {
-	said := v1alpha1.NodeMaintenanceNodeStatus{NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: pods, DrainMessage: "Evacuating", Blockers: blockers}
+	said := v1alpha1.NodeMaintenanceNodeStatus{NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: pods, State: v1alpha1.NodeStateDraining, DrainMessage: "Evacuating", Blockers: blockers}
 	if pods == 0 {
-		said.DrainMessage = "Drained."
+		said.State, said.DrainMessage = v1alpha1.NodeStateDrained, "Drained."
 	}
 	return said
 }

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +30,7 @@ func TestOneMaintenanceRebootsAPool(t *testing.T) {
 		rebooted[node] = true
 		w.assertQueue(nodes, node, len(nodes)-len(rebooted))
 		w.rebootOnly(node)
-		w.awaitLine("upgrade", node, "Back since ")
+		w.awaitState("upgrade", node, v1alpha1.NodeStateReturned)
 	}
 	w.awaitDrained("upgrade")
 	w.awaitNoEvacuations()
@@ -105,7 +104,7 @@ func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
 	node := w.awaitAnnounced(nodes)
 	w.goDown(node)
 	w.boot(node)
-	w.awaitLine("upgrade", node, "Back since ")
+	w.awaitState("upgrade", node, v1alpha1.NodeStateReturned)
 	w.awaitNode(node, "not announced any more", func(n *corev1.Node) bool { return !isDrained(n) })
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNode(node, "free again", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
@@ -141,23 +140,23 @@ func TestLongAPersonSaysThatANodeIsBack(t *testing.T) {
 	w.maintainInPlace("upgrade", minutes, nodes[0], nodes[1])
 	first := w.awaitAnnounced(nodes)
 	w.sayBack(first)
-	w.awaitLine("upgrade", first, "Back since ")
+	w.awaitState("upgrade", first, v1alpha1.NodeStateReturned)
 	second := w.awaitAnnounced(nodes)
 	if second == first {
 		t.Errorf("node %s is Drained again", first)
 	}
 	w.sayBack(second)
-	w.awaitLine("upgrade", second, "Back since ")
+	w.awaitState("upgrade", second, v1alpha1.NodeStateReturned)
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNothingLocked(nodes...)
 }
 
-// awaitLine waits until a maintenance says of a node what begins like this.
-func (w *world) awaitLine(maintenance, node, begin string) {
+// awaitState waits until a node of a maintenance is so far.
+func (w *world) awaitState(maintenance, node string, state v1alpha1.NodeState) {
 	w.t.Helper()
-	w.awaitMaintenance(maintenance, node+": "+begin, func(m *v1alpha1.NodeMaintenance) bool {
+	w.awaitMaintenance(maintenance, fmt.Sprintf("%s: %s", node, state), func(m *v1alpha1.NodeMaintenance) bool {
 		status := nodeStatus(m, node)
-		return status != nil && strings.HasPrefix(status.DrainMessage, begin)
+		return status != nil && status.State == state
 	})
 }
 

@@ -47,7 +47,7 @@ func TestWhatIsDeletedWhileANodeIsAwayLetsNoOtherNodeGo(t *testing.T) {
 	})
 	w.boot(away)
 	w.recover(away)
-	w.awaitLine("upgrade", away, "Back since ")
+	w.awaitState("upgrade", away, v1alpha1.NodeStateReturned)
 	w.awaitNode(other, "Drained", func(n *corev1.Node) bool {
 		return n.Annotations[v1alpha1.RebootPromiseAnnotation] != "" && isDrained(n)
 	})
@@ -99,5 +99,5 @@ func TestLongDrainedIsTakenBackWhileAReplicaIsDown(t *testing.T) {
 	w.mark(corev1.ConditionTrue, failing)
 	w.awaitNode(nodes[0], "told again that it may go", isDrained)
 	w.rebootOnly(nodes[0])
-	w.awaitLine("upgrade", nodes[0], "Back since ")
+	w.awaitState("upgrade", nodes[0], v1alpha1.NodeStateReturned)
 }

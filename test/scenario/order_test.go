@@ -27,7 +27,7 @@ func TestPodsLeaveInTheOrderOfThePlan(t *testing.T) {
 
 	w.awaitDrained("upgrade")
 	departures.assertInOrder()
-	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.DrainMessage }, "Drained.")
+	w.assertNodeStatus("upgrade", node, func(s v1alpha1.NodeMaintenanceNodeStatus) any { return s.State }, v1alpha1.NodeStateDrained)
 
 	w.setStage("upgrade", v1alpha1.StageComplete)
 	w.awaitNode(node, "schedulable and without ledger", func(n *corev1.Node) bool {

@@ -278,7 +278,7 @@ func TestAHostileAgentChangesNothingBesidesItsNode(t *testing.T) {
 
 	w.awaitMaintenance("kernel-update", "node two drained, node one not", func(m *v1alpha1.NodeMaintenance) bool {
 		one, two := nodeStatus(m, nodes[0]), nodeStatus(m, nodes[1])
-		return one != nil && two != nil && one.PodsPendingEvacuation == 255 && two.DrainMessage == "Drained." && len(one.Retained) > 0
+		return one != nil && two != nil && one.PodsPendingEvacuation == 255 && two.State == v1alpha1.NodeStateDrained && len(one.Retained) > 0
 	})
 	status := nodeStatus(evil.now(), nodes[0])
 	for _, b := range slices.Concat(status.Blockers, status.Retained) {

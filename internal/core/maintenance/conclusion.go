@@ -18,7 +18,7 @@ type conclusion struct {
 	// answers are by age the nodes that a maintenance waits for, as far as they were
 	// asked for, and waiting what is said of them.
 	answers map[int][]*selection
-	waiting map[[2]int]string
+	waiting map[[2]int]Explanation
 	// plans are the targets of maintenances in Idle, by what they are written as.
 	plans map[string]*target
 	// told is how many deletions have an event of their own.
@@ -64,7 +64,7 @@ func decide(t *targeted) Decision { return conclude(t).decision() }
 func conclude(t *targeted) *conclusion {
 	c := &conclusion{
 		targeted: t, nodes: make([]outcome, len(t.nodes)),
-		answers: map[int][]*selection{}, waiting: map[[2]int]string{}, plans: map[string]*target{},
+		answers: map[int][]*selection{}, waiting: map[[2]int]Explanation{}, plans: map[string]*target{},
 	}
 	for i := range t.nodes {
 		c.nodes[i] = t.outcome(&t.nodes[i])

@@ -17,8 +17,9 @@ type NodeVerdict struct {
 	// Targets, Blockers and Retained are what the status says of the node.
 	Targets            []v1alpha1.DrainPlanEntry
 	Blockers, Retained []v1alpha1.Blocker
-	// Message is the drainMessage, without whose turn it is; Turns says that, if any wait.
-	Message, Turns string
+	// Explanation is without whose turn it is; Turns says that, if any wait.
+	Explanation
+	Turns string
 	Standing
 	// Others are the other maintenances that select the node and are not over, oldest first.
 	Others []Neighbour
@@ -76,7 +77,7 @@ func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
 func (c *conclusion) verdict(one *selection) NodeVerdict {
 	o := &c.nodes[one.node.index]
 	v := NodeVerdict{
-		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Message: c.explain(o, one), Turns: o.turns(),
+		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.turns(),
 		Targets: o.target.full.lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one.maintenance),
 		Standing: o.standing(one), Others: o.others(one), Emptied: o.emptied(one),
 	}

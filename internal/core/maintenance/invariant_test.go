@@ -3,9 +3,7 @@ package maintenance_test
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -125,29 +123,27 @@ func sameLine(a, b v1alpha1.DrainPlanEntry) bool {
 	return a.PodType == b.PodType && slices.Equal(apps(a), apps(b))
 }
 
-var waitingFor = regexp.MustCompile(`^Waiting for nodes? (.*)\.$`)
-
 // checkWaiting: who waits, waits for a node that evacuates.
 func (s *simulation) checkWaiting(d maintenance.MaintenanceDecision, decision maintenance.Decision) {
 	for _, status := range d.Status.NodeStatuses {
-		found := waitingFor.FindStringSubmatch(status.DrainMessage)
-		if found == nil {
-			continue
+		if awaits := status.State == v1alpha1.NodeStateWaitingForNodes; awaits != (len(status.AwaitedNodes) > 0) {
+			s.t.Errorf("%s: node %s is %s and awaits %v", d.Maintenance.Name, status.NodeRef.Name, status.State, status.AwaitedNodes)
 		}
-		text, _, _ := strings.Cut(found[1], " and ")
-		for _, name := range strings.Split(text, ", ") {
-			name, _, _ = strings.Cut(name, " (")
-			if !evacuates(decision, name) {
-				s.t.Errorf("%s says of node %s %q, but that one does not evacuate", d.Maintenance.Name, status.NodeRef.Name, status.DrainMessage)
+		for _, awaited := range status.AwaitedNodes {
+			if !evacuates(decision, awaited.Name) {
+				s.t.Errorf("%s has node %s wait for node %s, which does not evacuate", d.Maintenance.Name, status.NodeRef.Name, awaited.Name)
 			}
 		}
 	}
 }
 
+// evacuating are the states of nodes that the drain has come to pods of.
+var evacuating = []v1alpha1.NodeState{v1alpha1.NodeStateDraining, v1alpha1.NodeStateBlocked, v1alpha1.NodeStateWaitingForCompletion}
+
 func evacuates(decision maintenance.Decision, node string) bool {
 	return slices.ContainsFunc(decision.Maintenances, func(d maintenance.MaintenanceDecision) bool {
 		return slices.ContainsFunc(d.Status.NodeStatuses, func(status v1alpha1.NodeMaintenanceNodeStatus) bool {
-			return status.NodeRef.Name == node && strings.HasPrefix(held.ReplaceAllString(status.DrainMessage, "Evacuating"), "Evacuating")
+			return status.NodeRef.Name == node && slices.Contains(evacuating, status.State)
 		})
 	})
 }

@@ -81,8 +81,8 @@ func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
 	if nodeCondition(w.find("one"), v1alpha1.NodeDrained).Status != corev1.ConditionFalse {
 		t.Error("the node that is back is announced as Drained")
 	}
-	if got := m.Status.NodeStatuses[0].DrainMessage; !strings.HasPrefix(got, "Back since ") {
-		t.Errorf("the node says %q, want that it is back", got)
+	if got := m.Status.NodeStatuses[0].State; got != v1alpha1.NodeStateReturned {
+		t.Errorf("the node is %s, want that it is back", got)
 	}
 }
 

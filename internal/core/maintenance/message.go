@@ -3,66 +3,65 @@ package maintenance
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
-// namedNodes is how many nodes a message names.
+// namedNodes is how many nodes are named of those that a node waits for.
 const namedNodes = 3
 
-// drained is what is said of a node from which every pod has left that has to.
-const drained = "Drained."
-
-// backSince begins what is said of a node that is back before its maintenance is complete.
-const backSince = "Back since "
-
-// SaysDrained returns true if the drainMessage of a node says that it is drained, or was
-// and is back.
-func SaysDrained(message string) bool {
-	return message == drained || strings.HasPrefix(message, backSince)
+// Explanation is what a maintenance in Drain does on a node or what it waits for, for
+// programs and for people.
+type Explanation struct {
+	State   v1alpha1.NodeState
+	Message string
+	// AwaitedNodes are those whose pods have to leave first; at most three.
+	AwaitedNodes []v1alpha1.NodeReference
 }
 
 // explain says what a maintenance in Drain does on a node or what it waits for
 // (KEP-4212).
-func (c *conclusion) explain(o *outcome, one *selection) string {
+func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 	progress := &o.progress[one.place]
 	switch {
 	case !o.read:
-		return "Waiting for the pods of the node to be read."
+		return Explanation{State: v1alpha1.NodeStateUnknown, Message: "Waiting for the pods of the node to be read."}
 	case o.back(one):
-		return fmt.Sprintf(backSince+"%s: its pods are ready, and it holds no locks.", o.lock.returned.UTC().Format(time.RFC3339))
+		text := fmt.Sprintf("Back since %s: its pods are ready, and it holds no locks.", o.lock.returned.UTC().Format(time.RFC3339))
+		return Explanation{State: v1alpha1.NodeStateReturned, Message: text}
 	case o.emptied(one) && o.awaitsHandOver(one):
-		return o.handings[one.place].awaitsText()
+		return Explanation{State: v1alpha1.NodeStateWaitingForHandOver, Message: o.handings[one.place].awaitsText()}
 	case o.emptied(one):
-		return drained
+		return Explanation{State: v1alpha1.NodeStateDrained, Message: "Drained."}
 	case one.counted() == 0 && !o.lock.returned.IsZero():
-		return fmt.Sprintf("Waiting for NodeMaintenance %s to be complete: for it the node is back, and has no locks any more.", o.inPlace.name())
+		text := fmt.Sprintf("Waiting for NodeMaintenance %s to be complete: for it the node is back, and has no locks any more.", o.inPlace.name())
+		return Explanation{State: v1alpha1.NodeStateWaitingForMaintenance, Message: text}
 	case one.counted() == 0:
-		return o.lock.waiting
+		return Explanation{State: v1alpha1.NodeStateWaitingForLocks, Message: o.lock.waiting}
 	case one.maintenance.paused:
-		return "Waiting for the Machine, whose drain is paused."
+		return Explanation{State: v1alpha1.NodeStatePaused, Message: "Waiting for the Machine, whose drain is paused."}
 	case progress.under == 0:
 		return c.waitingFor(progress, one.maintenance)
-	case progress.limiter != nil && (progress.beyond || progress.forwardedBy == ""):
-		return fmt.Sprintf("%s (limited by %s)", o.doing(one.maintenance), progress.limiter.name())
-	case progress.forwardedBy != "":
-		return fmt.Sprintf("%s (fast-forwarded by older %s)", o.doing(one.maintenance), progress.forwardedBy)
-	default:
-		return o.doing(one.maintenance)
 	}
+	state, text := o.doing(one.maintenance)
+	switch {
+	case progress.limiter != nil && (progress.beyond || progress.forwardedBy == ""):
+		text = fmt.Sprintf("%s (limited by %s)", text, progress.limiter.name())
+	case progress.forwardedBy != "":
+		text = fmt.Sprintf("%s (fast-forwarded by older %s)", text, progress.forwardedBy)
+	}
+	return Explanation{State: state, Message: text}
 }
 
 // doing says whether some pod that a maintenance waits for, and that its node has come to,
 // is about to leave, or what holds all of them.
-func (o *outcome) doing(m *maintenance) string {
-	text, blocked := "Waiting for pods to complete", o.blocked
+func (o *outcome) doing(m *maintenance) (state v1alpha1.NodeState, text string) {
+	state, text = v1alpha1.NodeStateWaitingForCompletion, "Waiting for pods to complete"
+	blocked := o.blocked
 	for i := range o.pods {
 		p, kind := &o.pods[i], v1alpha1.BlockerType("")
 		// What is blocked is in the order of the pods.
@@ -73,12 +72,12 @@ func (o *outcome) doing(m *maintenance) string {
 		switch {
 		case !o.covered[i] || !m.counts(p) || kind == v1alpha1.BlockerWaitingForCompletion:
 		case leaves:
-			return "Evacuating"
+			return v1alpha1.NodeStateDraining, "Evacuating"
 		case kind != "":
-			text = "Waiting for blocked pods"
+			state, text = v1alpha1.NodeStateBlocked, "Waiting for blocked pods"
 		}
 	}
-	return text
+	return state, text
 }
 
 // answer returns the nodes whose pods a maintenance with pods left waits for, by name.
@@ -116,7 +115,7 @@ func (c *conclusion) answer(m *maintenance) []*selection {
 
 // waitingFor names the nodes that a maintenance without pods under the target of its
 // node waits for.
-func (c *conclusion) waitingFor(on *progress, m *maintenance) string {
+func (c *conclusion) waitingFor(on *progress, m *maintenance) Explanation {
 	asked := m
 	if on.limiter != nil {
 		asked = on.limiter.maintenance
@@ -125,13 +124,17 @@ func (c *conclusion) waitingFor(on *progress, m *maintenance) string {
 	if known, found := c.waiting[key]; found {
 		return known
 	}
-	text := waitingText(c.answer(asked), m)
-	c.waiting[key] = text
-	return text
+	answer := c.answer(asked)
+	named := answer[:min(len(answer), namedNodes)]
+	e := Explanation{State: v1alpha1.NodeStateWaitingForNodes, Message: waitingText(answer, named, m)}
+	for _, one := range named {
+		e.AwaitedNodes = append(e.AwaitedNodes, v1alpha1.NodeReference{Name: one.node.name()})
+	}
+	c.waiting[key] = e
+	return e
 }
 
-func waitingText(answer []*selection, seenBy *maintenance) string {
-	named := answer[:min(len(answer), namedNodes)]
+func waitingText(answer, named []*selection, seenBy *maintenance) string {
 	several := slices.ContainsFunc(answer, func(one *selection) bool { return one.maintenance != answer[0].maintenance })
 	of := func(one *selection) string {
 		if one.maintenance == seenBy {
@@ -147,9 +150,9 @@ func waitingText(answer []*selection, seenBy *maintenance) string {
 		}
 		words = append(words, word)
 	}
-	text := awaitsNode + strings.Join(words, ", ")
+	text := "Waiting for node " + strings.Join(words, ", ")
 	if len(answer) > 1 {
-		text = awaitsNodes + strings.Join(words, ", ")
+		text = "Waiting for nodes " + strings.Join(words, ", ")
 	}
 	if more := len(answer) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -158,31 +161,4 @@ func waitingText(answer []*selection, seenBy *maintenance) string {
 		text += of(answer[0])
 	}
 	return text + "."
-}
-
-// awaitsNode and awaitsNodes begin what is said of a node whose turn is to come.
-const awaitsNode, awaitsNodes = "Waiting for node ", "Waiting for nodes "
-
-// moreNodes are nodes that are not named, and a maintenance in brackets.
-var moreNodes = regexp.MustCompile(` and [0-9]+ more$| \([^()]*\)$`)
-
-// Awaited are the nodes that the drainMessage of a node names, whose pods have to leave
-// before its own; at most three.
-func Awaited(message string) []string {
-	names, one := strings.CutPrefix(message, awaitsNode)
-	if !one {
-		var several bool
-		if names, several = strings.CutPrefix(message, awaitsNodes); !several {
-			return nil
-		}
-	}
-	names = moreNodes.ReplaceAllString(strings.TrimSuffix(names, "."), "")
-	var nodes []string
-	for _, name := range strings.SplitN(names, ", ", namedNodes+1) {
-		name = moreNodes.ReplaceAllString(moreNodes.ReplaceAllString(name, ""), "")
-		if len(nodes) < namedNodes && len(validation.IsDNS1123Subdomain(name)) == 0 {
-			nodes = append(nodes, name)
-		}
-	}
-	return nodes
 }

@@ -86,10 +86,38 @@ func TestWaitingForManyNodes(t *testing.T) {
 			w.run("waits", 1, 9000)
 			m := w.maintenance("m", drain, []v1alpha1.DrainPlanEntry{entry("Default", 1000)}, nodes...)
 			w.pass()
-			if got := m.Status.NodeStatuses[test.busy].DrainMessage; got != test.want {
-				t.Errorf("message is %q, want %q", got, test.want)
+			got := m.Status.NodeStatuses[test.busy]
+			if got.State != v1alpha1.NodeStateWaitingForNodes || got.DrainMessage != test.want {
+				t.Errorf("it is %s, and its message %q, want %q", got.State, got.DrainMessage, test.want)
+			}
+			want := []v1alpha1.NodeReference{{Name: "busy-0"}, {Name: "busy-1"}, {Name: "busy-2"}}[:min(test.busy, 3)]
+			if diff := cmp.Diff(want, got.AwaitedNodes); diff != "" {
+				t.Errorf("it awaits (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A manager before the field state wrote none, and has told what it saw.
+func TestAStatusWithoutStatesGetsThemAndNoSecondEvent(t *testing.T) {
+	w := newWorld(t, "one", "two")
+	m := w.maintenance("m", drain, nil, "one", "two")
+	w.run("two", 1, 0)
+	w.pass()
+	w.pass()
+	for i := range m.Status.NodeStatuses {
+		m.Status.NodeStatuses[i].State = ""
+	}
+	if events := w.pass().Maintenances[0].Events; len(events) > 0 {
+		t.Errorf("it is told again: %v", reasons(events))
+	}
+	states := []v1alpha1.NodeState{m.Status.NodeStatuses[0].State, m.Status.NodeStatuses[1].State}
+	if diff := cmp.Diff([]v1alpha1.NodeState{v1alpha1.NodeStateDrained, v1alpha1.NodeStateDraining}, states); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+	w.leave("two", 0)
+	if diff := cmp.Diff([]string{"Node/two NodeDrained", "NodeMaintenance/m Drained"}, reasons(w.pass().Maintenances[0].Events)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 

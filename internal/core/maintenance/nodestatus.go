@@ -21,12 +21,10 @@ const (
 // complete entry of nodeStatuses, and what it was made from.
 type nodeStatus struct {
 	v1alpha1.NodeMaintenanceNodeStatus
-	selection *selection
-	target    *target
-	progress  progress
-	obstacles obstacles
-	// message is DrainMessage without whose turn it is.
-	message          string
+	selection        *selection
+	target           *target
+	progress         progress
+	obstacles        obstacles
 	emptied, drained bool
 	// blockerBytes and retainedBytes are how many bytes the first of them take in the
 	// object, by how many; nil before somebody has asked.
@@ -52,8 +50,9 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, totals) {
 			if len(m.selections) <= plainNodes && one.retained > 0 {
 				s.Retained = o.retainedBy(m)
 			}
-			s.message = c.explain(o, one)
-			s.DrainMessage, s.FastForwardedBy = s.message, s.progress.forwardedBy
+			e := c.explain(o, one)
+			s.State, s.DrainMessage, s.AwaitedNodes = e.State, e.Message, e.AwaitedNodes
+			s.FastForwardedBy = s.progress.forwardedBy
 			if s.progress.under > 0 {
 				s.DrainMessage += o.turns()
 			}
@@ -225,12 +224,15 @@ func (t *target) written(d detail) rendering {
 }
 
 // nodeBytes is more than what a listed node takes in the object without its name,
-// targets, message and blockers.
+// targets, state, message, awaited nodes and blockers.
 const nodeBytes = 160
 
 // size is about how many bytes the node takes in the object.
 func (s *nodeStatus) size(d detail) int {
-	size := nodeBytes + len(s.NodeRef.Name) + len(s.DrainMessage) + len(s.FastForwardedBy) + s.target.written(d).size
+	size := nodeBytes + len(s.NodeRef.Name) + len(`"state":"",`) + len(s.State) + len(s.DrainMessage) + len(s.FastForwardedBy) + s.target.written(d).size
+	for _, awaited := range s.AwaitedNodes {
+		size += len(`"awaitedNodes":[{"name":""}],`) + len(awaited.Name)
+	}
 	if s.blockerBytes == nil {
 		s.blockerBytes, s.retainedBytes = sizesOf(s.Blockers), sizesOf(s.Retained)
 	}

@@ -14,7 +14,7 @@ func TestAPlannedMaintenanceSaysWhatItWouldDo(t *testing.T) {
 	w := newWorld(t, "one", "two")
 	m := w.maintenance("kernel", idle, nil, "one", "two")
 	would := v1alpha1.NodeMaintenanceNodeStatus{
-		NodeRef: v1alpha1.NodeReference{Name: "one"}, DrainMessage: "3 pods would leave, 1 pod would not leave.",
+		NodeRef: v1alpha1.NodeReference{Name: "one"}, State: v1alpha1.NodeStatePlanned, DrainMessage: "3 pods would leave, 1 pod would not leave.",
 		DrainTargets:          []v1alpha1.DrainPlanEntry{entry(v1alpha1.PodTypeDefault, 1000000000), entry(v1alpha1.PodTypeDaemonSet, 2000000000)},
 		PodsPendingEvacuation: 4, PodsRetained: 2, Blockers: []v1alpha1.Blocker{{Type: v1alpha1.BlockerPDBUnsatisfiable, PodCount: 1, Message: "never"}},
 	}

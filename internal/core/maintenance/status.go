@@ -205,7 +205,8 @@ func (s *nodeStatus) events() []event.Event {
 		return nil
 	case s.FastForwardedBy != "" && (joined || before.FastForwardedBy == ""):
 		return []event.Event{event.FastForwarded(m.object, node.name(), s.FastForwardedBy)}
-	case !joined && s.message == drained && before.DrainMessage != drained:
+	case !joined && s.State == v1alpha1.NodeStateDrained && before.State != "" && before.State != v1alpha1.NodeStateDrained:
+		// An older manager wrote no state: nobody knows whether it told this already.
 		return []event.Event{event.NodeDrained(node.object, m.name())}
 	default:
 		return nil

@@ -17,7 +17,7 @@ func Plan(s Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus {
 	for i := range r.before {
 		v, f := &r.before[i], t.node(i)
 		status := v1alpha1.NodeMaintenanceNodeStatus{
-			NodeRef: v1alpha1.NodeReference{Name: v.Name}, DrainTargets: v.Targets, DrainMessage: planText(&f),
+			NodeRef: v1alpha1.NodeReference{Name: v.Name}, DrainTargets: v.Targets, State: v1alpha1.NodeStatePlanned, DrainMessage: planText(&f),
 			PodsPendingEvacuation: int32(f.Count.Pods - f.Count.Stay), PodsRetained: int32(f.Count.Stay), Retained: v.Retained,
 		}
 		if i < len(r.after) {

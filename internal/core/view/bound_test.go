@@ -23,7 +23,7 @@ func many(maintenances, nodes int) *view.Snapshot {
 	for i := range maintenances {
 		var all []v1alpha1.NodeMaintenanceNodeStatus
 		for j := range nodes {
-			one := waiting(fmt.Sprintf("n-%d-%d", i, j), 20, fmt.Sprintf("Waiting for node n-%d-%d.", i, (j+1)%nodes))
+			one := waiting(fmt.Sprintf("n-%d-%d", i, j), 20, fmt.Sprintf("n-%d-%d", i, (j+1)%nodes))
 			for b := range 10 {
 				one.Blockers = append(one.Blockers, exhausted(fmt.Sprintf("web-%d-%d", j, b), 1))
 			}

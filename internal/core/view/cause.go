@@ -66,7 +66,7 @@ func (c *causes) compare(before, n *Node) {
 	}
 	for _, b := range before.inTheWay() {
 		switch {
-		case b.among(n.Blockers), n.State == StateDrained && !b.Others():
+		case b.among(n.Blockers), n.State.IsDrained() && !b.Others():
 		case b.Others():
 			c.add(n.Name, b, "no longer drained by others")
 		default:

@@ -102,8 +102,8 @@ func (n *Node) change(before *Node) string {
 	switch {
 	case before == nil:
 		return ""
-	case n.State == StateDrained && before.State != StateDrained:
-		return "drained"
+	case n.State.IsDrained() && before.State != n.State:
+		return string(n.State)
 	case n.PodsLeft != before.PodsLeft:
 		return plural(n.PodsLeft, "pod left", "pods left")
 	case n.State == StateWaiting && n.Message != before.Message:

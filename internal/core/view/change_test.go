@@ -16,7 +16,7 @@ const usedUp = "2 pods blocked by PodDisruptionBudget/shop/web (PDBExhausted): w
 
 func TestWhatHasChanged(t *testing.T) {
 	t.Parallel()
-	first := kernel(node("node-1", 3), waiting("node-2", 2, "Waiting for node node-1."), node("node-3", 0))
+	first := kernel(node("node-1", 3), waiting("node-2", 2, "node-1"), node("node-3", 0))
 	drained := with(kernel(node("node-1", 0), node("node-2", 0), node("node-3", 0)), "Drained", "Drained")
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.NodeMaintenance
@@ -25,7 +25,7 @@ func TestWhatHasChanged(t *testing.T) {
 		"the first that is seen": {nil, first, []string{"kernel: stage Drain, draining, 1 of 3 nodes drained, 5 pods left"}},
 		"nothing":                {first, first, nil},
 		"a pod has left": {
-			first, kernel(node("node-1", 2), waiting("node-2", 2, "Waiting for node node-1."), node("node-3", 0)),
+			first, kernel(node("node-1", 2), waiting("node-2", 2, "node-1"), node("node-3", 0)),
 			[]string{"node-1: 2 pods left"},
 		},
 		"the first is held up": {
@@ -33,7 +33,7 @@ func TestWhatHasChanged(t *testing.T) {
 			[]string{"kernel: stage Drain, blocked, 0 of 1 node drained, 3 pods left, 2 blocked", "node-1: " + usedUp},
 		},
 		"a node is held up": {
-			first, with(kernel(node("node-1", 3, exhausted("web", 2)), waiting("node-2", 2, "Waiting for node node-1."), node("node-3", 0)), "Blocked", "PDBExhausted"),
+			first, with(kernel(node("node-1", 3, exhausted("web", 2)), waiting("node-2", 2, "node-1"), node("node-3", 0)), "Blocked", "PDBExhausted"),
 			[]string{"kernel: stage Drain, blocked, 1 of 3 nodes drained, 5 pods left, 2 blocked", "node-1: " + usedUp},
 		},
 		"it is held up as before": {kernel(node("node-1", 3, exhausted("web", 2))), kernel(node("node-1", 3, exhausted("web", 1))), nil},
@@ -46,13 +46,14 @@ func TestWhatHasChanged(t *testing.T) {
 		"nobody else drains it any more": {
 			kernel(node("node-1", 3, held1(v1alpha1.BlockerForeignDrain, "x", 0))), kernel(node("node-1", 3)), []string{"node-1: no longer drained by others"},
 		},
-		"it waits for another node": {kernel(waiting("node-1", 1, "Waiting for node a.")), kernel(waiting("node-1", 1, "Waiting for node b.")), []string{"node-1: Waiting for node b."}},
+		"it waits for another node": {kernel(waiting("node-1", 1, "a")), kernel(waiting("node-1", 1, "b")), []string{"node-1: Waiting for b."}},
 		"a node is drained": {
 			kernel(node("node-1", 3, exhausted("web", 2)), node("node-2", 1)), kernel(node("node-1", 0), node("node-2", 1)),
 			[]string{"kernel: stage Drain, draining, 1 of 2 nodes drained, 1 pod left", "node-1: drained"},
 		},
-		"all are drained": {first, drained, []string{"kernel: stage Drain, drained, 3 of 3 nodes drained", "node-1: drained", "node-2: drained"}},
-		"it is complete":  {drained, over(kernel()), []string{"kernel: stage Complete, complete"}},
+		"a drained node is back": {kernel(node("node-1", 0), node("node-2", 1)), kernel(back("node-1"), node("node-2", 1)), []string{"node-1: returned"}},
+		"all are drained":        {first, drained, []string{"kernel: stage Drain, drained, 3 of 3 nodes drained", "node-1: drained", "node-2: drained"}},
+		"it is complete":         {drained, over(kernel()), []string{"kernel: stage Complete, complete"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

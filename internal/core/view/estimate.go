@@ -94,7 +94,7 @@ func (s *Snapshot) byNodes(status *Status) (left time.Duration, basis string, ok
 	for i := range status.Nodes {
 		node := &status.Nodes[i]
 		switch {
-		case node.State == StateDrained:
+		case node.State.IsDrained():
 			if at := drainedAt(s.Nodes[node.Name]); !at.Before(began) {
 				drained++
 			}

@@ -36,7 +36,7 @@ type Node struct {
 }
 
 // nodeOrder is the order of nodes without pods.
-var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateDrained: 6}
+var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateReturned: 6, StateDrained: 7}
 
 // Pod is a pod that was asked to leave.
 type Pod struct {
@@ -107,7 +107,9 @@ func nodeState(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeSt
 	switch {
 	case stage == v1alpha1.StageIdle:
 		return StatePlanned
-	case stage == v1alpha1.StageDrain && maintenance.SaysDrained(said.DrainMessage):
+	case stage == v1alpha1.StageDrain && said.State == v1alpha1.NodeStateReturned:
+		return StateReturned
+	case stage == v1alpha1.StageDrain && said.State.IsDrained():
 		return StateDrained
 	case held:
 		return StateBlocked

@@ -72,7 +72,7 @@ type StatusList struct {
 // State is how far a maintenance or a node is, in a word.
 type State string
 
-// States of maintenances; those of nodes are some of them, and StateWaiting.
+// States of maintenances; those of nodes are some of them, StateWaiting and StateReturned.
 const (
 	StatePlanned    State = "planned"
 	StateCordoning  State = "cordoning"
@@ -80,10 +80,14 @@ const (
 	StateWaiting    State = "waiting"
 	StateBlocked    State = "blocked"
 	StateDrained    State = "drained"
+	StateReturned   State = "returned"
 	StateCompleting State = "completing"
 	StateComplete   State = "complete"
 	StateInvalid    State = "invalid"
 )
+
+// IsDrained reports whether a node is drained, also if it is back since then.
+func (s State) IsDrained() bool { return s == StateDrained || s == StateReturned }
 
 // Status is a NodeMaintenance as it is shown.
 type Status struct {
@@ -203,7 +207,7 @@ func (s *Snapshot) addNodes(status *Status, m *v1alpha1.NodeMaintenance) {
 		status.PodsLeft += node.PodsLeft
 		status.PodsBlocked += node.PodsBlocked
 		status.PodsRetained += node.PodsRetained
-		if node.State == StateDrained {
+		if node.State.IsDrained() {
 			status.DrainedCount++
 		}
 		status.Nodes = append(status.Nodes, node)
@@ -212,7 +216,7 @@ func (s *Snapshot) addNodes(status *Status, m *v1alpha1.NodeMaintenance) {
 		status.UnlistedCount = max(0, status.NodeCount-len(listed))
 	}
 	// Of many nodes those that are drained are left out first.
-	if status.UnlistedCount > 0 && len(listed) > 1 && maintenance.SaysDrained(listed[len(listed)-2].DrainMessage) {
+	if status.UnlistedCount > 0 && len(listed) > 1 && listed[len(listed)-2].State.IsDrained() {
 		status.DrainedCount += status.UnlistedCount
 		status.UnlistedCount = 0
 	}

@@ -39,18 +39,37 @@ func named(name string, nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.N
 // node has pods that were asked to leave, and blockers.
 func node(name string, evacuating int32, blockers ...v1alpha1.Blocker) v1alpha1.NodeMaintenanceNodeStatus {
 	said := v1alpha1.NodeMaintenanceNodeStatus{
-		NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: evacuating, DrainMessage: "Evacuating", Blockers: blockers,
+		NodeRef: v1alpha1.NodeReference{Name: name}, PodsEvacuating: evacuating, State: v1alpha1.NodeStateDraining, DrainMessage: "Evacuating", Blockers: blockers,
 	}
 	if evacuating == 0 {
-		said.DrainMessage = "Drained."
+		said.State, said.DrainMessage = v1alpha1.NodeStateDrained, "Drained."
 	}
 	return said
 }
 
-func waiting(name string, pods int32, message string) v1alpha1.NodeMaintenanceNodeStatus {
+// waiting has pods that leave after those of other nodes.
+func waiting(name string, pods int32, awaited ...string) v1alpha1.NodeMaintenanceNodeStatus {
 	said := node(name, 0)
-	said.PodsPendingEvacuation, said.DrainMessage = pods, message
+	said.PodsPendingEvacuation, said.State, said.DrainMessage = pods, v1alpha1.NodeStateWaitingForNodes, "Waiting for "+strings.Join(awaited, ", ")+"."
+	for _, other := range awaited {
+		said.AwaitedNodes = append(said.AwaitedNodes, v1alpha1.NodeReference{Name: other})
+	}
 	return said
+}
+
+// back is drained, and came back after that.
+func back(name string) v1alpha1.NodeMaintenanceNodeStatus {
+	said := node(name, 0)
+	said.State, said.DrainMessage = v1alpha1.NodeStateReturned, "Back since noon."
+	return said
+}
+
+// before is what a manager wrote that knew no states.
+func before(nodes ...v1alpha1.NodeMaintenanceNodeStatus) *v1alpha1.NodeMaintenance {
+	for i := range nodes {
+		nodes[i].State, nodes[i].AwaitedNodes = "", nil
+	}
+	return kernel(nodes...)
 }
 
 // exhausted is a budget that holds pods up.
@@ -99,13 +118,15 @@ func TestHowFarAMaintenanceIs(t *testing.T) {
 		want   string
 	}{
 		"planned":                 {staged(kernel(), v1alpha1.StageIdle), "Idle planned: 0/0 nodes, 0 pods, 0 blocked, 0 unlisted; "},
-		"cordoned":                {staged(kernel(waiting("node-1", 0, "")), v1alpha1.StageCordon), "Cordon cordoning: 0/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
+		"cordoned":                {staged(kernel(v1alpha1.NodeMaintenanceNodeStatus{NodeRef: v1alpha1.NodeReference{Name: "node-1"}}), v1alpha1.StageCordon), "Cordon cordoning: 0/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
 		"at work":                 {kernel(node("node-1", 3), node("node-2", 0)), "Drain draining: 1/2 nodes, 3 pods, 0 blocked, 0 unlisted; unknown yet"},
 		"held up":                 {with(kernel(node("node-1", 3, exhausted("web", 2))), "Blocked", "PDBExhausted"), "Drain blocked: 0/1 nodes, 3 pods, 2 blocked, 0 unlisted; unknown yet"},
 		"held up in all":          {with(kernel(node("node-1", 2, exhausted("web", 2))), "Blocked", "PDBExhausted"), "Drain blocked: 0/1 nodes, 2 pods, 2 blocked, 0 unlisted; unknown: 2 pods are held up"},
 		"an evacuator moves pods": {kernel(node("node-1", 3, held1(v1alpha1.BlockerEvacuatorRunning, "mover", 3))), "Drain draining: 0/1 nodes, 3 pods, 0 blocked, 0 unlisted; unknown yet"},
 		"drained":                 {with(kernel(node("node-1", 0)), "Drained", "Drained"), "Drain drained: 1/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
-		"back":                    {with(kernel(waiting("node-1", 0, "Back since 2026-03-01T11:00:00Z: its pods are ready.")), "Drained", "Drained"), "Drain drained: 1/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
+		"back":                    {with(kernel(back("node-1")), "Drained", "Drained"), "Drain drained: 1/1 nodes, 0 pods, 0 blocked, 0 unlisted; "},
+		"one of two is back":      {kernel(node("node-1", 3), back("node-2")), "Drain draining: 1/2 nodes, 3 pods, 0 blocked, 0 unlisted; unknown yet"},
+		"without states":          {before(node("node-1", 3), node("node-2", 0)), "Drain draining: 0/2 nodes, 3 pods, 0 blocked, 0 unlisted; unknown yet"},
 		"being completed":         {staged(kernel(), v1alpha1.StageComplete), "Complete completing: 0/0 nodes, 0 pods, 0 blocked, 0 unlisted; "},
 		"complete":                {over(kernel()), "Complete complete: 0/0 nodes, 0 pods, 0 blocked, 0 unlisted; "},
 		"invalid":                 {with(kernel(), "Blocked", "InvalidSpec"), "Drain invalid: 0/0 nodes, 0 pods, 0 blocked, 0 unlisted; "},
@@ -230,8 +251,8 @@ func TestThoseWhoWaitForEachOtherAreNamed(t *testing.T) {
 		},
 		"two wait for each other's turn": {
 			[]*v1alpha1.NodeMaintenance{
-				named("left", waiting("node-1", 1, "Waiting for node node-2 (right).")),
-				named("right", waiting("node-2", 1, "Waiting for nodes node-3, node-1 and 7 more.")),
+				named("left", waiting("node-1", 1, "node-2")),
+				named("right", waiting("node-2", 1, "node-3", "node-1")),
 			},
 			nil,
 			[]string{"None of these can go on: node/node-1 waits for node/node-2; node/node-2 waits for node/node-1."},
@@ -283,7 +304,7 @@ func TestCirclesAreThoseOfASearch(t *testing.T) {
 				nodes = append(nodes, node(name, 1))
 				continue
 			}
-			nodes = append(nodes, waiting(name, 1, "Waiting for node "+to+"."))
+			nodes = append(nodes, waiting(name, 1, to))
 			edges[name] = append(edges[name], to)
 		}
 		r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })

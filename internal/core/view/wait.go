@@ -68,7 +68,7 @@ func holderOf(lock Lock) string {
 }
 
 func nodeWaits(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeStatus) []Wait {
-	if maintenance.SaysDrained(said.DrainMessage) && len(said.Blockers) == 0 {
+	if said.State.IsDrained() && len(said.Blockers) == 0 {
 		return nil
 	}
 	node := "node/" + said.NodeRef.Name
@@ -80,8 +80,8 @@ func nodeWaits(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeSt
 			waits = append(waits, Wait{From: node, To: to, Why: excerpt.Line(string(b.Type), maxWords)})
 		}
 	}
-	for _, other := range maintenance.Awaited(said.DrainMessage) {
-		waits = append(waits, Wait{From: node, To: "node/" + other, Why: "pods of its turn are left there"})
+	for _, other := range said.AwaitedNodes {
+		waits = append(waits, Wait{From: node, To: excerpt.Line("node/"+other.Name, maxWords), Why: "pods of its turn are left there"})
 	}
 	return waits
 }

@@ -107,7 +107,7 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	if said.FastForwardedBy != "" {
 		lines = append(lines, "  An older maintenance had come further: "+excerpt.Line(said.FastForwardedBy, maxWords)+".")
 	}
-	if shown.State == StateDrained {
+	if shown.State.IsDrained() {
 		lines = append(lines, command.Of("  It is given back when %s is complete: kubectl ebbtide complete %s", m.Name, m.Name))
 	}
 	return lines

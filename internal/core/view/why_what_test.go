@@ -136,11 +136,11 @@ func TestWhyOfANode(t *testing.T) {
 	removed.Spec.Taints = []corev1.Taint{{Key: v1alpha1.ToBeDeletedTaint, Effect: corev1.TaintEffectNoSchedule}}
 	theirs := "The cluster-autoscaler drains node node-7 to remove it (taint ToBeDeletedByClusterAutoscaler). It takes the taint away if it gives up. " +
 		"If the cluster-autoscaler does not run any more: kubectl taint node node-7 ToBeDeletedByClusterAutoscaler:NoSchedule-"
-	leaving := waiting("node-7", 2, "Evacuating")
+	leaving := node("node-7", 2)
 	leaving.Blockers = []v1alpha1.Blocker{held1(v1alpha1.BlockerForeignDrain, "node-7", 0)}
 	both := kernel(leaving)
 	drained := kernel(node("node-7", 0))
-	forwarded := kernel(waiting("node-7", 2, "Waiting for node node-1."))
+	forwarded := kernel(waiting("node-7", 2, "node-1"))
 	forwarded.Status.NodeStatuses[0].FastForwardedBy = "older"
 	for name, test := range map[string]struct {
 		facts view.NodeFacts
@@ -165,7 +165,7 @@ func TestWhyOfANode(t *testing.T) {
 			"Node node-7 is cordoned.", theirs, "NodeMaintenance kernel (stage Drain) holds it: what the controller says", "  2 pods left. Evacuating",
 		}},
 		"it waits for its turn": {view.NodeFacts{Node: seven(true, `"kernel"`), Maintenances: []*v1alpha1.NodeMaintenance{forwarded}}, []string{
-			"Node node-7 is cordoned.", "NodeMaintenance kernel (stage Drain) holds it: what the controller says", "  2 pods left. Waiting for node node-1.", "  An older maintenance had come further: older.",
+			"Node node-7 is cordoned.", "NodeMaintenance kernel (stage Drain) holds it: what the controller says", "  2 pods left. Waiting for node-1.", "  An older maintenance had come further: older.",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -753,6 +753,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenanceNodeStatus
   map:
     fields:
+    - name: awaitedNodes
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeReference
+          elementRelationship: atomic
     - name: blockers
       type:
         list:
@@ -789,6 +795,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.ebbtide.ebbtide.api.v1alpha1.Blocker
           elementRelationship: atomic
+    - name: state
+      type:
+        namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeState
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeMaintenanceSpec
   map:
     fields:
@@ -887,6 +896,8 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdownMode
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.NodeShutdownPhase
+  scalar: string
+- name: dev.ebbtide.ebbtide.api.v1alpha1.NodeState
   scalar: string
 - name: dev.ebbtide.ebbtide.api.v1alpha1.ObjectReference
   map:

@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
 // NodeMaintenanceNodeStatusApplyConfiguration represents a declarative configuration of the NodeMaintenanceNodeStatus type for use
 // with apply.
 //
@@ -13,8 +17,14 @@ type NodeMaintenanceNodeStatusApplyConfiguration struct {
 	// pod type and selector with the highest priority reached. All maintenances
 	// of a node show the same targets, and targets never shrink.
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
-	// drainMessage says what the node is doing or what it waits for.
+	// state is how far the drain of the node is. Absent in stages Cordon and Complete, and
+	// in what a manager before this field wrote. The set is open.
+	State *apiv1alpha1.NodeState `json:"state,omitempty"`
+	// drainMessage describes the state, for people.
 	DrainMessage *string `json:"drainMessage,omitempty"`
+	// awaitedNodes are the nodes whose pods have to leave first, in state
+	// WaitingForNodes; at most 3 of them.
+	AwaitedNodes []NodeReferenceApplyConfiguration `json:"awaitedNodes,omitempty"`
 	// fastForwardedBy names the NodeMaintenance whose older drain had come further on
 	// this node. It is there until this one has come as far, or no older drain of the
 	// node had (KEP-4212).
@@ -62,11 +72,32 @@ func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithDrainTargets(values ..
 	return b
 }
 
+// WithState sets the State field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the State field is set to the value of the last call.
+func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithState(value apiv1alpha1.NodeState) *NodeMaintenanceNodeStatusApplyConfiguration {
+	b.State = &value
+	return b
+}
+
 // WithDrainMessage sets the DrainMessage field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the DrainMessage field is set to the value of the last call.
 func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithDrainMessage(value string) *NodeMaintenanceNodeStatusApplyConfiguration {
 	b.DrainMessage = &value
+	return b
+}
+
+// WithAwaitedNodes adds the given value to the AwaitedNodes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AwaitedNodes field.
+func (b *NodeMaintenanceNodeStatusApplyConfiguration) WithAwaitedNodes(values ...*NodeReferenceApplyConfiguration) *NodeMaintenanceNodeStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAwaitedNodes")
+		}
+		b.AwaitedNodes = append(b.AwaitedNodes, *values[i])
+	}
 	return b
 }
 
