@@ -32,7 +32,7 @@ export K8S_VERSION
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench demo demo-machines demo-node demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
+.PHONY: help build controlplane test scenario lint generate verify deflake fuzz bench sandbox sandbox-down demo demo-machines demo-node demo-eviction-request test-versions proof-eviction-requests proof-surge proof-placement proof-daemonset proof-locks proof-leaders proof-preflight proof-agent bench-node model image release reproduce
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,12 +47,12 @@ build: ## Build all binaries into .bin/, and what completes those of kubectl ebb
 compile = n=$$(go list -deps -f '{{if .Stale}}{{.ImportPath}}{{end}}' ./$(1) | wc -l); test $$n -lt 50 || { \
 	echo "compiling $(1) first: $$n packages, about 2 min on two cores" >&2; \
 	GOGC=400 GOMEMLIMIT=2GiB go list -export -deps ./$(1) >/dev/null; }
-.PHONY: plugin
-plugin:
-	@$(call compile,cmd/kubectl-ebbtide)
+.PHONY: sandbox-program
+sandbox-program:
+	@$(call compile,cmd/sandbox)
 
-controlplane: plugin ## Build etcd, Kubernetes and kwok from source into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads what it can)
-	@go run ./cmd/kubectl-ebbtide sandbox build
+controlplane: sandbox-program ## Build etcd, Kubernetes, kubectl and kwok from source into .bin/ (K8S_VERSION=1.37.1; KUBERNETES=release downloads what it can)
+	@go run ./cmd/sandbox build
 
 # No test compiles anything: a set of programs is built before.
 .PHONY: programs programs-all node-binaries test-node test-all test-busy
@@ -217,14 +217,20 @@ release: ## Make all that a version is published as into .bin/release; half an h
 reproduce: ## Build the manager a second time, from a copy of the source and from nothing, and compare
 	go run ./internal/release reproduce
 
-demo: plugin ## Drain a node of a real control plane before your eyes (KUBERNETES=release downloads most of it)
-	@go run ./cmd/kubectl-ebbtide sandbox demo
+sandbox: sandbox-program ## Start a real control plane with simulated nodes and the manager, and leave it running
+	@go run ./cmd/sandbox up
 
-demo-machines: plugin ## See a Machine of a real control plane from its creation to its end
-	@go run ./cmd/kubectl-ebbtide sandbox demo machines
+sandbox-down: ## End it and remove its files
+	@go run ./cmd/sandbox down
 
-demo-node: plugin ## See a static pod leave a real node and come back to it (Linux, root)
-	@go run ./cmd/kubectl-ebbtide sandbox demo node
+demo: sandbox-program ## Drain a node of a real control plane before your eyes (KUBERNETES=release downloads most of it)
+	@go run ./cmd/sandbox demo
 
-demo-eviction-request: plugin ## See a pod that has a say in its own eviction leave its node (Kubernetes 1.37)
-	@go run ./cmd/kubectl-ebbtide sandbox demo eviction-request
+demo-machines: sandbox-program ## See a Machine of a real control plane from its creation to its end
+	@go run ./cmd/sandbox demo machines
+
+demo-node: sandbox-program ## See a static pod leave a real node and come back to it (Linux, root)
+	@go run ./cmd/sandbox demo node
+
+demo-eviction-request: sandbox-program ## See a pod that has a say in its own eviction leave its node (Kubernetes 1.37)
+	@go run ./cmd/sandbox demo eviction-request

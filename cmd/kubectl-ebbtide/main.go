@@ -13,11 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/cli"
-	"ebbtide.dev/ebbtide/internal/sandbox/machine"
 )
 
 func main() {
-	machine.Main(os.Args)
 	// What libraries log is not for the user of a command, unless -v asks for it.
 	log.SetLogger(logr.Discard())
 	if !cli.Verbose(os.Args[1:]) {

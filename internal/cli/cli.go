@@ -50,7 +50,6 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	group(root, "See:", newPlan(streams), newStatus(streams), newWatch(streams), newWhy(streams), newLint(streams), newAgents(streams))
 	group(root, "Act:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
 	group(root, "Locks:", newLock(streams), newUnlock(streams))
-	group(root, "Try it:", newSandbox(streams))
 	root.AddCommand(newVersion(streams))
 	fit(root)
 	return root

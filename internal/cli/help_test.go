@@ -15,7 +15,7 @@ func TestHelpGroupsTheVerbs(t *testing.T) {
 	got := run(t.Context())
 	at := 0
 	for _, line := range []string{
-		"\nSee:\n", "\n  status ", "\n  watch ", "\n  why ", "\nAct:\n", "\n  drain ", "\n  cordon ", "\n  complete ", "\nLocks:\n", "\n  lock ", "\n  unlock ", "\nTry it:\n", "\n  sandbox ",
+		"\nSee:\n", "\n  status ", "\n  watch ", "\n  why ", "\nAct:\n", "\n  drain ", "\n  cordon ", "\n  complete ", "\nLocks:\n", "\n  lock ", "\n  unlock ",
 	} {
 		found := strings.Index(got.Out, line)
 		if found < 0 || strings.HasPrefix(line, "\n") && !strings.HasPrefix(line, "\n ") && found < at {
@@ -34,6 +34,7 @@ func TestVerbsOfOtherToolsAreAnswered(t *testing.T) {
 	for typed, want := range map[string]string{
 		"cancel kernel": "complete NAME", "abort --help": "complete NAME", "pause kernel": "cannot be paused", "resume kernel": "drain nodemaintenance/NAME",
 		"list": "status", "describe kernel": "status NAME", "statu --help": "do you mean status?", "frobnicate --help": "--help lists them",
+		"sandbox up --nodes 3": "make sandbox", "sandbox demo": "make demo",
 	} {
 		got := run(t.Context(), strings.Fields(typed)...)
 		if verb := strings.Fields(typed)[0]; got.Code != 1 || got.Out != "" || !strings.HasPrefix(got.ErrOut, `error: there is no verb "`+verb+`": `) || !strings.Contains(got.ErrOut, want) {

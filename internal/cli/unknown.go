@@ -23,6 +23,7 @@ var advices = []advice{
 	{[]string{"start", "resume", "continue"}, "drain nodemaintenance/NAME starts a maintenance that is planned, or follows one that drains"},
 	{[]string{"get", "list", "ls", "show", "describe"}, "status shows all maintenances, and status NAME one of them"},
 	{[]string{"explain", "events", "logs"}, "why NODE, or why pod/NAME, says what holds it up"},
+	{[]string{"sandbox", "demo"}, "the sandbox is a program of its own: make sandbox, or make demo, in a checkout of Ebbtide"},
 }
 
 // unknownVerb is the first word if it is no verb; empty if it is one.

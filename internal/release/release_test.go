@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/build"
 	"io"
 	"os"
 	"path/filepath"
@@ -202,38 +201,6 @@ func checkSame(t *testing.T, first, second string) {
 	t.Helper()
 	if a, b := read(t, first, sumsFile), read(t, second, sumsFile); !bytes.Equal(a, b) || bytes.Count(a, []byte("\n")) != len(published010)-2 {
 		t.Errorf("sums of the first:\n%s\nof the second:\n%s", a, b)
-	}
-}
-
-// Where there are no signals there is no sandbox: what it is made of would not compile.
-func TestThePluginForWindowsHasNoSandbox(t *testing.T) {
-	t.Parallel()
-	for system, want := range map[string]bool{"windows": false, "darwin": true, "linux": true} {
-		packages := map[string]bool{}
-		imports(t, system, "cmd/"+plugin, packages)
-		if got := packages["internal/sandbox"]; got != want || !packages["internal/cli"] {
-			t.Errorf("the plugin for %s has the sandbox: %t, want %t", system, got, want)
-		}
-	}
-}
-
-// imports adds a folder of our module, and those that a program for a system imports through it.
-func imports(t *testing.T, system, folder string, packages map[string]bool) {
-	t.Helper()
-	if packages[folder] {
-		return
-	}
-	packages[folder] = true
-	target := build.Default
-	target.GOOS = system
-	found, err := target.ImportDir(filepath.Join("../..", folder), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range found.Imports {
-		if folder, ours := strings.CutPrefix(path, "ebbtide.dev/ebbtide/"); ours {
-			imports(t, system, folder, packages)
-		}
 	}
 }
 

@@ -34,10 +34,16 @@ const (
 // ErrUp means that a cluster is up in a folder already.
 var ErrUp = errors.New("a sandbox is up already")
 
-// DefaultBackgroundDir is where a sandbox lives unless the user says otherwise.
-func DefaultBackgroundDir() (string, error) {
-	dir, err := defaultBinDir()
-	return filepath.Join(dir, "sandbox"), err
+// BackgroundIn returns the cluster of a folder, by default .bin/cluster of the checkout.
+//
+// Errors: there is no checkout.
+func BackgroundIn(dir string) (Background, error) {
+	if dir == "" {
+		root, err := checkout()
+		return Background{Dir: filepath.Join(root, ".bin", "cluster")}, err
+	}
+	dir, err := filepath.Abs(dir)
+	return Background{Dir: dir}, err
 }
 
 // Up says whether a cluster is up.

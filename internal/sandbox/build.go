@@ -36,14 +36,14 @@ type BuildSpec struct {
 	// Version of Kubernetes, without "v". Defaults to RequestedVersion.
 	Version string
 	// Dir is the root under which each version has a folder. Defaults to .bin
-	// of the checkout, or a folder of the user's cache outside of one.
+	// of the checkout.
 	Dir string
 	// Kubectl asks for kubectl, too.
 	Kubectl bool
 	// Nodes asks for what runs on real nodes, too: kubelet, kube-proxy, containerd
 	// and its network plugins.
 	Nodes bool
-	// Manager asks for the manager, too, if something else is missing and this is a checkout.
+	// Manager asks for the manager, too, if something else is missing.
 	// StartManager builds it otherwise, and reports no progress.
 	Manager bool
 	// Origin is where the programs of Kubernetes come from. Defaults to RequestedOrigin.
@@ -107,14 +107,15 @@ func (s BuildSpec) builder(progress io.Writer) (*builder, error) {
 	if err := CheckVersion(s.Version); err != nil {
 		return nil, err
 	}
+	root, err := checkout()
+	if err != nil {
+		return nil, err
+	}
 	if s.Dir == "" {
-		dir, err := defaultBinDir()
-		if err != nil {
-			return nil, err
-		}
-		s.Dir = dir
+		s.Dir = filepath.Join(root, ".bin")
 	}
 	b := &builder{
+		root:     root,
 		Binaries: Binaries{Dir: filepath.Join(s.Dir, s.Version), Version: s.Version},
 		wants:    s.wants,
 		manager:  s.Manager,
@@ -143,6 +144,7 @@ const scratchDir = ".build"
 
 type builder struct {
 	Binaries
+	root     string // of the checkout
 	wants    func(part) bool
 	manager  bool
 	origin   Origin
@@ -201,8 +203,8 @@ func (b *builder) buildTargets(ctx context.Context, targets []target) error {
 			return b.buildTarget(ctx, t, fmt.Sprintf("%d/%d %s", i+1, len(targets), t))
 		})
 	}
-	if root, ok := checkout(); ok && b.manager {
-		group.Go(func() error { return b.buildManager(ctx, root) })
+	if b.manager {
+		group.Go(func() error { return b.buildManager(ctx) })
 	}
 	return group.Wait()
 }
@@ -252,11 +254,11 @@ func (b *builder) stamp(w wrapper) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// moduleDir is where the wrapper module lies: in the checkout when it is
+// moduleDir is where the wrapper module lies: in controlplane when it is
 // pinned there, otherwise next to the binaries.
 func (b *builder) moduleDir(w wrapper) string {
-	if root, ok := checkout(); ok && w.pinned() {
-		return filepath.Join(root, "controlplane", w.name)
+	if w.pinned() {
+		return filepath.Join(b.root, "controlplane", w.name)
 	}
 	return b.Path(filepath.Join("module", w.name))
 }

@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,34 +11,30 @@ import (
 
 const modulePath = "ebbtide.dev/ebbtide"
 
-// checkout returns the root of Ebbtide's source tree when the process runs in
-// it, as tests and make do.
-var checkout = sync.OnceValues(func() (string, bool) {
+// checkout returns the root of Ebbtide's source tree, in which the process must run, as make and
+// tests do.
+var checkout = sync.OnceValues(func() (root string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", false
+		return "", err
 	}
 	for {
 		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 		if err == nil && modfile.ModulePath(data) == modulePath {
-			return dir, true
+			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", false
+			return "", errors.New("the sandbox is built from the source of Ebbtide; run this in a checkout of it")
 		}
 		dir = parent
 	}
 })
 
-// defaultBinDir is where binaries go unless the caller says otherwise.
-func defaultBinDir() (string, error) {
-	if root, ok := checkout(); ok {
-		return filepath.Join(root, ".bin"), nil
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find a folder for the control plane binaries: %w", err)
-	}
-	return filepath.Join(cache, "ebbtide"), nil
+// ProgramDir returns the folder of the checkout in which its programs are linked.
+//
+// Errors: there is no checkout.
+func ProgramDir() (string, error) {
+	root, err := checkout()
+	return filepath.Join(root, ".bin", "programs"), err
 }

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,15 +20,14 @@ const webhookAddress = "--webhook-bind-address="
 type Manager struct{ *process }
 
 // StartManager installs what the manager needs, starts it as a process under
-// its own identity and waits until it is ready. In a checkout it is built from
-// source. Further arguments override those that the sandbox gives; who gives
-// webhookAddress has led the API server's webhooks there. It ends with the
-// cluster; until then, several may run at once.
+// its own identity and waits until it is ready. Further arguments override those
+// that the sandbox gives; who gives webhookAddress has led the API server's webhooks
+// there. It ends with the cluster; until then, several may run at once.
 func (c *Cluster) StartManager(ctx context.Context, args ...string) (*Manager, error) {
 	if err := c.InstallCRDs(ctx); err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
-	path, err := c.managerBinary(ctx)
+	path, err := c.program(ctx, "cmd/"+managerName)
 	if err != nil {
 		return nil, fmt.Errorf("start manager: %w", err)
 	}
@@ -94,31 +92,14 @@ func (c *Cluster) managerInstance() string {
 	return fmt.Sprintf("manager-%d", c.managers)
 }
 
-// managerBinary builds the manager, or finds the one that was installed with
-// this program.
-func (c *Cluster) managerBinary(ctx context.Context) (string, error) {
-	if _, ok := checkout(); ok || c.spec.Programs != "" {
-		return c.program(ctx, "cmd/"+managerName)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(filepath.Dir(self), managerName)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("the manager's binary must lie next to %s: %w", self, err)
-	}
-	return path, nil
-}
-
 // buildManager builds the manager where StartManager will find it.
-func (b *builder) buildManager(ctx context.Context, root string) error {
+func (b *builder) buildManager(ctx context.Context) error {
 	dir, err := ProgramDir()
 	if err != nil {
 		return err
 	}
 	err = Compile(ctx, Compilation{
-		Label: "manager", Dir: root, Packages: []string{"./cmd/" + managerName}, Into: filepath.Join(dir, managerName),
+		Label: "manager", Dir: b.root, Packages: []string{"./cmd/" + managerName}, Into: filepath.Join(dir, managerName),
 	}, b)
 	if err != nil {
 		return err

@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 )
 
-// pauseSource is a program of our own, without dependencies, so that it can be built
-// outside of a checkout too.
+// pauseSource is a program of our own, without dependencies.
 //
 //go:embed pause/main.go
 var pauseSource string

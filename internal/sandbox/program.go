@@ -39,9 +39,9 @@ func (c *Cluster) program(ctx context.Context, folder string) (string, error) {
 	if c.spec.Programs != "" {
 		return filepath.Join(c.spec.Programs, filepath.Base(folder)), nil
 	}
-	root, ok := checkout()
-	if !ok {
-		return "", errors.New("only a checkout of Ebbtide has its source")
+	root, err := checkout()
+	if err != nil {
+		return "", err
 	}
 	c.buildMu.Lock()
 	defer c.buildMu.Unlock()
@@ -54,17 +54,6 @@ func (c *Cluster) program(ctx context.Context, folder string) (string, error) {
 	}
 	c.built[folder] = true
 	return path, nil
-}
-
-// ProgramDir returns the folder of the checkout in which its programs are linked.
-//
-// Errors: this is no checkout.
-func ProgramDir() (string, error) {
-	root, ok := checkout()
-	if !ok {
-		return "", errors.New("only a checkout of Ebbtide has programs that are linked")
-	}
-	return filepath.Join(root, ".bin", "programs"), nil
 }
 
 // Compilation is one call of the go command. It builds main packages of one module.

@@ -28,7 +28,6 @@ var rooms = []room{
 	{"internal/certificate", 1},
 	{"internal/kube", 2},
 	{"internal/eviction", 2},
-	{"internal/sandbox", 2},
 	{"internal/workload", 3},
 	{"internal/uninstall", 3},
 	{"internal/check", 3},
@@ -36,6 +35,7 @@ var rooms = []room{
 	{"internal/webhook", 4},
 	{"internal/agent", 4},
 	{"internal/cli", 4},
+	{"internal/sandbox", 4},
 	{"internal/dashboard", 4},
 	{"internal/apidoc", 5},
 	{"internal/crdrule", 5},
@@ -148,6 +148,19 @@ func purity(p pkg) (violations []string) {
 	return violations
 }
 
+// users finds main packages of users that link the sandbox, which runs nodes as root.
+func users(p pkg) (violations []string) {
+	if !strings.HasPrefix(p.dir(), "cmd/") || p.dir() == "cmd/sandbox" {
+		return nil
+	}
+	for _, path := range p.Deps {
+		if target, own := strings.CutPrefix(path, module+"/internal/sandbox"); own {
+			violations = append(violations, fmt.Sprintf("%s links internal/sandbox%s, and only cmd/sandbox may", p.dir(), target))
+		}
+	}
+	return violations
+}
+
 // innerLoop finds tests that start a control plane where tests are to need none.
 func innerLoop(p pkg) (violations []string) {
 	if !strings.HasPrefix(p.dir(), "internal/") {
@@ -161,7 +174,7 @@ func innerLoop(p pkg) (violations []string) {
 
 func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
-		for _, rule := range []func(pkg) []string{direction, order, purity, innerLoop} {
+		for _, rule := range []func(pkg) []string{direction, order, purity, users, innerLoop} {
 			for _, violation := range rule(p) {
 				t.Error(violation)
 			}
@@ -197,6 +210,16 @@ func TestImportRulesCanFail(t *testing.T) {
 			direction,
 			pkg{ImportPath: module + "/internal/kube", Imports: own("internal/core/maintenance", "internal/core/event")},
 			[]string{"internal/kube must not import internal/core/maintenance"},
+		},
+		"a shell imports the sandbox": {
+			direction,
+			pkg{ImportPath: module + "/internal/cli", Imports: own("internal/sandbox")},
+			[]string{"internal/cli must not import internal/sandbox"},
+		},
+		"the plugin links the sandbox": {
+			users,
+			pkg{ImportPath: module + "/cmd/kubectl-ebbtide", Deps: own("internal/cli", "internal/sandbox/machine")},
+			[]string{"cmd/kubectl-ebbtide links internal/sandbox/machine, and only cmd/sandbox may"},
 		},
 		"the API imports core": {
 			direction,

@@ -117,7 +117,6 @@ func TestAmbiguityRuleCanFail(t *testing.T) {
 		"Wait:\nkubectl wait --for=delete cluster/a": {"a.md:2: Cluster API has a kind cluster, too: say clusters.ebbtide.dev or ecl"},
 		"kubectl delete -f a/machines/cluster.yaml":  nil,
 		"kubectl get machines.ebbtide.dev":           nil,
-		"kubectl ebbtide sandbox demo machines":      nil,
 		"kubectl get ema | grep machine":             nil,
 		"kubectl get pods --cluster east":            nil,
 	} {

@@ -70,7 +70,7 @@ func holdsTo(t *testing.T, page string, run func(demo.Demo, context.Context) err
 		t.Fatal(err)
 	}
 	var printed, progress strings.Builder
-	d := demo.Demo{Version: sandbox.RequestedVersion(), Out: &printed, Progress: &progress, Programs: programs}
+	d := demo.Demo{Out: &printed, Progress: &progress, Programs: programs}
 	if err := run(d, t.Context()); err != nil {
 		t.Fatalf("demo: %v\n%s%s", err, printed.String(), progress.String())
 	}

@@ -19,18 +19,18 @@ import (
 	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
-// checkout is the plugin in a checkout, with a sandbox in a folder of its own, which is down
-// when the test ends.
+// checkout is the program of sandboxes in a checkout, with a sandbox in a folder of its own, which
+// is down when the test ends.
 type checkout struct {
-	plugin, path, dir string
+	program, path, dir string
 }
 
 // newCheckout has only these programs in PATH.
 func newCheckout(t *testing.T, programs ...string) checkout {
 	t.Helper()
 	s := checkout{
-		plugin: prebuilt.Path(t, "kubectl-ebbtide"),
-		path:   onlyPrograms(t, programs...), dir: filepath.Join(t.TempDir(), "sandbox"),
+		program: prebuilt.Path(t, "sandbox"),
+		path:    onlyPrograms(t, programs...), dir: filepath.Join(t.TempDir(), "sandbox"),
 	}
 	t.Cleanup(func() { s.run(t, "down", "--dir", s.dir) })
 	return s
@@ -42,10 +42,10 @@ type result struct {
 	Out, ErrOut string
 }
 
-// run runs a command about sandboxes. It may be called when the test has ended.
+// run runs a verb of the program. It may be called when the test has ended.
 func (s checkout) run(t *testing.T, args ...string) result {
 	t.Helper()
-	command := exec.CommandContext(context.WithoutCancel(t.Context()), s.plugin, append([]string{"sandbox"}, args...)...)
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), s.program, args...)
 	var out, errOut bytes.Buffer
 	command.Stdout, command.Stderr, command.Env = &out, &errOut, append(os.Environ(), "PATH="+s.path)
 	err := command.Run()
@@ -55,9 +55,6 @@ func (s checkout) run(t *testing.T, args ...string) result {
 	}
 	return result{command.ProcessState.ExitCode(), out.String(), errOut.String()}
 }
-
-// plugin is what the plugin calls itself where it is not in PATH.
-const plugin = "go run ./cmd/kubectl-ebbtide"
 
 func TestASandboxIsUpUntilItIsTakenDown(t *testing.T) {
 	t.Parallel()
@@ -70,8 +67,8 @@ func TestASandboxIsUpUntilItIsTakenDown(t *testing.T) {
   export KUBECONFIG=%s
   kubectl get nodes
 and end it with
-  %s sandbox down --dir %s
-`, kubeconfig, plugin, s.dir)
+  go run ./cmd/sandbox down --dir %s
+`, kubeconfig, s.dir)
 	if diff := cmp.Diff(result{Code: 0, Out: wantUp, ErrOut: up.ErrOut}, up); diff != "" {
 		t.Fatalf("up (-want +got):\n%s", diff)
 	}
@@ -80,7 +77,7 @@ and end it with
 	}
 
 	wantAgain := result{Code: 1, ErrOut: fmt.Sprintf(
-		"error: a sandbox is up already: KUBECONFIG=%s; end it with \"%s sandbox down --dir %s\"\n", kubeconfig, plugin, s.dir)}
+		"error: a sandbox is up already: KUBECONFIG=%s; end it with \"go run ./cmd/sandbox down --dir %s\"\n", kubeconfig, s.dir)}
 	if diff := cmp.Diff(wantAgain, s.run(t, "up", "--dir", s.dir)); diff != "" {
 		t.Errorf("up again (-want +got):\n%s", diff)
 	}

@@ -30,13 +30,13 @@ var demoLines = []string{
 func TestLongTheDemoOfANode(t *testing.T) {
 	dir := t.TempDir()
 	before := trace(t, dir)
-	plugin := prebuilt.Path(t, "kubectl-ebbtide")
-	out, err := exec.Command("setpriv", "--bounding-set=-sys_admin", plugin, "sandbox", "demo", "node").CombinedOutput()
+	program := prebuilt.Path(t, "sandbox")
+	out, err := exec.Command("setpriv", "--bounding-set=-sys_admin", program, "demo", "node").CombinedOutput()
 	if want := "what is missing:\n- CAP_SYS_ADMIN: "; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("where a node cannot be, the demo ends with %v, want %q\n%s", err, want, out)
 	}
 	var progress bytes.Buffer
-	demo := exec.CommandContext(t.Context(), plugin, "sandbox", "demo", "node")
+	demo := exec.CommandContext(t.Context(), program, "demo", "node")
 	demo.Dir, demo.Stderr, demo.Env = "../..", &progress, append(demo.Environ(), "TMPDIR="+dir)
 	begin := time.Now()
 	said, err := demo.Output()

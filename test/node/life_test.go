@@ -139,10 +139,10 @@ func TestLongNothingOutlivesAKilledProcess(t *testing.T) {
 func TestLongTheCommandsOfASandboxWithRealNodes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	before := trace(t, dir)
-	plugin := prebuilt.Path(t, "kubectl-ebbtide")
+	program := prebuilt.Path(t, "sandbox")
 	run := func(args ...string) string {
 		t.Helper()
-		out, _ := exec.Command(plugin, append([]string{"sandbox"}, append(args, "--dir", dir)...)...).CombinedOutput()
+		out, _ := exec.Command(program, append(args, "--dir", dir)...).CombinedOutput()
 		return string(out)
 	}
 	t.Cleanup(func() { run("down") })

@@ -57,6 +57,7 @@ var programs = []program{
 	{"ebbtide", Basic, ".", "./cmd/ebbtide", ""},
 	{"ebbtide-agent", Basic, ".", "./cmd/ebbtide-agent", ""},
 	{"kubectl-ebbtide", Basic, ".", "./cmd/kubectl-ebbtide", ""},
+	{"sandbox", Basic, ".", "./cmd/sandbox", ""},
 	{"leader", Basic, ".", "./examples/leader", ""},
 	{"responder", Basic, ".", "./examples/responder", ""},
 	{"release", Long, ".", "./internal/release", ""},

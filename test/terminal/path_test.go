@@ -68,9 +68,9 @@ func inASandbox(t *testing.T) terminal {
 	if said, code := m.run(t, "cd "+root); code != 0 {
 		t.Fatalf("cd: %s", said)
 	}
-	up, code := m.run(t, "kubectl ebbtide sandbox up --dir "+filepath.Join(dir, "sandbox"))
+	up, code := m.run(t, "sandbox up --dir "+filepath.Join(dir, "sandbox"))
 	t.Cleanup(func() {
-		if down, code := m.run(t, "kubectl ebbtide sandbox down --dir "+filepath.Join(dir, "sandbox")); code != 0 || down != "The sandbox is down." {
+		if down, code := m.run(t, "sandbox down --dir "+filepath.Join(dir, "sandbox")); code != 0 || down != "The sandbox is down." {
 			t.Errorf("sandbox down: exit code %d: %s", code, down)
 		}
 	})

@@ -22,8 +22,6 @@ import (
 
 // Demo is what a demo needs.
 type Demo struct {
-	// Version of Kubernetes.
-	Version string
 	// Out gets the story, Progress what happens before it.
 	Out, Progress io.Writer
 	// Colour says whether Out shows colours.
@@ -35,7 +33,7 @@ type Demo struct {
 // on builds what is missing, shows something on a control plane with the manager,
 // and removes everything again.
 func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Context, *sandbox.Cluster) error) (err error) {
-	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Version: d.Version, Nodes: spec.RealNodes > 0, Manager: true}, d.Progress)
+	binaries, err := sandbox.Build(ctx, sandbox.BuildSpec{Nodes: spec.RealNodes > 0, Manager: true}, d.Progress)
 	if err != nil {
 		return err
 	}
@@ -43,7 +41,7 @@ func (d Demo) on(ctx context.Context, spec sandbox.Spec, show func(context.Conte
 	if spec.RealNodes > 0 {
 		with = "a real node"
 	}
-	fmt.Fprintf(d.Progress, "starting Kubernetes %s with %s\n", d.Version, with)
+	fmt.Fprintf(d.Progress, "starting Kubernetes %s with %s\n", sandbox.RequestedVersion(), with)
 	spec.Programs = d.Programs
 	c, err := sandbox.Start(ctx, binaries, spec)
 	if err != nil {

@@ -79,7 +79,7 @@ func (d Demo) arrive(ctx context.Context, c client.WithWatch) error {
 Kubernetes %s without a node. Cluster fleet/shop gets three Machines: bootstrap data from a SandboxConfig,
 an instance from a SandboxMachine, and a node that joins when the instance runs.
 
-`, d.Version)
+`, sandbox.RequestedVersion())
 	s := newArrival(len(workers), printer(d.Out, d.Colour))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	if err := openFleet(ctx, c); err != nil {

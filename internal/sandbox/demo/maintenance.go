@@ -88,7 +88,7 @@ Kubernetes %s, %d nodes. Namespace shop runs
 NodeMaintenance %s, stage Drain, for %s:
 batch first, then the web, then databases; DaemonSets last, until the work is done.
 
-`, d.Version, nodes, maintenance, node)
+`, sandbox.RequestedVersion(), nodes, maintenance, node)
 }
 
 func newMaintenance(node string) *v1alpha1.NodeMaintenance {

@@ -103,7 +103,7 @@ Kubernetes %s, one real node with kubelet and containerd. It runs
 NodeMaintenance %s, stage Drain, for %s: the DaemonSet first, then the static pod.
 Then the power is cut.
 
-`, d.Version, edgeFile, maintenance, node)
+`, sandbox.RequestedVersion(), edgeFile, maintenance, node)
 	s := newOutage(node, printer(d.Out, d.Colour))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	work := newMaintenance(node)

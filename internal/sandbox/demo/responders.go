@@ -26,7 +26,7 @@ const saving = 2 * time.Second
 //
 // Errors: this version of Kubernetes has no EvictionRequests.
 func (d Demo) RunEvictionRequests(ctx context.Context) error {
-	if err := sandbox.CheckEvictionRequests(d.Version); err != nil {
+	if err := sandbox.CheckEvictionRequests(sandbox.RequestedVersion()); err != nil {
 		return err
 	}
 	return d.on(ctx, sandbox.Spec{Nodes: 2, EvictionRequests: true}, func(ctx context.Context, c *sandbox.Cluster) error {
@@ -77,7 +77,7 @@ StatefulSet db has one pod, whose responder example.com/save (examples/responder
 
 NodeMaintenance %s, stage Drain, for %s.
 
-`, d.Version, maintenance, node)
+`, sandbox.RequestedVersion(), maintenance, node)
 	s := newResponse(node, printer(d.Out, d.Colour))
 	t := &teller{story: s, changes: changes, start: time.Now()}
 	if err := c.Create(ctx, newMaintenance(node)); err != nil {
