@@ -44,7 +44,7 @@ func (g *guards) serveRequests(mgr manager.Manager, f flags) (err error) {
 // add has the manager run everything that Ebbtide is made of.
 func add(mgr manager.Manager, f flags, g guards) error {
 	traffic := eviction.NewTraffic()
-	asks, err := addEvictionRequests(mgr, f, g, traffic)
+	asks, err := addEvictionRequests(mgr, f, g)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type requests interface {
 
 // addEvictionRequests has it run what answers EvictionRequests, where they are served, and
 // returns what pods are asked by; nil if they never are.
-func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) (requests, error) {
+func addEvictionRequests(mgr manager.Manager, f flags, g guards) (requests, error) {
 	options := evictionrequest.RoleOptions{Mode: f.evictionRequests, Namespace: f.namespace, Skew: g.skew}
 	if f.evictionRequests == core.ModeOff {
 		if _, err := evictionrequest.NewRole(mgr, options); err != nil {
@@ -103,7 +103,7 @@ func addEvictionRequests(mgr manager.Manager, f flags, g guards, traffic *evicti
 	evictionrequest.Add(mgr, evictionrequest.Options{Served: g.requests, Role: role, Skew: g.skew})
 	asks := requester.Add(mgr, requester.Options{Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Now: g.skew.Server})
 	return asks, evictor.Add(mgr, evictor.Options{
-		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic, Surge: f.surge,
+		Workers: f.evacuationWorkers, Surge: f.surge,
 		Served: g.requests, Acts: role.Acts, OnActive: role.OnActive, Skew: g.skew,
 	})
 }

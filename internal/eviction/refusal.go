@@ -95,24 +95,6 @@ func (d *Dispatcher) Unreported(key types.NamespacedName, status v1alpha1.Evacua
 	return &refusal, due
 }
 
-// Lasting returns the refusal of a pod that nobody has been told of yet, and how long it
-// has to last before it is worth a write; nil if there is none.
-func (d *Dispatcher) Lasting(key types.NamespacedName) (*evacuation.Refusal, time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p := d.waiting[key]
-	if p == nil || p.refusal.Times == 0 {
-		return nil, 0
-	}
-	refusal := p.refusal
-	return &refusal, max(p.refused.Add(ReportAfter).Sub(d.options.Clock.Now()), 0)
-}
-
-// Reported notes that refusals were told of which Lasting has returned.
-func (d *Dispatcher) Reported(key types.NamespacedName, refusal evacuation.Refusal) {
-	d.Wrote(key, refusal, d.options.Clock.Now())
-}
-
 // Wrote notes that refusals were written.
 func (d *Dispatcher) Wrote(key types.NamespacedName, refusal evacuation.Refusal, now time.Time) {
 	d.mu.Lock()

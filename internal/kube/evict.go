@@ -41,12 +41,6 @@ func (e *Evictor) ForMachines() *Evictor {
 	return &Evictor{client: e.client, annotations: map[string]string{v1alpha1.MachineDrainAnnotation: "true"}}
 }
 
-// ForRequests returns an Evictor whose evictions say that they are made for
-// EvictionRequests, so that they wait for the evacuators of a pod.
-func (e *Evictor) ForRequests() *Evictor {
-	return &Evictor{client: e.client, annotations: map[string]string{v1alpha1.EvictionRequestAnnotation: "true"}}
-}
-
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // Evict asks the API server once to evict this very pod, by UID, and returns

@@ -35,7 +35,10 @@ func (w *world) evacuate(pod *corev1.Pod) *v1alpha1.Evacuation {
 // callOff has the same somebody ask for it no more.
 func (w *world) callOff(e *v1alpha1.Evacuation) {
 	w.t.Helper()
-	w.must(w.client.Patch(w.ctx, e, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
+	w.eventually("the evacuation to be called off, also while the manager is away", func() (bool, any) {
+		err := w.client.Patch(w.ctx, e, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		return err == nil, err
+	})
 }
 
 // translated is the request that an Evacuation becomes, by its name alone.

@@ -31,7 +31,7 @@ const (
 	// mostMemory is what the manager may take, in bytes.
 	mostMemory = 200 << 20
 	// mostWrites is for each pod.
-	mostWrites = 7
+	mostWrites = 10
 )
 
 // Many requests at once are all answered and all pods evicted, by few writes, of which the

@@ -154,7 +154,7 @@ func TestABudgetIsWaitedFor(t *testing.T) {
 		if own == nil || own.Message == nil {
 			return false, own
 		}
-		return strings.HasPrefix(*own.Message, "Eviction refused 1 time: ") && strings.HasSuffix(*own.Message, refused), *own.Message
+		return strings.HasPrefix(*own.Message, "Eviction refused: ") && strings.HasSuffix(*own.Message, refused), *own.Message
 	})
 	w.awaitRequest(request, awaiting)
 	w.must(w.client.Patch(w.ctx, b, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"minAvailable":0}}`))))

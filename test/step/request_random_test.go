@@ -112,7 +112,7 @@ func (d *drama) responds() {
 	}
 }
 
-// evicts has the default evictor say what it has to say, but for what refuses an eviction.
+// evicts has the default evictor say what it has to say.
 func (d *drama) evicts() {
 	d.T.Helper()
 	for _, e := range d.evictions() {
@@ -122,7 +122,7 @@ func (d *drama) evicts() {
 		if err != nil {
 			pod = nil
 		}
-		report := core.DecideEvictor(core.EvictorSnapshot{Now: time.Now(), Eviction: &e, Pod: pod}).Report
+		report := core.DecideTurn(core.TurnSnapshot{Now: time.Now(), Clock: time.Now(), Eviction: &e, Pod: pod, Responder: core.DefaultEvictor}).Report
 		if report == nil {
 			continue
 		}

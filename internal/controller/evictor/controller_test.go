@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -22,7 +21,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/surge"
-	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 )
@@ -37,17 +35,19 @@ type stage struct {
 	// refuse is asked before every request of the evictor, such as "live get Pod web-0" or
 	// "report web-0"; what it returns is the answer.
 	refuse func(request string) error
-	// evicted are the pods in the order of their evictions.
-	evicted []string
 }
 
-// Evict is that of the API server.
-func (s *stage) Evict(ctx context.Context, pod *corev1.Pod, _ *int64) metav1.Status {
-	s.evicted = append(s.evicted, pod.Name)
-	if err := s.client.Delete(ctx, pod); err != nil {
-		s.t.Errorf("evict %s: %v", pod.Name, err)
+// evacuated names the pods whose evacuation is asked for.
+func (s *stage) evacuated() (names []string) {
+	s.t.Helper()
+	list := &v1alpha1.EvacuationList{}
+	if err := s.client.List(s.t.Context(), list); err != nil {
+		s.t.Fatal(err)
 	}
-	return metav1.Status{Status: metav1.StatusSuccess}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Spec.PodRef.Name)
+	}
+	return names
 }
 
 // newStage has pods of these names, each with an Eviction of the same name in which it is
@@ -74,12 +74,8 @@ func newStage(t *testing.T, names ...string) *stage {
 	s.client = builder.Build()
 	s.r = &reconciler{
 		client: s.as(""), live: s.as("live "), reports: s.as(""), acts: func() bool { return true }, now: time.Now,
-		clock: func() (time.Time, string) { return time.Now(), "" }, surge: surge.Annotated, emit: func(...event.Event) {}, wake: func(...types.NamespacedName) {},
+		clock: func() (time.Time, string) { return time.Now(), "" }, surge: surge.Annotated, emit: func(...event.Event) {},
 	}
-	s.r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: s, Reader: s.client, Clock: clock.RealClock{}, Now: func() (time.Time, string) { return time.Now(), "" },
-		Jitter: func() float64 { return 0 }, LongestPause: time.Minute, Results: eviction.NewResults(), Wake: func(...types.NamespacedName) {},
-	})
 	return s
 }
 
@@ -161,7 +157,7 @@ func TestAPodThatCannotBeReadIsNotGone(t *testing.T) {
 			if err := s.step("web-1"); err != nil {
 				t.Error(err)
 			}
-			s.expect("who is evicted", fmt.Sprint(s.evicted), "[web-1]")
+			s.expect("who is evacuated", fmt.Sprint(s.evacuated()), "[web-1]")
 			s.refuse = func(string) error { return nil }
 			if err := s.step("web-0"); err != nil {
 				t.Error(err)
@@ -171,37 +167,36 @@ func TestAPodThatCannotBeReadIsNotGone(t *testing.T) {
 	}
 }
 
-// A report that is refused is made later, and the pod is evicted once.
+// A report that is refused is made later.
 func TestAReportThatIsRefusedIsMadeLater(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "web-0")
 	s.refuseOnly("report")
 	if err := s.step("web-0"); err != nil {
-		t.Errorf("an eviction that needs no report ends with %v", err)
+		t.Errorf("an evacuation that needs no report ends with %v", err)
 	}
-	for range 2 {
-		if err := s.step("web-0"); !errors.Is(err, errStorm) {
-			t.Errorf("it ends with %v, want that it is tried again", err)
-		}
+	s.expect("who is evacuated", fmt.Sprint(s.evacuated()), "[web-0]")
+	if err := s.client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.step("web-0"); !errors.Is(err, errStorm) {
+		t.Errorf("it ends with %v, want that it is tried again", err)
 	}
 	s.expect("what is said of it", s.said("web-0"), "")
 	s.refuse = func(string) error { return nil }
-	for range 2 {
-		if err := s.step("web-0"); err != nil {
-			t.Error(err)
-		}
+	if err := s.step("web-0"); err != nil {
+		t.Error(err)
 	}
 	s.expect("what is said of it in the end", s.said("web-0"), "done: Pod web-0 is gone.")
-	s.expect("who was evicted", fmt.Sprint(s.evicted), "[web-0]")
 }
 
 // Who is not the controller does nothing.
-func TestWhoIsAsideEvictsNobody(t *testing.T) {
+func TestWhoIsAsideAsksForNothing(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "web-0")
 	s.r.acts = func() bool { return false }
-	if err := s.step("web-0"); err != nil || len(s.evicted) > 0 {
-		t.Errorf("it ends with %v and has evicted %v, want nobody", err, s.evicted)
+	if err := s.step("web-0"); err != nil || len(s.evacuated()) > 0 {
+		t.Errorf("it ends with %v and has asked for %v, want nobody", err, s.evacuated())
 	}
 }
 

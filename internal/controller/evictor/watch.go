@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
-	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -22,14 +20,12 @@ import (
 func (r *reconciler) sources(c cache.Cache, onActive func(context.Context, func(context.Context))) []source.Source {
 	return []source.Source{
 		source.Func(func(ctx context.Context, q eviction.Requests) error {
-			r.wake = func(keys ...types.NamespacedName) { eviction.Wake(q, keys) }
 			onActive(ctx, func(ctx context.Context) { r.all(ctx, q) })
 			return nil
 		}),
 		source.Kind(c, &lifecyclev1alpha1.Eviction{}, &handler.TypedEnqueueRequestForObject[*lifecyclev1alpha1.Eviction]{}),
 		source.Kind(c, &corev1.Pod{}, eviction.LeavingPods(r.ofPod)),
 		source.Kind(c, &v1alpha1.Evacuation{}, r.evacuationHandler()),
-		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.dispatcher.Budgets()),
 	}
 }
 

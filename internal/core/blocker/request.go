@@ -53,15 +53,12 @@ func responding(f *Facts) (v1alpha1.Blocker, bool) {
 		return v1alpha1.Blocker{}, false
 	}
 	active := evictionrequest.Active(&f.Eviction.Status)
-	if active == nil || active.StartTime == nil {
+	if active == nil || active.StartTime == nil || active.Name == evictionrequest.DefaultEvictor {
 		return v1alpha1.Blocker{}, false
 	}
 	said := ""
 	if active.Message != nil {
 		said = excerpt.Line(*active.Message, maxReport)
-	}
-	if active.Name == evictionrequest.DefaultEvictor {
-		return evictorRefused(f, active, said)
 	}
 	name := excerpt.Line(active.Name, maxReport)
 	b := one(v1alpha1.BlockerEvacuatorRunning, v1alpha1.BlockerObject{Kind: "Responder", Name: name}, active.StartTime.Time)
@@ -71,31 +68,6 @@ func responding(f *Facts) (v1alpha1.Blocker, bool) {
 	}
 	b.Suggestion = command.Of("Wait: if it is silent for %d minutes, the next one has its turn by itself. Its reports: kubectl -n %s describe evictions.lifecycle.k8s.io %s",
 		int(evictionrequest.HeartbeatDeadline.Minutes()), f.Pod.Namespace, f.Eviction.Name)
-	return b, true
-}
-
-// evictorRefused explains a pod that the default evictor cannot evict. It says so, and the
-// budgets show which one it is.
-func evictorRefused(f *Facts, active *lifecyclev1alpha1.ResponderStatus, said string) (v1alpha1.Blocker, bool) {
-	if !strings.HasPrefix(said, evictionrequest.RefusedPrefix) {
-		return v1alpha1.Blocker{}, false
-	}
-	kind := v1alpha1.BlockerEvictionError
-	switch applying := len(f.Budgets.Applying(f.Pod)); {
-	case applying > 1:
-		kind = v1alpha1.BlockerMultiplePDBs
-	case applying == 1:
-		kind = v1alpha1.BlockerPDBExhausted
-	}
-	var b v1alpha1.Blocker
-	if kind == v1alpha1.BlockerEvictionError {
-		b = one(kind, ofPod(f.Pod), active.StartTime.Time)
-		b.Message = said
-		b.Suggestion = command.Of("See the whole story: kubectl -n %s describe evictions.lifecycle.k8s.io %s", f.Pod.Namespace, f.Eviction.Name)
-		return b, true
-	}
-	b = explain(f, said, kind)
-	b.PodCount, b.SinceTime = 1, active.StartTime.DeepCopy()
 	return b, true
 }
 

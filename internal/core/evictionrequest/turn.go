@@ -2,9 +2,9 @@ package evictionrequest
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +44,11 @@ func ManagerOf(responder string) string {
 
 // TurnSnapshot is what a responder of ours knows in its turn.
 type TurnSnapshot struct {
-	EvictorSnapshot
+	// Now is the API server's time.
+	Now      time.Time
+	Eviction *lifecyclev1alpha1.Eviction
+	// Pod is the target as the API server has it; nil if it is gone.
+	Pod *corev1.Pod
 	// Responder is whose turn it is: v1alpha1.DeploymentSurgeResponder or DefaultEvictor.
 	Responder string
 	// Clock is the time that Evacuations go by, and Doubt why it is not believed.
@@ -62,50 +66,46 @@ type TurnSnapshot struct {
 
 // TurnDecision is what it does. What it asks for is written before it reports.
 type TurnDecision struct {
-	EvictorDecision
+	// Report is to be written as what the responder has to say; nil if it has nothing new.
+	Report *lifecyclev1alpha1.ResponderStatus
+	// RequeueAfter is when it has to say something, whatever happens; 0 is never.
+	RequeueAfter time.Duration
 	// Ask is the Evacuation as it is to be, which is created if there is none; nil if
 	// nothing is to be asked for.
 	Ask *v1alpha1.Evacuation
 }
 
-// DecideTurn decides what a responder of ours does: one pod is moved by one engine, which is
-// its Evacuation where there is one, or where somebody has to be asked first. Only pods
-// without evacuators are evicted by the default evictor itself.
+// DecideTurn decides what a responder of ours does: it asks for the Evacuation of the pod,
+// which is the only engine that moves pods, and repeats what that says.
 func DecideTurn(s TurnSnapshot) TurnDecision {
 	own := ResponderOf(&s.Eviction.Status, s.Responder)
 	if own == nil || own.CompletionTime != nil || OurTurn(&s.Eviction.Status) != s.Responder {
 		return TurnDecision{}
 	}
-	surges := s.Responder == v1alpha1.DeploymentSurgeResponder
-	if words := ended(s.Eviction, s.Pod); words != "" {
-		return s.complete(own, words)
+	if words := s.done(); words != "" {
+		return TurnDecision{Report: completion(own, s.Now, excerpt.Of(words, maxMessage))}
 	}
-	asked := s.Evacuation != nil && evacuation.ForTurn(s.Evacuation)
 	switch {
-	case surges && s.Unable != "" && !asked:
-		return s.complete(own, s.Unable)
-	case !surges && (!s.evacuated() || s.done() != ""):
-		return TurnDecision{EvictorDecision: DecideEvictor(s.EvictorSnapshot)}
 	case s.Pod.DeletionTimestamp != nil:
-		return s.tell(own, terminates(s.Pod), nil, 0)
-	case s.Evacuation != nil && s.Evacuation.DeletionTimestamp != nil && !asked:
-		return s.tell(own, s.ending(), nil, 0)
+		return s.tell(own, word{text: terminates(s.Pod), patient: true})
+	case s.Evacuation != nil && s.Evacuation.DeletionTimestamp != nil && !evacuation.ForTurn(s.Evacuation):
+		return s.tell(own, word{text: s.ending()})
 	}
 	return s.mirror(own)
 }
 
-func (s TurnSnapshot) complete(own *lifecyclev1alpha1.ResponderStatus, words string) TurnDecision {
-	words = excerpt.Of(words, maxMessage)
-	return TurnDecision{EvictorDecision: EvictorDecision{Turn: true, Report: completion(own, s.Now, words)}}
-}
-
-// evacuated reports whether the pod has evacuators, or is being evacuated without.
-func (s TurnSnapshot) evacuated() bool {
-	if len(s.Evacuators) > 0 {
-		return true
+// done is why the responder has nothing more to do; empty if it has.
+func (s TurnSnapshot) done() string {
+	if words := ended(s.Eviction, s.Pod); words != "" {
+		return words
 	}
-	e := s.Evacuation
-	return e != nil && (evacuation.ForTurn(e) || e.DeletionTimestamp == nil && len(evacuation.Instigators(e)) > 0)
+	if s.Responder == DefaultEvictor {
+		return unevictable(s.Pod)
+	}
+	if s.Evacuation != nil && evacuation.ForTurn(s.Evacuation) {
+		return ""
+	}
+	return s.Unable
 }
 
 func (s TurnSnapshot) ending() string {
@@ -123,47 +123,54 @@ func (s TurnSnapshot) mirror(own *lifecyclev1alpha1.ResponderStatus) TurnDecisio
 	wanted = evacuation.InTurn(wanted, turn)
 	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, Doubt: s.Doubt, Fresh: s.Fresh, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
 	if next.State == evacuation.StateHandedOver {
-		return s.complete(own, next.Message)
+		return TurnDecision{Report: completion(own, s.Now, excerpt.Of(next.Message, maxMessage))}
 	}
 	words := next.Message
 	if told := wanted.Status.Message; told != "" {
 		words = told
 	}
-	if refused, is := strings.CutPrefix(words, refusedWords); is {
-		words = refusal(refused, int64(max(wanted.Status.FailedEvictionCounter, 1)))
+	d := s.tell(own, word{
+		text: excerpt.Of(words, maxMessage), finish: wanted.Status.ExpectedEvacuationFinishTime,
+		patient: next.State == evacuation.StateEvicting && wanted.Status.Message == "",
+	})
+	if next.RequeueAfter > 0 {
+		d.RequeueAfter = min(d.RequeueAfter, next.RequeueAfter)
 	}
-	d := s.tell(own, excerpt.Of(words, maxMessage), wanted.Status.ExpectedEvacuationFinishTime, next.RequeueAfter)
 	if s.Evacuation == nil || !evacuation.ForTurn(s.Evacuation) || evacuation.TurnOf(s.Evacuation) != turn {
 		d.Ask = wanted
 	}
 	return d
 }
 
+// word is what a responder has to say.
+type word struct {
+	text string
+	// finish is when it expects to be done; nil if it does not say.
+	finish *metav1.Time
+	// patient is true of what most pods come to, and which is no first word.
+	patient bool
+}
+
 // tell says something, if it is due. What has changed waits a little, what has not for the
 // next heartbeat.
-func (s TurnSnapshot) tell(own *lifecyclev1alpha1.ResponderStatus, words string, finish *metav1.Time, again time.Duration) TurnDecision {
+func (s TurnSnapshot) tell(own *lifecyclev1alpha1.ResponderStatus, w word) TurnDecision {
 	told := ""
 	if own.Message != nil {
 		told = *own.Message
 	}
-	finish = s.believable(own, finish)
+	finish := s.believable(own, w.finish)
 	pause := HeartbeatEvery
 	switch {
-	case own.HeartbeatTime == nil:
+	case own.HeartbeatTime == nil && !w.patient:
 		pause = firstWord
-	case withoutCount(told) != withoutCount(words) || !finish.Equal(own.ExpectedCompletionTime):
+	case own.HeartbeatTime != nil && (told != w.text || !finish.Equal(own.ExpectedCompletionTime)):
 		pause = NewsEvery
 	}
-	d := TurnDecision{EvictorDecision: EvictorDecision{Turn: true, RequeueAfter: HeartbeatEvery}}
 	if wait := lastSign(own).Add(pause).Sub(s.Now); wait > 0 {
-		d.RequeueAfter = wait
-	} else {
-		d.Report = sign(own, s.Now, words)
-		d.Report.ExpectedCompletionTime = finish
+		return TurnDecision{RequeueAfter: wait}
 	}
-	if again > 0 {
-		d.RequeueAfter = min(d.RequeueAfter, again)
-	}
+	d := TurnDecision{RequeueAfter: HeartbeatEvery, Report: sign(own, s.Now, w.text)}
+	d.Report.ExpectedCompletionTime = finish
 	return d
 }
 

@@ -13,11 +13,14 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
 const surger = v1alpha1.DeploymentSurgeResponder
 
 var surges = []v1alpha1.Evacuator{{EvacuatorClass: v1alpha1.DeploymentEvacuatorClass, Priority: 10000, Role: "controller"}}
+
+func at(d time.Duration) *metav1.Time { return &metav1.Time{Time: noon.Add(d)} }
 
 // turning is an Eviction in a turn of ours that began at noon.
 func turning(t *testing.T, responder string) *evictionrequest.TurnSnapshot {
@@ -31,7 +34,7 @@ func turning(t *testing.T, responder string) *evictionrequest.TurnSnapshot {
 	s.settle()
 	e := s.eviction("pod-1-web-0")
 	return &evictionrequest.TurnSnapshot{
-		EvictorSnapshot: evictionrequest.EvictorSnapshot{Now: noon, Eviction: e, Pod: pod}, Responder: responder, Clock: noon, Evacuators: surges,
+		Now: noon, Eviction: e, Pod: pod, Responder: responder, Clock: noon, Evacuators: surges,
 	}
 }
 
@@ -59,7 +62,6 @@ func unsurged(s *evictionrequest.TurnSnapshot) {
 type turn struct {
 	prepare   func(*evictionrequest.TurnSnapshot)
 	ask       bool
-	evict     bool
 	says      string
 	completes bool
 	again     time.Duration
@@ -72,104 +74,112 @@ func after(d time.Duration, s *evictionrequest.TurnSnapshot) {
 
 // surgeTurns are what is so in the turn of ebbtide.dev/deployment-surge.
 var surgeTurns = map[string]turn{
-	"it asks for the evacuation": {func(*evictionrequest.TurnSnapshot) {}, true, false, "", false, 5 * time.Second},
-	"it lets that go on":         {asked, false, false, "", false, 5 * time.Second},
-	"it tells of what lasts":     {func(s *evictionrequest.TurnSnapshot) { asked(s); after(5*time.Second, s) }, false, false, "Pod web-0 serves on.", false, 3 * time.Minute},
+	"it asks for the evacuation": {func(*evictionrequest.TurnSnapshot) {}, true, "", false, 5 * time.Second},
+	"it lets that go on":         {asked, false, "", false, 5 * time.Second},
+	"it tells of what lasts":     {func(s *evictionrequest.TurnSnapshot) { asked(s); after(5*time.Second, s) }, false, "Pod web-0 serves on.", false, 3 * time.Minute},
 	"it says that it is there": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		told(s, 0, "Pod web-0 serves on.")
 		after(3*time.Minute, s)
-	}, false, false, "Pod web-0 serves on.", false, 3 * time.Minute},
-	"news wait a little":            {func(s *evictionrequest.TurnSnapshot) { asked(s); told(s, 0, "before"); after(15*time.Second, s) }, false, false, "", false, 5 * time.Second},
-	"and are told":                  {func(s *evictionrequest.TurnSnapshot) { asked(s); told(s, 0, "before"); after(20*time.Second, s) }, false, false, "Pod web-0 serves on.", false, 3 * time.Minute},
-	"a pod that cannot be replaced": {func(s *evictionrequest.TurnSnapshot) { s.Unable = "Nobody's." }, false, false, "Nobody's.", true, 0},
-	"or could not":                  {unsurged, false, false, "Gave up on web-0.", true, 0},
+	}, false, "Pod web-0 serves on.", false, 3 * time.Minute},
+	"news wait a little":            {func(s *evictionrequest.TurnSnapshot) { asked(s); told(s, 0, "before"); after(15*time.Second, s) }, false, "", false, 5 * time.Second},
+	"and are told":                  {func(s *evictionrequest.TurnSnapshot) { asked(s); told(s, 0, "before"); after(20*time.Second, s) }, false, "Pod web-0 serves on.", false, 3 * time.Minute},
+	"a pod that cannot be replaced": {func(s *evictionrequest.TurnSnapshot) { s.Unable = "Nobody's." }, false, "Nobody's.", true, 0},
+	"or could not":                  {unsurged, false, "Gave up on web-0.", true, 0},
 	"unless somebody else asks": {func(s *evictionrequest.TurnSnapshot) {
 		unsurged(s)
 		s.Evacuation.Finalizers = append(s.Evacuation.Finalizers, v1alpha1.NodeMaintenanceInstigator)
-	}, false, false, "", false, 5 * time.Second},
+	}, false, "", false, 5 * time.Second},
 	"one that is replaced is evicted by its evacuation": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		s.Evacuation.Status.ActiveEvacuatorCompleted = true
 		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
-	}, false, false, "", false, 5 * time.Second},
+	}, false, "", false, 5 * time.Second},
 	"an evacuator that is silent for too long": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
 		told(s, 29*time.Minute, "x")
 		after(30*time.Minute, s)
-	}, false, false, "Pod web-0 is not replaced: evacuator deployment.apps.k8s.io has reported no progress since 2026-11-23T12:00:00Z.", true, 0},
+	}, false, "Pod web-0 is not replaced: evacuator deployment.apps.k8s.io has reported no progress since 2026-11-23T12:00:00Z.", true, 0},
 	"unless it was away with the manager": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		s.Pod.Annotations = map[string]string{v1alpha1.SurgeAnnotation: "{}"}
 		told(s, 29*time.Minute, "x")
 		after(30*time.Minute, s)
 		s.Fresh = evacuation.Lenience
-	}, false, false, "Pod web-0 serves on.", false, 3 * time.Minute},
+	}, false, "Pod web-0 serves on.", false, 3 * time.Minute},
 	"that is known in advance": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		told(s, 29*time.Minute, "Pod web-0 serves on.")
 		after(29*time.Minute+30*time.Second, s)
-	}, false, false, "", false, 30 * time.Second},
+	}, false, "", false, 30 * time.Second},
 	"the evacuation of a maintenance is joined": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		s.Evacuation.Finalizers = []string{v1alpha1.NodeMaintenanceInstigator}
-	}, true, false, "", false, 5 * time.Second},
+	}, true, "", false, 5 * time.Second},
 	"one of an earlier turn is taken over": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		s.Evacuation = evacuation.InTurn(s.Evacuation, evacuation.Turn{Name: "pod-1-web-0", UID: "earlier", Responder: surger})
-	}, true, false, "", false, 5 * time.Second},
+	}, true, "", false, 5 * time.Second},
 	"what nobody can read is written anew": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		s.Evacuation.Annotations[v1alpha1.EvictionTurnAnnotation] = strings.Repeat("[", 1<<16)
-	}, true, false, "", false, 5 * time.Second},
+	}, true, "", false, 5 * time.Second},
 	"one that goes cannot be joined": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		after(5*time.Second, s)
 		s.Evacuation.Finalizers, s.Evacuation.DeletionTimestamp = []string{"example.com/mine"}, at(0)
-	}, false, false, "An earlier evacuation of pod web-0 is being deleted; it is asked for again when that is gone.", false, 3 * time.Minute},
+	}, false, "An earlier evacuation of pod web-0 is being deleted; it is asked for again when that is gone.", false, 3 * time.Minute},
 	"it terminates": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		after(3*time.Minute, s)
 		s.Pod.DeletionTimestamp = at(time.Hour)
-	}, false, false, "Pod web-0 is evicted and terminates; it has until 2026-11-23T13:00:00Z.", false, 3 * time.Minute},
-	"it is gone":         {func(s *evictionrequest.TurnSnapshot) { asked(s); s.Pod = nil }, false, false, "Pod web-0 is gone.", true, 0},
-	"it has ended":       {func(s *evictionrequest.TurnSnapshot) { s.Pod.Status.Phase = corev1.PodFailed }, false, false, "Pod web-0 has ended: Failed.", true, 0},
-	"it has reported":    {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status.Responders[0].CompletionTime = at(0) }, false, false, "", false, 0},
-	"its turn was ended": {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status.TargetResponders[0].State = "Canceled" }, false, false, "", false, 0},
-	"refusals are counted": {func(s *evictionrequest.TurnSnapshot) {
+	}, false, "Pod web-0 is evicted and terminates; it has until 2026-11-23T13:00:00Z.", false, 3 * time.Minute},
+	"it is gone":            {func(s *evictionrequest.TurnSnapshot) { asked(s); s.Pod = nil }, false, "Pod web-0 is gone.", true, 0},
+	"it has ended":          {func(s *evictionrequest.TurnSnapshot) { s.Pod.Status.Phase = corev1.PodFailed }, false, "Pod web-0 has ended: Failed.", true, 0},
+	"it has reported":       {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status.Responders[0].CompletionTime = at(0) }, false, "", false, 0},
+	"its turn was ended":    {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status.TargetResponders[0].State = "Canceled" }, false, "", false, 0},
+	"the turn has not come": {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status.TargetResponders[0].State = "Inactive" }, false, "", false, 0},
+	"the Eviction is over":  {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status.Conditions[0].Status = metav1.ConditionTrue }, false, "", false, 0},
+	"nobody is asked":       {func(s *evictionrequest.TurnSnapshot) { s.Eviction.Status = lifecyclev1alpha1.EvictionStatus{} }, false, "", false, 0},
+	"a refusal is repeated": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
 		after(5*time.Second, s)
 		s.Evacuation.Status.Message, s.Evacuation.Status.FailedEvictionCounter = "Eviction refused: no", 7
-	}, false, false, "Eviction refused 7 times: no", false, 3 * time.Minute},
-	"and a count alone is no news": {func(s *evictionrequest.TurnSnapshot) {
+	}, false, "Eviction refused: no", false, 3 * time.Minute},
+	"and its count alone is no news": {func(s *evictionrequest.TurnSnapshot) {
 		asked(s)
-		told(s, 0, "Eviction refused 6 times: no")
+		told(s, 0, "Eviction refused: no")
 		after(20*time.Second, s)
-		s.Evacuation.Status.Message, s.Evacuation.Status.FailedEvictionCounter = "Eviction refused: no", 7
-	}, false, false, "", false, 160 * time.Second},
+		s.Evacuation.Status.Message, s.Evacuation.Status.FailedEvictionCounter = "Eviction refused: no", 8
+	}, false, "", false, 160 * time.Second},
 }
 
 // evictorEvacuates are what is so in the turn of the default evictor besides that.
 var evictorEvacuates = map[string]turn{
-	"a pod without evacuators is evicted": {func(s *evictionrequest.TurnSnapshot) { s.Evacuators = nil }, false, true, "", false, 3 * time.Minute},
-	"one with some is evacuated":          {func(*evictionrequest.TurnSnapshot) {}, true, false, "", false, 5 * time.Second},
+	"a pod without evacuators is evacuated": {func(s *evictionrequest.TurnSnapshot) { s.Evacuators = nil }, true, "", false, 3 * time.Minute},
+	"and one with some":                     {func(*evictionrequest.TurnSnapshot) {}, true, "", false, 5 * time.Second},
 	"and one that is evacuated already": {func(s *evictionrequest.TurnSnapshot) {
 		s.Evacuators = nil
 		s.Evacuation = evacuation.New(s.Pod, v1alpha1.NodeMaintenanceInstigator, nil)
-	}, true, false, "", false, 5 * time.Second},
-	"but not by an evacuation that is over": {func(s *evictionrequest.TurnSnapshot) {
+	}, true, "", false, 3 * time.Minute},
+	"also by an evacuation that was over": {func(s *evictionrequest.TurnSnapshot) {
 		s.Evacuators = nil
 		s.Evacuation = evacuation.New(s.Pod, v1alpha1.NodeMaintenanceInstigator, nil)
 		s.Evacuation.Finalizers = nil
-	}, false, true, "", false, 3 * time.Minute},
+	}, true, "", false, 3 * time.Minute},
 	"who could not be replaced is evicted by it": {func(s *evictionrequest.TurnSnapshot) {
 		unsurged(s)
 		after(5*time.Second, s)
-	}, false, false, "Pod web-0 serves on.", false, 3 * time.Minute},
+	}, false, "Pod web-0 serves on.", false, 3 * time.Minute},
 	"pods of DaemonSets are left alone": {func(s *evictionrequest.TurnSnapshot) {
 		s.Pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}
-	}, false, false, "DaemonSet pods are not evicted: a NodeMaintenance removes them", true, 0},
+	}, false, "DaemonSet pods are not evicted: a NodeMaintenance removes them", true, 0},
+	"static pods, too": {func(s *evictionrequest.TurnSnapshot) { podclass.MakeMirror(s.Pod, "node") }, false, "Static pods are not evicted: a NodeMaintenance takes them down", true, 0},
+	"a pod that ends": {func(s *evictionrequest.TurnSnapshot) {
+		after(10*time.Second, s)
+		s.Pod.DeletionTimestamp = at(30 * time.Second)
+	}, false, "", false, 170 * time.Second},
 }
 
 func TestWhatOurRespondersDo(t *testing.T) {
@@ -181,7 +191,7 @@ func TestWhatOurRespondersDo(t *testing.T) {
 				s := turning(t, responder)
 				test.prepare(s)
 				d := evictionrequest.DecideTurn(*s)
-				got := turn{ask: d.Ask != nil, evict: d.Evict, again: d.RequeueAfter}
+				got := turn{ask: d.Ask != nil, again: d.RequeueAfter}
 				if d.Report != nil {
 					got.says, got.completes = *d.Report.Message, d.Report.CompletionTime != nil
 				}
@@ -273,5 +283,15 @@ func TestTheTurnOfAnotherEvictorBacksNothingOfOurs(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %t while it is the controller and while not, want %t", responder, got, want)
 		}
+	}
+}
+
+// A clock that was put back gives no time before an earlier one, which would be refused.
+func TestTimesOfAResponderOnlyGrow(t *testing.T) {
+	t.Parallel()
+	s := turning(t, evictionrequest.DefaultEvictor)
+	s.Now, s.Pod = noon.Add(-3*time.Second), nil
+	if d := evictionrequest.DecideTurn(*s); !d.Report.CompletionTime.Time.Equal(noon) {
+		t.Errorf("it is done at %s, want %s, when its turn began", d.Report.CompletionTime, noon)
 	}
 }

@@ -173,8 +173,11 @@ func TestWhatARequestComesToIsTold(t *testing.T) {
 			w.evictions[pod.UID] = turn(evictionrequest.DefaultEvictor, "Pod pod-0001 is being evicted.")
 		}, ""},
 		"the evictor is refused": {func(w *world, pod *corev1.Pod) {
-			w.evictions[pod.UID] = turn(evictionrequest.DefaultEvictor, "Eviction refused 2 times: a webhook says no.")
-		}, "EvictionError Pod/default/pod-0001: Eviction refused 2 times: a webhook says no. See the whole story: kubectl -n default describe evictions.lifecycle.k8s.io pod-1-pod-0001"},
+			w.evictions[pod.UID] = turn(evictionrequest.DefaultEvictor, "Eviction refused: no.")
+			w.evacuate(pod).Finalizers = []string{v1alpha1.LifecycleInstigator}
+			w.answer(pod, v1alpha1.BlockerEvictionError)
+		}, "EvictionError Pod/default/pod-0001: " + "The disruption budget budget- needs 5 healthy pods and has 5 currently. " +
+			"See the whole story: kubectl -n default describe evacuation uid-0001-pod-0001"},
 		"nobody is left": {func(w *world, pod *corev1.Pod) {
 			answered(w.requests[pod.UID], metav1.Condition{Type: "Failed", Status: metav1.ConditionTrue, Reason: "NoFurtherResponder", Message: "No responder is left."})
 		}, "EvictionRequestFailed EvictionRequest/default/node-maintenance-uid-0001: The EvictionRequest of pod default/pod-0001 has failed (NoFurtherResponder): No responder is left. " +

@@ -11,11 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
-	"ebbtide.dev/ebbtide/internal/eviction"
 )
 
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions,verbs=list;watch
@@ -37,20 +35,14 @@ func (r *reconciler) eviction(ctx context.Context, key types.NamespacedName) (*l
 // observe reads the pod of an Eviction in our turn, and what is known of it.
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, turn string, e *lifecyclev1alpha1.Eviction) (*core.TurnSnapshot, error) {
 	target, _ := core.EvictionTarget(e)
-	if turn == core.DefaultEvictor {
-		if before, known := r.pods.Swap(key, target.UID); known && before != target.UID {
-			// Another pod has come under this key.
-			r.dispatcher.Forget(key)
-		}
-	}
-	seen := &core.TurnSnapshot{EvictorSnapshot: core.EvictorSnapshot{Now: r.now(), Eviction: e}, Responder: turn}
+	seen := &core.TurnSnapshot{Now: r.now(), Eviction: e, Responder: turn}
 	seen.Clock, seen.Doubt = r.clock()
 	seen.Fresh = r.began.Left(time.Now(), evacuation.Lenience)
 	// The cache may be behind, and nobody is told that a pod is gone which is not.
 	for _, reader := range []client.Reader{r.client, r.live} {
 		var err error
 		if seen.Pod, err = podOf(ctx, reader, key.Namespace, target); err != nil {
-			return nil, fmt.Errorf("observe: %w", err)
+			return nil, err
 		}
 		if seen.Pod != nil {
 			return seen, r.evacuated(ctx, seen)
@@ -74,49 +66,16 @@ func podOf(ctx context.Context, reader client.Reader, namespace string, target c
 	return pod, nil
 }
 
-// act asks the API server once to evict the pod, if its budgets have a turn for it, and
-// returns when to come again.
-func (r *reconciler) act(ctx context.Context, key types.NamespacedName, seen *core.EvictorSnapshot, d core.EvictorDecision) (time.Duration, error) {
-	if !d.Evict {
-		r.dispatcher.Forget(key)
-		return 0, nil
-	}
-	answer, err := r.dispatcher.Evict(ctx, key, seen.Pod, eviction.Grace(ctx, r.client, seen.Pod))
-	if err != nil || answer.Outcome == nil {
-		return answer.Again, err
-	}
-	logger := log.FromContext(ctx).WithValues("pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName)
-	if answer.Outcome.Result == evacuation.Evicted {
-		logger.Info("Evicted a pod that an EvictionRequest is for")
-	} else {
-		logger.V(1).Info("The eviction of a pod was refused", "result", answer.Outcome.Result, "message", answer.Outcome.Message)
-	}
-	return answer.Again, nil
-}
-
-// unreported adds to what was seen a refusal that has lasted, and returns when one will have.
-func (r *reconciler) unreported(key types.NamespacedName, seen *core.EvictorSnapshot) time.Duration {
-	refusal, due := r.dispatcher.Lasting(key)
-	if refusal == nil || due > 0 {
-		return due
-	}
-	seen.Refusal = refusal
-	return 0
-}
-
 // +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions/status,verbs=patch
 
 // report writes what a responder of ours says of itself, and nothing else.
-func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.EvictorSnapshot, d core.EvictorDecision) error {
+func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.TurnSnapshot, d core.TurnDecision) error {
 	own := lifecycleac.ResponderStatus().WithName(d.Report.Name).WithMessage(*d.Report.Message).WithHeartbeatTime(*d.Report.HeartbeatTime)
 	own.CompletionTime, own.ExpectedCompletionTime = d.Report.CompletionTime, d.Report.ExpectedCompletionTime
 	applied := lifecycleac.Eviction(key.Name, key.Namespace).WithUID(seen.Eviction.UID).WithResourceVersion(seen.Eviction.ResourceVersion).
 		WithStatus(lifecycleac.EvictionStatus().WithResponders(own))
 	if err := r.reports.Status().Apply(ctx, applied, client.FieldOwner(core.ManagerOf(d.Report.Name)), client.ForceOwnership); err != nil {
 		return fmt.Errorf("report: %w", err)
-	}
-	if seen.Refusal != nil {
-		r.dispatcher.Reported(key, *seen.Refusal)
 	}
 	return nil
 }
