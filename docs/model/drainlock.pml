@@ -262,7 +262,9 @@ byte changed[NM];
 #define MAYWRITE(d) (WANTS(d))
 #else
 #define MAYTAKE(d)  (WANTS(d) && MUTEXFREE)
-#define MAYWRITE(d) (WANTS(d) && HASMUTEX(d) && !late_mutex)
+/* The mutex is held by a node that asks for none of the same budgets. */
+#define BESIDE(d)   (!MUTEXFREE && (NEED(mutex-1) & NEED(d)) == 0)
+#define MAYWRITE(d) (WANTS(d) && (HASMUTEX(d) && !late_mutex || BESIDE(d)))
 #endif
 
 /* A lock is sure if everything that was admitted before it has landed, and its

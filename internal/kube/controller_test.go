@@ -6,7 +6,7 @@ import (
 )
 
 func TestAControllerThatFailsIsTriedAgainWithinAMinute(t *testing.T) {
-	retries := newRetries[string]()
+	retries := Controller[string]{}.options().RateLimiter
 	var last time.Duration
 	for range 100 {
 		last = retries.When("one")

@@ -16,9 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
@@ -275,28 +273,4 @@ func (s *session) end() {
 	s.cancel()
 	s.parts.Wait()
 	s.forget()
-}
-
-// RunController runs a controller on what its sources lead to until the context ends. It
-// may run again under the same name when it has ended.
-//
-// Errors: a source cannot be watched.
-func RunController[R comparable](
-	ctx context.Context, mgr manager.Manager, name string, options controller.TypedOptions[R], sources []source.TypedSource[R],
-) error {
-	if options.RateLimiter == nil {
-		options.RateLimiter = newRetries[R]()
-	}
-	again := true
-	options.SkipNameValidation, options.Logger = &again, mgr.GetLogger()
-	c, err := controller.NewTypedUnmanaged(name, options)
-	if err != nil {
-		return fmt.Errorf("make the %s controller: %w", name, err)
-	}
-	for _, source := range sources {
-		if err := c.Watch(source); err != nil {
-			return fmt.Errorf("watch for the %s controller: %w", name, err)
-		}
-	}
-	return c.Start(ctx)
 }

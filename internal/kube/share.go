@@ -4,44 +4,32 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Places is how many workers a controller has in which a few items that hang hold up no other.
+// places is how many workers a controller has in which a few items that hang hold up no other.
 // Nearly all of them wait.
-const Places = 640
+const places = 640
 
-// Shares returns the work queue of a controller with as many workers as Places. Items share
-// by what of returns, such as their namespace. A share has at most limit workers, and one of
-// its own even if others use all that they may: half of the workers go only to shares that
-// have none. Reconciliations of one namespace that hang hold up no other.
-func Shares[R, S comparable](limit int, of func(R) S) func(string, workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] {
-	return func(name string, limiter workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] {
-		queue := priorityqueue.New(name, func(o *priorityqueue.Opts[R]) { o.RateLimiter = limiter })
-		return newShares(queue, limit, Places, of)
-	}
-}
-
-// ShareOfNamespace gives each namespace a share.
-func ShareOfNamespace(request reconcile.Request) string { return request.Namespace }
-
-// shares is a priority queue that puts items aside while their share has all its workers.
+// shares is a priority queue that puts items aside while their share has all its workers. A
+// share has at most limit workers, and one of its own even if others use all that they may:
+// half of the workers go only to shares that have none. Reconciliations of one share that hang
+// hold up no other. Which share an item is of may change; what counts is where it began.
 //
 // A worker that is done asks for the next item. Therefore no item is put aside that could be
 // worked on: what a worker has left is given to the share with the fewest workers first, so
 // that there are as many as before.
-type shares[R, S comparable] struct {
+type shares[R comparable] struct {
 	priorityqueue.PriorityQueue[R]
 
 	limit, places int
-	of            func(R) S
+	of            func(R) string
 
-	mu      sync.Mutex
-	running map[S]int
-	total   int
-	aside   map[S][]queued[R]
+	mu sync.Mutex
+	// working are the items that are worked on, by the share that they began in.
+	working map[R]string
+	running map[string]int
+	aside   map[string][]queued[R]
 }
 
 // queued is an item that was put aside.
@@ -50,18 +38,18 @@ type queued[R comparable] struct {
 	priority int
 }
 
-func newShares[R, S comparable](queue priorityqueue.PriorityQueue[R], limit, places int, of func(R) S) *shares[R, S] {
-	return &shares[R, S]{PriorityQueue: queue, limit: limit, places: places, of: of, running: map[S]int{}, aside: map[S][]queued[R]{}}
+func newShares[R comparable](queue priorityqueue.PriorityQueue[R], limit, places int, of func(R) string) *shares[R] {
+	return &shares[R]{PriorityQueue: queue, limit: limit, places: places, of: of, working: map[R]string{}, running: map[string]int{}, aside: map[string][]queued[R]{}}
 }
 
 // Get returns the next item.
-func (q *shares[R, S]) Get() (item R, shutdown bool) {
+func (q *shares[R]) Get() (item R, shutdown bool) {
 	item, _, shutdown = q.GetWithPriority()
 	return item, shutdown
 }
 
 // GetWithPriority returns the next item whose share has a worker left.
-func (q *shares[R, S]) GetWithPriority() (item R, priority int, shutdown bool) {
+func (q *shares[R]) GetWithPriority() (item R, priority int, shutdown bool) {
 	for {
 		if next, found := q.next(); found {
 			return next.item, next.priority, q.ShuttingDown()
@@ -74,24 +62,24 @@ func (q *shares[R, S]) GetWithPriority() (item R, priority int, shutdown bool) {
 }
 
 // Done ends the work on an item.
-func (q *shares[R, S]) Done(item R) {
-	share := q.of(item)
+func (q *shares[R]) Done(item R) {
 	q.mu.Lock()
+	share := q.working[item]
+	delete(q.working, item)
 	if q.running[share]--; q.running[share] == 0 {
 		delete(q.running, share)
 	}
-	q.total--
 	q.mu.Unlock()
 	q.PriorityQueue.Done(item)
 }
 
 // begin takes a worker for an item, or puts it aside.
-func (q *shares[R, S]) begin(one queued[R]) bool {
+func (q *shares[R]) begin(one queued[R]) bool {
 	share := q.of(one.item)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.admits(share) {
-		q.take(share)
+		q.take(share, one.item)
 		return true
 	}
 	aside := q.aside[share]
@@ -104,10 +92,10 @@ func (q *shares[R, S]) begin(one queued[R]) bool {
 }
 
 // next takes a worker for an item that was put aside.
-func (q *shares[R, S]) next() (one queued[R], found bool) {
+func (q *shares[R]) next() (one queued[R], found bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var least S
+	var least string
 	for share := range q.aside {
 		if q.admits(share) && (!found || q.running[share] < q.running[least]) {
 			least, found = share, true
@@ -120,17 +108,17 @@ func (q *shares[R, S]) next() (one queued[R], found bool) {
 	if q.aside[least] = q.aside[least][1:]; len(q.aside[least]) == 0 {
 		delete(q.aside, least)
 	}
-	q.take(least)
+	q.take(least, one.item)
 	return one, true
 }
 
-func (q *shares[R, S]) take(share S) {
+func (q *shares[R]) take(share string, item R) {
 	q.running[share]++
-	q.total++
+	q.working[item] = share
 }
 
 // admits reports whether a share may have one more worker.
-func (q *shares[R, S]) admits(share S) bool {
+func (q *shares[R]) admits(share string) bool {
 	running := q.running[share]
-	return running == 0 || running < q.limit && q.total < q.places/2
+	return running == 0 || running < q.limit && len(q.working) < q.places/2
 }

@@ -15,7 +15,7 @@ import (
 // they are let go.
 type workers struct {
 	t     *testing.T
-	queue *shares[string, string]
+	queue *shares[string]
 }
 
 func newWorkers(t *testing.T, limit, places int) *workers {
@@ -116,6 +116,23 @@ func TestShareNeverWorksOnAnItemTwiceAtOnce(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"slow/1", "slow/2"}, got); diff != "" {
 		t.Errorf("worked on again (-want +got):\n%s", diff)
+	}
+}
+
+// A Machine is known by its namespace before it is by its cluster.
+func TestShareOfItemThatChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorkers(t, 1, 100)
+	cluster := map[string]string{}
+	w.queue.of = func(item string) string { return cluster[item] }
+	w.add(0, "a", "b")
+	w.take("a")
+	cluster["a"], cluster["b"] = "slow", "slow"
+	w.queue.Done("a")
+	w.add(0, "a", "c")
+	w.take("b", "c")
+	if diff := cmp.Diff(map[string]int{"": 1, "slow": 1}, w.queue.running); diff != "" {
+		t.Errorf("workers (-want +got):\n%s", diff)
 	}
 }
 

@@ -172,9 +172,22 @@ func innerLoop(p pkg) (violations []string) {
 	return nil
 }
 
+// made is what makes controllers.
+var made = []string{"sigs.k8s.io/controller-runtime/pkg/controller", "sigs.k8s.io/controller-runtime/pkg/builder"}
+
+// workers finds controllers that are not made by internal/kube: all their workers may hang on
+// the requests of one namespace.
+func workers(p pkg) []string {
+	maker := func(path string) bool { return slices.Contains(made, path) }
+	if strings.HasPrefix(p.dir(), "internal/controller/") && slices.ContainsFunc(p.Imports, maker) {
+		return []string{p.dir() + " must use kube.AddController"}
+	}
+	return nil
+}
+
 func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
-		for _, rule := range []func(pkg) []string{direction, order, purity, users, innerLoop} {
+		for _, rule := range []func(pkg) []string{direction, order, purity, users, innerLoop, workers} {
 			for _, violation := range rule(p) {
 				t.Error(violation)
 			}
@@ -190,12 +203,15 @@ func own(paths ...string) (list []string) {
 	return list
 }
 
+// refused is a package that a rule is to find fault with.
+type refused struct {
+	rule func(pkg) []string
+	pkg  pkg
+	want []string
+}
+
 func TestImportRulesCanFail(t *testing.T) {
-	tests := map[string]struct {
-		rule func(pkg) []string
-		pkg  pkg
-		want []string
-	}{
+	canFail(t, map[string]refused{
 		"a shell imports another shell": {
 			direction,
 			pkg{ImportPath: module + "/internal/controller/nodemaintenance", Imports: own("internal/controller/evacuation", "internal/kube")},
@@ -216,20 +232,10 @@ func TestImportRulesCanFail(t *testing.T) {
 			pkg{ImportPath: module + "/internal/cli", Imports: own("internal/sandbox")},
 			[]string{"internal/cli must not import internal/sandbox"},
 		},
-		"the plugin links the sandbox": {
-			users,
-			pkg{ImportPath: module + "/cmd/kubectl-ebbtide", Deps: own("internal/cli", "internal/sandbox/machine")},
-			[]string{"cmd/kubectl-ebbtide links internal/sandbox/machine, and only cmd/sandbox may"},
-		},
 		"the API imports core": {
 			direction,
 			pkg{ImportPath: module + "/api/v1alpha1", Imports: own("internal/core/event")},
 			[]string{"api/v1alpha1 must not import internal/core/event"},
-		},
-		"a test of the inner loop starts a control plane": {
-			innerLoop,
-			pkg{ImportPath: module + "/internal/webhook", XTestImports: own("test/fault", "test/cluster")},
-			[]string{"tests of internal/webhook start a control plane: move them to a folder of test"},
 		},
 		"a folder outside every room": {
 			direction,
@@ -246,12 +252,32 @@ func TestImportRulesCanFail(t *testing.T) {
 			pkg{ImportPath: module + "/internal/core/wizard"},
 			[]string{"internal/core/wizard has no place in the order of core"},
 		},
+	})
+}
+
+func TestRulesOfOnePlaceCanFail(t *testing.T) {
+	canFail(t, map[string]refused{
+		"a controller by itself": {workers, pkg{ImportPath: module + "/internal/controller/surge", Imports: made}, []string{"internal/controller/surge must use kube.AddController"}},
+		"the plugin links the sandbox": {
+			users,
+			pkg{ImportPath: module + "/cmd/kubectl-ebbtide", Deps: own("internal/cli", "internal/sandbox/machine")},
+			[]string{"cmd/kubectl-ebbtide links internal/sandbox/machine, and only cmd/sandbox may"},
+		},
+		"a test of the inner loop starts a control plane": {
+			innerLoop,
+			pkg{ImportPath: module + "/internal/webhook", XTestImports: own("test/fault", "test/cluster")},
+			[]string{"tests of internal/webhook start a control plane: move them to a folder of test"},
+		},
 		"core imports a context and reaches a client": {
 			purity,
 			pkg{ImportPath: module + "/internal/core/event", Imports: []string{"context"}, Deps: []string{"context", "k8s.io/client-go/rest"}},
 			[]string{"internal/core/event imports context", "internal/core/event depends on k8s.io/client-go/rest"},
 		},
-	}
+	})
+}
+
+func canFail(t *testing.T, tests map[string]refused) {
+	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.rule(test.pkg)); diff != "" {

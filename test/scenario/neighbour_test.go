@@ -244,3 +244,78 @@ func TestLongEvacuationsThatHangSlowNoOtherNodeOfTheMaintenance(t *testing.T) {
 		w.awaitGone(good)
 	})
 }
+
+func TestLongLocksThatHangSlowNoOtherNode(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	w, slow := newWorld(t), newNeighbour(t, admissionregistrationv1.Update, "policy", "poddisruptionbudgets")
+	nodes := w.nodes("one", "two")
+	locks := func(node string) func() {
+		name := "on-" + node
+		w.guarded(node, name)
+		return func() {
+			w.maintainInPlace("drain-"+node, minutes, node)
+			w.awaitLock(w.holder("drain-"+node, node), name)
+		}
+	}
+	alone, beside := locks(nodes[0]), locks(nodes[1])
+	names := make([]string, 40)
+	for i := range names {
+		names[i] = fmt.Sprintf("slow-%d", i)
+	}
+	all := slow.nodes(names...)
+	for i, node := range all {
+		slow.guarded(node, names[i])
+	}
+	took := taken(alone)
+
+	slow.maintainInPlace("slow", minutes, all...)
+	t.Cleanup(slow.stop)
+	slow.awaitHeld(20)
+
+	slow.slowsNobody("a lock", took, beside)
+}
+
+func TestLongMachinesThatHangSlowNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	w, slow := newWorld(t), newNeighbour(t, admissionregistrationv1.Update, v1alpha1.SchemeGroupVersion.Group, "machines")
+	appears := func(name string) func() {
+		return func() {
+			w.machineOnly(name)
+			await(w, "known", &v1alpha1.Machine{}, name, func(m *v1alpha1.Machine) bool { return len(m.Finalizers) > 0 })
+		}
+	}
+	w.clusterOf(hosts)
+	slow.clusterOf(hosts)
+	took := taken(appears("alone"))
+
+	for i := range 40 {
+		slow.machineOnly(fmt.Sprintf("slow-%d", i))
+	}
+	t.Cleanup(slow.stop)
+	slow.awaitHeld(32)
+
+	slow.slowsNobody("the first write to a Machine", took, appears("beside"))
+}
+
+func TestLongClustersThatHangSlowNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	w, slow := newWorld(t), newNeighbour(t, admissionregistrationv1.Update, v1alpha1.SchemeGroupVersion.Group, "clusters")
+	appears := func(name string) func() {
+		return func() {
+			w.clusterOf(name)
+			await(w, "held", &v1alpha1.Cluster{}, name, func(c *v1alpha1.Cluster) bool { return len(c.Finalizers) > 0 })
+		}
+	}
+	took := taken(appears("alone"))
+
+	for i := range 8 {
+		slow.clusterOf(fmt.Sprintf("slow-%d", i))
+	}
+	t.Cleanup(slow.stop)
+	slow.awaitHeld(4)
+
+	slow.slowsNobody("the first write to a Cluster", took, appears("beside"))
+}

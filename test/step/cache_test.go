@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -101,7 +100,7 @@ func follow(t *testing.T, mgr manager.Manager, name string, kind client.Object) 
 		f.names = append(f.names, r.Name)
 		return reconcile.Result{}, nil
 	})
-	err := kube.AddController(mgr, name, controller.Options{Reconciler: note},
+	err := kube.AddController(mgr, name, kube.ByNamespace(note, 1),
 		[]source.Source{source.Kind(mgr.GetCache(), kind, &handler.EnqueueRequestForObject{})})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -32,11 +31,12 @@ import (
 )
 
 const (
-	// workers is how many Machines are worked on at the same time: one that hangs on its
-	// cluster holds up no other.
+	// workers is how many Machines of a cluster or a namespace are worked on at the same time.
 	workers = 32
 	// passTimeout ends a pass whose requests hang.
 	passTimeout = time.Minute
+	// atOnce is when a Machine comes again that needs a worker of its cluster.
+	atOnce = time.Millisecond
 	// firstPause is how soon something is tried again that the cache did not show yet.
 	firstPause = time.Second
 )
@@ -101,8 +101,8 @@ func Add(mgr manager.Manager, options Options) error {
 	if r.kinds, err = newKinds(mgr, served, r.wake); err != nil {
 		return err
 	}
-	return kube.AddController(mgr, "bridge", controller.TypedOptions[request]{
-		Reconciler: r, MaxConcurrentReconciles: workers, ReconciliationTimeout: passTimeout,
+	return kube.AddController(mgr, "bridge", kube.Controller[request]{
+		Reconciler: r, Share: r.sights.share, Limit: workers, Timeout: passTimeout,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
@@ -117,7 +117,9 @@ func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult
 	r.metrics.note(q, seen.Machine, seen.Now)
 	decision := core.Decide(seen.Snapshot)
 	if decision.Remote {
-		r.observeElsewhere(ctx, q, seen)
+		if !r.observeElsewhere(ctx, q, seen) {
+			return controllerResult{RequeueAfter: atOnce}, nil
+		}
 		decision = core.Decide(seen.Snapshot)
 	}
 	if err := r.act(ctx, seen, decision); err != nil {

@@ -55,10 +55,12 @@ func newSights() sights {
 	return sights{all: map[request]sight{}, at: map[types.NamespacedName]map[string]map[request]bool{}}
 }
 
-func (s *sights) look(q request, at sight) {
+// look reports whether the Machine looked at that cluster before.
+func (s *sights) look(q request, at sight) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before, known := s.all[q]; known {
+	before, known := s.all[q]
+	if known {
 		s.forget(q, before)
 	}
 	s.all[q] = at
@@ -71,6 +73,18 @@ func (s *sights) look(q request, at sight) {
 		nodes[at.node] = map[request]bool{}
 	}
 	nodes[at.node][q] = true
+	return known && before.cluster == at.cluster
+}
+
+// share is the cluster that a Machine looks at, or else its namespace. A cluster that hangs
+// holds up no other; unlike a namespace, it has a slash in its name.
+func (s *sights) share(q request) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, known := s.all[q]; known {
+		return at.cluster.String()
+	}
+	return q.Namespace
 }
 
 func (s *sights) away(q request) (before sight, known bool) {
@@ -127,19 +141,22 @@ func clusterOf(seen *observed) *v1alpha1.Cluster {
 	}
 }
 
-// observeElsewhere reads how the drain goes. What cannot be read is no yes.
-func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *observed) {
+// observeElsewhere reads how the drain goes. What cannot be read is no yes. It returns false,
+// and has read nothing, if the pass does not have a worker of that cluster.
+func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *observed) (read bool) {
 	cluster := clusterOf(seen)
 	at := sight{cluster: client.ObjectKeyFromObject(cluster), node: seen.Machine.Node}
 	// Before anything is asked: what changes from now on wakes the Machine.
-	r.sights.look(q, at)
+	if again := r.sights.look(q, at); !again {
+		return false
+	}
 	connection, err := r.clusters.Use(cluster, userOf(q))
 	switch {
 	case errors.Is(err, workload.ErrConnecting):
-		return // That passes by itself.
+		return true // That passes by itself.
 	case err != nil:
 		seen.Remote = &core.Remote{Problem: strings.ReplaceAll(err.Error(), foreign, "")}
-		return
+		return true
 	}
 	at.connection = connection
 	r.sights.look(q, at)
@@ -150,11 +167,12 @@ func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *obse
 	}
 	if err != nil {
 		seen.Remote = &core.Remote{Problem: err.Error()}
-		return
+		return true
 	}
 	seen.drain = drain
 	decision := &drain.decision
 	seen.Remote = &core.Remote{Done: decision.Done, Left: len(decision.Left()), Report: decision.Message, Failed: decision.Failed}
+	return true
 }
 
 func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Connection, from client.Reader) (*drainOf, error) {

@@ -44,6 +44,32 @@ func TestWhoLooksAtANodeElsewhere(t *testing.T) {
 	}
 }
 
+// A cluster that hangs has the workers of its own Machines, from the pass on that knows of it.
+func TestMachineTakesItsWorkerFromItsCluster(t *testing.T) {
+	t.Parallel()
+	prod, test := types.NamespacedName{Namespace: "infra", Name: "prod"}, types.NamespacedName{Namespace: "infra", Name: "test"}
+	q := requestOf(core.ClusterAPI, "infra", "a")[0]
+	s := newSights()
+	share := func(want string) {
+		t.Helper()
+		if got := s.share(q); got != want {
+			t.Errorf("it takes its worker from %q, want %q", got, want)
+		}
+	}
+	share("infra")
+	for _, at := range []types.NamespacedName{prod, test} {
+		if s.look(q, sight{cluster: at, node: "node-1"}) {
+			t.Errorf("the first pass that needs cluster %s has its worker from there", at)
+		}
+		if !s.look(q, sight{cluster: at, node: "node-1"}) {
+			t.Errorf("the second pass that needs cluster %s has no worker from there", at)
+		}
+		share(at.String())
+	}
+	s.away(q)
+	share("infra")
+}
+
 // Pods of another cluster change while thousands of its Machines are drained: each change
 // costs the same.
 func BenchmarkWhoLooksAtANode(b *testing.B) {

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,7 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/workload"
 )
 
-// workers is how many Clusters are worked on at the same time.
+// workers is how many Clusters of one namespace are worked on at the same time.
 const workers = 4
 
 // connections says what is known of a cluster; it is a *workload.Registry.
@@ -41,8 +40,7 @@ type reconciler struct {
 // Errors: a watch cannot be set up, or the controller was added before.
 func Add(mgr manager.Manager, registry *workload.Registry) error {
 	r := &reconciler{client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), connections: registry}
-	return kube.AddController(mgr, "cluster",
-		controller.Options{Reconciler: r, MaxConcurrentReconciles: workers}, r.sources(mgr.GetCache(), registry))
+	return kube.AddController(mgr, "cluster", kube.ByNamespace(r, workers), r.sources(mgr.GetCache(), registry))
 }
 
 // Reconcile brings the finalizer and the status of one Cluster up to date. There

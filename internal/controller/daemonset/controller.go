@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -49,9 +48,7 @@ func Add(mgr manager.Manager) error {
 }
 
 func add(mgr manager.Manager, name string, reconciler reconcile.Reconciler, sources []source.Source) error {
-	return kube.AddController(mgr, name, controller.Options{
-		Reconciler: reconciler, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, kube.ShareOfNamespace),
-	}, sources)
+	return kube.AddController(mgr, name, kube.ByNamespace(reconciler, workers), sources)
 }
 
 func newEvacuator(c client.Client, emit func(...event.Event), clk clock.Clock) *evacuator {

@@ -4,8 +4,8 @@
 //
 // There are two controllers, of nodes by their DrainRecords and of budgets. A node
 // is decided anew after every write, until nothing is left to be done. A budget or
-// a pod to which a write fails is left alone for a while, and no other waits for it;
-// a write that hangs holds up the nodes that need the mutex while its node has it.
+// a pod to which a write fails is left alone for a while, and no other waits for it.
+// A write that hangs holds up only nodes that ask for one of the same budgets.
 // Nothing in memory is needed to go on after a restart.
 package drainlock
 
@@ -19,11 +19,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/drainlock"
@@ -35,8 +33,8 @@ import (
 type Options struct {
 	// Namespace is that of the mutex.
 	Namespace string
-	// Workers is how many nodes, and how many budgets, are worked on at the same
-	// time. Defaults to 16.
+	// Workers is how many budgets of a namespace are worked on at the same time, and how
+	// many nodes are read from the API server. Defaults to 16.
 	Workers int
 	// LongestLock is how long a lock holds at the most after it was taken or
 	// renewed. Defaults to budget.LongestLock.
@@ -86,6 +84,9 @@ type nodes struct {
 	refusals *refusals
 	queue    *queue
 	spoken   words
+	// reading has room for as many nodes as are read from the API server at once: what is
+	// read takes memory. Writes, which may hang, are not bounded by it.
+	reading chan struct{}
 }
 
 // Add registers both controllers with a manager whose client reads from a cache
@@ -101,10 +102,11 @@ func Add(mgr manager.Manager, options Options) error {
 	n := &nodes{
 		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), emit: emit, now: options.Skew.Now, clock: clock.RealClock{},
 		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
-		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(),
+		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(), reading: make(chan struct{}, options.Workers),
 	}
 	sources := append(n.sources(mgr.GetCache()), kube.OnSkew(options.Skew, n.held))
-	if err := add(mgr, "drainlock", options.Workers, n, sources); err != nil {
+	of := kube.Controller[reconcile.Request]{Reconciler: n, RateLimiter: newPauses(), Timeout: reconcileTimeout}
+	if err := kube.AddController(mgr, "drainlock", of, sources); err != nil {
 		return err
 	}
 	k := &keeper{
@@ -112,16 +114,9 @@ func Add(mgr manager.Manager, options Options) error {
 		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
 	sources = append(k.sources(mgr.GetCache()), kube.OnSkew(options.Skew, k.held))
-	return add(mgr, "drainlock-keeper", options.Workers, k, sources)
-}
-
-func add(mgr manager.Manager, name string, workers int, reconciler reconcile.Reconciler, sources []source.Source) error {
-	return kube.AddController(mgr, name, controller.Options{
-		Reconciler:              reconciler,
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             newPauses(),
-		ReconciliationTimeout:   reconcileTimeout,
-	}, sources)
+	of = kube.ByNamespace(k, options.Workers)
+	of.RateLimiter, of.Timeout = newPauses(), reconcileTimeout
+	return kube.AddController(mgr, "drainlock-keeper", of, sources)
 }
 
 func newPauses() workqueue.TypedRateLimiter[reconcile.Request] {
@@ -148,6 +143,7 @@ func (n *nodes) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		}
 		decision := core.Decide(*seen)
 		postponed := n.spoken.postpone(seen, &decision)
+		seen.Pods, seen.Budgets = nil, nil // A write may hang, and must not keep them in memory.
 		if decision.Status == nil && decision.Step.Kind == "" {
 			n.pauses.Forget(request)
 			n.metrics.has(request.Name, len(seen.Record.Status.Locks))

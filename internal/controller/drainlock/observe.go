@@ -118,6 +118,12 @@ func nodeOf(ctx context.Context, reader client.Reader, name string) (*corev1.Nod
 func (n *nodes) observeBody(ctx context.Context, seen *core.Snapshot) (err error) {
 	reader := client.Reader(n.client)
 	if seen.Live {
+		select {
+		case n.reading <- struct{}{}:
+			defer func() { <-n.reading }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		reader = n.live
 		if seen.Node, err = nodeOf(ctx, reader, seen.Record.Name); err != nil {
 			return err

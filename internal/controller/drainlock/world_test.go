@@ -67,7 +67,7 @@ func (w *world) now() (time.Time, string) { return w.clock.Now(), w.doubt }
 func (w *world) nodes() *nodes {
 	return &nodes{
 		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: w.now, clock: w.clock, namespace: namespace,
-		traffic: w.busy, metrics: newMetrics(w.registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(),
+		traffic: w.busy, metrics: newMetrics(w.registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(), reading: make(chan struct{}, 1),
 	}
 }
 

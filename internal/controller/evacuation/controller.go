@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -115,8 +114,7 @@ func Add(mgr manager.Manager, options Options) error {
 		options.Workers = defaultWorkers
 	}
 	sources := append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held))
-	return kube.AddController(mgr, "evacuation",
-		controller.Options{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(options.Workers, kube.ShareOfNamespace)}, sources)
+	return kube.AddController(mgr, "evacuation", kube.ByNamespace(r, options.Workers), sources)
 }
 
 // Reconcile takes one evacuation one step further.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -94,8 +93,7 @@ func Add(mgr manager.Manager, options Options) {
 	options.Served.Index(&lifecyclev1alpha1.EvictionRequest{}, StemField, Stems)
 	options.Served.Index(&lifecyclev1alpha1.Eviction{}, StemField, Stems)
 	options.Served.Part(func(ctx context.Context) error {
-		return kube.RunController(ctx, mgr, "evictionrequest",
-			controller.Options{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, kube.ShareOfNamespace)}, r.sources(mgr.GetCache(), options.Role))
+		return kube.RunController(ctx, mgr, "evictionrequest", kube.ByNamespace(r, workers), r.sources(mgr.GetCache(), options.Role))
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -76,8 +75,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 	options.Served.Index(&lifecyclev1alpha1.Eviction{}, kube.EvictionPodField, kube.EvictionPod)
 	options.Served.Part(func(ctx context.Context) error {
-		return kube.RunController(ctx, mgr, "evictor",
-			controller.Options{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(options.Workers, kube.ShareOfNamespace)}, r.sources(mgr.GetCache(), options.OnActive))
+		return kube.RunController(ctx, mgr, "evictor", kube.ByNamespace(r, options.Workers), r.sources(mgr.GetCache(), options.OnActive))
 	})
 	return nil
 }

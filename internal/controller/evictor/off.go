@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -30,7 +29,7 @@ func AddOff(mgr manager.Manager) error {
 			turnsOf(e.ObjectNew, q)
 		},
 	}
-	return kube.AddController(mgr, "evictor-off", controller.Options{Reconciler: reconcile.Func(r.off)},
+	return kube.AddController(mgr, "evictor-off", kube.ByNamespace(reconcile.Func(r.off), defaultWorkers),
 		[]source.Source{source.Kind(mgr.GetCache(), &v1alpha1.Evacuation{}, asked)})
 }
 

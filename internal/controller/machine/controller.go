@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -39,7 +38,7 @@ const (
 
 // Options configures the controller.
 type Options struct {
-	// Workers is how many Machines are worked on at the same time. Defaults to 32.
+	// Workers is how many Machines of one namespace are worked on at the same time. Defaults to 32.
 	Workers int
 	// Skew knows what time it is.
 	Skew *kube.Skew
@@ -118,9 +117,9 @@ func Add(mgr manager.Manager, registry *workload.Registry, options Options) erro
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
 	}
-	return kube.AddController(mgr, "machine", controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: options.Workers, ReconciliationTimeout: passTimeout,
-	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+	of := kube.ByNamespace(r, options.Workers)
+	of.Timeout = passTimeout
+	return kube.AddController(mgr, "machine", of, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 // Reconcile takes one Machine one step further.

@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 )
 
 // A kind of infrastructure that hangs keeps few workers at first, and one from
@@ -60,6 +63,26 @@ func TestAKindThatHangsKeepsOneWorker(t *testing.T) {
 		busy.hang(false)
 		w.running()
 	})
+}
+
+func TestAKindThatHangsInOneNamespaceIsFreeInOthers(t *testing.T) {
+	t.Parallel()
+	r := &reconciler{kinds: newTurns(crowd), clock: clock.RealClock{}, wake: func(...types.NamespacedName) {}}
+	in := func(namespace string) *observed {
+		machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
+		return &observed{Snapshot: lifecycle.Snapshot{Machine: machine}}
+	}
+	made := false
+	var beside func(hang int) error
+	beside = func(hang int) error {
+		if hang == 0 {
+			return r.ofKind(in("good"), rackKind, func() error { made = true; return nil })
+		}
+		return r.ofKind(in("slow"), rackKind, func() error { return beside(hang - 1) })
+	}
+	if err := beside(crowd); err != nil || !made {
+		t.Errorf("a request of another namespace was made: %t, %v", made, err)
+	}
 }
 
 // pass makes one pass of a Machine of the fleet.

@@ -98,11 +98,11 @@ func (t *turns) most(of types.NamespacedName) int {
 	return t.limit
 }
 
-// ofKind makes a request about objects of a kind, unless too many passes are busy
-// with that already; the pass is made again then. A kind whose webhooks or whose
+// ofKind makes a request about objects of a kind, unless too many passes of the namespace
+// are busy with that already; the pass is made again then. A kind whose webhooks or whose
 // storage hang so keeps one worker, and not those of all Machines.
 func (r *reconciler) ofKind(seen *observed, kind schema.GroupVersionKind, request func() error) error {
-	key := types.NamespacedName{Namespace: kind.Group, Name: kind.Kind}
+	key := types.NamespacedName{Namespace: seen.Machine.Namespace, Name: kind.GroupKind().String()}
 	if !r.kinds.take(key, client.ObjectKeyFromObject(seen.Machine)) {
 		seen.crowded = true
 		return nil

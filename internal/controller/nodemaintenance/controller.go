@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -146,10 +145,7 @@ func Add(mgr manager.Manager, options Options) error {
 		_, doubt := options.Skew.Now()
 		return doubt
 	}
-	return kube.AddController(mgr, "nodemaintenance", controller.TypedOptions[group.Member]{
-		Reconciler:              r,
-		MaxConcurrentReconciles: kube.Places,
-	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+	return kube.AddController(mgr, "nodemaintenance", kube.Controller[group.Member]{Reconciler: r}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 // protect are the annotations by which these autoscalers leave nodes alone.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -60,9 +59,7 @@ type reconciler struct {
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
 	r.options = options.Options
-	return kube.AddController(mgr, "nodeshutdown", controller.Options{
-		Reconciler: r, MaxConcurrentReconciles: kube.Places,
-	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+	return kube.AddController(mgr, "nodeshutdown", kube.Controller[reconcile.Request]{Reconciler: r}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 func newReconciler(c client.Client, emit func(...event.Event), now kube.Now, clk clock.Clock) *reconciler {

@@ -21,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -104,8 +103,7 @@ func Add(mgr manager.Manager, options Options) *Requester {
 	options.Served.OnAnswer(r.tellAll)
 	options.Served.Part(func(ctx context.Context) error {
 		defer r.watch(false)
-		return kube.RunController(ctx, mgr, "requester",
-			controller.TypedOptions[item]{Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, item.share)}, r.sources(mgr.GetCache()))
+		return kube.RunController(ctx, mgr, "requester", kube.Controller[item]{Reconciler: r, Share: item.share, Limit: workers}, r.sources(mgr.GetCache()))
 	})
 	return r
 }

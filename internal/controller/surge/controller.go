@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -79,9 +78,7 @@ func Add(mgr manager.Manager, options Options) error {
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
 		mode: options.Surge, metrics: newMetrics(crmetrics.Registry), busy: newBusy(), endpoints: newEndpoints(clock.RealClock{}),
 	}
-	return kube.AddController(mgr, "surge", controller.TypedOptions[item]{
-		Reconciler: r, MaxConcurrentReconciles: kube.Places, NewQueue: kube.Shares(workers, item.share),
-	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+	return kube.AddController(mgr, "surge", kube.Controller[item]{Reconciler: r, Share: item.share, Limit: workers}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 
 // Reconcile takes the pods of one Deployment one step further.

@@ -48,6 +48,16 @@ func (p *pass) mutexFree() bool {
 	return other == nil || other.Spec.Complete || len(other.Spec.Budgets) == 0 || Returned(other)
 }
 
+// besideMutex is true while the mutex is held by a node that asks for none of the same
+// budgets. Its writes may hang, and neither can take half of what the other needs.
+func (p *pass) besideMutex() bool {
+	if p.mutexOwn() || p.mutexFree() {
+		return false
+	}
+	_, shared := firstShared(p.Record, p.MutexRecord)
+	return !shared
+}
+
 // mutexStale is true of our mutex if it is too old to begin another write with it.
 func (p *pass) mutexStale() bool {
 	return p.mutexEnds().Sub(p.Now) < mutexDuration/2

@@ -187,11 +187,15 @@ func (w *world) checkTurn(node string) {
 		return
 	}
 	for _, other := range w.records.now {
-		shared := slices.ContainsFunc(other.Spec.Budgets, func(b v1alpha1.BudgetReference) bool { return slices.Contains(taker.Spec.Budgets, b) })
-		if shared && w.couldGo(other) && other.Status.WaitStartTime.Before(taker.Status.WaitStartTime) {
+		if share(other, taker) && w.couldGo(other) && other.Status.WaitStartTime.Before(taker.Status.WaitStartTime) {
 			w.fail("%s goes before %s, which waits for longer", node, other.Name)
 		}
 	}
+}
+
+// share reports whether two records ask for one of the same budgets.
+func share(one, other *v1alpha1.DrainRecord) bool {
+	return slices.ContainsFunc(one.Spec.Budgets, func(b v1alpha1.BudgetReference) bool { return slices.Contains(other.Spec.Budgets, b) })
 }
 
 // start1 has the kubelet report a pod that it has started, and that is ready.

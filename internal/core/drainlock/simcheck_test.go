@@ -101,14 +101,14 @@ func (w *world) checkMutex(node string, step drainlock.Step) {
 	}
 }
 
-// checkLock: a lock is taken under the mutex, and after those before it as far as
-// the manager sees.
+// checkLock: a lock is taken under the mutex, or beside a holder that shares no budget,
+// and after those before it as far as the manager sees.
 func (w *world) checkLock(s drainlock.Snapshot, b *policyv1.PodDisruptionBudget) {
 	record := s.Record
 	if _, renewed := budget.LockOf(b, s.Now, 0); renewed || w.rough || w.flaw == greedy {
 		return
 	}
-	if holder := nodeOf(w.mutex.now[v1alpha1.DrainLockMutex]); holder != record.Name {
+	if holder := nodeOf(s.Mutex); holder != record.Name && (s.MutexRecord == nil || share(s.MutexRecord, record)) {
 		w.fail("%s takes the lock of %s under the mutex of %q", record.Name, b.Name, holder)
 	}
 	for _, earlier := range s.Budgets {
@@ -124,6 +124,9 @@ func (w *world) checkLock(s drainlock.Snapshot, b *policyv1.PodDisruptionBudget)
 
 // checkTaken: nobody's lock that is in force is overwritten.
 func (w *world) checkTaken(s drainlock.Snapshot, seen *policyv1.PodDisruptionBudget) {
+	if nodeOf(s.Mutex) != s.Record.Name {
+		w.checkTurn(s.Record.Name)
+	}
 	now := w.budgets.now[ref(seen)]
 	if now == nil || now.ResourceVersion != seen.ResourceVersion && w.flaw != noVersions {
 		return

@@ -131,9 +131,9 @@ func takeMutex(p *pass) (Step, bool) {
 	return Step{Kind: TakeMutex, Mutex: p.mutexAs(p.Record.Spec.MaintenanceRef.Name + "/" + p.Record.Name)}, p.taking() && may
 }
 
-// lockOne takes the next lock in order, under the mutex.
+// lockOne takes the next lock in order, under the mutex or beside it.
 func lockOne(p *pass) (Step, bool) {
-	if !p.taking() || !p.mutexOwn() {
+	if !p.taking() || !p.mutexOwn() && !p.besideMutex() {
 		return Step{}, false
 	}
 	next := slices.IndexFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.budgets[b].ours() })
@@ -203,7 +203,7 @@ func (p *pass) wait() {
 	if at, ends := p.deadline(); ends && len(p.obstacles) > 0 {
 		p.wake(at)
 	}
-	if p.taking() && !p.mutexOwn() && !p.mutexFree() {
+	if p.taking() && !p.mutexOwn() && !p.mutexFree() && !p.besideMutex() {
 		p.wake(p.mutexEnds())
 	}
 	if !p.missing() && p.unconfirmed() {

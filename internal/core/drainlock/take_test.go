@@ -82,6 +82,12 @@ var taking = map[string]story{
 		seen: mutexOf("disk/node-2", 0).and(busyNode, func(s *drainlock.Snapshot) { s.MutexRecord.Spec.Budgets = nil }),
 		does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
 	},
+	"a node beside the mutex of one with other budgets takes its locks": {
+		seen: mutexOf("disk/node-2", 0).and(apartNode), does: "WriteLock db", says: toBeLocked,
+	},
+	"a node beside the mutex of one with other budgets takes all its locks": {
+		seen: mutexOf("disk/node-2", 0).and(apartNode, taken("db", 0)), does: "WriteLock web", locks: "db", says: toBeLocked, again: 10 * time.Minute,
+	},
 	"the mutex of years to come is free": {
 		seen: mutexOf("disk/node-2", 1e8).and(busyNode), does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
 	},

@@ -106,7 +106,7 @@ func (p *pass) tellReturn() string {
 
 func (p *pass) tellLocking() string {
 	message := fmt.Sprintf("To be locked: %s.", list(p.needs))
-	if node := p.mutexNode(); !p.mutexOwn() && !p.mutexFree() {
+	if node := p.mutexNode(); !p.mutexOwn() && !p.mutexFree() && !p.besideMutex() {
 		message += fmt.Sprintf(" Node %s takes its locks first.", node)
 	}
 	return message

@@ -300,6 +300,12 @@ func busyNode(s *drainlock.Snapshot) {
 	s.MutexRecord = &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}, Spec: v1alpha1.DrainRecordSpec{Budgets: []v1alpha1.BudgetReference{named("db")}}}
 }
 
+// apartNode is a record that needs the mutex that its node holds, for another budget.
+func apartNode(s *drainlock.Snapshot) {
+	busyNode(s)
+	s.MutexRecord.Spec.Budgets = []v1alpha1.BudgetReference{named("mail")}
+}
+
 func unannotated(b *policyv1.PodDisruptionBudget) { b.Annotations = nil }
 
 // promises does a step that is about the promise on the node.
