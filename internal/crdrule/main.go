@@ -1,6 +1,6 @@
 // Command crdrule adds to generated CRDs what Go markers cannot say: limits and
-// rules inside types that are not ours, such as a LabelSelector, and the
-// spelling of times.
+// rules inside types that are not ours, such as a LabelSelector, the
+// spelling of times, and descriptions without breaks in their sentences.
 //
 // A limit is needed on every list, map and string that a CEL rule reads, because
 // the API server refuses a CRD whose rules could become too expensive. An overlay
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -115,6 +116,7 @@ func apply(crd, overlay map[string]any) error {
 			return err
 		}
 		spellTimes(root)
+		joinLines(root)
 		properties, _ := root["properties"].(map[string]any)
 		spec, _ := properties["spec"].(map[string]any)
 		if err := limitSelectors(spec, ".spec"); err != nil {
@@ -137,6 +139,22 @@ func spellTimes(schema any) {
 	}
 	for _, part := range place {
 		spellTimes(part)
+	}
+}
+
+// brokenLine is the end of a line in a paragraph and how the next one begins: no list, and no
+// paragraph of its own.
+var brokenLine = regexp.MustCompile(`([^\n])\n([^\s*-])`)
+
+// joinLines has each paragraph of a description be one line. Comments in Go are broken where
+// their lines end, and kubectl explain would show that in the middle of sentences.
+func joinLines(schema any) {
+	place, _ := schema.(map[string]any)
+	if text, is := place["description"].(string); is {
+		place["description"] = brokenLine.ReplaceAllString(text, "$1 $2")
+	}
+	for _, part := range place {
+		joinLines(part)
 	}
 }
 

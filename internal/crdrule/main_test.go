@@ -52,6 +52,31 @@ spec:
 	}
 }
 
+// kubectl explain shows descriptions as they are, and breaks lines itself.
+func TestDescriptionsHaveNoBreaksInSentences(t *testing.T) {
+	target := document(t, `
+spec:
+  versions:
+  - schema:
+      openAPIV3Schema:
+        description: "A NodeMaintenance asks\nfor nodes.\n\nIt has stages:\n- Idle\n- Drain"
+        properties:
+          description: {type: string, description: "description is what\npeople say."}
+`)
+	if err := apply(target, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := document(t, `
+description: "A NodeMaintenance asks for nodes.\n\nIt has stages:\n- Idle\n- Drain"
+properties:
+  description: {type: string, description: "description is what people say."}
+`)
+	version := target["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+	if diff := cmp.Diff(want, version["schema"].(map[string]any)["openAPIV3Schema"]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Also in lists, but not in a status.
 func TestEveryLabelSelectorOfASpecIsLimited(t *testing.T) {
 	target := document(t, `
