@@ -118,7 +118,7 @@ func (f *following) asker(reached client.WithWatch, clock *clock) func(context.C
 			r := &reading{reached: reached}
 			r.Pods = map[string][]view.Leaving{}
 			r.leavingOf(ctx, q.name)
-			told.pods = view.PodsOf(r.Pods[q.name])
+			told.pods = view.PodsOf(r.Pods[q.name], a.blockers)
 		}
 		return told
 	}

@@ -33,6 +33,8 @@ const maxClaims = 8
 type asker struct {
 	reached client.Client
 	clock   *clock
+	// blockers are those of the node that was asked about.
+	blockers []v1alpha1.Blocker
 	// notes say what could not be read.
 	notes []string
 }
@@ -176,6 +178,7 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 		return nil, fmt.Errorf("get node %s: %w", name, err)
 	}
 	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, maintenance.Holders(facts.Node))
+	a.blockers = view.BlockersOn(facts.Maintenances, name)
 	if len(facts.Maintenances) == 0 {
 		var err error
 		if facts.Pods, err = podsOf(ctx, a.reached, name); err != nil {

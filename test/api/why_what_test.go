@@ -76,7 +76,7 @@ func TestWhyABudgetAllowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.says(t, []string{"pdb", "web", "-n", a.namespace}, "1 pod waits for it: web-1 (node "+a.node+").")
-	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBExhausted): It is used up.", "What helps: ", "minAvailable")
+	a.says(t, []string{"pod/web-1", "-n", a.namespace}, "Its eviction is refused (PDBUnsatisfiable): PodDisruptionBudget web can never allow a disruption", "What helps: ", "minAvailable")
 	a.budgets(t, "also", 1, 2)
 	a.says(t, []string{"pdb/" + a.namespace + "/web"}, "1 pod of it is under another budget, too.", "They are also, web.", "What helps: Keep one and narrow or delete the rest")
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ebbtide.dev/lock":"{\"holder\":\"user/anna\",\"acquiredAt\":\"2026-01-01T00:00:00Z\",\"renewedAt\":\"`+

@@ -29,7 +29,7 @@ func TestASurgeThatFitsNowhereIsABlocker(t *testing.T) {
 	})
 	w.awaitEvent("upgrade", v1alpha1.EventBlocked)
 	got := w.plugin(w.ctx, "why", pod.Name, "-n", w.ns)
-	if !strings.Contains(got.Out, "No node has room for its replacement") || !strings.Contains(got.Out, "nodes are available") {
+	if !strings.Contains(got.Out, "(ReplacementUnschedulable)") || !strings.Contains(got.Out, "nodes are available") {
 		t.Errorf("why says %+v", got)
 	}
 

@@ -139,6 +139,12 @@ func TestThePodsThatWereAskedToLeave(t *testing.T) {
 	if len(got.Pods) != 10 || got.OmittedPodsCount != 14 {
 		t.Errorf("%d pods are shown, and %d more", len(got.Pods), got.OmittedPodsCount)
 	}
+	// A budget that never allows anything is that of the pod, too.
+	never := kernel(node("node-1", 4, held1(v1alpha1.BlockerPDBUnsatisfiable, "web", 1), held1(v1alpha1.BlockerPDBUnsatisfiable, "db", 1)))
+	got = view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{never}, Pods: map[string][]view.Leaving{"node-1": pods[3:4]}}).Nodes[0]
+	if got.Pods[0].Reason != string(v1alpha1.BlockerPDBUnsatisfiable) || got.Pods[0].Message != "PDBUnsatisfiable: db is used up." {
+		t.Errorf("%+v", got.Pods[0])
+	}
 	got = view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{kernel(node("node-1", 4))}, Pods: map[string][]view.Leaving{"node-1": pods[:2]}}).Nodes[0]
 	if got.Pods[0].Message != "by mover.example.com: It is told." || got.Pods[1].Message != "it has until 12:00:30 UTC" {
 		t.Errorf("%q, %q", got.Pods[0].Message, got.Pods[1].Message)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -79,18 +78,19 @@ func (s *Snapshot) node(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintena
 	}
 	node.PodsBlocked = min(node.PodsBlocked, node.PodsLeft)
 	node.State = nodeState(m, said, held)
-	node.Pods = PodsOf(s.Pods[node.Name])
+	node.Pods = PodsOf(s.Pods[node.Name], said.Blockers)
 	node.OmittedPodsCount = max(0, len(node.Pods)-maxPods)
 	node.Pods = node.Pods[:len(node.Pods)-node.OmittedPodsCount]
 	return node
 }
 
-// PodsOf are pods that were asked to leave, those that are held up first.
-func PodsOf(leaving []Leaving) []Pod {
+// PodsOf are pods that were asked to leave, those that are held up first, given what blocks
+// their node.
+func PodsOf(leaving []Leaving, said []v1alpha1.Blocker) []Pod {
 	var pods []Pod
 	for _, one := range leaving {
 		if one.Pod != nil && one.Evacuation != nil {
-			pods = append(pods, podOf(one))
+			pods = append(pods, podOf(one, said))
 		}
 	}
 	slices.SortFunc(pods, func(a, b Pod) int {
@@ -124,21 +124,21 @@ func nodeState(m *v1alpha1.NodeMaintenance, said *v1alpha1.NodeMaintenanceNodeSt
 }
 
 // podOf is how far the evacuation of a pod has come.
-func podOf(one Leaving) Pod {
+func podOf(one Leaving, said []v1alpha1.Blocker) Pod {
 	pod := Pod{Namespace: one.Pod.Namespace, Name: one.Pod.Name, State: PodAsked, SinceTime: one.Evacuation.CreationTimestamp.DeepCopy()}
 	status := &one.Evacuation.Status
 	pod.Message = excerpt.Line(status.Message, maxWords)
-	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
+	refusal, refused := refusalOf(pod.Namespace, status, said)
 	switch {
 	case one.Pod.DeletionTimestamp != nil:
 		pod.State, pod.Message, pod.SinceTime = PodTerminating, "", nil
 		if grace := one.Pod.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
 			pod.Message = fmt.Sprintf("it has until %s", one.Pod.DeletionTimestamp.UTC().Format("15:04:05 MST"))
 		}
-	case refused != nil && refused.Status == metav1.ConditionTrue:
-		pod.State, pod.SinceTime = PodRefused, refused.LastTransitionTime.DeepCopy()
-		pod.Reason = excerpt.Line(refused.Reason, maxWords)
-		pod.Message = excerpt.Line(refused.Reason+": "+refused.Message, maxWords)
+	case refused:
+		pod.State, pod.SinceTime = PodRefused, refusal.SinceTime.DeepCopy()
+		pod.Reason = excerpt.Line(string(refusal.Type), maxWords)
+		pod.Message = excerpt.Line(string(refusal.Type)+": "+refusal.Message, maxWords)
 	case status.ActiveEvacuatorClass != "" && !status.ActiveEvacuatorCompleted:
 		pod.State = PodMoved
 		said := pod.Message

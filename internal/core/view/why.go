@@ -2,11 +2,9 @@ package view
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
@@ -218,44 +216,25 @@ func (f PodFacts) untilComplete() []string {
 // leaving is how far the evacuation of the pod has come.
 func (f PodFacts) leaving() []string {
 	status := &f.Evacuation.Status
-	refused := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionEvictionRefused)
-	if nowhere := blocker.Unplaced(f.Evacuation); nowhere != nil {
-		return []string{
-			"No node has room for its replacement: " + excerpt.Line(nowhere.Message, maxWords),
-			"What helps: make room, or give cordoned nodes back: kubectl ebbtide status. Without room it is evicted when progressDeadlineSeconds of its Deployment are over.",
-		}
+	if blocker.Unplaced(f.Evacuation) != nil && f.Pod != nil {
+		b, _ := blocker.Of(&blocker.Facts{Pod: f.Pod, Evacuation: f.Evacuation})
+		return told(&b)
 	}
-	if refused == nil || refused.Status != "True" {
+	b, refused := refusalOf(f.Namespace, status, BlockersOn(f.Maintenances, f.Node))
+	if !refused {
 		if status.Message == "" {
 			return []string{"It has been asked to leave."}
 		}
 		return []string{"It has been asked to leave: " + excerpt.Line(status.Message, maxWords)}
 	}
-	lines := []string{fmt.Sprintf("Its eviction is refused (%s): %s", excerpt.Line(refused.Reason, maxWords), excerpt.Line(refused.Message, maxWords))}
-	help := f.suggestion(v1alpha1.BlockerType(refused.Reason), status.RefusingBudgetName)
-	if help == "" && f.Around != nil && f.Pod != nil {
+	if b.Suggestion == "" && f.Around != nil && f.Pod != nil {
 		facts := blocker.Facts{Now: f.Around.Now, Pod: f.Pod, Node: f.Around.Node, Evacuation: f.Evacuation, Budgets: f.Around.Budgets}
-		b, _ := blocker.Of(&facts)
-		help = excerpt.Line(b.Suggestion, maxCommand)
+		own, _ := blocker.Of(&facts)
+		b = explained(b, &own)
 	}
-	if help != "" {
-		lines = append(lines, "What helps: "+help)
+	lines := []string{fmt.Sprintf("Its eviction is refused (%s): %s", excerpt.Line(string(b.Type), maxWords), excerpt.Line(b.Message, maxWords))}
+	if b.Suggestion != "" {
+		lines = append(lines, "What helps: "+excerpt.Line(b.Suggestion, maxCommand))
 	}
 	return lines
-}
-
-// suggestion is what a NodeMaintenance says would help against whoever refuses.
-func (f PodFacts) suggestion(kind v1alpha1.BlockerType, budget string) string {
-	helps := func(b v1alpha1.Blocker) bool {
-		return b.Type == kind && b.Suggestion != "" && (budget == "" || b.Object.Name == budget && b.Object.Namespace == f.Namespace)
-	}
-	for _, m := range f.Maintenances {
-		for i := range m.Status.NodeStatuses {
-			node := &m.Status.NodeStatuses[i]
-			if at := slices.IndexFunc(node.Blockers, helps); at >= 0 && node.NodeRef.Name == f.Node {
-				return excerpt.Line(node.Blockers[at].Suggestion, maxCommand)
-			}
-		}
-	}
-	return ""
 }

@@ -54,6 +54,11 @@ func refusal(budget string, status metav1.ConditionStatus) v1alpha1.EvacuationSt
 	}}}
 }
 
+// never7 has two budgets never allow anything on node-7.
+func never7(f *view.PodFacts) {
+	f.Maintenances[0].Status.NodeStatuses[1].Blockers = []v1alpha1.Blocker{held1(v1alpha1.BlockerPDBUnsatisfiable, "web", 1), held1(v1alpha1.BlockerPDBUnsatisfiable, "db", 1)}
+}
+
 // onNoNode has the scheduler find no node.
 func onNoNode(f *view.PodFacts) {
 	f.Node = ""
@@ -107,11 +112,12 @@ func TestWhyAPodIsWhereItIs(t *testing.T) {
 				Type: v1alpha1.ConditionReplacementUnschedulable, Status: metav1.ConditionTrue, Message: "0/3 nodes are available.",
 			}}})),
 			[]string{
-				isThere, holds, "No node has room for its replacement: 0/3 nodes are available.",
-				"What helps: make room, or give cordoned nodes back: kubectl ebbtide status. Without room it is evicted when progressDeadlineSeconds of its Deployment are over.",
+				isThere, holds, "No node has room for the replacement of the pod: 0/3 nodes are available. (ReplacementUnschedulable)",
+				"What helps: Make room, or give cordoned nodes back: kubectl ebbtide status. Without room the pod is evicted when progressDeadlineSeconds of its Deployment are over",
 			},
 		},
 		"its budget refuses":         {of(held, asked(refusal("db", "True"))), []string{isThere, holds, "Its eviction is refused (PDBExhausted): The budget db needs 2 pods.", "What helps: wait for db-1"}},
+		"its budget never allows it": {of(held, asked(refusal("db", "True")), never7), []string{isThere, holds, "Its eviction is refused (PDBUnsatisfiable): db is used up.", "What helps: Wait for db."}},
 		"another budget refuses":     {of(held, asked(refusal("cache", "True"))), []string{isThere, holds, "Its eviction is refused (PDBExhausted): The budget db needs 2 pods."}},
 		"somebody refuses":           {of(held, asked(refusal("", "True"))), []string{isThere, holds, "Its eviction is refused (PDBExhausted): The budget db needs 2 pods.", "What helps: nor this one"}},
 		"its turn is to come":        {of(held), []string{isThere, holds, `Nobody has asked it to leave yet: its turn is to come, or it stays on purpose. Which pods stay, and why: kubectl get nodemaintenance kernel -o jsonpath='{.status.nodeStatuses[?(@.nodeRef.name=="node-7")].retained}'`}},
