@@ -36,9 +36,10 @@ type choice struct {
 }
 
 // addFlags adds --selector and, for a verb that writes, --yes.
-func (c *choice) addFlags(cmd *cobra.Command, writes bool) {
+func (c *choice) addFlags(cmd *cobra.Command, writes bool, to *connection) {
 	c.writes = writes
 	cmd.Flags().StringVarP(&c.Selector, "selector", "l", "", "the nodes with these labels, such as pool=a,zone!=b, instead of names")
+	_ = cmd.RegisterFlagCompletionFunc("selector", to.suggestLabels)
 	if writes {
 		cmd.Flags().BoolVar(&c.Yes, "yes", false, "do it although the labels are those of all nodes")
 	}

@@ -59,7 +59,7 @@ type maintainOptions struct {
 
 func (o *maintainOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	o.choice.addFlags(cmd, true)
+	o.choice.addFlags(cmd, true, &o.connection)
 	flags.StringVar(&o.Name, "name", "", "what the NodeMaintenance is called (default: made of the verb and the node)")
 	flags.StringVar(&o.Reason, "reason", "", "what it is for; everybody who has to wait is shown it")
 	o.output.addFlag(cmd, "Print the NodeMaintenance instead of sentences", formatJSON, formatYAML, formatName)

@@ -56,7 +56,7 @@ not known for that reason. If Ebbtide is not in namespace ` + usualNamespace + `
   kubectl ebbtide plan -l pool=a --in-place 5m -o wide`,
 		RunE: runs(o),
 	}
-	o.choice.addFlags(cmd, false)
+	o.choice.addFlags(cmd, false, &o.connection)
 	o.drainSpec.addFlags(cmd)
 	o.output.addFlag(cmd, "Print the model, names of pods, or more of each", formatJSON, formatYAML, formatWide, formatName)
 	o.connection.addFlags(cmd)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,14 +46,7 @@ func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, written string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), suggestWithin)
 		defer cancel()
-		config, _, namespace, err := c.config()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		// What is shown in the middle of a line would spoil it.
-		config.WarningHandler = rest.NoWarnings{}
-		// Unlike other clients it asks for nothing but these names.
-		reached, err := metadata.NewForConfig(config)
+		reached, namespace, err := c.metadata()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -65,6 +59,67 @@ func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
 		})
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// metadata is a client that, unlike others, asks for nothing but names and labels.
+func (c *connection) metadata() (reached metadata.Interface, namespace string, err error) {
+	config, _, namespace, err := c.config()
+	if err != nil {
+		return nil, "", err
+	}
+	// What is shown in the middle of a line would spoil it.
+	config.WarningHandler = rest.NoWarnings{}
+	reached, err = metadata.NewForConfig(config)
+	return reached, namespace, err
+}
+
+// suggestLabels completes --selector by the labels of the first nodes.
+func (c *connection) suggestLabels(cmd *cobra.Command, _ []string, written string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), suggestWithin)
+	defer cancel()
+	reached, _, err := c.metadata()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := reached.Resource(suggestNodes.resource).List(ctx, metav1.ListOptions{Limit: pageSize})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	words, open := labelWords(written, list.Items)
+	if open {
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// maxLabels is how many labels are suggested: nodes have a host name each.
+const maxLabels = 100
+
+// lastRequirement is the end of a selector: what is before it, a key, and, if that is over, an
+// operator and a value.
+var lastRequirement = regexp.MustCompile(`^(.*,)?([^,=!]*)(?:(==|=|!=)([^,=!]*))?$`)
+
+// labelWords completes the last requirement of a selector: its key, which is open, as a value
+// follows, or its value.
+func labelWords(written string, nodes []metav1.PartialObjectMetadata) (words []string, open bool) {
+	parts := lastRequirement.FindStringSubmatch(written)
+	if inSet := strings.LastIndex(written, "(") > strings.LastIndex(written, ")"); parts == nil || inSet {
+		return nil, false
+	}
+	before, key, operator, value := parts[1], parts[2], parts[3], parts[4]
+	for i := range nodes {
+		for name, has := range nodes[i].Labels {
+			switch {
+			case operator == "" && strings.HasPrefix(name, key):
+				words = append(words, before+name+"=")
+			case operator != "" && name == key && strings.HasPrefix(has, value):
+				words = append(words, before+key+operator+has)
+			}
+		}
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	return words[:min(len(words), maxLabels)], operator == ""
 }
 
 // words are the names that there are, no more than a page of them.

@@ -292,6 +292,8 @@ func TestNamesAreCompleted(t *testing.T) {
 		"drain --depth ":              "Default DaemonSet Static",
 		"drain -o ":                   "json yaml name",
 		"why -n NS pod/":              "pod/db-0",
+		"drain -l a!=b,pool=POOL":     "a!=b,pool=POOL",
+		"plan --selector pool=POOL":   "pool=POOL",
 	} {
 		words := strings.Split(strings.ReplaceAll(typed, "NS", namespace), " ")
 		args := append([]string{"__complete", words[0], "--kubeconfig", d.Kubeconfig}, words[1:]...)
