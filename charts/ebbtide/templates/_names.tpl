@@ -3,14 +3,24 @@
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
 {{- end }}
 
-{{- /* The user that it takes the agents of nodes for. */ -}}
+{{- /* The namespace of the agents of nodes; values of an older chart have none. */ -}}
+{{- define "ebbtide.agentNamespace" -}}
+{{ get .Values.agent "namespace" | default "ebbtide-agents" }}
+{{- end }}
+
+{{- /* The user that it takes these agents for. */ -}}
 {{- define "ebbtide.agentUser" -}}
-system:serviceaccount:{{ .Values.agent.namespace }}:ebbtide-agent
+system:serviceaccount:{{ include "ebbtide.agentNamespace" . }}:ebbtide-agent
 {{- end }}
 
 {{- /* The user that it takes the hook of an uninstall for. */ -}}
 {{- define "ebbtide.uninstallUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:ebbtide-uninstall
+{{- end }}
+
+{{- /* The port on which the managers serve webhooks; values of an older chart have none. */ -}}
+{{- define "ebbtide.webhookPort" -}}
+{{ .Values.webhook.port | default 9443 }}
 {{- end }}
 
 {{- /* The binding of a policy that denies. */ -}}
