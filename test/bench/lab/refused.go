@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,14 +31,32 @@ func (l *Lab) addRefused(ctx context.Context, load *Load) error {
 	if err := refuse(ctx, load); err != nil {
 		return err
 	}
-	if err := create(ctx, l.Client, load.refusedPods()...); err != nil {
+	pods := load.refusedPods()
+	add := func() error { return create(ctx, l.Client, pods...) }
+	if load.work.Slow == SlowSurges {
+		add = func() error { return create(ctx, l.Client, load.surging(pods)...) }
+	}
+	if err := add(); err != nil {
 		return err
 	}
 	return l.until(ctx, "refused pods to run", func(ctx context.Context) (bool, error) {
-		pods := &corev1.PodList{}
-		err := l.Client.List(ctx, pods, client.InNamespace(load.refusing()))
-		return !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodRunning }), err
+		there := &corev1.PodList{}
+		err := l.Client.List(ctx, there, client.InNamespace(load.refusing()))
+		waits := func(pod corev1.Pod) bool { return pod.Status.Phase != corev1.PodRunning }
+		return len(there.Items) == len(pods) && !slices.ContainsFunc(there.Items, waits), err
 	})
+}
+
+// surging has a Deployment for each pod, which surges.
+func (load *Load) surging(pods []*corev1.Pod) []*appsv1.Deployment {
+	var all []*appsv1.Deployment
+	for _, pod := range pods {
+		one := load.deployment(app{name: pod.Name, replicas: 1, surge: 1})
+		one.Namespace = pod.Namespace
+		one.Spec.Template.Spec = pod.Spec
+		all = append(all, one)
+	}
+	return all
 }
 
 // addQuota leaves no room for an Evacuation in the namespace of the refused pods.

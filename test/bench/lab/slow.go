@@ -26,7 +26,24 @@ const (
 	SlowEvictions Slow = "pods/eviction"
 	// SlowEvacuations are creations of Evacuations.
 	SlowEvacuations Slow = "evacuations"
+	// SlowSurges are changes of pods, which then belong to a Deployment each and surge.
+	SlowSurges Slow = "pods"
 )
+
+// rule matches the requests that are slow.
+func (s Slow) rule() admissionregistrationv1.RuleWithOperations {
+	group, operation := "", admissionregistrationv1.Create
+	switch s {
+	case SlowEvacuations:
+		group = v1alpha1.SchemeGroupVersion.Group
+	case SlowSurges:
+		operation = admissionregistrationv1.Update
+	}
+	return admissionregistrationv1.RuleWithOperations{
+		Operations: []admissionregistrationv1.OperationType{operation},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{string(s)}},
+	}
+}
 
 // slowFor is how long the webhook takes. Then it refuses.
 const slowFor = 9 * time.Second
@@ -43,10 +60,6 @@ func (l *Lab) addWebhook(ctx context.Context, load *Load) error {
 	w := &webhook{ended: make(chan struct{})}
 	w.server = httptest.NewTLSServer(w)
 	load.slow = w
-	group := ""
-	if load.work.Slow == SlowEvacuations {
-		group = v1alpha1.SchemeGroupVersion.Group
-	}
 	w.hook = &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: load.refusing()},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
@@ -57,12 +70,7 @@ func (l *Lab) addWebhook(ctx context.Context, load *Load) error {
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw}),
 			},
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: load.refusing()}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule: admissionregistrationv1.Rule{
-					APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{string(load.work.Slow)},
-				},
-			}},
+			Rules:             []admissionregistrationv1.RuleWithOperations{load.work.Slow.rule()},
 		}},
 	}
 	return create(ctx, l.Client, w.hook)

@@ -44,7 +44,8 @@ type Work struct {
 	// Refused is how many more pods there are, on the first twenty of the nodes by
 	// name, which can never go because the API server refuses their Evacuations.
 	Refused int
-	// Slow has a webhook refuse them slowly, instead of a quota their Evacuations at once.
+	// Slow has a webhook refuse them, or their surges, slowly, instead of a quota their
+	// Evacuations at once.
 	Slow Slow
 	// Apart has Ebbtide told by a NodeMaintenance for each node, all at once.
 	Apart bool
