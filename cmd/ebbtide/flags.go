@@ -131,7 +131,7 @@ func ofShutdowns(set *flag.FlagSet, options *nodeshutdown.Options) {
 			options.Depth, err = nodeshutdown.ParseDepth(text)
 			return err
 		})
-	set.Func("shutdown-priorities", "priorities at which pods of a node that shuts down leave in another step, ascending, as in the kubelet's shutdownGracePeriodByPodPriority, such as 0,1000,100000 (default: pods of users leave at once)",
+	set.Func("shutdown-priorities", "priorities at which pods of a node that shuts down leave in another step, as in the kubelet's shutdownGracePeriodByPodPriority, such as 0,1000,100000 (default: pods of users leave at once)",
 		func(text string) (err error) {
 			options.Priorities, err = nodeshutdown.ParsePriorities(text)
 			return err

@@ -136,7 +136,7 @@ func TestFlagsOfShutdowns(t *testing.T) {
 		"--shutdown-depth=all": `invalid value "all" for flag -shutdown-depth: must be Default, DaemonSet or Static`,
 		"--shutdown-delete-before=5s": `invalid value "5s" for flag -shutdown-delete-before: ` +
 			"must be from 1% to 100% of the time until the node goes down, or from 10s to 24h, such as 30% or 45s",
-		"--shutdown-priorities=5,0":  `invalid value "5,0" for flag -shutdown-priorities: must be ascending priorities of pods, such as 0,1000,100000`,
+		"--shutdown-priorities=5,5":  `invalid value "5,5" for flag -shutdown-priorities: must be priorities of pods, each once, such as 0,1000,100000`,
 		"--complete-after-boot=soon": `invalid boolean value "soon" for -complete-after-boot: strconv.ParseBool: parsing "soon": invalid syntax`,
 	} {
 		if _, err := parse(arg); words(err) != want {

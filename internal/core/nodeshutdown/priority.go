@@ -3,6 +3,7 @@ package nodeshutdown
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,10 +14,10 @@ import (
 // maxPriorities is how many steps a shutdown has: a plan holds no more for each type of pod.
 const maxPriorities = 16
 
-// ParsePriorities reads the priorities of a kubelet's shutdownGracePeriodByPodPriority,
-// such as "0,1000,100000".
+// ParsePriorities returns the priorities of a kubelet's shutdownGracePeriodByPodPriority,
+// such as "0,1000,100000", in ascending order. Like the kubelet it takes them in any order.
 //
-// Errors: one is not a priority of pods, they do not ascend, or there are more than 16.
+// Errors: one is not a priority of pods or is there twice, or there are more than 16.
 func ParsePriorities(text string) ([]int32, error) {
 	words := strings.Split(text, ",")
 	if len(words) > maxPriorities {
@@ -25,11 +26,12 @@ func ParsePriorities(text string) ([]int32, error) {
 	var priorities []int32
 	for _, word := range words {
 		priority, err := strconv.ParseInt(strings.TrimSpace(word), 10, 32)
-		if err != nil || len(priorities) > 0 && int32(priority) <= priorities[len(priorities)-1] {
-			return nil, errors.New("must be ascending priorities of pods, such as 0,1000,100000")
+		if err != nil || slices.Contains(priorities, int32(priority)) {
+			return nil, errors.New("must be priorities of pods, each once, such as 0,1000,100000")
 		}
 		priorities = append(priorities, int32(priority))
 	}
+	slices.Sort(priorities)
 	return priorities, nil
 }
 

@@ -18,6 +18,7 @@ func TestPodsLeaveInTheStepsOfTheKubelet(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"0,1000,100000": "-2147483648 -5 0 999|1000 99999|100000 1000000000",
+		"100000,0,1000": "-2147483648 -5 0 999|1000 99999|100000 1000000000",
 		"-5,0":          "-2147483648 -6 -5 -1|0 999 1000 1000000000",
 		"7":             "-2147483648 0 1000000000",
 		"0,1000000001":  "0 1000000000|1000000001 2000000000",
@@ -71,7 +72,7 @@ func TestTheMostPrioritiesFitIntoAPlan(t *testing.T) {
 
 func TestPrioritiesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", "0,", "0,0", "10,5", "high", "2147483648", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"} {
+	for _, text := range []string{"", "0,", "0,0", "5,0,5", "high", "2147483648", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"} {
 		if got, err := ParsePriorities(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
 		}
