@@ -217,9 +217,9 @@ const (
 	// BridgeUIDsAnnotation beside it is the UIDs of this Machine and of its node, with a slash
 	// between them.
 	BridgeUIDsAnnotation = "ebbtide.dev/bridge-uids"
-	// ConditionBridgeDrained is a condition of a Machine of Cluster API whose node is drained by
-	// the kubeconfig of its Cluster: which pods are left and why. Its reason is that of the
-	// event that says so.
+	// ConditionBridgeDrained is a condition of a Machine of Cluster API: what its drain waits for,
+	// and which pods are left and why if the node is drained by the kubeconfig of its Cluster. Its
+	// reason is that of the event that says so.
 	ConditionBridgeDrained = "ebbtide.dev/Drained"
 	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
 	// DeadlineDelete.

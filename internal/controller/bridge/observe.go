@@ -57,7 +57,7 @@ func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) 
 			return nil, err
 		}
 	}
-	if machine.Bridge == core.ClusterAPI && machine.Deleting && machine.Hooked && machine.Waits {
+	if machine.Bridge == core.ClusterAPI && machine.Deleting && machine.Hooked {
 		seen.Instance, seen.unwatched = r.kinds.instance(ctx, &machine)
 		return seen, r.observeRules(ctx, seen)
 	}

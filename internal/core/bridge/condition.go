@@ -12,20 +12,25 @@ import (
 // maxReport is how many bytes of a report are shown.
 const maxReport = 8 << 10
 
-// condition returns what the Machine shows of a drain by a kubeconfig: nothing else in the
-// cluster of the Machine does. A NodeMaintenance shows its own.
+// condition returns what a Machine of Cluster API shows of a drain by a kubeconfig, and of what
+// is waited for: nothing else in the cluster of the Machine does. A NodeMaintenance shows its
+// own drain.
 func (s Snapshot) condition(d Decision) *metav1.Condition {
-	if d.Said == nil || !d.Remote && s.Machine.Drained == nil {
+	if d.Said == nil || s.Machine.Bridge != ClusterAPI ||
+		!d.Remote && s.Machine.Drained == nil && d.Said.Reason != v1alpha1.EventBridgeWaiting {
 		return nil
 	}
 	is := metav1.Condition{
 		Type: v1alpha1.ConditionBridgeDrained, Status: metav1.ConditionFalse, Reason: d.Said.Reason, Message: d.Said.Message,
 		LastTransitionTime: metav1.NewTime(s.Now).Rfc3339Copy(),
 	}
-	if d.Hook == Finish {
+	switch {
+	case d.Hook == Finish:
 		is.Status = metav1.ConditionTrue
-	} else if d.Remote && s.Remote != nil && s.Remote.Report != "" {
+	case d.Remote && s.Remote != nil && s.Remote.Report != "":
 		is.Message = excerpt.Of(fmt.Sprintf("%s left on %s. %s", podsInWords(s.Remote.Left), s.Machine.Node, s.Remote.Report), maxReport)
+	case !d.Remote && is.Reason == v1alpha1.EventBridgeDraining:
+		is.Message = fmt.Sprintf("%s is drained by NodeMaintenance %s, which shows the progress.", s.Machine.Node, s.Maintenance.Name)
 	}
 	before := s.Machine.Drained
 	switch {

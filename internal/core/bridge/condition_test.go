@@ -62,6 +62,29 @@ func TestADrainByAMaintenanceIsNotShownOnItsMachine(t *testing.T) {
 	}
 }
 
+// Before there is a NodeMaintenance, or while it is paused, only the Machine can say what is
+// waited for.
+func TestAMachineShowsWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	s := world(t)
+	s.Machine.Others = []bridge.Hook{{Name: "backup", Owner: "db-team"}}
+	c := bridge.Decide(s).Condition
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.EventBridgeWaiting || c.Message != "waits for other pre-drain hooks: backup (owner: db-team)" {
+		t.Errorf("%+v", c)
+	}
+	s = begun(t, world(t), 5)
+	s.Machine.Drained = c
+	if c := bridge.Decide(s).Condition; c == nil || c.Reason != v1alpha1.EventBridgeDraining ||
+		c.Message != "node-7 is drained by NodeMaintenance cluster-api.infra.worker-1, which shows the progress." {
+		t.Errorf("%+v", c)
+	}
+	s = bridge.Snapshot{Now: now, Machine: read(t, openShift), Around: &bridge.Around{Opt: "true"}}
+	s.Machine.Deleting, s.Machine.Hooked, s.Machine.Waits = true, true, true
+	if d := bridge.Decide(s); d.Said == nil || d.Condition != nil {
+		t.Errorf("a Machine of OpenShift, which has no such condition: %+v", d.Condition)
+	}
+}
+
 func TestTheConditionOfAMachineIsRead(t *testing.T) {
 	t.Parallel()
 	m := read(t, strings.Replace(waiting, "conditions: [", `conditions: [{type: ebbtide.dev/Drained, status: "False", reason: BridgeDraining, message: text, lastTransitionTime: "2026-03-01T12:01:00Z"}, `, 1))

@@ -22,6 +22,10 @@ var holds = map[string]struct {
 		func(_ *testing.T, s *bridge.Snapshot) { s.Instance.Deleting = true },
 		"take; BridgeSkipped: not drained: Host worker-1-x is being deleted",
 	},
+	"also before Cluster API comes to our hook": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.Waits, s.Instance.Deleting = false, true },
+		"take; BridgeSkipped: not drained: Host worker-1-x is being deleted",
+	},
 	"an instance that cannot be read is there, unless Cluster API says that it is gone": {
 		func(t *testing.T, s *bridge.Snapshot) { *s = begun(t, *s, 5); s.Instance.Unread = "forbidden" },
 		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 5 pods left. " +
@@ -29,6 +33,10 @@ var holds = map[string]struct {
 	},
 	"as it does here": {
 		func(t *testing.T, s *bridge.Snapshot) { ready(t, s, "Deleted"); s.Instance.Unread = "forbidden" },
+		"take; BridgeSkipped: not drained: Host worker-1-x is gone, and with it all that ran there",
+	},
+	"or here": {
+		func(t *testing.T, s *bridge.Snapshot) { ready(t, s, "DoesNotExist"); s.Instance.Unread = "forbidden" },
 		"take; BridgeSkipped: not drained: Host worker-1-x is gone, and with it all that ran there",
 	},
 	"which is not believed of one that was read": {
