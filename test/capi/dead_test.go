@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
@@ -22,23 +23,22 @@ func (w *world) endless(name, node string, graceSeconds int64) {
 }
 
 // A node that has died ends no pods. Cluster API alone evicts them with a short grace period
-// and goes on; so it does behind the bridge, whether the node dies before the drain or in the
-// middle of it.
+// and goes on; so it does behind the bridge, and not later, whether the node dies before the
+// drain or in the middle of it.
 func TestLongAMachineOfADeadNodeGoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 2)
-	w.awaitHooks(2)
-	machines := w.machines()
-	before, during := machines[0], machines[1]
-	w.endless("patient", nodeOf(before), 3600)
+	before, rest := w.pairOf(3)
+	during := rest[0]
+	for _, m := range before.both() {
+		w.endless("patient-"+m.GetName(), nodeOf(m), 3600)
+		w.must(sandbox.StopNode(w.ctx, w.at.Client, nodeOf(m)))
+	}
 	w.endless("stubborn", nodeOf(during), 2)
 
-	w.must(sandbox.StopNode(w.ctx, w.at.Client, nodeOf(before)))
-	w.delete(before)
-	w.awaitEvent(before, v1alpha1.EventBridgeDone, nodeOf(before)+" is drained; the hook is removed")
-	w.awaitGone(before)
+	w.race(before, func(m *unstructured.Unstructured) { w.delete(m) })
+	w.awaitEvent(before.behind, v1alpha1.EventBridgeDone, nodeOf(before.behind)+" is drained; the hook is removed")
+	w.awaitGone(before.behind)
 
 	w.delete(during)
 	w.awaitEvent(during, v1alpha1.EventBridgeDraining, "1 pod left")

@@ -106,6 +106,7 @@ func TestLongHooksOfOthersGoFirst(t *testing.T) {
 	w.delete(victim)
 
 	w.awaitEvent(victim, v1alpha1.EventBridgeWaiting, "waits for other pre-drain hooks: backup (owner: db-team)")
+	w.awaitShown(victim, v1alpha1.EventBridgeWaiting, "waits for other pre-drain hooks: backup (owner: db-team)")
 	if now := len(w.podsOn(nodeOf(victim))); now != pods || pods == 0 {
 		t.Errorf("%d pods are on the node before the backup is over, want %d", now, pods)
 	}
@@ -123,10 +124,7 @@ func TestLongAHookThatSomebodyRemoves(t *testing.T) {
 	w.awaitEvent(victim, v1alpha1.EventBridgeDraining, "1 pod left")
 	w.annotate(victim, hook, "")
 
-	w.await("Cluster API to drain", func() (string, bool) {
-		m := w.now(victim)
-		return deleting(m), strings.HasPrefix(deleting(m), "DrainingNode") && !hooked(m)
-	})
+	w.awaitDraining(victim)
 	node := &corev1.Node{}
 	w.must(w.at.Client.Get(w.ctx, client.ObjectKey{Name: nodeOf(victim)}, node))
 	if !node.Spec.Unschedulable {
@@ -135,6 +133,15 @@ func TestLongAHookThatSomebodyRemoves(t *testing.T) {
 	w.letGo()
 	w.awaitGone(victim)
 	w.awaitNoMaintenance(victim.GetName())
+}
+
+// awaitDraining waits until Cluster API drains a Machine that has no hook of ours.
+func (w *world) awaitDraining(machine *unstructured.Unstructured) {
+	w.t.Helper()
+	w.await("Cluster API to drain", func() (string, bool) {
+		m := w.now(machine)
+		return deleting(m), strings.HasPrefix(deleting(m), "DrainingNode") && !hooked(m)
+	})
 }
 
 // now reads a Machine.
@@ -149,13 +156,13 @@ func (w *world) now(machine *unstructured.Unstructured) *unstructured.Unstructur
 // drain, which would have as much time again.
 func TestLongTheTimeOfADrainIsOver(t *testing.T) {
 	t.Parallel()
-	w, victim := blocked(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 5}")
-	seen := w.followMachine(victim.GetName())
-	w.delete(victim)
-	w.awaitEvent(victim, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (5) is over with 1 pod left; the hook is removed and Cluster API goes on")
-	w.awaitGone(victim)
+	w, p := blockedPair(t, bridged, "deletion: {nodeDrainTimeoutSeconds: 60}")
+	seen := w.followMachine(p.behind.GetName())
+	w.race(p, func(m *unstructured.Unstructured) { w.delete(m) })
+	w.awaitEvent(p.behind, v1alpha1.EventBridgeGivenUp, "nodeDrainTimeoutSeconds (60) is over with 1 pod left; the hook is removed and Cluster API goes on")
+	w.awaitGone(p.behind)
 	seen()
-	w.awaitNoMaintenance(victim.GetName())
+	w.awaitNoMaintenance(p.behind.GetName())
 }
 
 // Who opts out has no hooks any more, neither for all Machines nor for one.

@@ -61,16 +61,18 @@ func (w *world) track(pool string) *track {
 // beforeDrained are words of Cluster API for a Machine whose drain is not over.
 var beforeDrained = []string{"", "NotDeleting", "Deleting", "InternalError", "WaitingForPreDrainHook", "DrainingNode"}
 
+// isDrained reports whether Cluster API has finished the drain of a Machine.
+func isDrained(m *unstructured.Unstructured) bool {
+	reason, _, _ := strings.Cut(deleting(m), ":")
+	return !slices.Contains(beforeDrained, reason)
+}
+
 func (t *track) seeMachine(kind watch.EventType, object client.Object) {
 	m, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
-	reason, _, _ := strings.Cut(deleting(m), ":")
-	gone, drained := kind == watch.Deleted, true
-	for _, before := range beforeDrained {
-		drained = drained && reason != before
-	}
+	gone, drained := kind == watch.Deleted, isDrained(m)
 	t.note(func(after time.Duration) {
 		if gone || !hooked(m) {
 			lose(t.hooks, m.GetName(), after, &t.at.released)
