@@ -36,8 +36,9 @@ func TestWhatIsDeletedWhileANodeIsAwayLetsNoOtherNodeGo(t *testing.T) {
 	await(w, "another record that knows of the promise", &v1alpha1.DrainRecord{}, away, func(r *v1alpha1.DrainRecord) bool {
 		return r.UID != was && r.Status.Boots != nil
 	})
-	w.remakeBudget(myApp)
-	w.remakeBudget(myApp)
+	// Under another name, as by another release of its chart, and back.
+	w.remakeBudget(myApp, myApp+"-again")
+	w.remakeBudget(myApp+"-again", myApp)
 	await(w, "a node that waits", &v1alpha1.DrainRecord{}, other, func(r *v1alpha1.DrainRecord) bool {
 		b := &policyv1.PodDisruptionBudget{}
 		w.get(b, myApp)
@@ -67,14 +68,15 @@ func isDrained(n *corev1.Node) bool {
 	return false
 }
 
-// remakeBudget deletes a budget and makes it anew, as when an application is applied again.
-func (w *world) remakeBudget(name string) {
+// remakeBudget deletes a budget and creates it again under a name, as when an application is
+// applied again.
+func (w *world) remakeBudget(name, again string) {
 	w.t.Helper()
 	b := &policyv1.PodDisruptionBudget{}
 	w.get(b, name)
 	w.must("delete the budget", w.client.Delete(w.ctx, b, client.GracePeriodSeconds(0)))
 	w.must("make the budget anew", w.client.Create(w.ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}, Spec: b.Spec,
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: again}, Spec: b.Spec,
 	}))
 }
 

@@ -43,6 +43,7 @@ func TestPromiseIsWrittenBeforeTheNodeIsTold(t *testing.T) {
 		"then they are":                                {seen: change(both).and(bearing("", 5), live, after(9)), locks: "db! web!", says: allHeld, tells: []string{heldTold}, again: 591 * time.Second},
 		"nothing is locked while another node is away": {seen: neighbour("db").and(), says: awayDB},
 		"a node that was not told takes it back":       {seen: bearing("", 5).and(after(9), neighbour("db")), does: "RemovePromise", says: awayDB},
+		"before it takes a lock again":                 {seen: bearing("", 5).and(after(9)), does: "RemovePromise", says: "False/Locking: To be locked: shop/db, shop/web."},
 		"one that may have been told keeps it":         {seen: bearing("of another record", 5).and(after(9), neighbour("db")), says: awayDB, again: 600 * time.Second},
 	})
 }
