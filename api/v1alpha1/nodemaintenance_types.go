@@ -80,6 +80,9 @@ type NodeMaintenanceList struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.drainPlan) && self.drainPlan.size() > 0) == (has(oldSelf.drainPlan) && oldSelf.drainPlan.size() > 0)",fieldPath=".drainPlan",message="drainPlan is immutable; complete or delete this NodeMaintenance and create another one with the new plan"
 // +kubebuilder:validation:XValidation:rule="!has(self.completeWhen) || self.nodeSelector.nodeSelectorTerms.size() == 1 && (!has(self.nodeSelector.nodeSelectorTerms[0].matchExpressions) || self.nodeSelector.nodeSelectorTerms[0].matchExpressions.size() == 0) && has(self.nodeSelector.nodeSelectorTerms[0].matchFields) && self.nodeSelector.nodeSelectorTerms[0].matchFields.size() == 1 && self.nodeSelector.nodeSelectorTerms[0].matchFields[0].operator == 'In'",fieldPath=".completeWhen",message="completeWhen works on one node: select it by matchFields metadata.name"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.stage) || oldSelf.stage != 'Complete' || has(self.completeWhen) == has(oldSelf.completeWhen) && (!has(self.completeWhen) || self.completeWhen == oldSelf.completeWhen)",fieldPath=".completeWhen",message="completeWhen cannot change any more: this NodeMaintenance is Complete"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.completedNodes) || has(self.completedNodes) && oldSelf.completedNodes.all(node, self.completedNodes.exists(other, other.name == node.name))",fieldPath=".completedNodes",message="completedNodes only grows: these nodes have been given back; create another NodeMaintenance to drain one of them again"
+// +kubebuilder:validation:XValidation:rule="!has(self.completedNodes) || has(oldSelf.completedNodes) && self.completedNodes.size() == oldSelf.completedNodes.size() || has(self.stage) && self.stage in ['Cordon', 'Drain']",fieldPath=".completedNodes",message="completedNodes can be added to in stages Cordon and Drain only: in Idle no node is held yet, and Complete gives back all"
+// +kubebuilder:validation:XValidation:rule="!has(self.completeWhen) || !has(self.completedNodes) || self.completedNodes.size() == 0",fieldPath=".completedNodes",message="completeWhen works on one node: to give it back set stage Complete, not completedNodes"
 type NodeMaintenanceSpec struct {
 	// nodeSelector selects the nodes, by labels or by name. Terms are ORed; each
 	// needs at least one expression or field.
@@ -92,6 +95,16 @@ type NodeMaintenanceSpec struct {
 	// +default="Idle"
 	// +kubebuilder:validation:XValidation:rule="{'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[self] >= {'Idle':0,'Cordon':1,'Drain':2,'Complete':3}[oldSelf]",messageExpression="'stage cannot go back from ' + oldSelf + ' to ' + self + '; it only moves forward along Idle, Cordon, Drain, Complete: create another NodeMaintenance instead'"
 	Stage NodeMaintenanceStage `json:"stage,omitempty"`
+
+	// completedNodes are the nodes that are given back before the others, in the way in
+	// which stage Complete gives back all: they are uncordoned, and nothing is drained there
+	// any more. Nodes are added in stages Cordon and Drain and are never removed. A node that
+	// is created later under the same name is not taken either. At most 256.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	CompletedNodes []NodeReference `json:"completedNodes,omitempty"`
 
 	// drainPlan is the order in which pods leave: entries are worked through
 	// from first to last, each when all selected nodes have finished the one
@@ -221,7 +234,8 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// nodeCount is how many nodes the selector matches; 0 is shown too.
+	// nodeCount is how many nodes the selector matches that are not in completedNodes; 0 is
+	// shown too.
 	// +optional
 	NodeCount int32 `json:"nodeCount"`
 
@@ -268,6 +282,8 @@ type StageStatus struct {
 type NodeReference struct {
 	// name of the node.
 	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 }
 

@@ -1256,6 +1256,11 @@ func (in *NodeMaintenanceSpec) DeepCopyInto(out *NodeMaintenanceSpec) {
 		*out = new(corev1.NodeSelector)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.CompletedNodes != nil {
+		in, out := &in.CompletedNodes, &out.CompletedNodes
+		*out = make([]NodeReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.DrainPlan != nil {
 		in, out := &in.DrainPlan, &out.DrainPlan
 		*out = make([]DrainPlanEntry, len(*in))

@@ -28,8 +28,9 @@ type completeOptions struct {
 	args []string
 
 	cluster []*metav1.PartialObjectMetadata
-	// meant are by maintenance the nodes that stand for it.
-	meant map[string]string
+	// meant are by maintenance the nodes of it that are named; those that are named themselves
+	// have none.
+	meant map[string][]string
 }
 
 func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
@@ -37,18 +38,19 @@ func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "complete NAME... | NODE...",
 		Aliases: []string{"uncordon"},
-		Short:   "End maintenances, and give their nodes back",
-		Long: `End maintenances, and give their nodes back.
+		Short:   "Give nodes back, and end maintenances",
+		Long: `Give nodes back, and end maintenances.
 
-It sets stage Complete, which is final, and waits until the nodes are what they were
-before: schedulable, unless somebody else had cordoned them or another maintenance
-has them. A drain that is not through is cancelled.
+With the name of a maintenance, stage Complete is set, which is final, and all of its
+nodes are given back. With nodes, these are given back and the others go on; the
+maintenance ends with its last node. A drain that is not through is cancelled.
 
-A node stands for the maintenances that hold it. It is refused to give back other
-nodes with it, or to end several, unless you say --yes.
+It waits until the nodes are what they were before: schedulable, unless somebody
+else had cordoned them or another maintenance has them. A node that several
+maintenances hold is refused, unless you say --yes.
 
-You need the verbs get, list, watch and patch on nodemaintenances, list on nodes,
-and delete on the nodes.`,
+You need the verbs get, list, watch and patch on nodemaintenances, list and watch
+on nodes, and delete on the nodes.`,
 		Example: `  # The work on a node is done
   kubectl ebbtide complete node-7
 
@@ -57,7 +59,7 @@ and delete on the nodes.`,
 		RunE: runs(o),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Yes, "yes", false, "do it although other nodes are given back, too, or several maintenances end")
+	flags.BoolVar(&o.Yes, "yes", false, "give a node back for all maintenances that hold it")
 	flags.BoolVar(&o.Wait, "wait", true, "wait until the nodes have been given back")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long to wait; 0 is as long as it takes")
 	o.output.addFlag(cmd, "Print the NodeMaintenance instead of sentences", formatJSON, formatYAML, formatName)
@@ -98,26 +100,22 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	ended := make([]*v1alpha1.NodeMaintenance, 0, len(names))
+	endings := make([]ending, 0, len(names))
 	for _, name := range names {
-		m, err := o.maintenance(ctx, name)
+		one, err := o.ending(ctx, name)
 		if err != nil {
 			return err
 		}
-		if node, by := o.meant[name]; by && !slices.Contains(selectedBy(m, o.cluster), node) {
-			return fmt.Errorf("node %s says that NodeMaintenance %s holds it, which does not select the node. If you mean that one, name it:\n  %s",
-				node, name, o.command("complete nodemaintenance/%s", name))
-		}
-		ended = append(ended, m)
+		endings = append(endings, one)
 	}
 	// What ends is decided before anything does.
-	for _, m := range ended {
-		if err := o.end(ctx, m); err != nil {
+	for _, one := range endings {
+		if err := o.end(ctx, one); err != nil {
 			return err
 		}
 	}
-	for _, m := range ended {
-		if err := o.show(m, func(to io.Writer) error { return o.told(ctx, to, m) }); err != nil {
+	for _, one := range endings {
+		if err := o.show(one.NodeMaintenance, func(to io.Writer) error { return o.told(ctx, to, one) }); err != nil {
 			return err
 		}
 	}
@@ -126,12 +124,13 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 
 // names are the maintenances that are meant, each once.
 //
-// Errors: nothing has such a name; a node that several maintenances hold, or that would
-// not be given back alone, without --yes.
+// Errors: nothing has such a name; nobody holds a node, or several maintenances do, without
+// --yes.
 func (o *completeOptions) names() (names []string, err error) {
-	o.meant = map[string]string{}
+	o.meant = map[string][]string{}
+	var whole []string
 	for _, arg := range o.args {
-		of, err := o.meantBy(arg)
+		of, node, err := o.meantBy(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -139,14 +138,21 @@ func (o *completeOptions) names() (names []string, err error) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
+			o.meant[name] = append(o.meant[name], node)
 		}
+		if node == "" {
+			whole = append(whole, of...)
+		}
+	}
+	for _, name := range whole {
+		o.meant[name] = nil
 	}
 	return names, nil
 }
 
-// meantBy are the maintenances that an argument means. A word that is the name of a node is
-// a node; any other is a maintenance.
-func (o *completeOptions) meantBy(arg string) ([]string, error) {
+// meantBy are the maintenances that an argument means, and the node of them that it names, if
+// it does. A word that is the name of a node is a node; any other is a maintenance.
+func (o *completeOptions) meantBy(arg string) (names []string, node string, err error) {
 	kind, name, found := strings.Cut(arg, "/")
 	if !found {
 		name = arg
@@ -154,13 +160,14 @@ func (o *completeOptions) meantBy(arg string) ([]string, error) {
 	at := slices.IndexFunc(o.cluster, func(node *metav1.PartialObjectMetadata) bool { return node.Name == name })
 	switch {
 	case found && isMaintenanceKind(kind), !found && at < 0:
-		return []string{name}, nil
+		return []string{name}, "", nil
 	case found && !isNodeKind(kind):
-		return nil, fmt.Errorf("%q is neither a NodeMaintenance nor a node: name NAME, nodemaintenance/NAME or node/NAME", excerpt.Line(arg, 300))
+		return nil, "", fmt.Errorf("%q is neither a NodeMaintenance nor a node: name NAME, nodemaintenance/NAME or node/NAME", excerpt.Line(arg, 300))
 	case at < 0:
-		return nil, unknownNames("node", []string{name}, namesOf(o.cluster))
+		return nil, "", unknownNames("node", []string{name}, namesOf(o.cluster))
 	}
-	return o.holders(o.cluster[at])
+	names, err = o.holders(o.cluster[at])
+	return names, name, err
 }
 
 // holders are the maintenances that hold a node, if it is clear that they are meant.
@@ -170,31 +177,9 @@ func (o *completeOptions) holders(node *metav1.PartialObjectMetadata) ([]string,
 	case len(holders) == 0:
 		return nil, fmt.Errorf("no maintenance holds node %s; if somebody has cordoned it, give it back with\n  %s", node.Name, o.kubectl("uncordon %s", node.Name))
 	case len(holders) > 1 && !o.Yes:
-		return nil, fmt.Errorf("node %s is held by %s: name the one that is done, or say --yes to end all of them", node.Name, someOf(holders))
-	}
-	var others []string
-	for _, holder := range holders {
-		for _, other := range o.cluster {
-			if other != node && !o.isNamed(other.Name) && slices.Contains(holdersOf(other), holder) {
-				others = append(others, other.Name)
-			}
-		}
-	}
-	if len(others) > 0 && !o.Yes {
-		return nil, fmt.Errorf("NodeMaintenance %s has %s, too, and all of its nodes would be given back: say --yes if you mean that", someOf(holders), someOf(others))
-	}
-	for _, holder := range holders {
-		o.meant[holder] = node.Name
+		return nil, fmt.Errorf("node %s is held by %s: name the one that is done, or say --yes to give it back for all of them", node.Name, someOf(holders))
 	}
 	return holders, nil
-}
-
-// isNamed is true if the node is among the arguments.
-func (o *completeOptions) isNamed(node string) bool {
-	return slices.ContainsFunc(o.args, func(arg string) bool {
-		name, err := nodeName(arg)
-		return err == nil && name == node
-	})
 }
 
 // holdersOf are the maintenances that a node says hold it. Whoever may annotate the node
@@ -205,13 +190,18 @@ func holdersOf(node *metav1.PartialObjectMetadata) []string {
 	})
 }
 
-// end sets stage Complete, and waits until the maintenance is over.
-func (o *completeOptions) end(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+// end has nodes given back, and waits until they are.
+func (o *completeOptions) end(ctx context.Context, one ending) error {
+	m := one.NodeMaintenance
 	switch {
 	case m.DeletionTimestamp != nil:
 		o.say(fmt.Sprintf("NodeMaintenance %s is being deleted, which completes it", m.Name))
 	case m.Spec.Stage == v1alpha1.StageComplete:
 		o.say(fmt.Sprintf("NodeMaintenance %s is complete already", m.Name))
+	case len(one.nodes) > 0:
+		if err := o.giveBack(ctx, one); err != nil {
+			return err
+		}
 	default:
 		o.say(o.warnings(m)...)
 		if err := o.setStage(ctx, m, v1alpha1.StageComplete); err != nil {
@@ -223,7 +213,15 @@ func (o *completeOptions) end(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	}
 	limited, stop := within(ctx, o.Timeout)
 	defer stop()
-	err := await(limited, o.reached, m.Name, func(now *v1alpha1.NodeMaintenance) bool {
+	if len(one.nodes) > 0 {
+		return o.awaitNodes(limited, one)
+	}
+	return o.awaitEnd(limited, m)
+}
+
+// awaitEnd waits until the maintenance is over.
+func (o *completeOptions) awaitEnd(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	err := await(ctx, o.reached, m.Name, func(now *v1alpha1.NodeMaintenance) bool {
 		if now == nil {
 			return true
 		}
@@ -270,7 +268,7 @@ func selectedBy(m *v1alpha1.NodeMaintenance, cluster []*metav1.PartialObjectMeta
 		all[i] = &corev1.Node{ObjectMeta: cluster[i].ObjectMeta}
 	}
 	// A selector that cannot be understood selects none.
-	matching, _ := maintenance.Matching(m.Spec.NodeSelector, all)
+	matching, _ := maintenance.Matching(&m.Spec, all)
 	for _, node := range matching {
 		names = append(names, node.Name)
 	}
@@ -278,20 +276,27 @@ func selectedBy(m *v1alpha1.NodeMaintenance, cluster []*metav1.PartialObjectMeta
 }
 
 // told says what has become of the nodes.
-func (o *completeOptions) told(ctx context.Context, to io.Writer, m *v1alpha1.NodeMaintenance) error {
+func (o *completeOptions) told(ctx context.Context, to io.Writer, one ending) error {
+	state := "is complete"
+	if len(one.nodes) > 0 {
+		state = "goes on without " + someOf(one.nodes)
+	}
 	if !o.Wait || o.dryRun.Mode != dryRunNone {
-		_, err := fmt.Fprintf(to, "NodeMaintenance %s is complete%s\n", m.Name, o.only())
+		_, err := fmt.Fprintf(to, "NodeMaintenance %s %s%s\n", one.Name, state, o.only())
 		return err
 	}
-	given, kept, err := o.givenBack(ctx, m)
+	nodes := one.nodes
+	if len(nodes) == 0 {
+		nodes = selectedBy(one.NodeMaintenance, o.cluster)
+	}
+	given, kept, err := o.givenBack(ctx, nodes)
 	if err != nil {
 		return err
 	}
 	if len(given) > 0 {
-		_, err = fmt.Fprintf(to, "NodeMaintenance %s is complete; schedulable again: %s\n", m.Name, someOf(given))
-	} else {
-		_, err = fmt.Fprintf(to, "NodeMaintenance %s is complete\n", m.Name)
+		state += "; schedulable again: " + someOf(given)
 	}
+	_, err = fmt.Fprintf(to, "NodeMaintenance %s %s\n", one.Name, state)
 	for _, line := range kept[:min(len(kept), maxNamed)] {
 		o.say(line)
 	}
@@ -302,7 +307,7 @@ func (o *completeOptions) told(ctx context.Context, to io.Writer, m *v1alpha1.No
 }
 
 // givenBack are the nodes that take pods again, and for the others a line each why not.
-func (o *completeOptions) givenBack(ctx context.Context, m *v1alpha1.NodeMaintenance) (given, kept []string, err error) {
+func (o *completeOptions) givenBack(ctx context.Context, names []string) (given, kept []string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	cordoned, err := pages(ctx, o.reached, list, whole[*metav1.PartialObjectMetadata], client.MatchingFields{"spec.unschedulable": "true"})
@@ -313,7 +318,7 @@ func (o *completeOptions) givenBack(ctx context.Context, m *v1alpha1.NodeMainten
 	for _, node := range cordoned {
 		closed[node.Name] = node
 	}
-	for _, name := range selectedBy(m, o.cluster) {
+	for _, name := range names {
 		node, is := closed[name]
 		if !is {
 			given = append(given, name)

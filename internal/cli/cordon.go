@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,7 @@ func (o *cordonOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, [
 func (o *cordonOptions) await(ctx context.Context, name string, nodes []string) error {
 	limited, stop := within(ctx, o.Timeout)
 	defer stop()
-	open, err := awaitUnschedulable(limited, o.reached, nodes)
+	open, err := awaitNodes(limited, o.reached, nodes, func(cordoned *metav1.PartialObjectMetadata) bool { return cordoned != nil })
 	switch {
 	case errors.Is(err, errTimeout):
 		return notDone("not cordoned within %s: %s. NodeMaintenance %s goes on in the cluster; see what it waits for with\n  %s",
@@ -105,32 +106,38 @@ func (o *cordonOptions) await(ctx context.Context, name string, nodes []string) 
 	return err
 }
 
-// awaitUnschedulable waits until all of these nodes take no new pods. It returns those that
-// do when it ends before.
-func awaitUnschedulable(ctx context.Context, reached client.WithWatch, names []string) (open []string, err error) {
-	closed := map[string]bool{}
-	left := func() (open []string) {
-		for _, name := range names {
-			if !closed[name] {
-				open = append(open, name)
-			}
-		}
-		return open
+// awaitNodes waits until all of these nodes are as they should be. That is asked with what is
+// known of each that takes no new pods, and with nil of others. It returns those that are not
+// when it ends before.
+func awaitNodes(ctx context.Context, reached client.WithWatch, names []string, is func(cordoned *metav1.PartialObjectMetadata) bool) (left []string, err error) {
+	cordoned := map[string]*metav1.PartialObjectMetadata{}
+	left = names
+	look := func() bool {
+		left = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return is(cordoned[name]) })
+		return len(left) == 0
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	one := &metav1.PartialObjectMetadata{}
 	one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 	unschedulable := watching(reached, list, fields.OneTermEqualSelector("spec.unschedulable", "true"))
-	_, err = watchtools.UntilWithSync(ctx, unschedulable, one, func(cache.Store) (bool, error) { return len(names) == 0, nil },
-		func(event watch.Event) (bool, error) {
-			if node, ok := event.Object.(*metav1.PartialObjectMetadata); ok {
-				closed[node.Name] = event.Type != watch.Deleted
+	_, err = watchtools.UntilWithSync(ctx, unschedulable, one, func(known cache.Store) (bool, error) {
+		for _, object := range known.List() {
+			if node, ok := object.(*metav1.PartialObjectMetadata); ok {
+				cordoned[node.Name] = node
 			}
-			return len(left()) == 0, nil
-		})
+		}
+		return look(), nil
+	}, func(event watch.Event) (bool, error) {
+		if node, ok := event.Object.(*metav1.PartialObjectMetadata); ok && event.Type == watch.Deleted {
+			delete(cordoned, node.Name)
+		} else if ok {
+			cordoned[node.Name] = node
+		}
+		return look(), nil
+	})
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return left(), err
+	return left, err
 }

@@ -273,7 +273,9 @@ func asksForTheSame(known, wanted *v1alpha1.NodeMaintenance) bool {
 	depth := func(m *v1alpha1.NodeMaintenance) v1alpha1.PodType {
 		return cmp.Or(m.Spec.DrainDepth, v1alpha1.PodTypeStatic)
 	}
-	special := func(m *v1alpha1.NodeMaintenance) bool { return m.Spec.InPlace != nil || m.Spec.Deadline != nil }
+	special := func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Spec.InPlace != nil || m.Spec.Deadline != nil || len(m.Spec.CompletedNodes) > 0
+	}
 	return known.DeletionTimestamp == nil && known.Spec.Stage == wanted.Spec.Stage && depth(known) == depth(wanted) &&
 		!special(known) && !special(wanted) && equality.Semantic.DeepEqual(known.Spec.NodeSelector, wanted.Spec.NodeSelector)
 }

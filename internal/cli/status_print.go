@@ -159,6 +159,9 @@ func (p *tree) progress(s *view.Status) string {
 	if s.NodeCount > 0 {
 		words = append(words, fmt.Sprintf("%d/%d nodes drained", s.DrainedCount, s.NodeCount))
 	}
+	if s.CompletedCount > 0 {
+		words = append(words, fmt.Sprintf("%d given back", s.CompletedCount))
+	}
 	if s.PodsLeft > 0 {
 		words = append(words, s.PodsText())
 	}

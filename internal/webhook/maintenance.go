@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -129,7 +130,7 @@ func (v maintenanceValidator) Handle(ctx context.Context, request admission.Requ
 		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	if refusal == "" {
-		refusal = change.DeadlineRefusal()
+		refusal = cmp.Or(change.DeadlineRefusal(), change.CompletedRefusal())
 	}
 	if refusal != "" {
 		return admission.Denied(refusal)

@@ -76,7 +76,10 @@ completeWhen: {kubeletVersion: ">=99999999999999999999.0.0"}`, refusal{kubeletFi
 		"a long range": {aNodeByName + `
 completeWhen: {kubeletVersion: ">=1.37.0` + strings.Repeat(" <2.0.0", 20) + `"}`, refusal{kubeletField: "Too long: may not be more than 128"}},
 		"a long kernel": {aNodeByName + "\ncompleteWhen: {kernelVersion: " + strings.Repeat("k", 257) + "}", refusal{"spec.completeWhen.kernelVersion": "Too long: may not be more than 256"}},
-		"labels":        {anyNode + newBoot, refusal{whenField: oneNode}},
+		"a node given back before": {aNodeByName + "\ncompletedNodes: [{name: a}]" + newBoot, refusal{
+			"spec.completedNodes": "completeWhen works on one node: to give it back set stage Complete",
+		}},
+		"labels": {anyNode + newBoot, refusal{whenField: oneNode}},
 		"two nodes": {
 			"nodeSelector: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [a]}]}, {matchFields: [{key: metadata.name, operator: In, values: [b]}]}]}" + newBoot,
 			refusal{whenField: oneNode},

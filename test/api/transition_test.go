@@ -83,6 +83,72 @@ func TestChangeOfNodeMaintenanceIsRefused(t *testing.T) {
 	}
 }
 
+func TestNodesCannotBeGivenBackInEveryStageOrTakenAgain(t *testing.T) {
+	t.Parallel()
+	c := server(t)
+	for name, test := range map[string]struct {
+		before, change string
+		want           refusal
+	}{
+		"a node given back that is not held": {
+			"stage: Idle", "spec: {completedNodes: [{name: a}]}",
+			refusal{"spec.completedNodes": "completedNodes can be added to in stages Cordon and Drain only"},
+		},
+		"a node given back with all": {
+			"stage: Drain", "spec: {completedNodes: [{name: a}], stage: Complete}",
+			refusal{"spec.completedNodes": "completedNodes can be added to in stages Cordon and Drain only"},
+		},
+		"a node taken again": {
+			"stage: Drain\ncompletedNodes: [{name: a}, {name: b}]", "spec: {completedNodes: [{name: b}, {name: c}]}",
+			refusal{"spec.completedNodes": "completedNodes only grows: these nodes have been given back"},
+		},
+		"all nodes taken again": {
+			"stage: Drain\ncompletedNodes: [{name: a}, {name: b}]", "spec: {completedNodes: null}",
+			refusal{"spec.completedNodes": "completedNodes only grows: these nodes have been given back"},
+		},
+		"a node given back twice": {
+			"stage: Drain", "spec: {completedNodes: [{name: a}, {name: a}]}",
+			refusal{"spec.completedNodes[1]": "Duplicate value"},
+		},
+		"too many given back": {
+			"stage: Drain", "spec: {completedNodes: [" + strings.Join(numbered(257), ", ") + "]}",
+			refusal{"spec.completedNodes": "must have at most 256 items"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := create(t, c, maintenance("change-"+strings.ReplaceAll(name, " ", "-"), anyNode+"\n"+test.before))
+			test.want.expect(t, patch(t, c, o, test.change))
+		})
+	}
+}
+
+func numbered(count int) []string {
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("{name: node-%d}", i)
+	}
+	return names
+}
+
+func TestNodesAreGivenBackOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	c := server(t)
+	o := create(t, c, maintenance("gives-back", anyNode+"\nstage: Cordon"))
+	for _, change := range []string{
+		"spec: {completedNodes: [{name: a}]}",
+		"spec: {completedNodes: [{name: a}], stage: Drain}",
+		"spec: {completedNodes: [{name: b}, {name: a}]}",
+		"spec: {completedNodes: [" + strings.Join(append(numbered(254), "{name: a}", "{name: b}"), ", ") + "]}",
+		"spec: {stage: Complete}",
+		"spec: {reason: it is over}",
+	} {
+		if err := patch(t, c, o, change); err != nil {
+			t.Errorf("%s is refused: %v", change, err)
+		}
+	}
+}
+
 func TestSelectorAndReasonMayChange(t *testing.T) {
 	t.Parallel()
 	c := server(t)

@@ -25,6 +25,7 @@ func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
 		"deleted":               {end: (*drain).deleteUpgrade},
 		"cancelled in between":  {end: (*drain).completeUpgradeEarly},
 		"the node leaves early": {end: (*drain).relabelNodeEarly},
+		"one is given back":     {end: (*drain).giveBackOneEarly},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -148,6 +149,15 @@ func (d *drain) relabelNodeEarly() {
 	node := d.node("one")
 	node.Labels = nil
 	d.must(d.api.Update(d.t.Context(), node))
+	d.settle(false)
+	d.settle(true)
+}
+
+func (d *drain) giveBackOneEarly() {
+	d.settle(false)
+	m := d.maintenance("upgrade")
+	m.Spec.CompletedNodes, m.Generation = []v1alpha1.NodeReference{{Name: "one"}}, m.Generation+1
+	d.must(d.api.Update(d.t.Context(), m))
 	d.settle(false)
 	d.settle(true)
 }

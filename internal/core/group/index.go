@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
@@ -30,7 +29,7 @@ type Index struct {
 // selecting is a NodeMaintenance.
 type selecting struct {
 	// selector is nil if it selects no node.
-	selector *nodeaffinity.NodeSelector
+	selector *maintenance.NodeSelector
 	terms    []labelindex.Term
 	// over is true if its work is done: it belongs to no node any more.
 	over  bool

@@ -143,7 +143,7 @@ func (t totals) drainedCondition(m *maintenance, blocked metav1.Condition) metav
 
 // drainedNothing is Drained of a maintenance that selects no node. That is no success,
 // as the selector may be mistaken. Nodes that it had and that are gone, though nobody
-// has changed the selector, stay what they were.
+// has changed the selector, or that are all given back, stay what they were.
 func (m *maintenance) drainedNothing() metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionDrained, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNoNodes,
@@ -152,13 +152,16 @@ func (m *maintenance) drainedNothing() metav1.Condition {
 	status := &m.object.Status
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDrained)
 	gone := status.NodeCount > 0 || before != nil && before.Reason == v1alpha1.ReasonNodesGone
-	if !gone || status.ObservedGeneration != m.object.Generation {
+	if !gone || status.ObservedGeneration != m.object.Generation && m.givenBack() == 0 {
 		return condition
 	}
-	condition.Reason, condition.Message = v1alpha1.ReasonNodesGone, "The nodes that spec.nodeSelector matched are gone or bear other labels; they had not been drained."
-	if before != nil && before.Status == metav1.ConditionTrue {
-		condition.Status, condition.Message = metav1.ConditionTrue, "The nodes that spec.nodeSelector matched are gone or bear other labels; they had been drained."
+	condition.Reason, condition.Message = v1alpha1.ReasonNodesGone, "The nodes that spec.nodeSelector matched are gone, bear other labels or were given back; "
+	if before == nil || before.Status != metav1.ConditionTrue {
+		condition.Message += "they had not been drained."
+		return condition
 	}
+	condition.Status = metav1.ConditionTrue
+	condition.Message += "they had been drained."
 	return condition
 }
 

@@ -104,8 +104,8 @@ func TestAnEndingThatNobodyHasRecordedIsUnknown(t *testing.T) {
 
 func TestNodesThatWentAwayAreNotAMistakenSelector(t *testing.T) {
 	const (
-		drainedBefore = "True NodesGone: The nodes that spec.nodeSelector matched are gone or bear other labels; they had been drained."
-		notDrained    = "False NodesGone: The nodes that spec.nodeSelector matched are gone or bear other labels; they had not been drained."
+		drainedBefore = "True NodesGone: The nodes that spec.nodeSelector matched are gone, bear other labels or were given back; they had been drained."
+		notDrained    = "False NodesGone: The nodes that spec.nodeSelector matched are gone, bear other labels or were given back; they had not been drained."
 		mistaken      = "False NoNodes: spec.nodeSelector matches no node, so nothing is drained. See the labels of the nodes: kubectl get nodes --show-labels"
 	)
 	for name, test := range map[string]struct {
@@ -115,6 +115,9 @@ func TestNodesThatWentAwayAreNotAMistakenSelector(t *testing.T) {
 	}{
 		"drained nodes were deleted":   {0, func(w *world) { w.nodes = nil }, drainedBefore},
 		"nodes with pods were deleted": {1, func(w *world) { w.nodes = nil }, notDrained},
+		"drained nodes were given back": {0, func(w *world) {
+			giveBack(w.maintenances[0], "one")
+		}, drainedBefore},
 		"the selector was changed": {0, func(w *world) {
 			w.maintenances[0].Spec.NodeSelector, w.maintenances[0].Generation = named("elsewhere"), 2
 		}, mistaken},

@@ -34,7 +34,7 @@ func TestManyMaintenancesSelectWhatEachWouldAlone(t *testing.T) {
 	w.maintenance("broken", cordon, nil).Spec.NodeSelector = nil
 
 	for _, decided := range w.pass().Maintenances {
-		alone, err := maintenance.Matching(decided.Maintenance.Spec.NodeSelector, w.nodes)
+		alone, err := maintenance.Matching(&decided.Maintenance.Spec, w.nodes)
 		if err != nil {
 			continue
 		}

@@ -1,16 +1,47 @@
 package maintenance
 
 import (
+	"errors"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Matching returns those of the nodes that a selector of a NodeMaintenance
-// matches, in their order. The error names the field that cannot be understood.
-func Matching(selector *corev1.NodeSelector, nodes []*corev1.Node) ([]*corev1.Node, error) {
-	compiled, err := compileSelector(selector)
+// NodeSelector matches the nodes of a maintenance: those that its selector matches and that it
+// has not given back.
+type NodeSelector struct {
+	compiled  *nodeaffinity.NodeSelector
+	completed map[string]bool
+}
+
+// compileSelector returns an error that names the field that cannot be understood.
+func compileSelector(spec *v1alpha1.NodeMaintenanceSpec) (*NodeSelector, error) {
+	if spec.NodeSelector == nil {
+		return nil, errors.New("spec.nodeSelector: is required")
+	}
+	compiled, err := nodeaffinity.NewNodeSelector(spec.NodeSelector, field.WithPath(field.NewPath("spec", "nodeSelector")))
+	if err != nil {
+		return nil, err
+	}
+	s := &NodeSelector{compiled: compiled, completed: make(map[string]bool, len(spec.CompletedNodes))}
+	for _, node := range spec.CompletedNodes {
+		s.completed[node.Name] = true
+	}
+	return s, nil
+}
+
+// Match returns true if the node is one of the maintenance.
+func (s *NodeSelector) Match(node *corev1.Node) bool {
+	return !s.completed[node.Name] && s.compiled.Match(node)
+}
+
+// Matching returns those of the nodes that are the nodes of a NodeMaintenance, in their
+// order. The error names the field that cannot be understood.
+func Matching(spec *v1alpha1.NodeMaintenanceSpec, nodes []*corev1.Node) ([]*corev1.Node, error) {
+	compiled, err := compileSelector(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -25,11 +56,11 @@ func Matching(selector *corev1.NodeSelector, nodes []*corev1.Node) ([]*corev1.No
 
 // Selector returns what tells the nodes of a maintenance; nil if it selects none,
 // because its work is over or its selector cannot be understood.
-func Selector(m *v1alpha1.NodeMaintenance) *nodeaffinity.NodeSelector {
+func Selector(m *v1alpha1.NodeMaintenance) *NodeSelector {
 	if isFinished(m, effectiveStage(m)) {
 		return nil
 	}
-	compiled, err := compileSelector(m.Spec.NodeSelector)
+	compiled, err := compileSelector(&m.Spec)
 	if err != nil {
 		return nil
 	}

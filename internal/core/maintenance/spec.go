@@ -2,14 +2,11 @@ package maintenance
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
@@ -35,7 +32,7 @@ type maintenance struct {
 	// invalid is why the spec is not understood; nil if it is.
 	invalid error
 
-	selector *nodeaffinity.NodeSelector
+	selector *NodeSelector
 	plan     drainplan.Plan
 	// depth is the depth of the deepest pods that have to leave.
 	depth int
@@ -119,7 +116,7 @@ func (m *maintenance) understand() error {
 		return fmt.Errorf("spec.stage: must be Idle, Cordon, Drain or Complete, is %q", spec.Stage)
 	}
 	var err error
-	if m.selector, err = compileSelector(spec.NodeSelector); err != nil || m.stage != v1alpha1.StageDrain {
+	if m.selector, err = compileSelector(spec); err != nil || m.stage != v1alpha1.StageDrain {
 		return err
 	}
 	if m.plan, err = drainplan.New(spec.DrainPlan, spec.DrainDepth); err != nil {
@@ -152,11 +149,4 @@ func (m *maintenance) understandInPlace() error {
 	}
 	m.inPlace, m.downtime = inPlace, time.Duration(inPlace.ExpectedDowntimeSeconds)*time.Second
 	return nil
-}
-
-func compileSelector(selector *corev1.NodeSelector) (*nodeaffinity.NodeSelector, error) {
-	if selector == nil {
-		return nil, errors.New("spec.nodeSelector: is required")
-	}
-	return nodeaffinity.NewNodeSelector(selector, field.WithPath(field.NewPath("spec", "nodeSelector")))
 }

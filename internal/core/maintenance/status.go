@@ -154,12 +154,21 @@ func (m *maintenance) summary(t totals, omitted int) string {
 		{t.awaited, plural(t.awaited, "node") + " cordoned until others are through with draining"},
 		{omitted, plural(omitted, "node") + " not listed"},
 		{ones(t.late), "past the deadline"},
+		{m.givenBack(), fmt.Sprintf("%d given back", m.givenBack())},
 	} {
 		if part.number > 0 {
 			words = append(words, part.text)
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// givenBack is how many nodes are given back before the others.
+func (m *maintenance) givenBack() int {
+	if !m.holds() {
+		return 0
+	}
+	return len(m.object.Spec.CompletedNodes)
 }
 
 // plural is a number of things in words.

@@ -217,7 +217,7 @@ func (s Snapshot) covering() *v1alpha1.NodeMaintenance {
 		if m.Spec.InPlace == nil && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
 			continue
 		}
-		if matching, err := maintenance.Matching(m.Spec.NodeSelector, []*corev1.Node{s.Node}); err == nil && len(matching) > 0 {
+		if matching, err := maintenance.Matching(&m.Spec, []*corev1.Node{s.Node}); err == nil && len(matching) > 0 {
 			return m
 		}
 	}

@@ -22,7 +22,7 @@ func EvictionNotice(node *corev1.Node, maintenances []*v1alpha1.NodeMaintenance)
 			continue
 		}
 		// One that cannot be understood drains nothing.
-		if matching, err := maintenance.Matching(m.Spec.NodeSelector, []*corev1.Node{node}); err == nil && len(matching) > 0 {
+		if matching, err := maintenance.Matching(&m.Spec, []*corev1.Node{node}); err == nil && len(matching) > 0 {
 			return ""
 		}
 	}

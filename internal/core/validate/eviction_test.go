@@ -62,7 +62,7 @@ func TestTheNoticeSaysWhatToWrite(t *testing.T) {
 		if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
 			t.Fatalf("%v in %q", err, notice)
 		}
-		selected, err := maintenance.Matching(spec.NodeSelector, []*corev1.Node{node("other"), node(name)})
+		selected, err := maintenance.Matching(&spec, []*corev1.Node{node("other"), node(name)})
 		if err != nil || len(selected) != 1 || selected[0].Name != name || spec.Stage != v1alpha1.StageDrain {
 			t.Errorf("stage %s selects %v (%v), want Drain of node %s", spec.Stage, selected, err, name)
 		}

@@ -43,7 +43,7 @@ func (c MaintenanceChange) Affected() ([]string, error) {
 		if m == nil {
 			continue
 		}
-		matching, err := maintenance.Matching(m.Spec.NodeSelector, c.Nodes)
+		matching, err := maintenance.Matching(&m.Spec, c.Nodes)
 		if err != nil {
 			return nil, err
 		}
@@ -58,6 +58,29 @@ func (c MaintenanceChange) Affected() ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// CompletedRefusal is why a node cannot be given back before the others; empty if each can.
+func (c MaintenanceChange) CompletedRefusal() string {
+	if c.Old == nil || c.New == nil {
+		return ""
+	}
+	// A selector that cannot be understood is refused elsewhere.
+	matching, err := maintenance.Matching(&c.Old.Spec, c.Nodes)
+	if err != nil {
+		return ""
+	}
+	var strange []string
+	for _, completed := range c.New.Spec.CompletedNodes {
+		ours := func(node *corev1.Node) bool { return node.Name == completed.Name }
+		if !slices.Contains(c.Old.Spec.CompletedNodes, completed) && !slices.ContainsFunc(matching, ours) {
+			strange = append(strange, completed.Name)
+		}
+	}
+	if len(strange) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("spec.completedNodes: this NodeMaintenance does not have %s. Only nodes that exist and that spec.nodeSelector matches can be given back", namedNodes(strange))
 }
 
 // TakesLaterNodes returns true if the change has nodes taken that nobody can name now:

@@ -41,6 +41,36 @@ func everything(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.NodeMaintenance {
 	return of(stage, "rack", "1", "2", "3")
 }
 
+// without is a maintenance that gives nodes back before the others.
+func without(m *v1alpha1.NodeMaintenance, nodes ...string) *v1alpha1.NodeMaintenance {
+	for _, node := range nodes {
+		m.Spec.CompletedNodes = append(m.Spec.CompletedNodes, v1alpha1.NodeReference{Name: node})
+	}
+	return m
+}
+
+func TestCompletedNodesMustBeNodesOfTheMaintenance(t *testing.T) {
+	for name, tt := range map[string]struct {
+		old, new *v1alpha1.NodeMaintenance
+		want     string
+	}{
+		"one of its nodes":           {of("Drain", "rack", "1"), without(of("Drain", "rack", "1"), "w-1"), ""},
+		"another":                    {of("Drain", "rack", "1"), without(of("Drain", "rack", "1"), "w-1", "w-2"), "w-2"},
+		"several that do not exist":  {of("Drain", "rack", "1"), without(of("Drain", "rack", "1"), "w-9", "w-8"), "w-8, w-9"},
+		"one that is gone since":     {without(of("Drain", "rack", "1"), "w-9"), without(of("Drain", "rack", "1"), "w-9", "w-1"), ""},
+		"a copy of another cluster":  {nil, without(of("Drain", "rack", "1"), "w-9"), ""},
+		"one that is being deleted":  {without(of("Drain", "rack", "1"), "w-9"), nil, ""},
+		"one with another selection": {of("Drain", "rack", "1"), without(of("Drain", "rack", "2"), "w-2"), "w-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := validate.MaintenanceChange{Old: tt.old, New: tt.new, Nodes: fleet()}.CompletedRefusal()
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || got != "" && !strings.HasPrefix(got, "spec.completedNodes: ") {
+				t.Errorf("refusal %q, want one that names %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestAffectedNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		old, new *v1alpha1.NodeMaintenance
@@ -50,6 +80,8 @@ func TestAffectedNodes(t *testing.T) {
 		"deleted":                      {of("Drain", "rack", "2"), nil, []string{"cp-2", "w-2"}},
 		"selects others than before":   {of("Drain", "rack", "1"), of("Drain", "rack", "3"), []string{"cp-1", "w-1", "w-3"}},
 		"selects some of those before": {of("Drain", "rack", "1"), of("Drain", corev1.LabelHostname, "w-1"), []string{"cp-1", "w-1"}},
+		"gives one back":               {of("Drain", "rack", "1"), without(of("Drain", "rack", "1"), "w-1"), []string{"cp-1", "w-1"}},
+		"has given one back":           {without(of("Cordon", "rack", "1"), "w-1"), without(of("Drain", "rack", "1"), "w-1"), []string{"cp-1"}},
 		"selects nothing":              {nil, of("Drain", "rack", "9"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

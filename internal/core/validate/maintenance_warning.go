@@ -31,7 +31,7 @@ func (c MaintenanceChange) Warnings() []string {
 		return nil
 	}
 	// A selector that cannot be understood is refused elsewhere.
-	matching, err := maintenance.Matching(c.New.Spec.NodeSelector, c.Nodes)
+	matching, err := maintenance.Matching(&c.New.Spec, c.Nodes)
 	var warnings []string
 	if err == nil && c.movesNodes() {
 		warnings = append(c.ofNodes(matching), ofForeignDrains(matching)...)
@@ -171,7 +171,7 @@ func (c MaintenanceChange) ofOthers(matching []*corev1.Node) (warnings []string)
 			continue
 		}
 		// One that cannot be understood drains nothing.
-		shared, err := maintenance.Matching(other.Spec.NodeSelector, matching)
+		shared, err := maintenance.Matching(&other.Spec, matching)
 		if says := together(c.New.Spec.InPlace != nil, other.Spec.InPlace != nil); err == nil && len(shared) > 0 && says != "" {
 			warnings = append(warnings, fmt.Sprintf("NodeMaintenance %s also drains %s%s", other.Name, nodesNamed(shared), says))
 		}
@@ -201,6 +201,11 @@ func nodesNamed(nodes []*corev1.Node) string {
 	for _, node := range nodes {
 		names = append(names, node.Name)
 	}
+	return namedNodes(names)
+}
+
+// namedNodes sorts the names.
+func namedNodes(names []string) string {
 	slices.Sort(names)
 	switch more := len(names) - maxNamed; {
 	case len(names) == 1:

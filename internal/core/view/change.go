@@ -75,6 +75,9 @@ func (s *Status) Brief() string {
 	} else if s.State != StateComplete {
 		words = append(words, plural(s.NodeCount, "node", "nodes"))
 	}
+	if s.CompletedCount > 0 {
+		words = append(words, fmt.Sprintf("%d given back", s.CompletedCount))
+	}
 	if s.PodsLeft > 0 {
 		words = append(words, s.PodsText())
 	}
@@ -104,6 +107,8 @@ func (n *Node) change(before *Node) string {
 		return ""
 	case n.State.IsDrained() && before.State != n.State:
 		return string(n.State)
+	case n.State == StateComplete && before.State != StateComplete:
+		return "given back"
 	case n.PodsLeft != before.PodsLeft:
 		return plural(n.PodsLeft, "pod left", "pods left")
 	case n.State == StateWaiting && n.Message != before.Message:

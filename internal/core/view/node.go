@@ -35,7 +35,7 @@ type Node struct {
 }
 
 // nodeOrder is the order of nodes without pods.
-var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateReturned: 6, StateDrained: 7}
+var nodeOrder = map[State]int{StateBlocked: 0, StateDraining: 1, StateWaiting: 2, StateCordoning: 3, StatePlanned: 4, StateCompleting: 5, StateReturned: 6, StateDrained: 7, StateComplete: 8}
 
 // Pod is a pod that was asked to leave.
 type Pod struct {

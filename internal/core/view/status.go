@@ -72,7 +72,8 @@ type StatusList struct {
 // State is how far a maintenance or a node is, in a word.
 type State string
 
-// States of maintenances; those of nodes are some of them, StateWaiting and StateReturned.
+// States of maintenances; those of nodes are some of them, StateWaiting and StateReturned. A
+// node that was given back before the others is in StateComplete.
 const (
 	StatePlanned    State = "planned"
 	StateCordoning  State = "cordoning"
@@ -109,6 +110,9 @@ type Status struct {
 	NodeCount     int `json:"nodeCount"`
 	DrainedCount  int `json:"drainedCount"`
 	UnlistedCount int `json:"unlistedCount,omitempty"`
+	// CompletedCount are nodes that were given back before the others; NodeCount is without
+	// them.
+	CompletedCount int `json:"completedCount,omitempty"`
 	// PodsLeft have to leave, PodsBlocked of them are held up, PodsRetained stay.
 	PodsLeft     int `json:"podsLeft"`
 	PodsBlocked  int `json:"podsBlocked"`
@@ -222,6 +226,12 @@ func (s *Snapshot) addNodes(status *Status, m *v1alpha1.NodeMaintenance) {
 	}
 	if meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
 		status.DrainedCount = status.NodeCount
+	}
+	if stage := status.Stage; stage == v1alpha1.StageCordon || stage == v1alpha1.StageDrain {
+		status.CompletedCount = len(m.Spec.CompletedNodes)
+		for _, node := range m.Spec.CompletedNodes {
+			status.Nodes = append(status.Nodes, Node{Name: excerpt.Line(node.Name, maxWords), State: StateComplete, Message: "Given back."})
+		}
 	}
 	slices.SortStableFunc(status.Nodes, func(a, b Node) int {
 		return cmp.Or(cmp.Compare(b.PodsBlocked, a.PodsBlocked), cmp.Compare(b.PodsLeft, a.PodsLeft),

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,9 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	lines := []string{fmt.Sprintf("NodeMaintenance %s (stage %s) holds it: %s", m.Name, maintenance.Stage(m), excerpt.Line(m.Status.Summary, maxWords))}
 	if by := m.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
 		lines = append(lines, "  Started by "+excerpt.Line(by, maxWords)+".")
+	}
+	if slices.Contains(m.Spec.CompletedNodes, v1alpha1.NodeReference{Name: f.Node.Name}) {
+		return append(lines, "  It is in spec.completedNodes, and about to be given back.")
 	}
 	said := statusOn(m, f.Node.Name)
 	if said == nil {

@@ -804,6 +804,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: completeWhen
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.CompleteWhen
+    - name: completedNodes
+      type:
+        list:
+          elementType:
+            namedType: dev.ebbtide.ebbtide.api.v1alpha1.NodeReference
+          elementRelationship: associative
+          keys:
+          - name
     - name: deadline
       type:
         namedType: dev.ebbtide.ebbtide.api.v1alpha1.Deadline

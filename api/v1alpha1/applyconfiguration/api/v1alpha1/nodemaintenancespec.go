@@ -18,6 +18,11 @@ type NodeMaintenanceSpecApplyConfiguration struct {
 	// stage is how far the maintenance may go. It only moves forward along
 	// Idle, Cordon, Drain, Complete. Defaults to Idle.
 	Stage *apiv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
+	// completedNodes are the nodes that are given back before the others, in the way in
+	// which stage Complete gives back all: they are uncordoned, and nothing is drained there
+	// any more. Nodes are added in stages Cordon and Drain and are never removed. A node that
+	// is created later under the same name is not taken either. At most 256.
+	CompletedNodes []NodeReferenceApplyConfiguration `json:"completedNodes,omitempty"`
 	// drainPlan is the order in which pods leave: entries are worked through
 	// from first to last, each when all selected nodes have finished the one
 	// before. Entries are ordered by podType (Default, DaemonSet, Static), then
@@ -66,6 +71,19 @@ func (b *NodeMaintenanceSpecApplyConfiguration) WithNodeSelector(value v1.NodeSe
 // If called multiple times, the Stage field is set to the value of the last call.
 func (b *NodeMaintenanceSpecApplyConfiguration) WithStage(value apiv1alpha1.NodeMaintenanceStage) *NodeMaintenanceSpecApplyConfiguration {
 	b.Stage = &value
+	return b
+}
+
+// WithCompletedNodes adds the given value to the CompletedNodes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the CompletedNodes field.
+func (b *NodeMaintenanceSpecApplyConfiguration) WithCompletedNodes(values ...*NodeReferenceApplyConfiguration) *NodeMaintenanceSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCompletedNodes")
+		}
+		b.CompletedNodes = append(b.CompletedNodes, *values[i])
+	}
 	return b
 }
 

@@ -14,7 +14,8 @@ import (
 type NodeMaintenanceStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// nodeCount is how many nodes the selector matches; 0 is shown too.
+	// nodeCount is how many nodes the selector matches that are not in completedNodes; 0 is
+	// shown too.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
 	// summary is the state in one short line, for people.
 	Summary *string `json:"summary,omitempty"`
