@@ -169,12 +169,16 @@ byte changed[NM];
 /* Budgets that have a pod on another node which bears a promise. */
 #ifdef BREAK_MARK
 #define ELSEWHERE(d) 0
+#define PLEDGED(d) 0
 #else
 #define MARKED(e, d) ((e) != (d) && mark[e] != unmarked -> on[e] : 0)
+#define KEEPS(e, d) ((e) != (d) && mark[e] == kept -> on[e] : 0)
 #if ND == 2
 #define ELSEWHERE(d) (MARKED(0, d) | MARKED(1, d))
+#define PLEDGED(d) (KEEPS(0, d) | KEEPS(1, d))
 #else
 #define ELSEWHERE(d) (MARKED(0, d) | MARKED(1, d) | MARKED(2, d))
+#define PLEDGED(d) (KEEPS(0, d) | KEEPS(1, d) | KEEPS(2, d))
 #endif
 #endif
 /* A budget that cannot be had: somebody else's, or it does not allow a ready pod to go. */
@@ -243,7 +247,7 @@ byte changed[NM];
 #endif
 #define BARRED(e) EACH(BARRED1, e)
 #define BARRED1(e, b) ((lock[b] != 0 && lock[b] != OWNS(e)) || SHOWNDOWN(b) > 0)
-#define JUMPED(e, d) ((e) != (d) && place[e] < place[d] && OPEN(e) && LEAVING(e) == 0 && (NEED(e) & NEED(d)) != 0 && (NEED(e) & (BARRED(e) | MINE(e))) == 0)
+#define JUMPED(e, d) ((e) != (d) && place[e] < place[d] && OPEN(e) && LEAVING(e) == 0 && (NEED(e) & NEED(d)) != 0 && (NEED(e) & (BARRED(e) | PLEDGED(e) | MINE(e))) == 0)
 #if defined(BREAK_MUTEX)
 #define JUMPS(d) 0
 #elif ND == 2
@@ -274,8 +278,10 @@ byte changed[NM];
 #else
 #define CERTAIN(d) ((FLIGHT(d) & UNSURE(d)) == 0 && !STOPPED(d))
 #endif
-#define READY(d) (OPEN(d) && RELEASE(d) == 0 && !HASMUTEX(d) && MISSING(d) == 0 && UNSURE(d) != 0)
-#define CONFIRMS(d) (READY(d) && mark[d] != unmarked && CERTAIN(d))
+#define READY(d) (OPEN(d) && RELEASE(d) == 0 && !HASMUTEX(d) && MISSING(d) == 0)
+#define CONFIRMS(d) (READY(d) && UNSURE(d) != 0 && mark[d] != unmarked && CERTAIN(d))
+/* A node that needs no lock, as its pods have left, is promised as well: its reboot is followed. */
+#define PROMISED(d) (READY(d) && UNSURE(d) == 0 && mark[d] == asked && !STOPPED(d))
 /* The promise is written when all locks are there, and goes from a node that was not told, is
  * back, or is known to be since its maintenance was over. */
 #define ASKS(d) (READY(d) && mark[d] == unmarked && !STOPPED(d))
@@ -294,8 +300,7 @@ byte changed[NM];
 #if defined(MUTE)
 #define FINISHED(d) ((d) == 0 || record[d] == gone)
 #elif defined(POOL)
-/* All of a node's pods may have left: then nothing was promised, and nothing is returned. */
-#define FINISHED(d) (record[d] == gone || ((returned[d] || (node[d] == back && on[d] == 0)) && MINE(d) == 0))
+#define FINISHED(d) ((record[d] == gone || (returned[d] && MINE(d) == 0)) && mark[d] == unmarked)
 #else
 #define FINISHED(d) (record[d] == gone && mark[d] == unmarked)
 #endif
@@ -338,12 +343,14 @@ again:
 	if
 	:: atomic { RELEASE(d) != 0 -> DECIDE(removeLock, LAST(RELEASE(d)), KEPT(d) & ~RELEASE(d), 0) }
 	:: atomic { record[d] != gone && RELEASE(d) == 0 && HASMUTEX(d) && !WANTS(d) -> DECIDE(giveMutex, 0, KEPT(d), 0) }
-	:: atomic { MAYTAKE(d) -> DECIDE(takeMutex, 0, KEPT(d), 0) }
-	:: atomic { MAYWRITE(d) ->
+	/* A promise that has to go goes before anything is taken. */
+	:: atomic { MAYTAKE(d) && !UNASKS(d) -> DECIDE(takeMutex, 0, KEPT(d), 0) }
+	:: atomic { MAYWRITE(d) && !UNASKS(d) ->
 		HOLDS(!JUMPS(d) || yielded[d], "BROKEN: of those who can go, the one that has waited longest goes first\n");
 		DECIDE(writeLock, FIRST(d), KEPT(d), 0) }
 	:: atomic { CONFIRMS(d) -> DECIDE(nothing, 0, NEED(d), 0) }
 	:: atomic { TIMESOUT(d) -> DECIDE(nothing, 0, (BACK(d) -> 0 : KEPT(d)), (evicts[d] -> GIVABLE(d) : 0)) }
+	:: atomic { PROMISED(d) -> printf("node %d: status: promised\n", d); boot[d] = same; mark[d] = kept; WROTE(RECORD(d), m); goto again }
 	:: atomic { ASKS(d) -> DECIDE(promise, 0, KEPT(d), 0) }
 	:: atomic { UNASKS(d) && record[d] != gone -> DECIDE(unpromise, 0, sure[d], 0) }
 	:: atomic { record[d] == complete && MINE(d) == 0 && mark[d] == unmarked && !HASMUTEX(d) -> DECIDE(finish, 0, sure[d], 0) }
