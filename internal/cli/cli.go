@@ -8,8 +8,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -29,24 +29,29 @@ func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 }
 
 func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
+	var asksVersion bool
 	root := &cobra.Command{
 		Use:   "kubectl-ebbtide",
 		Short: "Empty Kubernetes nodes on purpose and bring them back",
 		// kubectl shows the plugin as a command of its own.
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ebbtide"},
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		Version:       version.Number(),
+		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ebbtide"},
+		Args:        cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !asksVersion {
+				return cmd.Help()
+			}
+			_, err := fmt.Fprintln(streams.Out, version.Line("kubectl-ebbtide"))
+			return err
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetVersionTemplate(version.Line("kubectl-ebbtide") + "\n")
+	root.Flags().BoolVarP(&asksVersion, "version", "v", false, "version of the plugin")
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	// A terminal has at least so many columns.
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	root.SetUsageFunc(usage)
 	group(root, "See:", newPlan(streams), newStatus(streams), newWatch(streams), newWhy(streams), newLint(streams), newAgents(streams))
 	group(root, "Act:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
 	group(root, "Locks:", newLock(streams), newUnlock(streams))

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"ebbtide.dev/ebbtide/test/cluster"
+	"ebbtide.dev/ebbtide/test/prebuilt"
 )
 
 // Whoever has put the files of an archive into the PATH has kubectl run the plugin and
@@ -40,6 +41,19 @@ func TestKubectlFindsAndCompletesThePlugin(t *testing.T) {
 		if got := m.completed(t, typed); !slices.Contains(got, want) {
 			t.Errorf("kubectl %s<TAB> suggests %q, want %s", typed, got, want)
 		}
+	}
+}
+
+// A program that executes a text/template keeps all methods of all types, so it is half as large
+// again.
+func TestPluginExecutesNoTemplate(t *testing.T) {
+	t.Parallel()
+	info, err := os.Stat(prebuilt.Path(t, "kubectl-ebbtide"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := int64(50 << 20); info.Size() > most {
+		t.Errorf("the plugin has %d MiB, at most %d are allowed", info.Size()>>20, most>>20)
 	}
 }
 
