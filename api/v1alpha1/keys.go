@@ -209,8 +209,7 @@ const (
 	// BridgePausedAnnotation on a NodeMaintenance for a Machine is true while no pod is asked to
 	// leave for it: its Machine is paused, waits for something else, or is no longer drained.
 	BridgePausedAnnotation = "ebbtide.dev/bridge-paused"
-	// BridgeDrainStartAnnotation on a Machine of Cluster API that has nodeDrainTimeoutSeconds is
-	// when its drain began, RFC 3339.
+	// BridgeDrainStartAnnotation on a Machine of Cluster API is when its drain began, RFC 3339.
 	BridgeDrainStartAnnotation = "ebbtide.dev/drain-start"
 	// BridgeMachineAnnotation beside BridgeLabel is the namespace/name of this Machine.
 	BridgeMachineAnnotation = "ebbtide.dev/bridge-machine"

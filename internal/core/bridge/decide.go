@@ -247,7 +247,8 @@ func (s Snapshot) waiting() Decision {
 		return s.giveUp()
 	case len(m.Others) > 0:
 		return s.say(Decision{RequeueAfter: after}, event.BridgeWaiting, "waits for other pre-drain hooks: "+hooks(m.Others))
-	case m.DrainTimeout > 0 && m.DrainStart.IsZero() && s.Doubt == "":
+	case m.Bridge == ClusterAPI && m.DrainStart.IsZero() && s.Doubt == "":
+		// Also without a limit: one that comes in the middle counts from there.
 		return Decision{Hook: Begin}
 	}
 	d := s.drain()

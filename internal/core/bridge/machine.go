@@ -69,7 +69,7 @@ type Machine struct {
 	Beyond string
 	// WaitsSince is since when it waits; zero if it does not say.
 	WaitsSince time.Time
-	// DrainStart is when its drain began, of which that was recorded; else zero.
+	// DrainStart is when its drain began; zero if it has not, and for OpenShift.
 	DrainStart time.Time
 	// DrainTimeout is for how long it may be drained; 0 is forever.
 	DrainTimeout time.Duration

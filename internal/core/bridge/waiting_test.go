@@ -82,16 +82,16 @@ var holds = map[string]struct {
 			s.Machine.Excluded = v1alpha1.ExcludeNodeDrainingAnnotation
 		}, "pause, take; BridgeSkipped: not drained: annotation machine.cluster.x-k8s.io/exclude-node-draining is set",
 	},
-	"time that is limited begins with the drain": {
-		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainTimeout = time.Minute }, "begin",
+	"the beginning of a drain is noted, as its time may be limited in the middle": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainStart = time.Time{} }, "begin",
 	},
 	"not while others are waited for": {
 		func(_ *testing.T, s *bridge.Snapshot) {
-			s.Machine.DrainTimeout, s.Machine.Others = time.Minute, []bridge.Hook{{Name: "backup", Owner: "db-team"}}
+			s.Machine.DrainStart, s.Machine.Others = time.Time{}, []bridge.Hook{{Name: "backup", Owner: "db-team"}}
 		}, "keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
 	},
 	"and is not begun by a clock that is not believed": {
-		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainTimeout, s.Doubt = time.Minute, "skew" },
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainStart, s.Doubt = time.Time{}, "skew" },
 		"create cluster-api.infra.worker-1, keep",
 	},
 }

@@ -25,7 +25,7 @@ metadata:
   name: worker-1
   uid: machine-1
   deletionTimestamp: "2026-03-01T11:59:00Z"
-  annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide: ebbtide.dev}
+  annotations: {pre-drain.delete.hook.machine.cluster.x-k8s.io/ebbtide: ebbtide.dev, ebbtide.dev/drain-start: "2026-03-01T12:10:00Z"}
 spec:
   clusterName: prod
   providerID: "aws:///i-7"
