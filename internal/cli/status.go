@@ -35,7 +35,7 @@ func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 
 Without a name, each maintenance is a line: how many of its nodes are drained,
 how many pods are left, how many of them something holds up, and about how long
-it takes. That is estimated from how its nodes were drained so far; "kubectl
+it takes. Below are the nodes that they keep cordoned, and since when. That is estimated from how its nodes were drained so far; "kubectl
 ebbtide watch" sees single pods go and knows it sooner. Those that are complete
 are left out unless you say --all.
 
@@ -112,6 +112,9 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	}
 	if len(list.Items) == 0 && !o.forPrograms() {
 		fmt.Fprintln(o.ErrOut, nothingThere(leftOut))
+	}
+	if len(list.Items)+len(list.Cordoned) == 0 && !o.forPrograms() {
+		// There is nothing to print.
 	} else if err := o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
 		return printStatusTable(to, &list, statusStyle{wide: o.wide(), leftOut: leftOut, tree: o.tree()})
 	}); err != nil {

@@ -42,14 +42,16 @@ func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) er
 		}
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	if len(list.Items) > 0 {
+		if err := table.Flush(); err != nil {
+			return err
+		}
 	}
 	p := &printer{to: to}
 	if list.OmittedCount > 0 {
 		p.line("and %d more", list.OmittedCount)
 	}
-	if style.leftOut > 0 {
+	if style.leftOut > 0 && len(list.Items) > 0 {
 		p.line("%d complete: --all shows them", style.leftOut)
 	}
 	for _, circle := range list.Circles {
@@ -58,7 +60,40 @@ func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) er
 	if blocked {
 		p.line("Who blocks, and what helps: %s", style.tree)
 	}
-	return p.err
+	if p.err != nil {
+		return p.err
+	}
+	return printCordons(to, list, style)
+}
+
+// printCordons prints the nodes that are kept cordoned, the longest first.
+func printCordons(to io.Writer, list *view.StatusList, style statusStyle) error {
+	if len(list.Cordoned) == 0 {
+		return nil
+	}
+	most := shownNodes
+	if style.wide {
+		most = wideNodes
+	}
+	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(table, "\nCORDONED\tSINCE\tBY")
+	for _, c := range list.Cordoned[:min(most, len(list.Cordoned))] {
+		since, by := "unknown", strings.Join(c.Maintenances, ", ")
+		switch {
+		case c.SinceTime != nil && style.wide:
+			since = absolute(c.SinceTime)
+		case c.SinceTime != nil:
+			since = duration.HumanDuration(list.Time.Sub(c.SinceTime.Time))
+		}
+		if c.OmittedMaintenancesCount > 0 {
+			by += fmt.Sprintf(" and %d more", c.OmittedMaintenancesCount)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", c.Node, since, by)
+	}
+	if more := max(0, len(list.Cordoned)-most) + list.OmittedCordonedCount; more > 0 {
+		fmt.Fprintf(table, "and %s\n", counted(more, "more node"))
+	}
+	return table.Flush()
 }
 
 func atLeast(one *view.Status) string {

@@ -245,6 +245,34 @@ Who blocks, and what helps: kubectl ebbtide status NAME
 	}
 }
 
+func TestCordonedNodesInATable(t *testing.T) {
+	t.Parallel()
+	list := view.StatusList{Time: metav1.NewTime(noon), OmittedCordonedCount: 4000}
+	for i := range 12 {
+		since := noonLess(time.Duration(50-i) * time.Hour)
+		list.Cordoned = append(list.Cordoned, view.Cordon{Node: fmt.Sprintf("node-%d", i), SinceTime: &since, Maintenances: []string{"kernel-update"}})
+	}
+	list.Cordoned[1].SinceTime, list.Cordoned[2].OmittedMaintenancesCount = nil, 3
+	for name, tt := range map[string]struct {
+		wide       bool
+		begin, end string
+	}{
+		"narrow": {
+			false, "\nCORDONED   SINCE     BY\nnode-0     2d2h      kernel-update\nnode-1     unknown   kernel-update\nnode-2     2d        kernel-update and 3 more\n",
+			"node-9     41h       kernel-update\nand 4002 more nodes\n",
+		},
+		"wide": {true, "\nCORDONED   SINCE                  BY\nnode-0     ", "kernel-update\nand 4000 more nodes\n"},
+	} {
+		var text strings.Builder
+		if err := printStatusTable(&text, &list, statusStyle{wide: tt.wide}); err != nil {
+			t.Fatal(err)
+		}
+		if got := text.String(); !strings.HasPrefix(got, tt.begin) || !strings.HasSuffix(got, tt.end) {
+			t.Errorf("%s:\n%s", name, got)
+		}
+	}
+}
+
 // A thousand nodes with as many blockers fill one screen.
 func TestAStatusFillsOneScreen(t *testing.T) {
 	t.Parallel()

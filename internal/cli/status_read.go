@@ -59,6 +59,7 @@ func (r *reading) all(ctx context.Context, over bool) (leftOut int, err error) {
 		return 0, fmt.Errorf("list nodemaintenances: %w", err)
 	}
 	together := &errgroup.Group{}
+	together.Go(func() error { r.readCordoned(ctx); return nil })
 	together.Go(func() error { r.readDrained(ctx); return nil })
 	together.Go(func() error { r.readBudgets(ctx); return nil })
 	return leftOut, together.Wait()
@@ -117,6 +118,18 @@ func (r *reading) readDrained(ctx context.Context) {
 		}
 	}
 	r.readNodes(ctx, names)
+}
+
+// readCordoned reads the nodes that are unschedulable. No more is kept of a node than what its
+// cordon needs.
+func (r *reading) readCordoned(ctx context.Context) {
+	cordoned, err := pages(ctx, r.reached, &corev1.NodeList{}, func(node *corev1.Node) *corev1.Node {
+		slim := &corev1.Node{Spec: corev1.NodeSpec{Taints: node.Spec.Taints}}
+		slim.Name, slim.Annotations = node.Name, map[string]string{v1alpha1.CordonAnnotation: node.Annotations[v1alpha1.CordonAnnotation]}
+		return slim
+	}, client.MatchingFields{"spec.unschedulable": "true"})
+	r.unread("list nodes", err)
+	r.Cordoned = cordoned
 }
 
 // readNodes reads nodes by name, all at once if there are many.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,11 @@ func TestTheFirstCommandAnswers(t *testing.T) {
 	answers("What would happen?", 0, "two would be drained", "plan", nodes[1])
 	answers("May this colleague drain?", 4, "you may not", "drain", nodes[1], "--dry-run=server", "--as", "bert")
 	answers("Stop it.", 1, "complete NAME ends a maintenance", "stop", name)
+	answers("Which nodes are cordoned by us?", 0, "\nCORDONED ", "status")
+	cordoned := regexp.MustCompile(`(?m)^one +20\S+Z +kernel$`)
+	if got := w.plugin(w.ctx, "status", "-o", "wide"); !cordoned.MatchString(got.Out) {
+		t.Errorf("Since when is the node cordoned by us? status answers %+v", got)
+	}
 	answers("Give the node back.", 0, "schedulable again: one", "complete", nodes[0])
 	answers("What did it do?", 0, "NodeMaintenance kernel, stage Complete", "status", name)
 	answers("What did it do last night?", 0, "kernel", "status", "--all")

@@ -34,6 +34,8 @@ type Snapshot struct {
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Nodes are their nodes, by name.
 	Nodes map[string]*corev1.Node
+	// Cordoned are the nodes that are unschedulable.
+	Cordoned []*corev1.Node
 	// Pods are those of nodes that are shown pod by pod, with their Evacuations.
 	Pods map[string][]Leaving
 	// Budgets are those that block, Records those of the nodes, by name.
@@ -63,6 +65,9 @@ type StatusList struct {
 	Items []Status `json:"items"`
 	// OmittedCount is how many more there are.
 	OmittedCount int `json:"omittedCount,omitempty"`
+	// Cordoned are the nodes that maintenances keep cordoned, the longest first.
+	Cordoned             []Cordon `json:"cordoned,omitempty"`
+	OmittedCordonedCount int      `json:"omittedCordonedCount,omitempty"`
 	// Circles are who wait for each other, a sentence each.
 	Circles []string `json:"circles,omitempty"`
 	// Unread says what could not be read.
@@ -142,6 +147,7 @@ func Of(s *Snapshot) StatusList {
 	sorted := slices.SortedFunc(slices.Values(s.Maintenances), func(a, b *v1alpha1.NodeMaintenance) int {
 		return cmp.Or(cmp.Compare(placeOf(a), placeOf(b)), cmp.Compare(a.Name, b.Name))
 	})
+	list.Cordoned, list.OmittedCordonedCount = s.cordons()
 	list.OmittedCount = max(0, len(sorted)-maxListed)
 	shown := sorted[:len(sorted)-list.OmittedCount]
 	waits := s.waits(shown)
