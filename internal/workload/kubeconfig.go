@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -169,3 +170,9 @@ func safeUser(name string, user *clientcmdapi.AuthInfo) error {
 	}
 	return errors.Join(refused...)
 }
+
+// quoted is what a parser quotes of the text that it does not understand.
+var quoted = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
+
+// unquoted leaves out of an error of a parser what may be secret.
+func unquoted(text string) string { return quoted.ReplaceAllString(text, "...") }

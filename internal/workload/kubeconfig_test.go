@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"ebbtide.dev/ebbtide/internal/workload/guard"
 	"ebbtide.dev/ebbtide/test/step/remote"
 )
 
@@ -120,7 +121,7 @@ func TestAKubeconfigThatIsRefused(t *testing.T) {
 			t.Parallel()
 			config, err := parse(test.content(t), nil)
 			if err == nil {
-				_, err = newLine(t.Context(), config, terms{answer: UsualPace().Answer, account: newLedger(limitsFor(0)).open("shop")})
+				_, err = guard.New(t.Context(), config, guard.Options{Ledger: guard.NewLedger(DefaultRemoteMemory, DefaultRemotesMemory)})
 			}
 			if err == nil {
 				t.Fatal("the kubeconfig is taken")

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
 // Pace is how long things take.
@@ -38,7 +39,7 @@ type Pace struct {
 // UsualPace is that of managers.
 func UsualPace() Pace {
 	return Pace{
-		Probe: 10 * time.Second, Answer: 5 * time.Second, Message: requestTimeout,
+		Probe: 10 * time.Second, Answer: 5 * time.Second, Message: 30 * time.Second,
 		Sync: 5 * time.Minute, Stale: time.Minute, Idle: 5 * time.Minute,
 		Retry: wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second},
 		Hold:  time.Minute, LongestHold: 30 * time.Minute,
@@ -91,7 +92,7 @@ func (l *link) run(ctx context.Context) {
 			hold = HoldOff{}
 		}
 		wait := retry.Step()
-		if breachIn(err) != nil {
+		if guard.IsBreach(err) {
 			hold = hold.next(now, l.registry.pace)
 			wait = hold.End.Sub(now)
 		}
@@ -104,7 +105,7 @@ func (l *link) run(ctx context.Context) {
 
 // lost is the state of a cluster that cannot be used.
 func lost(err error, hold HoldOff) State {
-	if breachIn(err) == nil {
+	if !guard.IsBreach(err) {
 		return State{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: err.Error()}
 	}
 	return State{

@@ -11,7 +11,7 @@ import (
 
 func TestWhoKnowsOfEvictions(t *testing.T) {
 	t.Parallel()
-	d := &dialer{registry: &Registry{}, options: Options{Workers: 3, LongestLock: time.Hour, Traffic: eviction.NewTraffic()}}
+	d := &Registry{options: Options{Workers: 3, LongestLock: time.Hour, Traffic: eviction.NewTraffic()}}
 	for name, tc := range map[string]struct {
 		cluster types.NamespacedName
 		traffic *eviction.Traffic

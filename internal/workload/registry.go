@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -19,6 +20,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
+	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
 // Why there is no connection, to be found with errors.Is.
@@ -27,6 +29,15 @@ var (
 	ErrConnecting = errors.New("not connected yet")
 	// ErrUnreachable: the cluster does not answer or its kubeconfig cannot be used.
 	ErrUnreachable = errors.New("unreachable")
+)
+
+const (
+	// DefaultRemoteMemory is how many bytes of memory one remote cluster may take by
+	// default: enough for 100,000 pods.
+	DefaultRemoteMemory = 256 << 20
+	// DefaultRemotesMemory is how many bytes all remote clusters may take by default: one
+	// of the largest while it is read, or a few hundred of a thousand pods.
+	DefaultRemotesMemory = 1 << 30
 )
 
 // Local is what handlers of Watch get as the cluster that Ebbtide runs in. All
@@ -99,22 +110,29 @@ type Options struct {
 
 // Registry keeps the connections of the manager that leads.
 type Registry struct {
-	clock clock.WithTickerAndDelayedExecution
-	pace  Pace
-	// ledger counts what remote clusters cost.
-	ledger *ledger
-	// local and remote make the sessions of a cluster.
-	local  func(ctx context.Context) (*session, error)
-	remote func(ctx context.Context, source source) (*session, error)
+	clock   clock.WithTickerAndDelayedExecution
+	pace    Pace
+	manager manager.Manager
+	options Options
+	// results counts the evictions of all clusters.
+	results *prometheus.CounterVec
+	ledger  *guard.Ledger
+	kinds   guard.Kinds
 
-	mu       sync.Mutex
-	watches  []watch
-	changed  []func(cluster types.NamespacedName)
-	news     []func(owner types.NamespacedName)
-	clusters map[types.NamespacedName]*member
-	here     *link // the connection that Clusters without a kubeconfig share
-	launch   func(*link)
-	running  sync.WaitGroup
+	mu      sync.Mutex
+	watches []watch
+	changed []func(cluster types.NamespacedName)
+	news    []func(owner types.NamespacedName)
+	members map[types.NamespacedName]*member
+	here    *link // the connection that Clusters without a kubeconfig share
+	launch  func(*link)
+	running sync.WaitGroup
+}
+
+// watch is what follows the objects of a kind in every cluster.
+type watch struct {
+	kind   client.Object
+	handle func(cluster types.NamespacedName, old, now client.Object)
 }
 
 // member is a Cluster that is in use, or was a while ago.
@@ -131,26 +149,23 @@ type member struct {
 //
 // Errors: the manager does not take it.
 func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
-	limits := limitsFor(options.RemoteMemory)
-	limits.total = cmp.Or(options.RemotesMemory, DefaultRemotesMemory)
-	pace := UsualPace()
-	if options.Pace != nil {
-		pace = *options.Pace
+	kinds, err := guard.NewKinds(mgr.GetScheme())
+	if err != nil {
+		return nil, err
 	}
-	limits.time = pace.Message
 	r := &Registry{
-		clock: clock.RealClock{}, pace: pace, ledger: newLedger(limits),
-		clusters: map[types.NamespacedName]*member{}, launch: func(*link) {},
+		clock: clock.RealClock{}, pace: UsualPace(), manager: mgr, options: options, kinds: kinds,
+		results: kube.Register(crmetrics.Registry, eviction.NewResults()),
+		ledger:  guard.NewLedger(cmp.Or(options.RemoteMemory, DefaultRemoteMemory), cmp.Or(options.RemotesMemory, DefaultRemotesMemory)),
+		members: map[types.NamespacedName]*member{}, launch: func(*link) {},
 	}
 	if options.Clock != nil {
 		r.clock = options.Clock
 	}
-	d := &dialer{
-		manager: mgr, registry: r, options: options,
-		results: kube.Register(crmetrics.Registry, eviction.NewResults()),
+	if options.Pace != nil {
+		r.pace = *options.Pace
 	}
-	r.local, r.remote = d.local, d.remote
-	r.here = newLink(r, Local, HoldOff{}, r.local)
+	r.here = newLink(r, Local, HoldOff{}, r.connectLocal)
 	if err := mgr.Add(r); err != nil {
 		return nil, fmt.Errorf("add the registry of clusters: %w", err)
 	}
@@ -195,7 +210,7 @@ func (r *Registry) Start(ctx context.Context) error {
 		l.started, l.cancel = true, cancel
 		r.running.Go(func() { l.run(own) })
 	}
-	for _, m := range r.clusters {
+	for _, m := range r.members {
 		r.begin(m.link)
 	}
 	r.mu.Unlock()
@@ -230,10 +245,10 @@ func (r *Registry) Use(cluster *v1alpha1.Cluster, user types.NamespacedName) (*C
 // member finds the Cluster's, and connects it if that is not so already. What its
 // status remembers of an earlier connection is of none that we had since.
 func (r *Registry) member(key types.NamespacedName, source source, hold HoldOff) *member {
-	m := r.clusters[key]
+	m := r.members[key]
 	if m == nil {
 		m = &member{users: map[types.NamespacedName]bool{}}
-		r.clusters[key] = m
+		r.members[key] = m
 	}
 	if m.link != nil && m.source == source {
 		return m
@@ -244,7 +259,7 @@ func (r *Registry) member(key types.NamespacedName, source source, hold HoldOff)
 	r.leave(m)
 	m.source, m.link = source, r.here
 	if source.remote() {
-		m.link = newLink(r, source.cluster, hold, func(ctx context.Context) (*session, error) { return r.remote(ctx, source) })
+		m.link = newLink(r, source.cluster, hold, func(ctx context.Context) (*session, error) { return r.connectRemote(ctx, source) })
 	}
 	r.begin(m.link)
 	return m
@@ -268,7 +283,7 @@ func (r *Registry) leave(m *member) {
 func (r *Registry) Release(cluster, user types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.clusters[cluster]
+	m := r.members[cluster]
 	if m == nil || !m.users[user] {
 		return
 	}
@@ -281,10 +296,10 @@ func (r *Registry) Release(cluster, user types.NamespacedName) {
 // forget ends what is not in use.
 func (r *Registry) forget(cluster types.NamespacedName, m *member) {
 	r.mu.Lock()
-	unused := r.clusters[cluster] == m && len(m.users) == 0
+	unused := r.members[cluster] == m && len(m.users) == 0
 	if unused {
 		r.leave(m)
-		delete(r.clusters, cluster)
+		delete(r.members, cluster)
 	}
 	r.mu.Unlock()
 	if unused {
@@ -296,7 +311,7 @@ func (r *Registry) forget(cluster types.NamespacedName, m *member) {
 func (r *Registry) State(cluster types.NamespacedName) State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.clusters[cluster]; m != nil {
+	if m := r.members[cluster]; m != nil {
 		return m.link.seen()
 	}
 	return State{
@@ -304,19 +319,11 @@ func (r *Registry) State(cluster types.NamespacedName) State {
 	}
 }
 
-// Taken returns how many bytes of memory all remote clusters take, as far as that is
-// counted.
-func (r *Registry) Taken() int64 {
-	r.ledger.mu.Lock()
-	defer r.ledger.mu.Unlock()
-	return r.ledger.all.bytes()
-}
-
 // tellOf tells of every Cluster that a connection serves.
 func (r *Registry) tellOf(l *link) {
 	var served []types.NamespacedName
 	r.mu.Lock()
-	for key, m := range r.clusters {
+	for key, m := range r.members {
 		if m.link == l {
 			served = append(served, key)
 		}
@@ -327,25 +334,15 @@ func (r *Registry) tellOf(l *link) {
 	}
 }
 
-func (r *Registry) tell(cluster types.NamespacedName) { call(r.heard(&r.changed), cluster) }
+func (r *Registry) tell(cluster types.NamespacedName) { r.call(&r.changed, cluster) }
 
-func (r *Registry) tellNews(owner types.NamespacedName) { call(r.heard(&r.news), owner) }
+func (r *Registry) tellNews(owner types.NamespacedName) { r.call(&r.news, owner) }
 
-// heard are those who want to hear of something now.
-func (r *Registry) heard(handles *[]func(types.NamespacedName)) []func(types.NamespacedName) {
+func (r *Registry) call(handles *[]func(types.NamespacedName), key types.NamespacedName) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(*handles)
-}
-
-func call(handles []func(types.NamespacedName), key types.NamespacedName) {
-	for _, handle := range handles {
+	all := slices.Clone(*handles)
+	r.mu.Unlock()
+	for _, handle := range all {
 		handle(key)
 	}
-}
-
-func (r *Registry) watched() []watch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.watches)
 }

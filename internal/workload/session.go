@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
 // calm is how long after the error of a watch it is known to have recovered: it
@@ -20,23 +22,15 @@ const calm = 2 * time.Minute
 // session is one connection from its first informer to its end.
 type session struct {
 	connection *Connection
-	kinds      []kind
-	// probe asks the cluster whether it is there.
-	probe func(context.Context) error
-	// broken has errors of watches; nil if nobody tells.
-	broken <-chan error
-	// refused is told when the cluster refuses a request of the user of the kubeconfig, and
-	// rotated whether there is another kubeconfig by now; nil if there is none.
-	refused <-chan struct{}
+	// guard is the way to a remote cluster; nil for the one that Ebbtide runs in.
+	guard *guard.Guard
+	// rotated reports whether the cluster has another kubeconfig by now.
 	rotated func(context.Context) bool
-	// doubted is true from the first refusal on.
-	doubted bool
+	kinds   []kind
 	// parts run until their context ends, among them the cache.
 	parts []func(context.Context) error
-	// describe makes an error fit to be shown.
-	describe func(error) error
-	// release gives back what the session holds.
-	release func()
+	// undo gives back what the session holds.
+	undo    []func()
 	running sync.WaitGroup
 	// failing is since when watches have failed, failed when one last did.
 	failing, failed time.Time
@@ -61,69 +55,59 @@ func (s *session) run(ctx context.Context, l *link) error {
 		}
 	})
 	l.progress(s.missing())
-	return s.watchOver(ctx, l, events{ended: ended, synced: synced})
+	err := s.watchOver(ctx, l, ended, synced)
+	if err != nil && s.guard != nil && ctx.Err() == nil {
+		err = s.guard.Describe(err)
+	}
+	return err
 }
 
-// events are what a session waits for besides the time.
-type events struct {
-	ended  <-chan error
-	synced <-chan struct{}
-}
-
-func (s *session) watchOver(ctx context.Context, l *link, events events) error {
-	pace := l.registry.pace
-	probes := l.registry.clock.NewTicker(pace.Probe)
+func (s *session) watchOver(ctx context.Context, l *link, ended <-chan error, synced <-chan struct{}) (err error) {
+	pace, clock := l.registry.pace, l.registry.clock
+	probes := clock.NewTicker(pace.Probe)
 	defer probes.Stop()
-	late := l.registry.clock.NewTimer(pace.Sync)
+	late := clock.NewTimer(pace.Sync)
 	defer late.Stop()
-	for {
-		var err error
+	var broken <-chan error
+	if s.guard != nil {
+		broken = s.guard.Broken
+	}
+	for err == nil {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err = <-events.ended:
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
+		case err = <-ended:
 			err = fmt.Errorf("a part of the connection has ended: %w", err)
 		case <-late.C():
 			if missing := s.missing(); missing != "" {
 				err = fmt.Errorf("could not read %s within %s", missing, pace.Sync)
 			}
-		case <-events.synced:
-			events.synced = nil
+		case <-synced:
+			synced = nil
 			l.connected(s.connection)
-		case err = <-s.broken:
+		case err = <-broken:
 			err = s.recheck(ctx, l, err)
-		case <-s.refused:
-			err = s.doubt(ctx)
 		case <-probes.C():
-			err = errors.Join(s.probe(ctx), s.reread(ctx))
+			err = s.probe(ctx)
 			l.progress(s.missing())
 		}
-		if err != nil {
-			return s.describe(err)
-		}
 	}
+	return err
 }
 
-// errRotated ends a session, so that the next one has the other kubeconfig.
+// errRotated ends a session, so that the next one reads the other kubeconfig.
 var errRotated = errors.New("the kubeconfig has changed since the cluster refused a request")
 
-// doubt notes that the cluster has refused something.
-func (s *session) doubt(ctx context.Context) error {
-	if s.doubted {
+// probe asks the cluster whether it is there. After a refusal it looks for another
+// kubeconfig: watches go on by the old one for minutes.
+func (s *session) probe(ctx context.Context) error {
+	if s.guard == nil {
 		return nil
 	}
-	s.doubted = true
-	return s.reread(ctx)
-}
-
-// reread looks for another kubeconfig after the cluster has refused something to the user of
-// this one: at once, and, as it may come later, with each probe. Watches go on by the old one
-// for minutes.
-func (s *session) reread(ctx context.Context) error {
-	if s.doubted && s.rotated(ctx) {
+	if err := s.guard.Probe(ctx); err != nil {
+		return err
+	}
+	if s.guard.Refused() && s.rotated(ctx) {
 		return errRotated
 	}
 	return nil
@@ -133,7 +117,7 @@ func (s *session) reread(ctx context.Context) error {
 // which is enough unless it is not allowed to, the cluster is lost, or that does
 // not help: nothing but these errors tells that what is read gets old.
 func (s *session) recheck(ctx context.Context, l *link, err error) error {
-	if breachIn(err) != nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+	if guard.IsBreach(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		return err
 	}
 	now, stale := l.registry.clock.Now(), l.registry.pace.Stale
@@ -172,6 +156,8 @@ func (s *session) missing() string {
 
 // close returns when everything has ended whose context has ended.
 func (s *session) close() {
-	s.release()
+	for _, undo := range s.undo {
+		undo()
+	}
 	s.running.Wait()
 }

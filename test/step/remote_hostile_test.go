@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/binary"
 	"io"
@@ -73,7 +74,7 @@ var attacks = map[string]threat{
 			_, _ = io.WriteString(zip, strings.Repeat(",{}", 600_000)+"]}")
 			_ = zip.Close()
 		}),
-		"the cluster answers compressed, which it was not asked for",
+		"the cluster does not send pods in protobuf, in which they were asked for",
 	},
 	"a response that does not end": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
@@ -87,14 +88,14 @@ var attacks = map[string]threat{
 			answer.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(answer, `{"kind":"PodList","apiVersion":"v1","items":[{}`+strings.Repeat(",{}", 600_000)+"]}")
 		}),
-		"the cluster does not send Pod in protobuf, in which it was asked for it",
+		"the cluster does not send pods in protobuf, in which they were asked for",
 	},
 	"two bytes for each pod": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
 			_, _ = answer.Write(remote.Encoded("PodList", []byte(strings.Repeat("\x12\x00", 600_000))))
 		}),
-		"the cluster sends a response that would take more than 32 MiB of memory",
+		"the cluster sends a message of pods that would take more than 32 MiB of memory",
 	},
 	"two bytes for each container": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
@@ -103,7 +104,16 @@ var attacks = map[string]threat{
 			pod := append(binary.AppendUvarint([]byte("\x12"), uint64(len(spec))), spec...)
 			_, _ = answer.Write(remote.Encoded("PodList", append(binary.AppendUvarint([]byte("\x12"), uint64(len(pod))), pod...)))
 		}),
-		"the cluster sends a response that would take more than 32 MiB of memory",
+		"the cluster sends a message of pods that would take more than 32 MiB of memory",
+	},
+	// Decoders keep 32 bits of the number of a field: this one is 2, the pods of the list.
+	"pods under a number that overflows": {
+		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
+			protobuf(answer)
+			pod := append(binary.AppendUvarint(nil, (1<<32+2)<<3|2), 0)
+			_, _ = answer.Write(remote.Encoded("PodList", bytes.Repeat(pod, 600_000)))
+		}),
+		"the cluster sends what is no Kubernetes object",
 	},
 	"pages without end": {
 		listsOnly(func(answer http.ResponseWriter, r *http.Request) {
@@ -115,14 +125,14 @@ var attacks = map[string]threat{
 			protobuf(answer)
 			_, _ = answer.Write(remote.Encoded("PodList", remote.Marshalled(&list)))
 		}),
-		"the cluster has a list of more than 16384 objects of kind Pod",
+		"the cluster has responses and lists of more than 64 MiB under way, twice the bound of one Cluster (--remote-cluster-memory)",
 	},
 	"empty pages without end": {
 		listsOnly(func(answer http.ResponseWriter, _ *http.Request) {
 			protobuf(answer)
 			_, _ = answer.Write(remote.Encoded("PodList", remote.Marshalled(&corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1", Continue: "more"}})))
 		}),
-		"the cluster has a list of kind Pod of more than 327 pages",
+		"the cluster has responses and lists of more than 64 MiB under way, twice the bound of one Cluster (--remote-cluster-memory)",
 	},
 	"an event that does not end": {
 		func(answer http.ResponseWriter, _ *http.Request) {
@@ -130,7 +140,7 @@ var attacks = map[string]threat{
 			_, _ = answer.Write([]byte{0xff, 0xff, 0xff, 0xff})
 			endlessly(answer, make([]byte, 1<<20))
 		},
-		"the cluster sends an event of kind Pod that is larger than 4 MiB",
+		"the cluster sends an event of pods that is larger than 4 MiB",
 	},
 	"an event in another form that does not end": {
 		func(answer http.ResponseWriter, _ *http.Request) {
@@ -138,7 +148,7 @@ var attacks = map[string]threat{
 			_, _ = io.WriteString(answer, `{"type":"ADDED","object":"`)
 			endlessly(answer, []byte(strings.Repeat("x", 1<<20)))
 		},
-		"the cluster does not send Pod in plain protobuf, in which it was asked for it",
+		"the cluster does not send pods in protobuf, in which they were asked for",
 	},
 	"pods without end": {
 		func(answer http.ResponseWriter, _ *http.Request) {
@@ -214,7 +224,7 @@ var attacks = map[string]threat{
 			node := remote.Marshalled(&metav1.WatchEvent{Type: "ADDED", Object: apiruntime.RawExtension{Raw: remote.Encoded("Node", nil)}})
 			_, _ = answer.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(node))), node...))
 		},
-		"the cluster sends something else than the Pod that it was asked for",
+		"the cluster sends something else than the pods that it was asked for",
 	},
 	"an event that drips": {
 		func(answer http.ResponseWriter, r *http.Request) {

@@ -108,8 +108,6 @@ func Add(mgr manager.Manager, options Options) error {
 
 // Reconcile takes one Machine one step further.
 func (r *reconciler) Reconcile(ctx context.Context, q request) (controllerResult, error) {
-	ctx, end := workload.Pass(ctx)
-	defer end()
 	seen, err := r.observe(ctx, q)
 	if err != nil {
 		return controllerResult{}, fmt.Errorf("observe: %w", err)

@@ -124,8 +124,6 @@ func Add(mgr manager.Manager, registry *workload.Registry, options Options) erro
 
 // Reconcile takes one Machine one step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	ctx, end := workload.Pass(ctx)
-	defer end()
 	seen, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)

@@ -16,7 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/kube"
-	"ebbtide.dev/ebbtide/internal/workload"
+	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
 // statusInterval is the least time between two status writes of a Machine of
@@ -57,11 +57,11 @@ func fit(before []metav1.Condition, decision *lifecycle.Decision) {
 	for i := range now {
 		old := apimeta.FindStatusCondition(before, now[i].Type)
 		if old == nil || old.Message != now[i].Message {
-			now[i].Message = workload.Printable(now[i].Message, longestMessage)
+			now[i].Message = guard.Printable(now[i].Message, longestMessage)
 		}
 	}
 	for i := range decision.Events {
-		decision.Events[i].Message = workload.Printable(decision.Events[i].Message, longestMessage)
+		decision.Events[i].Message = guard.Printable(decision.Events[i].Message, longestMessage)
 	}
 }
 

@@ -1,4 +1,4 @@
-package workload
+package guard
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -99,8 +98,5 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// quoted is what a parser quotes of the text that it does not understand.
-var quoted = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`")
-
-// unquoted leaves out of an error of a parser what may be secret.
-func unquoted(text string) string { return quoted.ReplaceAllString(text, "...") }
+// Line makes a text one line that may be shown.
+func Line(text string) string { return secrets{}.line(text) }

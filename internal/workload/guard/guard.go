@@ -1,0 +1,185 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// responseBytes, objectBytes and errorBytes are how large a response, an object or an
+	// event, and anything else may be, decodedBytes what a response takes when it is decoded.
+	responseBytes, messageBytes, errorBytes, decodedBytes = 8 << 20, 4 << 20, 64 << 10, 32 << 20
+	// headerBytes is how large the headers of a response may be.
+	headerBytes = 64 << 10
+	// pageObjects is how many objects of a list are requested at a time. A page counts as
+	// pageBytes at least, so that a list of empty pages comes to an end.
+	pageObjects, pageBytes = 100, 64 << 10
+	// buffers and copies are how often the bytes of a message are in memory while it is
+	// received and while it is decoded.
+	buffers, copies = 2, 5
+	// connections is how many network connections a cluster may have. A connection and a
+	// request keep so many bytes that are not read yet.
+	connections, connectionBuffer, streamBuffer = 32, 1 << 20, 128 << 10
+)
+
+// Options are what a Guard needs to know.
+type Options struct {
+	// Ledger counts what clusters take, by the namespaces of their Clusters.
+	Ledger    *Ledger
+	Namespace string
+	Kinds     Kinds
+	// Answer is how long a cluster may take to say that it is there, Message how long a
+	// request may take, and one event of a watch.
+	Answer, Message time.Duration
+}
+
+// Guard is how all requests get to a remote cluster.
+type Guard struct {
+	// Client is the client that is guarded.
+	Client *http.Client
+	// Broken receives errors that may end the connection.
+	Broken chan error
+
+	options   Options
+	transport *http.Transport
+	dialer    *connrotation.Dialer
+	server    *url.URL
+	secrets   secrets
+	account   *account
+	breach    atomic.Pointer[breach]
+	refused   atomic.Bool
+
+	mu sync.Mutex
+	// lists are the bytes of lists that are not complete.
+	lists map[string]int64
+}
+
+// New connects to nothing yet. When the context ends, nothing is connected any more.
+//
+// Errors: the config is invalid.
+func New(ctx context.Context, config *rest.Config, options Options) (*Guard, error) {
+	g := &Guard{Broken: make(chan error, 1), options: options, secrets: secretsOf(config), lists: map[string]int64{}}
+	var err error
+	if g.server, _, err = rest.DefaultServerUrlFor(config); err != nil {
+		return nil, g.secrets.describe(err)
+	}
+	trust, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig cannot be used: %w", g.secrets.describe(err))
+	}
+	network := &net.Dialer{Timeout: options.Answer}
+	g.dialer = connrotation.NewDialer(func(own context.Context, kind, address string) (net.Conn, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return network.DialContext(own, kind, address)
+	})
+	g.transport = utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: config.Proxy, TLSClientConfig: trust, DialContext: g.dialer.DialContext,
+		DisableCompression:     true, // What is compressed can become a thousand times as large.
+		MaxResponseHeaderBytes: headerBytes, MaxConnsPerHost: connections,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: streamBuffer, MaxReceiveBufferPerConnection: connectionBuffer},
+	})
+	wrapped, err := rest.HTTPWrappersForConfig(config, g)
+	if err != nil {
+		return nil, g.secrets.describe(err)
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	g.Client = &http.Client{Transport: wrapped, CheckRedirect: stay}
+	g.account = options.Ledger.open(options.Namespace, g.Report)
+	return g, nil
+}
+
+// Report reports an error of the cluster. A breach ends the connection for good.
+func (g *Guard) Report(err error) {
+	if found := breachIn(err); found != nil && g.breach.CompareAndSwap(nil, found) {
+		g.dialer.CloseAll()
+	}
+	select {
+	case g.Broken <- err:
+	default: // Another one is reported already.
+	}
+}
+
+// Refused reports whether the cluster has refused anything to the user of the kubeconfig.
+func (g *Guard) Refused() bool { return g.refused.Load() }
+
+// Keep counts an object of a cache, once. It is called before the cache has the object.
+func (g *Guard) Keep(object client.Object) {
+	if err := g.account.keep(object); err != nil {
+		g.Report(err)
+	}
+}
+
+// Follow counts the objects of a change again: one that went and came back was dropped after
+// the cache had counted it.
+func (g *Guard) Follow(old, now client.Object) {
+	if now == nil {
+		g.account.drop(old)
+	} else {
+		g.Keep(now)
+	}
+}
+
+// Close ends all requests.
+func (g *Guard) Close() {
+	g.dialer.CloseAll()
+	g.transport.CloseIdleConnections()
+	g.account.close()
+}
+
+// Describe returns what went wrong with the cluster, without anything secret.
+func (g *Guard) Describe(err error) error {
+	if found := g.breach.Load(); found != nil {
+		err = found
+	}
+	server := url.URL{Scheme: g.server.Scheme, Host: g.server.Host}
+	if found := breachIn(err); found != nil {
+		return fmt.Errorf("connect to %s: %w", server.String(), &breach{g.secrets.line(found.text)})
+	}
+	return fmt.Errorf("connect to %s: %w", server.String(), g.secrets.describe(err))
+}
+
+// Probe asks the API server whether it is ready. A user who may not ask that still gets an
+// answer of an API server that knows the user.
+func (g *Guard) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, g.options.Answer)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.server.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := g.Client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return err
+	case response.StatusCode == http.StatusUnauthorized:
+		return errors.New("the credentials in the kubeconfig are refused: 401 Unauthorized")
+	case response.StatusCode == http.StatusForbidden:
+		return nil
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("the API server is not ready: %s", response.Status)
+	case !bytes.Equal(body, []byte("ok")):
+		return errors.New("what answers is not a Kubernetes API server")
+	}
+	return nil
+}
