@@ -158,8 +158,10 @@ func (g *Guard) weigh(resource string, message []byte, most int64) (weight int64
 	if into == nil {
 		return 0, object, breaks("the cluster sends something else than the %s that it was asked for", resource)
 	}
-	s := &scale{left: most, over: breaks("the cluster sends a message of %s that would take more than %s of memory", resource, size(most))}
-	err = s.message(into, object.Raw)
+	s := &scale{left: most}
+	if err = s.message(into, object.Raw); errors.Is(err, errTooLarge) {
+		err = breaks("the cluster sends a message of %s that would take more than %s of memory", resource, size(most))
+	}
 	return most - s.left, object, err
 }
 

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
@@ -17,11 +18,12 @@ import (
 type scale struct {
 	// left is how many bytes of memory there may still be.
 	left int64
-	// over is the error if there are more.
-	over error
 }
 
-var errMalformed = breaks("the cluster sends what is no Kubernetes object")
+var (
+	errMalformed = breaks("the cluster sends what is no Kubernetes object")
+	errTooLarge  = errors.New("it takes too much memory")
+)
 
 // longestName and longestNumber are how long names and quantities may be.
 const longestName, longestNumber = 1024, 64
@@ -65,15 +67,17 @@ func (s *scale) message(t reflect.Type, data []byte) error {
 		if n < 0 || wire == protowire.StartGroupType {
 			return errMalformed
 		}
-		length := protowire.ConsumeFieldValue(number, wire, data[n:])
-		if length < 0 {
+		var value []byte
+		data = data[n:]
+		if wire == protowire.BytesType {
+			value, n = protowire.ConsumeBytes(data)
+		} else {
+			n = protowire.ConsumeFieldValue(number, wire, data)
+		}
+		if n < 0 {
 			return errMalformed
 		}
-		value := data[n : n+length]
-		data = data[n+length:]
-		if wire == protowire.BytesType {
-			value, _ = protowire.ConsumeBytes(value)
-		}
+		data = data[n:]
 		at, known := fields[number]
 		switch {
 		case t == reflect.TypeFor[resource.Quantity]() && !fitNumber(string(value)):
@@ -110,7 +114,7 @@ func (s *scale) field(at field, data []byte) error {
 	}
 	switch s.left -= int64(bytes); {
 	case s.left < 0:
-		return s.over
+		return errTooLarge
 	case nested:
 		return s.message(t, data)
 	case shown[at.name] && !fitName(at.name, data):
