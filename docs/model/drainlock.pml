@@ -171,8 +171,8 @@ byte changed[NM];
 #define ELSEWHERE(d) 0
 #define PLEDGED(d) 0
 #else
-#define MARKED(e, d) ((e) != (d) && mark[e] != unmarked -> on[e] : 0)
-#define KEEPS(e, d) ((e) != (d) && mark[e] == kept -> on[e] : 0)
+#define MARKED(e, d) ((e) != (d) && mark[e] != unmarked -> on[e] & ~unborn[e] : 0)
+#define KEEPS(e, d) ((e) != (d) && mark[e] == kept -> on[e] & ~unborn[e] : 0)
 #if ND == 2
 #define ELSEWHERE(d) (MARKED(0, d) | MARKED(1, d))
 #define PLEDGED(d) (KEEPS(0, d) | KEEPS(1, d))
