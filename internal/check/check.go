@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
@@ -84,6 +85,10 @@ func (c Check) Run(ctx context.Context) error {
 	return nil
 }
 
+// The webhook that validates Evacuations, and the policy that lets nobody begin anything while
+// Ebbtide is being uninstalled, as the chart names them.
+const evacuations, uninstalls = "evacuations.ebbtide.dev", "ebbtide-uninstall"
+
 // validates asks for what our webhook refuses, whatever the account may do.
 func (c Check) validates(ctx context.Context) *failure {
 	e := &v1alpha1.Evacuation{
@@ -92,7 +97,7 @@ func (c Check) validates(ctx context.Context) *failure {
 	}
 	e.Finalizers = []string{v1alpha1.InstigatorFinalizerPrefix + "check.ebbtide.dev"}
 	err := c.Client.Create(ctx, e, client.DryRunAll)
-	if err != nil && (strings.Contains(err.Error(), "there is no pod of this name") || strings.Contains(err.Error(), "may not delete pod "+name)) {
+	if refused := apierrors.IsInvalid(err) || apierrors.IsForbidden(err); refused && apierror.Webhook(err.Error()) == evacuations {
 		return nil
 	}
 	return c.explain(err, "it was not refused", "ValidatingWebhookConfiguration")
@@ -116,11 +121,11 @@ func (c Check) explain(err error, otherwise, configuration string) *failure {
 	case err == nil:
 		return &failure{otherwise, command.Of("see whether %s ebbtide is installed and names the Service of the managers: "+
 			"kubectl get %s ebbtide -o yaml; if not, install the chart again", configuration, strings.ToLower(configuration))}
-	case strings.Contains(err.Error(), "failed calling webhook"):
+	case apierror.UncalledWebhook(err.Error()) != "":
 		return &failure{brief(err), command.Of("see whether managers are ready: kubectl get pods -n %[1]s -l app.kubernetes.io/name=ebbtide; "+
 			"whether the Service finds them: kubectl get endpointslices -n %[1]s -l kubernetes.io/service-name=ebbtide-webhook; "+
 			"and whether NetworkPolicies (networkPolicy.apiServerCIDRs of the chart) and firewalls let the API server reach port 9443 of their nodes", c.Namespace)}
-	case strings.Contains(err.Error(), "Ebbtide is being uninstalled"):
+	case apierror.Policy(err.Error()) == uninstalls:
 		return &failure{brief(err), "nothing, if it is; otherwise delete that ConfigMap"}
 	case apierrors.IsForbidden(err):
 		return &failure{brief(err), "see which rights the account of the check has: the chart gives them with ClusterRole and Role ebbtide-check"}

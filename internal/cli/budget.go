@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
@@ -167,12 +168,18 @@ func (o *budgetOptions) explain(err error, verb string) error {
 	case apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse):
 		return fmt.Errorf("there is no PodDisruptionBudget %s in namespace %s. See those that are there with\n  %s",
 			o.key.Name, o.key.Namespace, command.Of("kubectl get pdb%s", o.again(o.key.Namespace)))
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "+verb+` resource "poddisruptionbudgets"`):
+	case apierrors.IsForbidden(err) && lacks(err, verb):
 		return said{fmt.Errorf("a lock is an annotation of its budget, and you may not %s budgets in namespace %s. "+
 			"Ask whoever runs it for the verb %s on poddisruptionbudgets.policy there. The API server says:\n  %w",
 			verb, o.key.Namespace, verb, err)}
 	}
 	return err
+}
+
+// lacks reports whether the user has not this verb on budgets.
+func lacks(err error, verb string) bool {
+	right, found := apierror.MissingRight(err.Error())
+	return found && right.Verb == verb && right.Resource == "poddisruptionbudgets"
 }
 
 // print prints the budget as the user wants it; otherwise these sentences.

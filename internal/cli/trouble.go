@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
@@ -35,7 +35,7 @@ func (c *connection) inWords(err error) error {
 		return coded{c.unknownUser(err), codeNoRight}
 	case apierrors.IsForbidden(err):
 		return coded{c.forbidden(err), codeNoRight}
-	case unanswered.MatchString(err.Error()):
+	case isOurs(apierror.UncalledWebhook(err.Error())):
 		return coded{c.noManager(err), codeNoManager}
 	}
 	return err
@@ -99,31 +99,28 @@ func (c *connection) unknownUser(err error) error {
 		excerpt.Line(text, maxSaid), c.viewConfig())
 }
 
-// refusedRight is how an API server says which right is missing.
-var refusedRight = regexp.MustCompile(`User "(.{0,300}?)" cannot ([a-z]+) resource "([a-z0-9./-]+)" in API group "([a-z0-9.-]*)"(?: in the namespace "([a-z0-9-]+)"| at the cluster scope)?`)
-
 // forbidden says which right is missing, and the command that shows it. Who refuses for
 // other reasons, such as a webhook, has words of its own.
 func (c *connection) forbidden(err error) error {
-	found := refusedRight.FindStringSubmatch(err.Error())
-	if found == nil {
+	right, found := apierror.MissingRight(err.Error())
+	if !found {
 		return err
 	}
-	user, verb, resource, group, namespace := found[1], found[2], found[3], found[4], found[5]
-	resource, sub, _ := strings.Cut(resource, "/")
+	resource, sub, _ := strings.Cut(right.Resource, "/")
 	where, flags := "in the whole cluster", c.again("")
-	if namespace != "" {
-		where, flags = "in namespace "+namespace, c.again(namespace)
+	if right.Namespace != "" {
+		where, flags = "in namespace "+right.Namespace, c.again(right.Namespace)
 	}
-	if group != "" {
-		resource += "." + group
+	if right.Group != "" {
+		resource += "." + right.Group
 	}
 	if sub != "" {
 		flags = command.Join(" --subresource=%s%s", sub, flags)
 		sub = "/" + sub
 	}
 	return fmt.Errorf("%syou may not %s %s%s %s (you are user %q). Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  %s",
-		before(err, verb+" "+found[3]), verb, resource, sub, where, user, command.Of("kubectl auth can-i %s %s%s", verb, resource, flags))
+		before(err, right.Verb+" "+right.Resource), right.Verb, resource, sub, where, right.User,
+		command.Of("kubectl auth can-i %s %s%s", right.Verb, resource, flags))
 }
 
 // before is what a verb says before what the API server says, without what has been tried:
@@ -137,8 +134,10 @@ func before(err error, tried string) string {
 	return strings.TrimSuffix(words, tried+": ")
 }
 
-// unanswered is how an API server says that a webhook of ours does not answer.
-var unanswered = regexp.MustCompile(`failed calling webhook "[a-z0-9.-]*ebbtide\.dev"`)
+// isOurs reports whether a webhook is one of Ebbtide.
+func isOurs(webhook string) bool {
+	return strings.HasSuffix(webhook, "."+v1alpha1.SchemeGroupVersion.Group)
+}
 
 // noManager says that nobody checks what is asked for, so that nothing can be asked.
 func (c *connection) noManager(err error) error {

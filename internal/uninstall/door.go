@@ -3,7 +3,6 @@ package uninstall
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -21,8 +21,6 @@ const (
 	doorName = "ebbtide-uninstall"
 	// closesWithin is how long API servers may take to see it.
 	closesWithin = 15 * time.Second
-	// closed is how the refusal of that policy begins.
-	closed = "Ebbtide is being uninstalled"
 )
 
 // door keeps others from beginning what nobody would end any more.
@@ -48,7 +46,7 @@ func (d door) close(ctx context.Context) (bool, error) {
 	for {
 		err := d.client.Create(ctx, probe(), client.DryRunAll)
 		switch {
-		case err != nil && strings.Contains(err.Error(), closed):
+		case err != nil && apierror.Policy(err.Error()) == doorName:
 			return true, nil
 		case err != nil && ctx.Err() == nil && !notCalled(err):
 			return false, fmt.Errorf("ask whether a NodeMaintenance could still be created: %w", err)

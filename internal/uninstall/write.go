@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -131,4 +131,4 @@ func (s *surveyor) write(ctx context.Context, f *trace.Finding) error {
 }
 
 // notCalled returns true if a webhook that must agree could not be called.
-func notCalled(err error) bool { return strings.Contains(err.Error(), "failed calling webhook") }
+func notCalled(err error) bool { return apierror.UncalledWebhook(err.Error()) != "" }

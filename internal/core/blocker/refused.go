@@ -2,7 +2,6 @@ package blocker
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -10,13 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/command"
 )
-
-// webhookInMessage finds the webhook where the API server tells of it: it has no
-// field for that. Webhooks are named as domains are.
-var webhookInMessage = regexp.MustCompile(`admission webhook "([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)"`)
 
 // refused explains an eviction that the API server refused, from the condition
 // that the evacuation controller keeps of its answer.
@@ -125,14 +121,14 @@ func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {
 
 func refusedByWebhook(f *Facts, answer string) v1alpha1.Blocker {
 	b := v1alpha1.Blocker{Type: v1alpha1.BlockerWebhookDenied, Message: answer}
-	named := webhookInMessage.FindStringSubmatch(answer)
-	if named == nil {
+	named := apierror.Webhook(answer)
+	if named == "" {
 		b.Object = ofPod(f.Pod)
 		b.Suggestion = "Ask the owner of the policy, or find it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies"
 		return b
 	}
-	b.Object = v1alpha1.BlockerObject{Kind: "Webhook", Name: named[1]}
+	b.Object = v1alpha1.BlockerObject{Kind: "Webhook", Name: named}
 	b.Suggestion = command.Of("Do what its message asks for. Its configuration: "+
-		"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: %s'", named[1])
+		"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: %s'", named)
 	return b
 }

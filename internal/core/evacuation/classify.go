@@ -2,7 +2,6 @@ package evacuation
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 )
 
@@ -62,18 +62,6 @@ const (
 	codeTimeout         = 504
 )
 
-// Words by which answers of the same code are told apart.
-const (
-	severalBudgets  = "more than one PodDisruptionBudget"
-	differentUID    = "the UID in the precondition"
-	deniedByWebhook = "denied the request"
-	deniedByPolicy  = "denied request"
-)
-
-// budgetName finds the budget where the API server tells of it: it has no field for
-// that. Who needs the name has it from Outcome.Budget.
-var budgetName = regexp.MustCompile(`(?i:the) disruption budget (\S+) `)
-
 // Barred is the refusal of an eviction for which the API server is not asked,
 // because a budget of the pod is locked. Doubt is why the time is not believed; empty if
 // it is.
@@ -112,7 +100,7 @@ func byCode(answer metav1.Status) Outcome {
 	case codeNotFound:
 		return Outcome{Result: Gone}
 	case codeConflict:
-		if strings.Contains(answer.Message, differentUID) {
+		if apierror.IsOtherUID(answer.Message) {
 			return Outcome{Result: Gone}
 		}
 		return passing(Contended, answer)
@@ -131,9 +119,9 @@ func byCode(answer metav1.Status) Outcome {
 // kindOf tells refusals apart that have nothing but words.
 func kindOf(answer metav1.Status) v1alpha1.BlockerType {
 	switch {
-	case strings.Contains(answer.Message, severalBudgets):
+	case apierror.IsSeveralBudgets(answer.Message):
 		return v1alpha1.BlockerMultiplePDBs
-	case strings.Contains(answer.Message, deniedByWebhook), strings.Contains(answer.Message, deniedByPolicy):
+	case apierror.IsDenied(answer.Message):
 		return v1alpha1.BlockerWebhookDenied
 	default:
 		return v1alpha1.BlockerEvictionError
@@ -146,9 +134,8 @@ func budgeted(answer metav1.Status, message string) Outcome {
 	if message != "" {
 		outcome.Message = message
 	}
-	if named := budgetName.FindStringSubmatch(message); named != nil {
-		outcome.Budget = named[1]
-	}
+	// Who needs the name has it from here.
+	outcome.Budget = apierror.Budget(message)
 	return outcome
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
@@ -38,14 +39,11 @@ func (d *drain) message() string {
 // retry names no moment, so that it stays true without a write for every try.
 const retry = "as soon as their budget allows them or its lock ends, all others at least once a minute"
 
-// violates is what the API server says of every budget before it names one.
-const violates = "Cannot evict pod as it would violate the pod's disruption budget."
-
 // answer is all that the API server said, of which an Outcome has but the half
 // that names the budget.
 func answer(outcome evacuation.Outcome) string {
-	if outcome.Result == evacuation.Budgeted && !strings.HasPrefix(outcome.Message, violates) {
-		return violates + " " + outcome.Message
+	if outcome.Result == evacuation.Budgeted {
+		return apierror.Violation(outcome.Message)
 	}
 	return outcome.Message
 }

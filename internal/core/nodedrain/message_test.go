@@ -161,7 +161,7 @@ func TestForeignWords(t *testing.T) {
 * Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute`,
 		},
 		"a budget that is not named": {
-			answered(evacuation.Outcome{Result: evacuation.Budgeted, Message: violates}, snapshot(pod("a"))),
+			answered(evacuation.Outcome{Result: evacuation.Budgeted, Message: "Cannot evict pod as it would violate the pod's disruption budget."}, snapshot(pod("a"))),
 			`Drain not completed yet:
 * Pods with eviction failed:
   * Cannot evict pod as it would violate the pod's disruption budget.: ns/a
