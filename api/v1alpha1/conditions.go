@@ -35,8 +35,9 @@ const (
 	// ConditionEvictionRefused is True while the API server refuses to evict the
 	// pod. Its reason is a BlockerType.
 	ConditionEvictionRefused = "EvictionRefused"
-	// ConditionSurged is False, with ReasonNotSurged, once DeploymentEvacuatorClass has not
-	// replaced the pod; the message says why. It is absent otherwise.
+	// ConditionSurged is Unknown while DeploymentEvacuatorClass reports that the pod waits; the
+	// reason is one of those below. It is False, with ReasonNotSurged, once that has not replaced
+	// the pod; the message says why. It is absent otherwise.
 	ConditionSurged = "Surged"
 	// ConditionReplacementUnschedulable is True while the scheduler finds no node for the pod
 	// that DeploymentEvacuatorClass waits for; the message has its words. It is absent otherwise.
@@ -49,8 +50,18 @@ const (
 	ConditionEvictionRequested = "EvictionRequested"
 )
 
-// ReasonNotSurged is that of ConditionSurged: nothing replaces the pod.
-const ReasonNotSurged = "NotSurged"
+// Reasons of ConditionSurged. ReasonClockSkewed is another: the pod waits for its replacement
+// beyond the deadline of its Deployment.
+const (
+	// ReasonNotSurged: nothing replaces the pod.
+	ReasonNotSurged = "NotSurged"
+	// ReasonWaitingForReplacement: the pod is detached and serves until it is replaced.
+	ReasonWaitingForReplacement = "WaitingForReplacement"
+	// ReasonWaitingForMaxSurge: maxSurge of the Deployment allows no more pods now.
+	ReasonWaitingForMaxSurge = "WaitingForMaxSurge"
+	// ReasonWaitingForClaims: the volume claims of the Deployment cannot be read.
+	ReasonWaitingForClaims = "WaitingForClaims"
+)
 
 // ReasonUnschedulable is that of ConditionReplacementUnschedulable.
 const ReasonUnschedulable = "Unschedulable"

@@ -220,7 +220,7 @@ func (s *still) podMoves(pod *corev1.Pod, drained map[string]bool) string {
 	if e == nil {
 		return ""
 	}
-	if strings.HasPrefix(e.Status.Message, "Waits: maxSurge ") {
+	if c := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionSurged); c != nil && c.Reason == v1alpha1.ReasonWaitingForMaxSurge {
 		// For one that is detached, and that its budgets hold or whose replacement fits nowhere.
 		return ""
 	}

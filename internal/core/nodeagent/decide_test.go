@@ -189,7 +189,7 @@ func TestAPodTerminatesAndIsHeld(t *testing.T) {
 			v1alpha1.StaticPodHolding, 95 * time.Second, func(*nodeagent.Snapshot) {},
 			outcome{
 				journal: []string{holding}, state: v1alpha1.StaticPodHolding, reason: v1alpha1.StaticPodStuck,
-				message: "proxy-node-7 still runs 95s after its manifest was put aside; its grace period is 30s. It is stuck (crictl pods --name proxy-node-7), or the kubelet reads another directory than /manifests (its staticPodPath).",
+				message: "proxy-node-7 still runs; its manifest was put aside at 14:00:25, and its grace period is 30s. It is stuck (crictl pods --name proxy-node-7), or the kubelet reads another directory than /manifests (its staticPodPath).",
 			},
 		},
 		"the kubelet does not answer": {

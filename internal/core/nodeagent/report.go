@@ -37,13 +37,10 @@ func (d *decider) terminating(key podKey, e *Entry) (reason, message string) {
 		d.until(due)
 		return "", fmt.Sprintf("%s is terminating the pod due to node maintenance%s.", key.name, because(e.Reason))
 	}
-	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s%ds after its manifest was put aside; its grace period is %ds. It is stuck (%s), "+
+	return v1alpha1.StaticPodStuck, fmt.Sprintf("%s still runs; its manifest was put aside at %s, and its grace period is %ds. It is stuck (%s), "+
 		"or the kubelet reads another directory than %s (its staticPodPath).",
-		stuckBeginning(key), int64(d.Now.Sub(e.At).Seconds()), e.GraceSeconds, command.Of("crictl pods --name %s", key.name), d.Self.Dir)
+		key.name, clock(e.At), e.GraceSeconds, command.Of("crictl pods --name %s", key.name), d.Self.Dir)
 }
-
-// stuckBeginning is what does not change of a message that counts seconds.
-func stuckBeginning(key podKey) string { return key.name + " still runs " }
 
 // tell writes into the Evacuation of a pod that terminates how it goes: when that changes,
 // and every few minutes.
@@ -57,9 +54,7 @@ func (d *decider) tell(mirror *corev1.Pod, e *Entry, message string) {
 	if status.EvacuationProgressTimestamp != nil {
 		renewed = status.EvacuationProgressTimestamp.Time
 	}
-	beginning := stuckBeginning(keyOf(mirror))
-	told := status.ExpectedEvacuationFinishTime != nil &&
-		(status.Message == message || strings.HasPrefix(message, beginning) && strings.HasPrefix(status.Message, beginning))
+	told := status.ExpectedEvacuationFinishTime != nil && status.Message == message
 	if told && d.Now.Before(renewed.Add(renewAfter)) {
 		d.until(renewed.Add(renewAfter))
 		return
@@ -87,9 +82,6 @@ func (d *decider) report() {
 		pod.SinceTime = &metav1.Time{Time: d.Now.Truncate(time.Second)}
 		if before, known := d.known[key]; known && before.State == pod.State && before.SinceTime != nil {
 			pod.SinceTime = before.SinceTime
-			if strings.HasPrefix(pod.Message, stuckBeginning(key)) && strings.HasPrefix(before.Message, stuckBeginning(key)) {
-				pod.Message = before.Message
-			}
 		}
 		if pod.State == v1alpha1.StaticPodHolding || pod.State == v1alpha1.StaticPodHeld {
 			status.HeldCount++

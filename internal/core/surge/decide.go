@@ -173,12 +173,12 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 	patience := patience(p.Deployment)
 	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 || p.Doubt != "" {
 		p.lookAgain(left)
-		begins, message := fmt.Sprintf("Pod %s serves on until it is replaced", d.pod.Name), p.awaitedMessage(d, others, need)
+		reason, message := v1alpha1.ReasonWaitingForReplacement, p.awaitedMessage(d, others, need)
 		if left <= 0 {
-			begins = fmt.Sprintf("Pod %s serves on, though no replacement was available within %s", d.pod.Name, patience)
-			message = begins + ". " + p.Doubt
+			reason = v1alpha1.ReasonClockSkewed
+			message = fmt.Sprintf("Pod %s serves on, though no replacement was available within %s. %s", d.pod.Name, patience, p.Doubt)
 		}
-		p.report(e, begins, message)
+		p.report(e, reason, message)
 		return
 	}
 	why := fmt.Sprintf("no replacement was available within %s", patience)

@@ -298,7 +298,7 @@ func TestAPodWaitsForItsReplacement(t *testing.T) {
 		},
 		"while it keeps its turn": {
 			web(1).evacuated(0).detached(0, 9*time.Minute).newcomer(false).with(func(s *scene) {
-				s.Evacuations[0].Status.Message = "Pod web-0 serves on until it is replaced: whatever"
+				s.Evacuations[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionSurged, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonWaitingForReplacement}}
 				s.Evacuations[0].Status.EvacuationProgressTimestamp = new(ago(5 * time.Minute))
 			}),
 			[]string{waits + "Not available: web-1. Look at: kubectl -n shop describe pod web-1", "again in 1m0s"},

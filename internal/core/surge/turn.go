@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -62,14 +61,13 @@ func (p *pass) begin(w waitingPod) {
 		return
 	}
 	if p.Unread != "" {
-		waits := fmt.Sprintf("Waits: the volume claims of Deployment %s cannot be read", p.Name)
-		p.report(e, waits, fmt.Sprintf("%s: %s.", waits, p.Unread))
+		p.report(e, v1alpha1.ReasonWaitingForClaims, fmt.Sprintf("Waits: the volume claims of Deployment %s cannot be read: %s.", p.Name, p.Unread))
 		return
 	}
 	most := maxSurge(p.Deployment)
 	if len(p.moving) >= most {
-		waits := fmt.Sprintf("Waits: maxSurge of Deployment %s allows %s at a time", p.Name, count(most))
-		p.report(e, waits, fmt.Sprintf("%s, %s now.", waits, list(p.moving, "is moving", "are moving")))
+		p.report(e, v1alpha1.ReasonWaitingForMaxSurge, fmt.Sprintf("Waits: maxSurge of Deployment %s allows %s at a time, %s now.",
+			p.Name, count(most), list(p.moving, "is moving", "are moving")))
 		return
 	}
 	p.detach(pod)
@@ -129,14 +127,14 @@ func (p *pass) needed(pod *corev1.Pod) int32 {
 }
 
 // report says where a pod stands and that we are still at it. It is written
-// again only when what it begins with has changed, or to keep our turn.
-func (p *pass) report(e *v1alpha1.Evacuation, begins, message string) {
+// again only when the reason has changed, or to keep our turn.
+func (p *pass) report(e *v1alpha1.Evacuation, reason, message string) {
 	if !ourTurn(e) {
 		return
 	}
-	pause := nextReport
-	if !strings.HasPrefix(e.Status.Message, begins) {
-		pause = firstReport
+	pause := firstReport
+	if told := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionSurged); told != nil && told.Reason == reason {
+		pause = nextReport
 	}
 	progress := e.Status.EvacuationProgressTimestamp
 	if progress == nil {
@@ -149,6 +147,9 @@ func (p *pass) report(e *v1alpha1.Evacuation, begins, message string) {
 	status := e.Status.DeepCopy()
 	status.EvacuationProgressTimestamp = &metav1.Time{Time: p.Now}
 	status.Message = message
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionSurged, Status: metav1.ConditionUnknown, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.Now),
+	})
 	p.lookAgain(nextReport)
 	p.add(Move{{Evacuation: e, Status: status, Message: message}})
 }
@@ -194,6 +195,7 @@ func complete(now time.Time, e *v1alpha1.Evacuation, result Result, message stri
 	status.ExpectedEvacuationFinishTime = nil
 	status.Message = message
 	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReplacementUnschedulable)
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionSurged)
 	write := Write{Evacuation: e, Status: status, Message: message, Result: result}
 	if result != Completed {
 		write.Events = []event.Event{event.NotSurged(e, message)}
