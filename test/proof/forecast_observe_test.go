@@ -196,12 +196,16 @@ func (s *still) active(job *batchv1.Job) (pods int32) {
 	return pods
 }
 
+// waitsToSurge is true of a pod whose replacement fits nowhere, or that waits for one that is
+// detached, which its budgets hold or whose replacement fits nowhere.
+func waitsToSurge(e *v1alpha1.Evacuation) bool {
+	surged := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionSurged)
+	return blocker.Unplaced(e) != nil || surged != nil && surged.Reason == v1alpha1.ReasonWaitingForMaxSurge
+}
+
 // podMoves is what becomes of a pod yet; empty if nothing does.
 func (s *still) podMoves(pod *corev1.Pod, drained map[string]bool) string {
-	scheduled := false
-	for _, c := range pod.Status.Conditions {
-		scheduled = scheduled || c.Type == corev1.PodScheduled
-	}
+	scheduled := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return "terminates"
@@ -217,14 +221,7 @@ func (s *still) podMoves(pod *corev1.Pod, drained map[string]bool) string {
 		return ""
 	}
 	e := s.evacuations[pod.UID]
-	if e == nil {
-		return ""
-	}
-	if c := apimeta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionSurged); c != nil && c.Reason == v1alpha1.ReasonWaitingForMaxSurge {
-		// For one that is detached, and that its budgets hold or whose replacement fits nowhere.
-		return ""
-	}
-	if blocker.Unplaced(e) != nil {
+	if e == nil || waitsToSurge(e) {
 		return ""
 	}
 	if !apimeta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionEvictionRefused) {
