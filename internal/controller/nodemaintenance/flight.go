@@ -16,8 +16,8 @@ const (
 	// slowWrite is how long a pass waits for one write. It waits for a cordon for
 	// slowCordon, because pods of other nodes must not land on that node.
 	slowWrite, slowCordon = 250 * time.Millisecond, 2 * time.Second
-	// maxSlow is how many writes of one namespace go on without their passes.
-	maxSlow = 32
+	// maxSlow is how many writes of one namespace go on at once while one of them is slow.
+	maxSlow = 64
 )
 
 // change is a write that belongs to a node. The request may outlast its pass, and says
@@ -49,7 +49,7 @@ func (w *writer) attempt(ctx context.Context, owner group.Member, c change) bool
 	go func() { ended <- c.request() }()
 	select {
 	case err := <-ended:
-		w.flights.end(owner, c, false)
+		w.reconciler.schedule.touch(w.clock.Now(), coalesce, w.flights.end(owner, c, false)...)
 		return w.settle(owner, c.Write, err)
 	case <-w.longest(c.Kind):
 		w.flights.leave(c)
@@ -74,24 +74,24 @@ func (r *reconciler) outlast(ctx context.Context, owner group.Member, c change, 
 type flights struct {
 	mu sync.Mutex
 	of map[group.Member]sets.Set[maintenance.Write]
-	// slow is how many go on without their passes, by namespace, and waiting are the nodes
-	// with more of them.
-	slow    map[string]int
-	waiting map[string]sets.Set[group.Member]
+	// count is how many there are by namespace, slow how many of them go on without their
+	// passes, and waiting are the nodes with more of them.
+	count, slow map[string]int
+	waiting     map[string]sets.Set[group.Member]
 }
 
 func newFlights() *flights {
-	return &flights{of: map[group.Member]sets.Set[maintenance.Write]{}, slow: map[string]int{}, waiting: map[string]sets.Set[group.Member]{}}
+	return &flights{of: map[group.Member]sets.Set[maintenance.Write]{}, count: map[string]int{}, slow: map[string]int{}, waiting: map[string]sets.Set[group.Member]{}}
 }
 
-// begin returns false if the write is under way, or its namespace has enough slow ones.
+// begin returns false if the write is under way, or its namespace has a slow one and enough in all.
 func (f *flights) begin(owner group.Member, c change) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of[owner].Has(c.Write) {
 		return false
 	}
-	if f.slow[c.namespace] >= maxSlow {
+	if f.slow[c.namespace] > 0 && f.count[c.namespace] >= maxSlow {
 		if f.waiting[c.namespace] == nil {
 			f.waiting[c.namespace] = sets.New[group.Member]()
 		}
@@ -102,6 +102,7 @@ func (f *flights) begin(owner group.Member, c change) bool {
 		f.of[owner] = sets.New[maintenance.Write]()
 	}
 	f.of[owner].Insert(c.Write)
+	f.count[c.namespace]++
 	return true
 }
 
@@ -114,18 +115,20 @@ func (f *flights) leave(c change) {
 	}
 }
 
-// end ends a write, and returns the nodes that waited for a slow one to end.
+// end ends a write, and returns the nodes that waited for one to end.
 func (f *flights) end(owner group.Member, c change, slow bool) []group.Member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of[owner].Delete(c.Write); f.of[owner].Len() == 0 {
 		delete(f.of, owner)
 	}
-	if !slow || c.namespace == "" {
-		return nil
+	if f.count[c.namespace]--; f.count[c.namespace] == 0 {
+		delete(f.count, c.namespace)
 	}
-	if f.slow[c.namespace]--; f.slow[c.namespace] == 0 {
-		delete(f.slow, c.namespace)
+	if slow && c.namespace != "" {
+		if f.slow[c.namespace]--; f.slow[c.namespace] == 0 {
+			delete(f.slow, c.namespace)
+		}
 	}
 	waiting := f.waiting[c.namespace].UnsortedList()
 	delete(f.waiting, c.namespace)

@@ -117,6 +117,41 @@ func TestNamespaceHasFewSlowWritesAtOnce(t *testing.T) {
 	}
 }
 
+// Many passes at once begin writes of a namespace. When one is known to be slow, no more are
+// begun than may be slow.
+func TestNamespaceWithASlowWriteBeginsFewOthers(t *testing.T) {
+	t.Parallel()
+	f := newFlights()
+	write := func(i int) change {
+		return change{Write: maintenance.Write{Kind: maintenance.WriteEvacuation, Node: fmt.Sprint(i)}, namespace: "slow"}
+	}
+	one, two := group.Node("one"), group.Node("two")
+	for i := range maxSlow + 1 {
+		if !f.begin(one, write(i)) {
+			t.Fatalf("write %d has to wait although none is slow", i)
+		}
+	}
+	f.leave(write(0))
+	if f.begin(two, write(maxSlow+1)) {
+		t.Error("one more write is begun beside a slow one")
+	}
+	if woken := f.end(one, write(1), false); !slices.Equal(woken, []group.Member{two}) {
+		t.Errorf("%v are woken, want the node that waits", woken)
+	}
+	f.end(one, write(2), false)
+	if !f.begin(two, write(maxSlow+1)) {
+		t.Error("a write has to wait although there is room")
+	}
+	f.end(one, write(0), true)
+	f.end(two, write(maxSlow+1), false)
+	for i := range maxSlow - 2 {
+		f.end(one, write(i+3), false)
+	}
+	if len(f.count)+len(f.slow)+len(f.waiting) > 0 {
+		t.Errorf("left behind: %v, %v, %v", f.count, f.slow, f.waiting)
+	}
+}
+
 func TestRefusedWriteIsTriedBehindNewOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, aNode("one"), aMaintenance("upgrade", "old"), aPod("a-refused", "one"), aPod("b-refused", "one"))
