@@ -21,7 +21,7 @@ flags=(-DSAFETY -DNOCLAIM) search=()
 [ "$check" = safe ] || { flags=(-DNFAIR=3) search=(-a -f); }
 # shellcheck disable=SC2086
 spin $defines -a drainlock.pml >/dev/null
-gcc -w -O1 -DMEMLIM=3800 "${flags[@]}" -o pan pan.c
+gcc -w -O1 -DMEMLIM=4500 "${flags[@]}" -o pan pan.c
 TIMEFORMAT=%0U && { time ./pan -m1000000 -w24 "${search[@]}" >out 2>&1 || true; } 2>used
 states=$(awk '/states, stored/ {print int($1)}' out) found="no verdict" # also for nothing in next to no states
 if [ -e drainlock.pml.trail ]; then
