@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/sandbox"
+	"ebbtide.dev/ebbtide/test/cluster"
 )
 
 const surgeAnnotation = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
@@ -75,8 +77,19 @@ func (w *world) key(name string) client.ObjectKey {
 // oldAndNew are nodes of which only the old one takes pods; letNew opens the other.
 func (w *world) oldAndNew() (nodes []string, letNew func()) {
 	w.t.Helper()
-	nodes = w.nodes("old", "new")
-	w.cordon(nodes[1], true)
+	nodes = append(w.nodes("old"), w.name("new"))
+	// The scheduler never knows it without its cordon.
+	fresh := sandbox.NewNode(nodes[1], map[string]string{cluster.PoolLabel: w.cluster.Pool()})
+	fresh.Spec.Unschedulable = true
+	w.cluster.ForgetNodes(w.t, fresh.Name)
+	w.create(fresh)
+	w.eventually("node "+fresh.Name+" to be ready", func() (bool, any) {
+		w.must("get "+fresh.Name, w.client.Get(w.ctx, client.ObjectKeyFromObject(fresh), fresh))
+		ready := slices.ContainsFunc(fresh.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		return ready && len(fresh.Spec.Taints) == 1 && fresh.Spec.Taints[0].Key == corev1.TaintNodeUnschedulable, fresh.Spec.Taints
+	})
 	return nodes, func() { w.cordon(nodes[1], false) }
 }
 
