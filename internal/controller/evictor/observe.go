@@ -9,7 +9,6 @@ import (
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	lifecycleac "k8s.io/client-go/applyconfigurations/lifecycle/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -64,18 +63,4 @@ func podOf(ctx context.Context, reader client.Reader, namespace string, target c
 		return nil, nil
 	}
 	return pod, nil
-}
-
-// +kubebuilder:rbac:groups=lifecycle.k8s.io,resources=evictions/status,verbs=patch
-
-// report writes what a responder of ours says of itself, and nothing else.
-func (r *reconciler) report(ctx context.Context, key types.NamespacedName, seen *core.TurnSnapshot, d core.TurnDecision) error {
-	own := lifecycleac.ResponderStatus().WithName(d.Report.Name).WithMessage(*d.Report.Message).WithHeartbeatTime(*d.Report.HeartbeatTime)
-	own.CompletionTime, own.ExpectedCompletionTime = d.Report.CompletionTime, d.Report.ExpectedCompletionTime
-	applied := lifecycleac.Eviction(key.Name, key.Namespace).WithUID(seen.Eviction.UID).WithResourceVersion(seen.Eviction.ResourceVersion).
-		WithStatus(lifecycleac.EvictionStatus().WithResponders(own))
-	if err := r.reports.Status().Apply(ctx, applied, client.FieldOwner(core.ManagerOf(d.Report.Name)), client.ForceOwnership); err != nil {
-		return fmt.Errorf("report: %w", err)
-	}
-	return nil
 }
