@@ -30,7 +30,8 @@ func (c *Cluster) startProcess(dir, name, path string, args []string) (*process,
 	defer func() { _ = log.Close() }()
 	p.cmd = exec.Command(path, args...)
 	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	// It collects garbage as it does in a cluster, whatever is set for whoever starts it.
+	p.cmd.Env = append(os.Environ(), "TMPDIR="+dir, "GOGC=")
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = childAttributes()
 	if err := c.enter(p.cmd.Start); err != nil {

@@ -132,7 +132,7 @@ func TestLongManagerIsKilledWhileDaemonSetsStayAway(t *testing.T) {
 		return pod != nil && pod.UID != held.UID, pod
 	})
 	w.awaitHeld("proxy", nodes[0])
-	w.awaitOn("log", nodes[1:])
+	w.awaitAway("log", nodes[0])
 	w.manager.Start(t)
 	w.awaitDrained("upgrade")
 	intruders.assertNone()
