@@ -191,8 +191,8 @@ func (r *rights) note(lacking right.Rights) {
 	before := r.lacking.Swap(&lacking)
 	for _, part := range r.needs.Parts() {
 		r.missing.WithLabelValues(string(part)).Set(float64(len(lacking[part])))
-		words := lacking.Words(part)
-		if words == "" || before != nil && before.Words(part) == words {
+		words := lacking.Message(part)
+		if words == "" || before != nil && before.Message(part) == words {
 			continue
 		}
 		ctrl.Log.Error(nil, "The manager's account lacks rights", "part", part, "rights", words)
@@ -206,7 +206,7 @@ func (r *rights) note(lacking right.Rights) {
 func (r *rights) watch(ctx context.Context, emit func(...event.Event)) error {
 	r.emit = emit
 	for _, part := range r.began.Parts() {
-		r.emit(event.RightsMissing(r.namespace, kube.LeaderLease, string(part), r.began.Words(part)))
+		r.emit(event.RightsMissing(r.namespace, kube.LeaderLease, string(part), r.began.Message(part)))
 	}
 	var basis string
 	var reviewed time.Time
@@ -263,7 +263,7 @@ func (r *rights) basis(ctx context.Context) (string, error) {
 
 // ready is a check of /readyz: a manager without its core rights is not.
 func (r *rights) ready(*http.Request) error {
-	if words := r.lacking.Load().Words(right.Core); words != "" {
+	if words := r.lacking.Load().Message(right.Core); words != "" {
 		return fmt.Errorf("the manager's account may not %s", words)
 	}
 	return nil

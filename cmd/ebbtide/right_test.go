@@ -137,7 +137,7 @@ func assertWithout(t *testing.T, one right.Right, needs right.Rights) {
 	var want []right.Part
 	for part, rights := range needs {
 		lacks := slices.Contains(rights, one)
-		if words := lacking.Words(part); lacks && words != one.String() || !lacks && words != "" {
+		if words := lacking.Message(part); lacks && words != one.String() || !lacks && words != "" {
 			t.Errorf("without %s part %s is said to lack %q", one, part, words)
 		}
 		if !lacks || part == right.Core {
@@ -208,7 +208,7 @@ func TestAnAccountThatMayNotAskIsTold(t *testing.T) {
 	r := rightsOf(t, &f, &account{fails: apierrors.NewForbidden(schema.GroupResource{Resource: "selfsubjectaccessreviews"}, "", nil)})
 	lacking, err := r.review(t.Context())
 	const want = "create selfsubjectaccessreviews.authorization.k8s.io"
-	if err != nil || len(lacking) != 5 || lacking.Words(right.Core) != want || lacking.Words(right.Machines) != want {
+	if err != nil || len(lacking) != 5 || lacking.Message(right.Core) != want || lacking.Message(right.Machines) != want {
 		t.Errorf("it lacks %v: %v, want %s", lacking, err, want)
 	}
 }

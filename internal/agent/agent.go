@@ -126,7 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer beside.Wait()
 	beside.Go(func() { a.listen(ctx) })
 	if a.ControlPlane.Host {
-		beside.Go(func() { a.beat(ctx) })
+		beside.Go(func() { a.heartbeat(ctx) })
 	}
 	if a.Shutdown != nil {
 		beside.Go(func() { a.Shutdown.Run(ctx, neighbour{a}) })

@@ -205,13 +205,13 @@ func (a *Agent) claim(ctx context.Context, claim core.Claim) bool {
 	return err == nil
 }
 
-// beat renews the Lease of an agent that has no pod, as long as it works.
-func (a *Agent) beat(ctx context.Context) {
-	beat := host.Beat{Client: a.Client, Namespace: a.ControlPlane.Namespace, Name: maintenance.AgentLease(a.Self.Node)}
+// heartbeat renews the Lease of an agent that has no pod, as long as it works.
+func (a *Agent) heartbeat(ctx context.Context) {
+	heartbeat := host.Heartbeat{Client: a.Client, Namespace: a.ControlPlane.Namespace, Name: maintenance.AgentLease(a.Self.Node)}
 	for {
 		next := time.Second
 		if node, found := only[*corev1.Node](a.feeds.node); found && a.works() {
-			a.renew(ctx, &beat, node)
+			a.renew(ctx, &heartbeat, node)
 			next = host.RenewAfter
 		}
 		select {
@@ -222,10 +222,10 @@ func (a *Agent) beat(ctx context.Context) {
 	}
 }
 
-func (a *Agent) renew(ctx context.Context, beat *host.Beat, node *corev1.Node) {
+func (a *Agent) renew(ctx context.Context, heartbeat *host.Heartbeat, node *corev1.Node) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	err := beat.Renew(ctx, node)
+	err := heartbeat.Renew(ctx, node)
 	a.heard(err)
 	if err != nil && ctx.Err() == nil {
 		a.Log.V(1).Info("The Lease of the agent is not renewed; this is tried again", "error", err.Error())

@@ -49,15 +49,15 @@ func (a *Agent) tellShutdown(s core.Snapshot, status *v1alpha1.NodeAgentStatus) 
 	if !known {
 		return nil
 	}
-	d.Tell(status, s.Now)
+	d.SetStatus(status, s.Now)
 	return d.NodeCondition
 }
 
 // neighbour is what the loop of shutdowns knows of an agent.
 type neighbour struct{ a *Agent }
 
-// Sight is what the watches of the agent have shown.
-func (n neighbour) Sight() (*corev1.Node, []*corev1.Pod) {
+// NodeAndPods returns what the watches of the agent have shown; nil is unknown.
+func (n neighbour) NodeAndPods() (*corev1.Node, []*corev1.Pod) {
 	f := &n.a.feeds
 	if !f.node.known() || !f.pods.known() {
 		return nil, nil
@@ -66,8 +66,8 @@ func (n neighbour) Sight() (*corev1.Node, []*corev1.Pod) {
 	return node, objects[*corev1.Pod](f.pods)
 }
 
-// Tell has the agent report soon.
-func (n neighbour) Tell() { n.a.poke() }
+// ReportSoon has the agent report soon.
+func (n neighbour) ReportSoon() { n.a.poke() }
 
 // unlessBehind leaves out what comes of watches that have yet to show what they were told:
 // the next pass comes with that.

@@ -92,7 +92,7 @@ func group(root *cobra.Command, title string, verbs ...*cobra.Command) {
 
 // commandName is how the user calls the plugin: through kubectl where it is
 // installed, otherwise from the checkout.
-func commandName() command.Words {
+func commandName() command.Quoted {
 	if _, err := exec.LookPath("kubectl-ebbtide"); err == nil {
 		return command.Join("kubectl ebbtide")
 	}

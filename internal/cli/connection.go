@@ -147,7 +147,7 @@ func (c *connection) config() (config *rest.Config, now *clock, namespace string
 
 // again returns the user's flags for a command about the same cluster and, unless
 // it is empty, this namespace.
-func (c *connection) again(namespace string) (words command.Words) {
+func (c *connection) again(namespace string) (words command.Quoted) {
 	if namespace != "" {
 		words = command.Join(" -n %s", command.Quote(namespace))
 	}

@@ -66,7 +66,7 @@ func (o *drainOptions) loop(names []string) string {
 	case len(names) > maxNamed:
 		nodes = command.Join("NODE...")
 	}
-	flags := command.Words{}
+	flags := command.Quoted{}
 	for _, name := range specFlags {
 		if flag := o.flags.Lookup(name); flag.Changed && name != "selector" {
 			flags = command.Join("%s --%s=%s", flags, command.Quote(name), command.Quote(flag.Value.String()))

@@ -107,7 +107,7 @@ func answerOf(pod string, verdict evacuation.Verdict, err error) admission.Respo
 // notice is what to tell the caller of NodeMaintenances. Who empties a node for a
 // Machine is Ebbtide.
 func (g evictionGate) notice(ctx context.Context, request admission.Request, eviction *policyv1.Eviction, call evacuation.Call) []string {
-	if ofMachine(eviction) || ofRequest(eviction) || g.notices == nil || call.Pod == nil {
+	if ofMachine(eviction) || fromEvictionRequest(eviction) || g.notices == nil || call.Pod == nil {
 		return nil
 	}
 	return g.notices.of(ctx, request.UserInfo.Username, call.Pod.Spec.NodeName, call.Now)
@@ -176,9 +176,9 @@ func (g evictionGate) remember(request admission.Request, call evacuation.Call, 
 	}
 }
 
-// ofRequest is true of an eviction whose author says that it is for an EvictionRequest. Who
+// fromEvictionRequest is true of an eviction whose author says that it is for an EvictionRequest. Who
 // says so without being Ebbtide is told nothing of NodeMaintenances.
-func ofRequest(eviction *policyv1.Eviction) bool {
+func fromEvictionRequest(eviction *policyv1.Eviction) bool {
 	_, says := eviction.Annotations[v1alpha1.EvictionRequestAnnotation]
 	return says
 }

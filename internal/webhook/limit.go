@@ -40,11 +40,11 @@ func answerWithin(request *http.Request) time.Duration {
 	return min(waits, longestAnswer) * 3 / 4
 }
 
-// inTurn answers when it is the turn of a request, and with refuse if that does not come in
-// time.
-type inTurn struct {
+// limited answers a request as soon as the limit of its namespace allows, and with refuse if
+// that takes too long.
+type limited struct {
 	admission.Handler
-	turns  *turns
+	limit  *namespaceLimit
 	refuse refusal
 }
 
@@ -52,13 +52,13 @@ type inTurn struct {
 type refusal func(why string) admission.Response
 
 // Handle is an admission.Handler.
-func (i inTurn) Handle(ctx context.Context, request admission.Request) admission.Response {
-	done, err := i.turns.take(ctx, request.Namespace)
+func (l limited) Handle(ctx context.Context, request admission.Request) admission.Response {
+	done, err := l.limit.take(ctx, request.Namespace)
 	if err != nil {
-		return i.refuse("too many admission requests are being answered already, try again")
+		return l.refuse("too many admission requests are being answered already, try again")
 	}
 	defer done()
-	return i.Handler.Handle(ctx, request)
+	return l.Handler.Handle(ctx, request)
 }
 
 // bounded answers nobody of whom too much is said.

@@ -21,12 +21,12 @@ import (
 // under way and one that waits, whoever evicts how many of its pods.
 type locks struct {
 	live  client.Reader
-	turns *turns
+	limit *namespaceLimit
 	reads singleflight.Group
 }
 
 func newLocks(live client.Reader) *locks {
-	return &locks{live: live, turns: newTurns(1, readsAtOnce)}
+	return &locks{live: live, limit: newNamespaceLimit(1, readsAtOnce)}
 }
 
 // of returns the budgets of the namespace that bear a lock, to be read only.
@@ -36,7 +36,7 @@ func (l *locks) of(ctx context.Context, namespace string) ([]*policyv1.PodDisrup
 	shared := l.reads.DoChan(namespace, func() (any, error) {
 		ctx, cancel := shareable(ctx)
 		defer cancel()
-		done, err := l.turns.take(ctx, namespace)
+		done, err := l.limit.take(ctx, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("list the disruption budgets: %w", err)
 		}

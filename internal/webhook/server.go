@@ -59,7 +59,7 @@ func (s *Server) answer(handler http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 		}
 		within := answerWithin(request)
-		// A caller that drips would take room for as long as it likes.
+		// A caller that drips would take memory for as long as it likes.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(within))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(request.Context()), within)
 		defer cancel()

@@ -39,7 +39,7 @@ type Options struct {
 	// NodeMaintenance would drain it.
 	EvictionNotice bool
 	// EvictionRequests knows whether lifecycle.k8s.io is served, so that those who evict wait
-	// for the responders of a pod in their turns; nil never asks for it. It is to be begun by
+	// for the responders of a pod in their turn; nil never asks for it. It is to be begun by
 	// the manager afterwards.
 	EvictionRequests *kube.Served
 	// Now is what time it is, and why that is not believed.
@@ -69,15 +69,15 @@ func Add(mgr manager.Manager, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := newRoom()
+	memory := newReviewMemory()
 	moving := addResponders(mgr.GetClient(), mgr.GetCache(), options.EvictionRequests)
 	for path, handler := range handlers(mgr, reviewer{direct}, moving, options) {
 		refuse := refusal(wait)
 		if path == daemonSetPods {
 			refuse = letStart
 		}
-		answering := inTurn{handler, newTurns(namespaceAtOnce, requestsAtOnce), refuse}
-		server.register(path, door{&webhook.Admission{Handler: bounded{answering}}, room, refuse})
+		answering := limited{handler, newNamespaceLimit(namespaceAtOnce, requestsAtOnce), refuse}
+		server.register(path, reviewLimit{&webhook.Admission{Handler: bounded{answering}}, memory, refuse})
 	}
 	informers, err := startInformers(mgr.GetCache())
 	if err != nil {

@@ -58,7 +58,7 @@ func TestAnAgentThatCannotReadTheLeaseOfItsKubeletCallsNothingGone(t *testing.T)
 	if err := patch(t, w.server.Mighty(t, cluster.Account.User()), w.node(w.a), targets); err != nil {
 		t.Fatal(err)
 	}
-	beat := host.Beat{Client: w.admin, Namespace: corev1.NamespaceNodeLease, Name: w.a}
+	beat := host.Heartbeat{Client: w.admin, Namespace: corev1.NamespaceNodeLease, Name: w.a}
 	if err := beat.Renew(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.a, UID: "any"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestTheAgentOfAHost(t *testing.T) {
 	if want := unit.Name + ": its agent does not answer and keeps 1 static pod away: it is a unit of the host and does not renew its Lease " + namespace + "/ebbtide-agent-" + unit.Name; !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
 	}
-	beat := host.Beat{Client: c.Client, Namespace: namespace, Name: core.AgentLease(unit.Name)}
+	beat := host.Heartbeat{Client: c.Client, Namespace: namespace, Name: core.AgentLease(unit.Name)}
 	if err := beat.Renew(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: unit.Name, UID: unit.UID}}); err != nil {
 		t.Fatal(err)
 	}

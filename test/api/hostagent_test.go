@@ -59,7 +59,7 @@ func TestAnAgentOfAHostWritesForItsNode(t *testing.T) {
 	if err := agent.Get(t.Context(), client.ObjectKey{Name: w.a}, node); err != nil {
 		t.Fatal(err)
 	}
-	beat := host.Beat{Client: agent, Namespace: cluster.Account.Namespace, Name: core.AgentLease(w.a)}
+	beat := host.Heartbeat{Client: agent, Namespace: cluster.Account.Namespace, Name: core.AgentLease(w.a)}
 	seen, unread := host.Read(t.Context(), agent, cluster.Account.Namespace)
 	if unread != nil || len(seen.Servers) == 0 || seen.Servers[0].Labels[corev1.LabelHostname] == "" || seen.Servers[0].Spec.RenewTime == nil {
 		t.Errorf("it sees no API server and its host: %+v, %v", seen.Servers, unread)

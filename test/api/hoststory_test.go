@@ -84,7 +84,7 @@ func partManifest(part string) string {
 // play is the kubelet, which shows what the folder makes and renews its Lease, and the
 // manager, which asks for what it shows.
 func (w *hostStory) play(ctx context.Context) {
-	beat := host.Beat{Client: w.admin, Namespace: corev1.NamespaceNodeLease, Name: w.a}
+	beat := host.Heartbeat{Client: w.admin, Namespace: corev1.NamespaceNodeLease, Name: w.a}
 	for ctx.Err() == nil {
 		if err := beat.Renew(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.a, UID: "any"}}); err != nil && ctx.Err() == nil {
 			w.t.Errorf("renew the Lease of the kubelet: %v", err)

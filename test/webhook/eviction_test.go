@@ -121,7 +121,7 @@ func evictorOfTheManager(t *testing.T, c *cluster.Cluster) *kube.Evictor {
 }
 
 // A Machine's drain waits for evacuators like any other drain, although it is the
-// manager that evicts; for an Evacuation it evicts when they have had their turns.
+// manager that evicts; for an Evacuation it evicts when they have had their namespaceLimit.
 func TestTheManagerWaitsForEvacuatorsOnlyForMachines(t *testing.T) {
 	c := newAPI(t)
 	pod := newPod(t, c, c.Namespace(t), "web", registered("mover.example.com", "20"))

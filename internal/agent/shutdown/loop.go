@@ -61,10 +61,10 @@ type Options struct {
 
 // Agent is the loop that runs beside: what it has seen of the API, and writes there.
 type Agent interface {
-	// Sight is the node and its pods; nil is unknown.
-	Sight() (*corev1.Node, []*corev1.Pod)
-	// Tell has it tell what was decided.
-	Tell()
+	// NodeAndPods returns the node and its pods; nil is unknown.
+	NodeAndPods() (*corev1.Node, []*corev1.Pod)
+	// ReportSoon has it tell what was decided.
+	ReportSoon()
 }
 
 // Loop holds up the shutdowns of a node.
@@ -81,11 +81,11 @@ type Loop struct {
 	decided *core.Decision
 
 	// What one goroutine alone uses.
-	entry    *core.Entry
-	unstored bool // the entry is not on disk as it is here
-	fresh    bool // nothing was decided yet that logind had a say in
-	grip     grip
-	saw      string // the trouble that was logged last
+	entry      *core.Entry
+	unstored   bool // the entry is not on disk as it is here
+	fresh      bool // nothing was decided yet that logind had a say in
+	inhibition inhibition
+	saw        string // the trouble that was logged last
 }
 
 // New is a loop that has yet to run.
@@ -95,9 +95,9 @@ func New(o Options) *Loop {
 	}
 	return &Loop{
 		Options: o, wake: make(chan struct{}, 1), fresh: true,
-		entries:  disk.File{Dir: o.StateDir, Name: "shutdown.json", Max: maxEntry},
-		schedule: disk.File{Dir: o.ScheduleDir, Name: "scheduled", Max: core.MaxScheduleFile},
-		grip:     grip{logind: o.Logind},
+		entries:    disk.File{Dir: o.StateDir, Name: "shutdown.json", Max: maxEntry},
+		schedule:   disk.File{Dir: o.ScheduleDir, Name: "scheduled", Max: core.MaxScheduleFile},
+		inhibition: inhibition{logind: o.Logind},
 		inhibitor: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "ebbtide_agent_inhibitor", Help: "1 while a shutdown of the node would wait for the agent.",
 		}),
@@ -127,7 +127,7 @@ func (l *Loop) Decided() (core.Decision, bool) {
 
 // Run works until the context ends. A shutdown is not held up any more then.
 func (l *Loop) Run(ctx context.Context, agent Agent) {
-	defer l.grip.letGo()
+	defer l.inhibition.release()
 	l.load()
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -178,8 +178,8 @@ func (l *Loop) pass(ctx context.Context, agent Agent) (again time.Duration) {
 	for range rounds {
 		d := core.Decide(l.observe(state, agent))
 		l.record(d.Entry)
-		moved := l.grip.follow(ctx, d.Inhibit, state)
-		l.trouble(l.grip.refusal)
+		moved := l.inhibition.ensure(ctx, d.Inhibit, state)
+		l.trouble(l.inhibition.refusal)
 		l.fresh = l.fresh && state.Fault != ""
 		l.Emit(d.Events...)
 		l.tell(d, agent)
@@ -207,10 +207,10 @@ func (l *Loop) says() (logind.State, bool) {
 }
 
 func (l *Loop) observe(state logind.State, agent Agent) core.Snapshot {
-	node, pods := agent.Sight()
+	node, pods := agent.NodeAndPods()
 	return core.Snapshot{
 		Now: time.Now(), BootID: l.BootID, Wish: l.Wish, Schedule: l.readSchedule(), Node: node, Pods: pods,
-		Held: l.grip.lock != nil, Refusal: l.grip.refusal, Entry: l.entry, Fresh: l.fresh,
+		Held: l.inhibition.lock != nil, Refusal: l.inhibition.refusal, Entry: l.entry, Fresh: l.fresh,
 		Logind: core.Logind{
 			Fault: state.Fault, Preparing: state.Preparing, Type: state.Type,
 			Delay: state.Delay, DelayFault: state.DelayFault, Kubelet: state.Kubelet,
@@ -241,13 +241,13 @@ func (l *Loop) record(entry *core.Entry) {
 // tell keeps the decision for the agent.
 func (l *Loop) tell(d core.Decision, agent Agent) {
 	l.inhibitor.Set(0)
-	if l.grip.lock != nil {
+	if l.inhibition.lock != nil {
 		l.inhibitor.Set(1)
 	}
 	l.mu.Lock()
 	l.decided = &d
 	l.mu.Unlock()
-	agent.Tell()
+	agent.ReportSoon()
 }
 
 // trouble is logged when it changes.

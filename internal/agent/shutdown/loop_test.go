@@ -63,11 +63,11 @@ func (m *machine) tell(format string, args ...any) {
 	m.told = append(m.told, fmt.Sprintf(format, args...))
 }
 
-// Sight is what the agent has seen.
-func (m *machine) Sight() (*corev1.Node, []*corev1.Pod) { return m.node, nil }
+// NodeAndPods returns what the agent has seen.
+func (m *machine) NodeAndPods() (*corev1.Node, []*corev1.Pod) { return m.node, nil }
 
 // Tell does nothing: a test asks.
-func (m *machine) Tell() {}
+func (m *machine) ReportSoon() {}
 
 // Watch tells what the test says.
 func (m *machine) Watch(ctx context.Context, tell func(logind.State)) {
@@ -133,7 +133,7 @@ func (m *machine) looks() string {
 		return "nothing is known"
 	}
 	status := v1alpha1.NodeAgentStatus{}
-	d.Tell(&status, time.Now())
+	d.SetStatus(&status, time.Now())
 	return fmt.Sprintf("%s; %s %s", strings.Join(m.told, ", "), status.Shutdown.Phase, status.Conditions[0].Reason)
 }
 
@@ -193,12 +193,12 @@ func TestAnInhibitorThatIsRefusedIsAskedForAgainWhenSomethingIsNew(t *testing.T)
 	m.refuses = errors.New("take an inhibitor: still denied")
 	m.want(m.hears(idle(2)), "refused; None InhibitorRefused")
 	m.refuses = nil
-	m.loop.grip.tried = time.Now().Add(-relist)
+	m.loop.inhibition.tried = time.Now().Add(-relist)
 	m.want(m.looks(), "taken 1, entry none; None ShutdownWaits")
 	m.refuses = errors.New("take an inhibitor: denied")
 	m.want(m.hears(idle(3)), "refused; None InhibitorRefused")
 	// The one of before is not closed: it may still count.
-	if m.loop.grip.lock == nil {
+	if m.loop.inhibition.lock == nil {
 		t.Error("the inhibitor that was held is gone")
 	}
 }
@@ -323,7 +323,7 @@ func TestTheKernelTellsOfASchedule(t *testing.T) {
 	}
 	cancel()
 	<-ended
-	if m.loop.grip.lock != nil {
+	if m.loop.inhibition.lock != nil {
 		t.Error("a loop that has ended holds the shutdown up")
 	}
 }

@@ -63,9 +63,9 @@ type reconciler struct {
 	client client.Client
 	live   client.Reader
 	kinds  *kinds
-	// clusters connects to those of Machines, which sights look at.
-	clusters clusters
-	sights   sights
+	// clusters connects to the clusters of Machines, watchIndex knows what they watch there.
+	clusters   clusters
+	watchIndex watchIndex
 	// emit publishes events, each on the object that it is about.
 	emit func(...event.Event)
 	now  kube.Now
@@ -93,7 +93,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
-		clusters: options.Registry, sights: newSights(),
+		clusters: options.Registry, watchIndex: newWatchIndex(),
 		metrics: newMetrics(crmetrics.Registry, served, time.Now),
 	}
 	r.followElsewhere(options.Registry)
@@ -102,7 +102,7 @@ func Add(mgr manager.Manager, options Options) error {
 		return err
 	}
 	return kube.AddController(mgr, "bridge", kube.Controller[request]{
-		Reconciler: r, Share: r.sights.share, Limit: workers, Timeout: passTimeout,
+		Reconciler: r, Share: r.watchIndex.share, Limit: workers, Timeout: passTimeout,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 

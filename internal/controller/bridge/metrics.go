@@ -17,12 +17,12 @@ type metrics struct {
 	now     func() time.Time
 
 	mu sync.Mutex
-	// at is where each Machine stands that is being deleted with our hook on it.
-	at map[request]standing
+	// at has each Machine that is being deleted with our hook on it.
+	at map[request]waitState
 }
 
-// standing is where a Machine stands.
-type standing struct {
+// waitState says for how long a Machine waits, and for whom.
+type waitState struct {
 	// ours is true while its controller waits for nobody but us, since when.
 	ours  bool
 	since time.Time
@@ -36,7 +36,7 @@ var (
 )
 
 func newMetrics(registry prometheus.Registerer, all []kind, now func() time.Time) *metrics {
-	m := &metrics{now: now, at: map[request]standing{}}
+	m := &metrics{now: now, at: map[request]waitState{}}
 	for i := range all {
 		m.bridges = append(m.bridges, all[i].bridge)
 	}
@@ -81,7 +81,7 @@ func (m *metrics) note(q request, machine *core.Machine, now time.Time) {
 		return
 	}
 	before, known := m.at[q]
-	here := standing{ours: len(machine.Others) == 0}
+	here := waitState{ours: len(machine.Others) == 0}
 	switch {
 	case !here.ours:
 	case known && before.ours:

@@ -35,28 +35,28 @@ type clusters interface {
 	Release(cluster, user types.NamespacedName)
 }
 
-// sight is what a Machine looks at in another cluster.
-type sight struct {
+// watchedNode is the node that a Machine watches in another cluster.
+type watchedNode struct {
 	cluster    types.NamespacedName
 	node       string
 	connection *workload.Connection
 }
 
-// sights are by Machine. Who looks at what is asked for each pod that changes elsewhere,
-// however many Machines look, so that it is kept the other way round, too.
-type sights struct {
+// watchIndex maps Machines to the remote nodes that they watch, and back: a change of a pod
+// wakes only the Machines of its node.
+type watchIndex struct {
 	mu  sync.Mutex
-	all map[request]sight
+	all map[request]watchedNode
 	// at are the Machines by cluster and node.
 	at map[types.NamespacedName]map[string]map[request]bool
 }
 
-func newSights() sights {
-	return sights{all: map[request]sight{}, at: map[types.NamespacedName]map[string]map[request]bool{}}
+func newWatchIndex() watchIndex {
+	return watchIndex{all: map[request]watchedNode{}, at: map[types.NamespacedName]map[string]map[request]bool{}}
 }
 
-// look reports whether the Machine looked at that cluster before.
-func (s *sights) look(q request, at sight) (again bool) {
+// watch records what a Machine watches, and reports whether it watched that cluster before.
+func (s *watchIndex) watch(q request, at watchedNode) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.all[q]
@@ -78,7 +78,7 @@ func (s *sights) look(q request, at sight) (again bool) {
 
 // share is the cluster that a Machine looks at, or else its namespace. A cluster that hangs
 // holds up no other; unlike a namespace, it has a slash in its name.
-func (s *sights) share(q request) string {
+func (s *watchIndex) share(q request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, known := s.all[q]; known {
@@ -87,7 +87,7 @@ func (s *sights) share(q request) string {
 	return q.Namespace
 }
 
-func (s *sights) away(q request) (before sight, known bool) {
+func (s *watchIndex) unwatch(q request) (before watchedNode, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if before, known = s.all[q]; known {
@@ -97,7 +97,7 @@ func (s *sights) away(q request) (before sight, known bool) {
 	return before, known
 }
 
-func (s *sights) forget(q request, before sight) {
+func (s *watchIndex) forget(q request, before watchedNode) {
 	nodes := s.at[before.cluster]
 	delete(nodes[before.node], q)
 	if len(nodes[before.node]) == 0 {
@@ -109,7 +109,7 @@ func (s *sights) forget(q request, before sight) {
 }
 
 // of are those that look at a node of a cluster, or at any of it.
-func (s *sights) of(cluster types.NamespacedName, node string) (found []request) {
+func (s *watchIndex) of(cluster types.NamespacedName, node string) (found []request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if node != "" {
@@ -145,9 +145,9 @@ func clusterOf(seen *observed) *v1alpha1.Cluster {
 // and has read nothing, if the pass does not have a worker of that cluster.
 func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *observed) (read bool) {
 	cluster := clusterOf(seen)
-	at := sight{cluster: client.ObjectKeyFromObject(cluster), node: seen.Machine.Node}
+	at := watchedNode{cluster: client.ObjectKeyFromObject(cluster), node: seen.Machine.Node}
 	// Before anything is asked: what changes from now on wakes the Machine.
-	if again := r.sights.look(q, at); !again {
+	if again := r.watchIndex.watch(q, at); !again {
 		return false
 	}
 	connection, err := r.clusters.Use(cluster, userOf(q))
@@ -159,7 +159,7 @@ func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *obse
 		return true
 	}
 	at.connection = connection
-	r.sights.look(q, at)
+	r.watchIndex.watch(q, at)
 	drain, err := r.drainOf(ctx, seen, connection, connection.Client)
 	if err == nil && drain.decision.Done {
 		// A cache that is behind knows nothing of what came last.
@@ -218,7 +218,7 @@ func (r *reconciler) drainElsewhere(ctx context.Context, q request, seen *observ
 
 // leave ends what was begun in another cluster.
 func (r *reconciler) leave(q request) {
-	before, known := r.sights.away(q)
+	before, known := r.watchIndex.unwatch(q)
 	if !known {
 		return
 	}
@@ -274,26 +274,26 @@ func (r *reconciler) followElsewhere(registry *workload.Registry) {
 	registry.Watch(&corev1.Pod{}, func(cluster types.NamespacedName, old, now client.Object) {
 		pod, ok := cmpOr(now, old).(*corev1.Pod)
 		if ok && strings.HasPrefix(cluster.Name, foreign) && pod.Spec.NodeName != "" {
-			r.wake(r.sights.of(cluster, pod.Spec.NodeName)...)
+			r.wake(r.watchIndex.of(cluster, pod.Spec.NodeName)...)
 		}
 	})
 	registry.Watch(&corev1.Node{}, func(cluster types.NamespacedName, old, now client.Object) {
 		if strings.HasPrefix(cluster.Name, foreign) && nodeMatters(old, now) {
-			r.wake(r.sights.of(cluster, cmpOr(now, old).GetName())...)
+			r.wake(r.watchIndex.of(cluster, cmpOr(now, old).GetName())...)
 		}
 	})
 	// What rules go by. What is new has no pods yet.
 	registry.Watch(&corev1.Namespace{}, func(cluster types.NamespacedName, old, now client.Object) {
 		if old != nil && now != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
-			r.wake(r.sights.of(cluster, "")...)
+			r.wake(r.watchIndex.of(cluster, "")...)
 		}
 	})
 	registry.Watch(&appsv1.DaemonSet{}, func(cluster types.NamespacedName, _, now client.Object) {
 		if now == nil {
-			r.wake(r.sights.of(cluster, "")...)
+			r.wake(r.watchIndex.of(cluster, "")...)
 		}
 	})
-	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.sights.of(cluster, "")...) })
+	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.watchIndex.of(cluster, "")...) })
 	registry.OnNews(func(owner types.NamespacedName) {
 		if name, ours := strings.CutPrefix(owner.Name, foreign); ours {
 			r.wake(requestOf(core.ClusterAPI, owner.Namespace, name)...)

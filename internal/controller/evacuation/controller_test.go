@@ -299,7 +299,7 @@ func TestReportsAreRare(t *testing.T) {
 	s.answers[pod.Name] = overBudget("The disruption budget web needs 3 healthy pods and has 2 currently")
 	s.budgetEvent(webBudget(0), webBudget(1))
 	s.calm()
-	s.pass(core.WordsInterval)
+	s.pass(core.MessageInterval)
 	if e := s.evacuation(pod); !strings.Contains(e.Status.Message, "has 2 currently") {
 		t.Errorf("message = %q, want the new words", e.Status.Message)
 	}

@@ -47,9 +47,9 @@ type reconciler struct {
 	options core.Options
 	// written spaces out what is written for one node.
 	written *flowcontrol.Backoff
-	// sights are by node what was seen last of those that have a maintenance, in memory only:
+	// observations are by node what was seen last of those that have a maintenance, in memory only:
 	// another manager begins anew.
-	sights sync.Map
+	observations sync.Map
 }
 
 // Add registers the controller with a manager whose client reads from a cache with
@@ -118,14 +118,14 @@ func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot,
 // look is since when a node has been as it is.
 func (r *reconciler) look(node string, s core.Snapshot) time.Time {
 	if s.Existing == nil {
-		r.sights.Delete(node)
+		r.observations.Delete(node)
 		return s.Now
 	}
-	before, _ := r.sights.Load(node)
-	known, _ := before.(core.Sight)
-	sight := s.Look(known)
-	r.sights.Store(node, sight)
-	return sight.Since
+	before, _ := r.observations.Load(node)
+	known, _ := before.(core.Observation)
+	observation := s.Observe(known)
+	r.observations.Store(node, observation)
+	return observation.Since
 }
 
 // found reads an object into what it is given; nil if there is none.

@@ -311,8 +311,8 @@ func TestANodeIsWatchedAfterItsBoot(t *testing.T) {
 	if _, err := w.says(v1alpha1.ShutdownNone); err != nil {
 		t.Fatal(err)
 	}
-	w.r.sights.Range(func(node, _ any) bool {
-		t.Errorf("the sight of %s stays", node)
+	w.r.observations.Range(func(node, _ any) bool {
+		t.Errorf("the observation of %s stays", node)
 		return true
 	})
 }

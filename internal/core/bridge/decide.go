@@ -229,8 +229,8 @@ func (s Snapshot) needless() string {
 		return "the Cluster is being deleted"
 	case s.over() != "":
 		return s.over()
-	case m.Beyond != "":
-		return fmt.Sprintf("Cluster API has not waited for hooks of the Machine (Deleting: %s)", excerpt.Line(m.Beyond, maxWords))
+	case m.LaterStep != "":
+		return fmt.Sprintf("Cluster API has not waited for hooks of the Machine (Deleting: %s)", excerpt.Line(m.LaterStep, maxWords))
 	case m.Node == "" && m.Waits:
 		// Before that it may be that its controller has only not named it yet.
 		return "the Machine has no node"

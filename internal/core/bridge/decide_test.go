@@ -190,7 +190,7 @@ var becomes = map[string]struct {
 	},
 	"the last of a control plane, for whose hooks nobody waits": {
 		func(_ *testing.T, s *bridge.Snapshot) {
-			s.Machine.Waits, s.Machine.Beyond = false, "WaitingForInfrastructureDeletion"
+			s.Machine.Waits, s.Machine.LaterStep = false, "WaitingForInfrastructureDeletion"
 		},
 		"take; BridgeSkipped: not drained: Cluster API has not waited for hooks of the Machine (Deleting: WaitingForInfrastructureDeletion)",
 	},

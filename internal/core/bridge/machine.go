@@ -63,10 +63,10 @@ type Machine struct {
 	Taken bool
 	// Excluded is the annotation by which somebody wants it not to be drained; else empty.
 	Excluded string
-	// Waits is true if its controller says that it waits for pre-drain hooks, Beyond what it
+	// Waits is true if its controller says that it waits for pre-drain hooks, LaterStep what it
 	// says that it does, if that comes after them.
-	Waits  bool
-	Beyond string
+	Waits     bool
+	LaterStep string
 	// WaitsSince is since when it waits; zero if it does not say.
 	WaitsSince time.Time
 	// DrainStart is when its drain began; zero if it has not, and for OpenShift.
@@ -176,7 +176,7 @@ func (m *Machine) readClusterAPI(object *unstructured.Unstructured) {
 	m.Drained = condition(object, v1alpha1.ConditionBridgeDrained)
 	m.Waits = reason == waitsReason
 	if !slices.Contains(beforeHooks, reason) {
-		m.Beyond = reason
+		m.LaterStep = reason
 	}
 	m.WaitsSince = timeOf(text(object, "status", "deletion", "waitForPreDrainHookStartTime"))
 }

@@ -14,32 +14,32 @@ import (
 // placeholder stands for a name that the API server does not allow.
 const placeholder = "NAME"
 
-// Words are one or more words of a shell, quoted already. Only this package makes them.
-type Words struct{ text string }
+// Quoted holds one or more words of a shell command, quoted for the shell. Only this package makes them.
+type Quoted struct{ text string }
 
 // String returns the words as a shell reads them.
-func (w Words) String() string { return w.text }
+func (w Quoted) String() string { return w.text }
 
 // Of returns a command, and what a message says around it. It treats each argument that is
-// neither Words nor an integer as a name.
+// neither Quoted nor an integer as a name.
 func Of(format string, args ...any) string { return Join(format, args...).text }
 
 // Join is Of for a part of a command.
-func Join(format string, args ...any) Words {
+func Join(format string, args ...any) Quoted {
 	safe := make([]any, len(args))
 	for i, arg := range args {
 		switch arg.(type) {
-		case Words, int, int32, int64:
+		case Quoted, int, int32, int64:
 			safe[i] = arg
 		default:
 			safe[i] = Names(fmt.Sprint(arg))
 		}
 	}
-	return Words{fmt.Sprintf(format, safe...)}
+	return Quoted{fmt.Sprintf(format, safe...)}
 }
 
 // Names returns names of objects, labels, annotations, taints or resources.
-func Names(names ...string) Words {
+func Names(names ...string) Quoted {
 	words := make([]string, len(names))
 	for i, name := range names {
 		words[i] = placeholder
@@ -47,28 +47,28 @@ func Names(names ...string) Words {
 			words[i] = Quote(name).text
 		}
 	}
-	return Words{strings.Join(words, " ")}
+	return Quoted{strings.Join(words, " ")}
 }
 
 // Quote returns text as one word. It is for what Ebbtide or the user of the plugin has
 // written, such as a patch or a flag.
-func Quote(text string) Words {
+func Quote(text string) Quoted {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@%+,=", r)
 	}
 	if text != "" && !strings.ContainsFunc(text, special) {
-		return Words{text}
+		return Quoted{text}
 	}
-	return Words{"'" + strings.ReplaceAll(text, "'", `'\''`) + "'"}
+	return Quoted{"'" + strings.ReplaceAll(text, "'", `'\''`) + "'"}
 }
 
 // plainFolder is an absolute path that needs no quotes.
 var plainFolder = regexp.MustCompile(`^/[A-Za-z0-9._/+@-]{0,255}$`)
 
 // Folder returns the path of a folder, or the placeholder if the path needs quotes.
-func Folder(path, placeholder string) Words {
+func Folder(path, placeholder string) Quoted {
 	if plainFolder.MatchString(path) {
-		return Words{path}
+		return Quoted{path}
 	}
-	return Words{placeholder}
+	return Quoted{placeholder}
 }

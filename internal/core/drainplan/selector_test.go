@@ -54,7 +54,7 @@ func TestSetsAreComparedByWhatTheySelect(t *testing.T) {
 		"what no pod can be": {entries{selecting(9, asks("app", has), asks("app", lacks))}, entries{entryFor("x", "", 9)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := len(setOf(test.narrow).Beyond(setOf(test.wide))) == 0; got != test.want {
+			if got := len(setOf(test.narrow).NotCoveredBy(setOf(test.wide))) == 0; got != test.want {
 				t.Errorf("%s is within %s: %v, want %v", setOf(test.narrow).Key(), setOf(test.wide).Key(), got, test.want)
 			}
 		})
@@ -72,7 +72,7 @@ func TestAComparisonOfManySelectorsEnds(t *testing.T) {
 			wide[at].PodSelector.MatchExpressions = append(wide[at].PodSelector.MatchExpressions, one)
 		}
 	}
-	if beyond := setOf([]v1alpha1.DrainPlanEntry{entry("", 7)}).Beyond(setOf(wide)); len(beyond) != 1 {
+	if beyond := setOf([]v1alpha1.DrainPlanEntry{entry("", 7)}).NotCoveredBy(setOf(wide)); len(beyond) != 1 {
 		t.Errorf("beyond are %v, want the entry that could not be compared", beyond)
 	}
 }
@@ -132,13 +132,13 @@ func everyLabel() []*corev1.Pod {
 }
 
 // Whether one set is beyond another one is asked of every pod that selectors can tell apart.
-func TestBeyondIsWhatSomePodShows(t *testing.T) {
+func TestNotCoveredByIsWhatSomePodShows(t *testing.T) {
 	pods := everyLabel()
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		a, b := someSelectors(random), someSelectors(random)
 		want := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return bruteForce(a, p) && !bruteForce(b, p) })
-		if got := len(setOf(a).Beyond(setOf(b))) > 0; got != want {
+		if got := len(setOf(a).NotCoveredBy(setOf(b))) > 0; got != want {
 			t.Fatalf("seed %d: %s is beyond %s: %v, want %v", seed, setOf(a).Key(), setOf(b).Key(), got, want)
 		}
 		if back := setOf(setOf(a).Render(drainplan.Parse(b))); !back.Equal(setOf(a)) {

@@ -83,9 +83,9 @@ func (s Set) CoversSubject(pod Subject) bool {
 	return false
 }
 
-// Beyond are the entries of the set that cover pods which the other set, for all that
+// NotCoveredBy returns the entries of the set that cover pods which the other set, for all that
 // selectors show, does not cover.
-func (s Set) Beyond(other Set) []Entry {
+func (s Set) NotCoveredBy(other Set) []Entry {
 	return slices.DeleteFunc(slices.Clone(s.entries), other.includes)
 }
 

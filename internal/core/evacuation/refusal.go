@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// WordsInterval is how often a refusal of the same kind is written at most while
+	// MessageInterval is how often a refusal of the same kind is written at most while
 	// its words change.
-	WordsInterval = 30 * time.Second
+	MessageInterval = 30 * time.Second
 	// CountInterval is how often it is written while nothing but its count changes.
 	CountInterval = 5 * time.Minute
 	// LongestPause is how long nobody asks for a refused eviction at the most, unless
@@ -58,7 +58,7 @@ func ReportEvery(status v1alpha1.EvacuationStatus, refusal Refusal) time.Duratio
 	case !sameKind(status, told):
 		return 0
 	case status.Message != told.Message:
-		return WordsInterval
+		return MessageInterval
 	default:
 		return CountInterval
 	}

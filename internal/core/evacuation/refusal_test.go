@@ -101,7 +101,7 @@ func TestWhatIsNewDecidesHowSoonItIsWritten(t *testing.T) {
 	}{
 		"the first refusal":                      {v1alpha1.EvacuationStatus{}, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), 0},
 		"the same again":                         {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), evacuation.CountInterval},
-		"other words":                            {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no, thanks", 1), evacuation.WordsInterval},
+		"other words":                            {told, refusedBy(v1alpha1.BlockerPDBExhausted, "no, thanks", 1), evacuation.MessageInterval},
 		"another reason in the same words":       {told, refusedBy(v1alpha1.BlockerEvictionError, "no", 1), 0},
 		"the same words of another budget":       {told, byAnother, 0},
 		"the same after an evacuator came back":  {handedOver, refusedBy(v1alpha1.BlockerPDBExhausted, "no", 1), 0},

@@ -33,7 +33,7 @@ func (t *targeted) beyond(set, other drainplan.Set) []drainplan.Entry {
 	key := [2]string{set.Key(), other.Key()}
 	known, found := t.compared[key]
 	if !found {
-		known = set.Beyond(other)
+		known = set.NotCoveredBy(other)
 		t.compared[key] = known
 	}
 	return known

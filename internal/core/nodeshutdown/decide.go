@@ -48,7 +48,7 @@ type Snapshot struct {
 	Existing *v1alpha1.NodeMaintenance
 	// Others are all NodeMaintenances, as far as there is no Existing.
 	Others []*v1alpha1.NodeMaintenance
-	// Since is since when the node has been as it is: the Sight of now says it.
+	// Since is since when the node has been as it is: the Observation of now says it.
 	Since time.Time
 	// Options are what the administrator wants.
 	Options

@@ -95,24 +95,24 @@ func (r *run) takeTurn(p *pod, class string) bool {
 // evict asks the eviction API for a pod. One that waits for a budget is asked for again
 // when that opens.
 func (r *run) evict(p *pod) {
-	for _, b := range p.books {
+	for _, b := range p.budgets {
 		b.asked++
 	}
 	switch b, hold := r.locked(p); {
 	case b != nil:
 		p.state, p.refusal = held, evacuation.Barred(b, hold, r.world.Doubt)
-	case p.object.Status.Phase == corev1.PodPending, len(p.books) == 0:
+	case p.object.Status.Phase == corev1.PodPending, len(p.budgets) == 0:
 		r.leave(p)
-	case len(p.books) > 1:
+	case len(p.budgets) > 1:
 		p.state, p.refusal = held, severalBudgets()
 	default:
-		r.admitted(p, p.books[0].admit(p.object))
+		r.admitted(p, p.budgets[0].admit(p.object))
 	}
 }
 
 // locked is the first budget of a pod that bears a lock, and that lock; nil if none does.
 func (r *run) locked(p *pod) (*policyv1.PodDisruptionBudget, budget.Hold) {
-	for _, b := range p.books {
+	for _, b := range p.budgets {
 		if hold, locked := budget.InForce(b.budget, r.world.Now, r.world.Doubt, r.world.LongestLock); locked {
 			return b.budget, hold
 		}
@@ -122,7 +122,7 @@ func (r *run) locked(p *pod) (*policyv1.PodDisruptionBudget, budget.Hold) {
 
 // admitted does what the eviction API has said of a pod under one budget.
 func (r *run) admitted(p *pod, says verdict) {
-	b := p.books[0]
+	b := p.budgets[0]
 	switch says {
 	case refused:
 		p.state, p.refusal = held, b.refusal()
@@ -153,7 +153,7 @@ func (r *run) expire(object *corev1.Pod) {
 	if p.state == gone || p.state == ending {
 		return
 	}
-	for _, b := range p.books {
+	for _, b := range p.budgets {
 		b.forget(p)
 	}
 	p.action, p.why = ActionDelete, "it is deleted past its budgets, as the deadline comes"
@@ -165,7 +165,7 @@ func (r *run) expire(object *corev1.Pod) {
 // leave has a pod terminate.
 func (r *run) leave(p *pod) {
 	if podclass.Ready(p.object) && p.object.DeletionTimestamp == nil {
-		for _, b := range p.books {
+		for _, b := range p.budgets {
 			b.count(-1, 0)
 		}
 	}
@@ -185,7 +185,7 @@ func (r *run) end(p *pod) {
 	}
 	p.state = gone
 	r.placer.Remove(p.object)
-	for _, b := range p.books {
+	for _, b := range p.budgets {
 		b.count(0, -1)
 	}
 }

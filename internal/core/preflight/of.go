@@ -29,7 +29,7 @@ func Of(s Snapshot) Forecast {
 			runs = append(runs, simulate(&s, given, by))
 		}
 	}
-	t := teller{Snapshot: &s, owners: given, runs: runs}
+	t := forecaster{Snapshot: &s, owners: given, runs: runs}
 	return t.forecast()
 }
 
@@ -55,7 +55,7 @@ func losers(runs []*run, most int) (orders []order) {
 	}
 	covered := map[*policyv1.PodDisruptionBudget]map[types.UID]bool{}
 	for _, p := range runs[0].pods {
-		for _, b := range p.books {
+		for _, b := range p.budgets {
 			if covered[b.given] == nil {
 				covered[b.given] = map[types.UID]bool{}
 			}
@@ -80,7 +80,7 @@ func rank(late bool) int {
 }
 
 // forecast puts together what the runs have shown.
-func (t *teller) forecast() Forecast {
+func (t *forecaster) forecast() Forecast {
 	first := t.runs[0]
 	f := Forecast{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}, Maintenance: t.Maintenance.Name,

@@ -29,7 +29,7 @@ type application struct {
 }
 
 // outages are the applications that go down, those of most pods first.
-func (t *teller) outages(nodes []NodeForecast) []Outage {
+func (t *forecaster) outages(nodes []NodeForecast) []Outage {
 	leaving, of := map[types.NamespacedName]bool{}, map[application]int{}
 	for i := range nodes {
 		for j := range nodes[i].Pods {
@@ -60,7 +60,7 @@ func (p *PodForecast) unprotected() bool {
 }
 
 // dropServed leaves out applications of which a pod is ready that does not leave.
-func (t *teller) dropServed(of map[application]int, leaving map[types.NamespacedName]bool) {
+func (t *forecaster) dropServed(of map[application]int, leaving map[types.NamespacedName]bool) {
 	if len(of) == 0 {
 		return
 	}

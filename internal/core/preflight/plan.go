@@ -11,7 +11,7 @@ import (
 // tell it. There is nothing for a maintenance that is not understood.
 func Plan(s Snapshot) map[string]v1alpha1.NodeMaintenanceNodeStatus {
 	owners := newOwners(s.Owners)
-	t := teller{Snapshot: &s, owners: owners, runs: []*run{simulate(&s, owners, asAsked)}}
+	t := forecaster{Snapshot: &s, owners: owners, runs: []*run{simulate(&s, owners, asAsked)}}
 	r := t.runs[0]
 	planned := make(map[string]v1alpha1.NodeMaintenanceNodeStatus, len(r.before))
 	for i := range r.before {

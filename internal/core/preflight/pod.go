@@ -12,7 +12,7 @@ import (
 )
 
 // ownerOf is the controller of a pod, for people.
-func (t *teller) ownerOf(object *corev1.Pod) *Owner {
+func (t *forecaster) ownerOf(object *corev1.Pod) *Owner {
 	if d := t.owners.deploymentOf(object); d != nil {
 		return &Owner{Kind: "Deployment", Name: d.Name}
 	}
@@ -69,7 +69,7 @@ func sizeOf(object *corev1.Pod) *resource.Quantity {
 }
 
 // budgetsUnread returns true if nobody knows whether a pod that is evicted is under a budget.
-func (t *teller) budgetsUnread(p *pod) bool {
+func (t *forecaster) budgetsUnread(p *pod) bool {
 	return p.evicted() && p.object.Status.Phase != corev1.PodPending && slices.ContainsFunc(t.Unread, func(u Unread) bool {
 		return u.Kind == "PodDisruptionBudget" && (u.Namespace == "" || u.Namespace == p.object.Namespace)
 	})
@@ -95,7 +95,7 @@ var consequences = map[string]string{
 }
 
 // unread says what is not known.
-func (t *teller) unread() []Unread {
+func (t *forecaster) unread() []Unread {
 	told := slices.Clone(t.Unread)
 	for i := range told {
 		if told[i].Consequence == "" {

@@ -104,7 +104,7 @@ func (r *run) succeed(p *pod) {
 // make counts a pod that its owner has made.
 func (r *run) make(next *replacement) {
 	next.made = true
-	for _, b := range next.of.books {
+	for _, b := range next.of.budgets {
 		b.count(0, 1)
 	}
 }
@@ -115,7 +115,7 @@ func (r *run) place(next *replacement) {
 		return
 	}
 	r.unplaced = append(r.unplaced, next)
-	for _, b := range next.of.books {
+	for _, b := range next.of.budgets {
 		b.doubted = b.doubted || next.unknown
 	}
 }
@@ -131,7 +131,7 @@ func (r *run) fits(next *replacement) bool {
 	}
 	r.moved = true
 	if next.ready {
-		for _, b := range next.of.books {
+		for _, b := range next.of.budgets {
 			b.count(1, 0)
 			r.opened = append(r.opened, b)
 		}

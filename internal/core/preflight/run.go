@@ -36,7 +36,7 @@ type run struct {
 	nodes, maintenances map[string]int
 	placer              Placer
 	owners              *owners
-	books               library
+	budgets             simulatedBudgets
 	sets                map[ownerKey]*statefulSet
 	// pods are those that are more than there, by the object that was read, and by the one
 	// that stands in for it.
@@ -46,7 +46,7 @@ type run struct {
 	// silent are, by name, nodes that confirm the end of no pod.
 	silent map[string]bool
 	// opened are budgets that may let go of a pod that waits.
-	opened []*book
+	opened []*simulatedBudget
 	// unplaced are the replacements that have fitted nowhere yet.
 	unplaced []*replacement
 	wave     int
@@ -82,7 +82,7 @@ type pod struct {
 	wave          int
 	action        Action
 	why           string
-	books         []*book
+	budgets       []*simulatedBudget
 	// refusal is why it is not evicted.
 	refusal evacuation.Outcome
 	// chance is true if a budget has let it go that others of its pods would have needed.
@@ -120,8 +120,8 @@ func newRun(s *Snapshot, o *owners, by order) *run {
 	for i, node := range s.World.Nodes {
 		r.nodes[node.Name] = i
 	}
-	r.books = newLibrary(s.World.Budgets)
-	r.world.Budgets = r.books.all()
+	r.budgets = newSimulatedBudgets(s.World.Budgets)
+	r.world.Budgets = r.budgets.all()
 	r.copyPods()
 	r.loseAgents()
 	return r

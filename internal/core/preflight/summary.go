@@ -13,8 +13,8 @@ import (
 )
 
 // budgets are those that slow the drain or hold it up.
-func (t *teller) budgets() []BudgetForecast {
-	found := map[*book]*BudgetForecast{}
+func (t *forecaster) budgets() []BudgetForecast {
+	found := map[*simulatedBudget]*BudgetForecast{}
 	before := t.runs[0].before
 	for i := range before {
 		for j := range before[i].Pods {
@@ -34,12 +34,12 @@ func (t *teller) budgets() []BudgetForecast {
 }
 
 // addBudgets counts a pod for the budgets that protect it, if it is to be evicted.
-func (t *teller) addBudgets(found map[*book]*BudgetForecast, v *maintenance.PodVerdict) {
+func (t *forecaster) addBudgets(found map[*simulatedBudget]*BudgetForecast, v *maintenance.PodVerdict) {
 	p := t.runs[0].pods[v.Pod]
 	if p == nil || !v.Counted || !p.evicted() {
 		return
 	}
-	for _, b := range p.books {
+	for _, b := range p.budgets {
 		if found[b] == nil {
 			found[b] = b.forecast()
 		}
@@ -57,7 +57,7 @@ func (p *pod) evicted() bool {
 }
 
 // forecast is what is known of a budget before anybody leaves.
-func (b *book) forecast() *BudgetForecast {
+func (b *simulatedBudget) forecast() *BudgetForecast {
 	f := &BudgetForecast{Namespace: b.given.Namespace, Name: b.given.Name}
 	f.Allowed, _ = budget.Allowed(b.given)
 	if why, never := budget.Never(b.given); never {
@@ -119,7 +119,7 @@ func amount(n int, words ...string) string {
 const namedNodes = 10
 
 // meetings are the other maintenances of the nodes.
-func (t *teller) meetings() []Meeting {
+func (t *forecaster) meetings() []Meeting {
 	met := map[string]*encounter{}
 	for i := range t.runs[0].before {
 		v := &t.runs[0].before[i]
@@ -186,7 +186,7 @@ func (e *encounter) tell() Meeting {
 }
 
 // outcome is what becomes of all nodes.
-func (t *teller) outcome(f *Forecast) Outcome {
+func (t *forecaster) outcome(f *Forecast) Outcome {
 	least := t.leastHeld()
 	switch {
 	case t.runs[0].invalid != "", len(f.Nodes) == 0:
@@ -206,7 +206,7 @@ func (t *teller) outcome(f *Forecast) Outcome {
 
 // leastHeld is how many pods do not leave, by whatever happens, for a reason of their
 // own: their turn comes, and that they do not is known.
-func (t *teller) leastHeld() int {
+func (t *forecaster) leastHeld() int {
 	least := -1
 	for n, r := range t.runs {
 		held := 0

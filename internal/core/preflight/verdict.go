@@ -6,7 +6,7 @@ import (
 )
 
 // verdict is the forecast in one line.
-func (t *teller) verdict(f *Forecast) string {
+func (t *forecaster) verdict(f *Forecast) string {
 	switch {
 	case t.runs[0].invalid != "":
 		return "Nothing would be done, because the spec is not understood: " + t.runs[0].invalid

@@ -112,7 +112,7 @@ func (r *run) pod(object *corev1.Pod) *pod {
 	if known := r.pods[object]; known != nil {
 		return known
 	}
-	p := &pod{object: object, shown: object, books: r.books.of(object)}
+	p := &pod{object: object, shown: object, budgets: r.budgets.of(object)}
 	r.pods[object] = p
 	return p
 }

@@ -155,8 +155,8 @@ func (r Rights) Optional() []Part {
 // mostShown is how many rights are named.
 const mostShown = 5
 
-// Words are the rights of a part as people are told of them.
-func (r Rights) Words(part Part) string {
+// Message lists the rights of a part for people.
+func (r Rights) Message(part Part) string {
 	var words []string
 	for _, one := range r[part] {
 		words = append(words, one.String())

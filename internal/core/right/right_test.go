@@ -52,10 +52,10 @@ func TestEachRightIsAskedForOnceUntilAnAnswerIsMissing(t *testing.T) {
 func TestManyRightsAreTold(t *testing.T) {
 	t.Parallel()
 	rights := Rights{Core: Of("", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"a", "b", "c", "d", "e", "f"}})}
-	if got, want := rights.Words(Core), "a pods, b pods, c pods, d pods, e pods, …"; got != want {
+	if got, want := rights.Message(Core), "a pods, b pods, c pods, d pods, e pods, …"; got != want {
 		t.Errorf("they are told as %q, want %q", got, want)
 	}
-	if got := rights.Words(Machines); got != "" {
+	if got := rights.Message(Machines); got != "" {
 		t.Errorf("a part without any is told as %q", got)
 	}
 }

@@ -15,8 +15,8 @@ import (
 // maxMessage is how long the message of a condition may be.
 const maxMessage = 1024
 
-// Tell writes what is known of the shutdown into the status of a NodeAgent.
-func (d Decision) Tell(status *v1alpha1.NodeAgentStatus, now time.Time) {
+// SetStatus writes what is known of the shutdown into the status of a NodeAgent.
+func (d Decision) SetStatus(status *v1alpha1.NodeAgentStatus, now time.Time) {
 	status.Shutdown = d.Status.DeepCopy()
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionShutdownManageable, Status: metav1.ConditionFalse, Reason: d.Manageable.Reason,

@@ -14,9 +14,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// teller says what the runs have shown. The first is the one that is expected; the others
-// tell what else may come.
-type teller struct {
+// forecaster summarizes the simulated runs. The first is the expected one; the others
+// show what else may happen.
+type forecaster struct {
 	*Snapshot
 	owners *owners
 	runs   []*run
@@ -33,7 +33,7 @@ type podKey struct {
 func keyOf(v *maintenance.PodVerdict) podKey { return podKey{v.Pod.Namespace, v.Pod.Name, v.Pod.UID} }
 
 // leftIn are the verdicts on the pods that are left at the end of a run.
-func (t *teller) leftIn(n int) map[podKey]*maintenance.PodVerdict {
+func (t *forecaster) leftIn(n int) map[podKey]*maintenance.PodVerdict {
 	for len(t.left) <= n {
 		left := map[podKey]*maintenance.PodVerdict{}
 		for i := range t.runs[len(t.left)].after {
@@ -54,15 +54,15 @@ type fate struct {
 }
 
 // fateIn is what becomes of a pod in a run.
-func (t *teller) fateIn(n int, v *maintenance.PodVerdict) fate {
+func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 	r := t.runs[n]
 	p := r.pods[v.Pod]
 	left := t.leftIn(n)[keyOf(v)]
 	switch {
-	case p != nil && p.state == gone && p.contended() && p.books[0].doubted:
-		return fate{OutcomeUnknown, t.blockerOf(n, p.books[0])}
+	case p != nil && p.state == gone && p.contended() && p.budgets[0].doubted:
+		return fate{OutcomeUnknown, t.blockerOf(n, p.budgets[0])}
 	case p != nil && p.state == gone && p.contended():
-		return fate{OutcomeMayBeBlocked, t.blockerOf(n, p.books[0])}
+		return fate{OutcomeMayBeBlocked, t.blockerOf(n, p.budgets[0])}
 	case p != nil && p.state == gone && p.action == ActionSurge && p.replacement != nil && p.replacement.unknown:
 		return fate{outcome: OutcomeUnknown}
 	case p != nil && p.state == gone:
@@ -73,9 +73,9 @@ func (t *teller) fateIn(n int, v *maintenance.PodVerdict) fate {
 		return fate{outcome: OutcomeWaits}
 	case left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion:
 		return fate{OutcomeCompletes, left.Blocker}
-	case p != nil && p.refusal.Result == evacuation.Budgeted && p.books[0].doubted:
+	case p != nil && p.refusal.Result == evacuation.Budgeted && p.budgets[0].doubted:
 		return fate{OutcomeUnknown, left.Blocker}
-	case p != nil && p.refusal.Result == evacuation.Budgeted && p.books[0].let > 0:
+	case p != nil && p.refusal.Result == evacuation.Budgeted && p.budgets[0].let > 0:
 		return fate{OutcomeMayBeBlocked, left.Blocker}
 	default:
 		return fate{OutcomeBlocked, left.Blocker}
@@ -84,11 +84,11 @@ func (t *teller) fateIn(n int, v *maintenance.PodVerdict) fate {
 
 // contended returns true of a pod that has left because of what its budget allowed,
 // while others of the budget have not.
-func (p *pod) contended() bool { return p.chance && len(p.books) == 1 && p.books[0].waiting() > 0 }
+func (p *pod) contended() bool { return p.chance && len(p.budgets) == 1 && p.budgets[0].waiting() > 0 }
 
 // blockerOf is what the status would say of a pod that a budget holds up; nil if it holds
 // none of these nodes.
-func (t *teller) blockerOf(n int, b *book) *v1alpha1.Blocker {
+func (t *forecaster) blockerOf(n int, b *simulatedBudget) *v1alpha1.Blocker {
 	for _, line := range [][]*pod{b.ready, b.unready} {
 		for _, p := range line {
 			if left := t.leftIn(n)[podKey{p.object.Namespace, p.object.Name, p.object.UID}]; left != nil && left.Blocker != nil {
@@ -100,7 +100,7 @@ func (t *teller) blockerOf(n int, b *book) *v1alpha1.Blocker {
 }
 
 // fateOf is what becomes of a pod in all runs.
-func (t *teller) fateOf(v *maintenance.PodVerdict) fate {
+func (t *forecaster) fateOf(v *maintenance.PodVerdict) fate {
 	all := t.fateIn(0, v)
 	for n := range t.runs[1:] {
 		all = all.or(t.fateIn(n+1, v))
@@ -131,7 +131,7 @@ func severity(o Outcome) int {
 }
 
 // node is the forecast of the node at this place of the verdicts.
-func (t *teller) node(place int) NodeForecast {
+func (t *forecaster) node(place int) NodeForecast {
 	r := t.runs[0]
 	v := &r.before[place]
 	f := NodeForecast{
@@ -179,7 +179,7 @@ func place(p PodForecast) int {
 
 // heldIn returns true if a pod that is waited for does not leave in a run, and is not one
 // that completes by itself.
-func (t *teller) heldIn(n int, v *maintenance.PodVerdict) bool {
+func (t *forecaster) heldIn(n int, v *maintenance.PodVerdict) bool {
 	left := t.leftIn(n)[keyOf(v)]
 	return v.Counted && left != nil && !(left.Blocker != nil && left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion)
 }
@@ -242,7 +242,7 @@ func ones(counts bool) int {
 }
 
 // pod is the forecast of a pod.
-func (t *teller) pod(v *maintenance.PodVerdict) PodForecast {
+func (t *forecaster) pod(v *maintenance.PodVerdict) PodForecast {
 	object := v.Pod
 	p := t.runs[0].pods[object]
 	f := PodForecast{
@@ -255,7 +255,7 @@ func (t *teller) pod(v *maintenance.PodVerdict) PodForecast {
 		f.Wave = p.wave
 		f.Action, f.Why = cmp.Or(p.action, f.Action), cmp.Or(p.why, f.Why)
 		f.Replacement = p.shownReplacement()
-		for _, b := range p.books {
+		for _, b := range p.budgets {
 			f.Budgets = append(f.Budgets, b.given.Name)
 		}
 		if t.budgetsUnread(p) {

@@ -14,18 +14,18 @@ import (
 type crowd struct {
 	t       *testing.T
 	held    chan struct{}
-	handler inTurn
+	handler limited
 }
 
-func newCrowd(t *testing.T, turns *turns) crowd {
+func newCrowd(t *testing.T, limit *namespaceLimit) crowd {
 	t.Helper()
 	held := make(chan struct{})
-	return crowd{t, held, inTurn{admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
+	return crowd{t, held, limited{admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
 		if request.Name == "held" {
 			<-held
 		}
 		return admission.Allowed("")
-	}), turns, wait}}
+	}), limit, wait}}
 }
 
 // ask asks for an answer within a second.
@@ -57,7 +57,7 @@ func (c crowd) wants(answer chan admission.Response, whose, refused string) {
 // one another only.
 func TestANamespaceTakesNoTurnsOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrowd(t, newTurns(2, 3))
+		c := newCrowd(t, newNamespaceLimit(2, 3))
 		c.ask("attacked", "held")
 		c.ask("attacked", "held")
 		first := c.ask("attacked", "web")
@@ -68,7 +68,7 @@ func TestANamespaceTakesNoTurnsOfAnother(t *testing.T) {
 		c.wants(first, "who has waited for a second", "too many admission requests are being answered already, try again")
 		close(c.held)
 		c.wants(last, "who has waited for half a second", "")
-		if left := len(c.handler.turns.queues); left != 0 {
+		if left := len(c.handler.limit.queues); left != 0 {
 			t.Errorf("%d namespaces are remembered that nobody asks for", left)
 		}
 	})
@@ -78,7 +78,7 @@ func TestANamespaceTakesNoTurnsOfAnother(t *testing.T) {
 // share of the queue.
 func TestANamespaceIsNextBeforeTheQueueOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns(1, 1)
+		all := newNamespaceLimit(1, 1)
 		done, err := all.take(t.Context(), "attacked")
 		must(t, err)
 		var order []string

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// turns bounds how many work at the same time: for one namespace, and for all. The others
-// wait in the order in which they came. A namespace with many in its queue has at most its
+// namespaceLimit bounds how many requests are answered at a time, for each namespace and in
+// all. The others wait in the order in which they came. A namespace with many in its queue has at most its
 // share of the common one, so it delays no other namespace by more than that.
-type turns struct {
+type namespaceLimit struct {
 	each int64
 	all  *semaphore.Weighted
 
@@ -24,14 +24,14 @@ type queue struct {
 	users int
 }
 
-func newTurns(each, all int64) *turns {
-	return &turns{each: each, all: semaphore.NewWeighted(all), queues: map[string]*queue{}}
+func newNamespaceLimit(each, all int64) *namespaceLimit {
+	return &namespaceLimit{each: each, all: semaphore.NewWeighted(all), queues: map[string]*queue{}}
 }
 
-// take waits for a turn, which done ends.
+// take waits until a request may be answered; done is called after it.
 //
 // Errors: the context has ended.
-func (t *turns) take(ctx context.Context, namespace string) (done func(), err error) {
+func (t *namespaceLimit) take(ctx context.Context, namespace string) (done func(), err error) {
 	own := t.join(namespace)
 	if err := own.Acquire(ctx, 1); err != nil {
 		t.leave(namespace)
@@ -51,7 +51,7 @@ func (t *turns) take(ctx context.Context, namespace string) (done func(), err er
 	}, nil
 }
 
-func (t *turns) join(namespace string) *queue {
+func (t *namespaceLimit) join(namespace string) *queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own, found := t.queues[namespace]
@@ -63,7 +63,7 @@ func (t *turns) join(namespace string) *queue {
 	return own
 }
 
-func (t *turns) leave(namespace string) {
+func (t *namespaceLimit) leave(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own := t.queues[namespace]; own.users > 1 {

@@ -20,8 +20,8 @@ const (
 	internalServerError = 500
 )
 
-// book keeps the numbers of a budget up to date, as the disruption controller does.
-type book struct {
+// simulatedBudget keeps the numbers of a budget up to date, as the disruption controller does.
+type simulatedBudget struct {
 	// budget is a copy whose status changes, given the one that was read.
 	budget, given *policyv1.PodDisruptionBudget
 	// ready and unready are pods that wait for it, the first to go first. It has one answer
@@ -34,33 +34,33 @@ type book struct {
 	doubted bool
 }
 
-// library are the books of all budgets.
-type library struct {
+// simulatedBudgets holds every budget of the cluster.
+type simulatedBudgets struct {
 	given    map[string][]*policyv1.PodDisruptionBudget
 	copies   map[string][]*policyv1.PodDisruptionBudget
 	compiled map[string]budget.Compiled
-	books    map[*policyv1.PodDisruptionBudget]*book
+	budgets  map[*policyv1.PodDisruptionBudget]*simulatedBudget
 }
 
-func newLibrary(given map[string][]*policyv1.PodDisruptionBudget) library {
-	l := library{
+func newSimulatedBudgets(given map[string][]*policyv1.PodDisruptionBudget) simulatedBudgets {
+	l := simulatedBudgets{
 		given: given, copies: make(map[string][]*policyv1.PodDisruptionBudget, len(given)),
-		compiled: map[string]budget.Compiled{}, books: map[*policyv1.PodDisruptionBudget]*book{},
+		compiled: map[string]budget.Compiled{}, budgets: map[*policyv1.PodDisruptionBudget]*simulatedBudget{},
 	}
 	for namespace, budgets := range given {
 		for _, b := range budgets {
 			copied := *b
 			l.copies[namespace] = append(l.copies[namespace], &copied)
-			l.books[&copied] = &book{budget: &copied, given: b}
+			l.budgets[&copied] = &simulatedBudget{budget: &copied, given: b}
 		}
 	}
 	return l
 }
 
-func (l *library) all() map[string][]*policyv1.PodDisruptionBudget { return l.copies }
+func (l *simulatedBudgets) all() map[string][]*policyv1.PodDisruptionBudget { return l.copies }
 
-// of are the books of the budgets that protect a pod, by name.
-func (l *library) of(object *corev1.Pod) []*book {
+// of returns the budgets that protect a pod, by name.
+func (l *simulatedBudgets) of(object *corev1.Pod) []*simulatedBudget {
 	compiled, known := l.compiled[object.Namespace]
 	if !known {
 		compiled = budget.Compile(l.copies[object.Namespace])
@@ -70,17 +70,17 @@ func (l *library) of(object *corev1.Pod) []*book {
 	if len(applying) == 0 {
 		return nil
 	}
-	books := make([]*book, len(applying))
+	budgets := make([]*simulatedBudget, len(applying))
 	for i, b := range applying {
-		books[i] = l.books[b]
+		budgets[i] = l.budgets[b]
 	}
-	return books
+	return budgets
 }
 
 // count counts pods that are healthy, and pods at all, more or fewer than before. How
 // many are expected is known only of budgets that count pods; others count the replicas
 // that their controllers want, and these do not change.
-func (b *book) count(healthy, pods int32) {
+func (b *simulatedBudget) count(healthy, pods int32) {
 	status := &b.budget.Status
 	status.CurrentHealthy += healthy
 	if floor := b.budget.Spec.MinAvailable; floor != nil && floor.Type == intstr.Int {
@@ -105,7 +105,7 @@ const (
 )
 
 // admit is what the eviction API says of a pod under this one budget.
-func (b *book) admit(object *corev1.Pod) verdict {
+func (b *simulatedBudget) admit(object *corev1.Pod) verdict {
 	allowed, known := budget.Allowed(b.budget)
 	status := &b.budget.Status
 	switch ready := podclass.Ready(object); {
@@ -121,7 +121,7 @@ func (b *book) admit(object *corev1.Pod) verdict {
 }
 
 // refusal is the answer of the API server to the eviction of a pod.
-func (b *book) refusal() evacuation.Outcome {
+func (b *simulatedBudget) refusal() evacuation.Outcome {
 	status := &b.budget.Status
 	message := fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.budget.Name, status.DesiredHealthy, status.CurrentHealthy)
 	if _, known := budget.Allowed(b.budget); !known {
@@ -143,7 +143,7 @@ func severalBudgets() evacuation.Outcome {
 }
 
 // wait puts a pod in line.
-func (b *book) wait(p *pod) {
+func (b *simulatedBudget) wait(p *pod) {
 	if podclass.Ready(p.object) {
 		b.ready = append(b.ready, p)
 	} else {
@@ -152,7 +152,7 @@ func (b *book) wait(p *pod) {
 }
 
 // next takes the next pod from the line that may go now; nil if none may.
-func (b *book) next() (*pod, verdict) {
+func (b *simulatedBudget) next() (*pod, verdict) {
 	for _, line := range []*[]*pod{&b.unready, &b.ready} {
 		if len(*line) == 0 {
 			continue
@@ -167,10 +167,10 @@ func (b *book) next() (*pod, verdict) {
 }
 
 // waiting is how many pods it holds up.
-func (b *book) waiting() int { return len(b.ready) + len(b.unready) }
+func (b *simulatedBudget) waiting() int { return len(b.ready) + len(b.unready) }
 
 // forget takes a pod from the line.
-func (b *book) forget(p *pod) {
+func (b *simulatedBudget) forget(p *pod) {
 	same := func(other *pod) bool { return other == p }
 	b.ready, b.unready = slices.DeleteFunc(b.ready, same), slices.DeleteFunc(b.unready, same)
 }

@@ -48,11 +48,11 @@ func answeredBy(t *testing.T, handler http.Handler, request *http.Request) *admi
 func TestAReviewForWhichThereIsNoRoomIsRefused(t *testing.T) {
 	t.Parallel()
 	held, inside := make(chan struct{}), make(chan struct{})
-	room := newRoom()
-	slow := door{http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-held }), room, wait}
-	reads := door{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	memory := newReviewMemory()
+	slow := reviewLimit{http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-held }), memory, wait}
+	reads := reviewLimit{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"response":{"uid":"beef","allowed":true}}`))
-	}), room, wait}
+	}), memory, wait}
 	for range 2 {
 		go slow.ServeHTTP(httptest.NewRecorder(), reviewOf(t, 6<<20))
 		<-inside
@@ -60,22 +60,22 @@ func TestAReviewForWhichThereIsNoRoomIsRefused(t *testing.T) {
 	defer close(held)
 	const full, large = "too many admission reviews are being read already, try again", "the admission review is larger than 7 MiB, and Ebbtide does not read it"
 	for name, test := range map[string]struct {
-		size int
-		door door
-		want string
+		size  int
+		limit reviewLimit
+		want  string
 	}{
-		"a small one":              {1 << 10, reads, ""},
-		"one for which is room":    {1 << 20, reads, ""},
-		"one for which is no room": {6 << 20, reads, full},
-		"one without bounds":       {8 << 20, reads, large},
+		"a small one":                    {1 << 10, reads, ""},
+		"one for which there is room":    {1 << 20, reads, ""},
+		"one for which there is no room": {6 << 20, reads, full},
+		"one without bounds":             {8 << 20, reads, large},
 	} {
-		answer := answeredBy(t, test.door, reviewOf(t, test.size))
+		answer := answeredBy(t, test.limit, reviewOf(t, test.size))
 		if answer.UID != types.UID("beef") || answer.Allowed != (test.want == "") || !answer.Allowed && answer.Result.Message != test.want {
 			t.Errorf("%s: answer %+v, want %q", name, answer, test.want)
 		}
 	}
 	// A pod of a DaemonSet starts.
-	letting := door{reads, room, letStart}
+	letting := reviewLimit{reads, memory, letStart}
 	if answer := answeredBy(t, letting, reviewOf(t, 8<<20)); answer.UID != "beef" || !answer.Allowed || len(answer.Warnings) != 1 {
 		t.Errorf("a pod of a DaemonSet is answered %+v, want it to start with a warning", answer)
 	}

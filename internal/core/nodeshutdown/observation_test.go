@@ -14,9 +14,9 @@ import (
 func TestSinceWhenANodeIsUp(t *testing.T) {
 	t.Parallel()
 	over := func() Snapshot { return made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain, 0)) }
-	first := over().Look(Sight{})
+	first := over().Observe(Observation{})
 	if !first.Since.Equal(noon) {
-		t.Errorf("at first sight it is so since %s, want now", first.Since)
+		t.Errorf("at first it is so since %s, want now", first.Since)
 	}
 	ready := func(s *Snapshot) *corev1.NodeCondition { return &s.Node.Status.Conditions[0] }
 	for name, test := range map[string]struct {
@@ -44,7 +44,7 @@ func TestSinceWhenANodeIsUp(t *testing.T) {
 		if test.same {
 			want = noon
 		}
-		if got := now.Look(first); !got.Since.Equal(want) {
+		if got := now.Observe(first); !got.Since.Equal(want) {
 			t.Errorf("%s: it is so since %s, want %s", name, got.Since, want)
 		}
 	}

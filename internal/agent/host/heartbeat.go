@@ -15,8 +15,8 @@ import (
 // RenewAfter is how often the Lease of an agent is renewed.
 const RenewAfter = 10 * time.Second
 
-// Beat renews a Lease. One goroutine may use it.
-type Beat struct {
+// Heartbeat renews a Lease. One goroutine may use it.
+type Heartbeat struct {
 	Client          client.Client
 	Namespace, Name string
 
@@ -26,26 +26,26 @@ type Beat struct {
 // Renew writes that whoever has the Lease on a node runs. It ends with the Node.
 //
 // Errors: it cannot be written. The next call reads it anew.
-func (b *Beat) Renew(ctx context.Context, node *corev1.Node) error {
+func (h *Heartbeat) Renew(ctx context.Context, node *corev1.Node) error {
 	lasts, now := int32(maintenance.AgentLeaseLasts/time.Second), metav1.NewMicroTime(time.Now())
-	if b.there == nil {
+	if h.there == nil {
 		var err error
-		if b.there, err = get(ctx, b.Client, b.Namespace, b.Name); err != nil {
+		if h.there, err = get(ctx, h.Client, h.Namespace, h.Name); err != nil {
 			return err
 		}
 	}
-	lease := b.there
+	lease := h.there
 	if lease == nil {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.Namespace, Name: b.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
+			Namespace: h.Namespace, Name: h.Name, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}},
 		}}
 	}
 	is := *lease
 	is.Spec.HolderIdentity, is.Spec.LeaseDurationSeconds, is.Spec.RenewTime = &node.Name, &lasts, &now
-	err := write(ctx, b.Client, b.there, is)
-	if b.there == nil || err != nil {
+	err := write(ctx, h.Client, h.there, is)
+	if h.there == nil || err != nil {
 		// What was created is read once more.
-		b.there = nil
+		h.there = nil
 	}
 	return err
 }
