@@ -1,9 +1,6 @@
-// Command apidoc writes docs/api.md: every kind with its fields, from the CRDs,
-// and every constant, from the Go package of the API.
-//
-// It says what the API server does, because it reads what the API server is given:
-// types, defaults, limits and the messages of refusals. It adds no words of its
-// own to those of the types, so that there is one place to write them.
+// Command apidoc writes docs/api.md: every kind with its fields, from the CRDs, and every
+// constant, from the Go package of the API. It shows what the API server enforces: types,
+// defaults, limits and the messages of refusals. The text is that of the types.
 package main
 
 import (

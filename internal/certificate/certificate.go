@@ -1,12 +1,8 @@
-// Package certificate makes the certificate by which the API server recognizes the webhooks. It
-// runs in hooks of the chart, under an account that exists only while they run: an account that
-// may write webhook configurations may change every request, so the manager must not have it.
-//
-// The certificate is its own authority, so no key exists that could sign another one. The
-// API server always trusts the certificate that is served: before Helm installs or upgrades, the
-// hook first adds a new certificate to those that the webhook configurations trust, and then
-// writes the Secret that the managers serve; after Helm it removes all others. It may be killed
-// after any write: the next run ends in the same state.
+// Package certificate creates the certificate of the webhooks, in hooks of the chart: the
+// manager itself may not write webhook configurations. The certificate is its own authority.
+// Before an install or upgrade the hook adds the new certificate to the trusted ones and then
+// writes the Secret; afterwards it removes the old ones. A run that is killed is completed by
+// the next run.
 package certificate
 
 import (

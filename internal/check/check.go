@@ -1,10 +1,7 @@
-// Package check tries whether an installation of Ebbtide works, which ready pods do not
-// prove: that the API server asks the webhooks, that what they change comes back, and that
-// one of the managers leads and acts. It touches no node and no pod: its NodeMaintenance
-// selects a node that does not exist, and is removed whatever happens.
-//
-// The markers are the rights of the account that it runs under. The right to delete a node
-// of that name is what our webhooks ask of who maintains it.
+// Package check tests whether an installation works, beyond ready pods: the API server calls the
+// webhooks, their changes arrive, and a manager leads and acts. Its NodeMaintenance selects a
+// node that does not exist and is always removed, so no node or pod is touched. The markers are
+// the rights of its account.
 package check
 
 import (

@@ -1,9 +1,7 @@
-// Package cli is the kubectl plugin: one file per verb, each with options that
-// are completed from flags and environment, validated, and then run.
-//
-// Results go to standard output, progress and errors to standard error. Every
-// error says what to do or which value is wrong. Exit codes: 0 done, 1 error, 2
-// blocked or not done in time, 3 no manager acts, 4 a right is missing, 130 interrupted.
+// Package cli is the kubectl plugin: one file for each verb, whose options are completed,
+// validated and then run. Results go to standard output, progress and errors to standard error.
+// Errors say what to do or which value is wrong. Exit codes: 0 done, 1 error, 2 blocked or not
+// done in time, 3 no manager acts, 4 a right is missing, 130 interrupted.
 package cli
 
 import (

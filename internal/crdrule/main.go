@@ -1,12 +1,7 @@
-// Command crdrule adds to generated CRDs what Go markers cannot say: limits and
-// rules inside types that are not ours, such as a LabelSelector, the
-// spelling of times, and descriptions without breaks in their sentences.
-//
-// A limit is needed on every list, map and string that a CEL rule reads, because
-// the API server refuses a CRD whose rules could become too expensive. An overlay
-// has the shape of the schema; it adds keywords to places that exist and never
-// replaces one, so that it cannot drift away from the Go types unnoticed. There
-// is one for each kind that needs it, and one for every LabelSelector of a spec.
+// Command crdrule adds to generated CRDs what Go markers cannot express: limits and rules inside
+// foreign types such as LabelSelector, and the format of times. The API server refuses a CRD
+// whose CEL rules could cost too much, so every list, map and string that a rule reads needs a
+// limit. An overlay has the shape of the schema and never replaces a keyword.
 package main
 
 import (

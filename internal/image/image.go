@@ -1,11 +1,7 @@
-// Package image makes container images of static binaries: one layer with the program and
-// what belongs to it, over nothing. There is no shell, no user but the one it runs as, and
-// nothing that could be written to.
-//
-// An image is a function of the bytes that it is made of: all times are the epoch, nothing
-// is read from the machine that makes it, so that two people who build the same commit get
-// the same digest. What would not run in it is refused: a program that needs a dynamic
-// linker, or that was built for another platform.
+// Package image builds container images of static binaries: one layer with the program and its
+// files, without a shell and with nothing to write to. The same input gives the same digest: all
+// times are the epoch and nothing is read from the machine. A program that needs a dynamic
+// linker or another platform is refused.
 package image
 
 import (

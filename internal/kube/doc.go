@@ -1,9 +1,5 @@
-// Package kube is the only I/O that the shells share: what the cache keeps of
-// every object, how it is indexed, and the few writes that need care.
-//
-// It decides nothing. A write takes the object that a decision was made on and
-// carries its resource version wherever somebody else may write the same field,
-// so that a decision on old state is refused with a conflict and made again.
-// Objects that come from the cache are shared: nothing here changes its
-// arguments, every write returns the object as the API server stored it.
+// Package kube is the I/O that all shells share: what the cache keeps of each object, the
+// indexes, and the few writes that need care. It decides nothing. A write carries the resource
+// version that the decision was made on wherever others may write the same field, so a stale
+// decision is refused and made again. No function changes its arguments.
 package kube

@@ -1,10 +1,7 @@
-// Command release makes what a version of Ebbtide is published as, from the checkout that
-// it runs in: the image of the manager, archives of the binaries for all platforms, the
-// chart, the licences of everything in them, a bill of materials (SBOM) for each, and the
-// checksums. It publishes nothing. Platforms such as linux/amd64 limit a release to them.
-//
-// The same commit and the same Go become the same bytes, whoever makes them; reproduce checks
-// that with the manager. A module under a licence that is not known ends it.
+// Command release builds what a version is published as, from the checkout: the image, archives
+// for all platforms, the chart, licences, a bill of materials for each, and checksums. It
+// publishes nothing. The same commit and the same Go give the same bytes. A dependency with an
+// unknown licence is an error. Arguments such as linux/amd64 limit the platforms.
 package main
 
 import (

@@ -1,15 +1,8 @@
-// Package uninstall leaves nothing of Ebbtide behind, in two ways. Hook is for a chart that
-// is about to be deleted while managers still run: it refuses, or has everything completed,
-// waits until the managers have given it back, and removes what is left. Releaser is for
-// managers that are gone: it removes every trace itself, with the rights of who calls it.
-//
-// Which traces there are and what is done about them is decided by core/trace; this package
-// lists, in pages, and writes, so many at a time. An object that may not be read or written
-// holds up no other one; it is told of, and makes the whole fail.
-//
-// The markers below are the rights of the account that Hook runs under. It deletes no node,
-// pod, Lease or Secret: our webhooks ask for the right to delete of who ends what drains
-// nodes and pods, and API servers may ask for it of who gives an object an owner.
+// Package uninstall removes every trace of Ebbtide, as core/trace finds them. Hook runs before
+// the chart is deleted, while managers still run. Releaser removes the traces itself when they
+// are gone. An object that cannot be read or written is reported and blocks no other one. The
+// markers below are the rights of the hook's account, which cannot delete nodes, pods, Leases or
+// Secrets.
 package uninstall
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=nodemaintenances,verbs=get;list;watch;create;patch;delete

@@ -1,12 +1,7 @@
-// Package webhook answers the API server's admission requests: it decodes them,
-// reads what a decision needs, calls core and answers in core's words.
-//
-// It never decides alone. A dry run changes nothing. The requests of our own
-// manager do not come here: the webhook configurations of the chart leave them
-// out, because the manager builds its objects from the same core.
-//
-// The server's certificate comes from a Secret, which a hook of the chart or cert-manager
-// fills and the manager may only read; nothing has to be mounted and nothing restarts.
+// Package webhook answers admission requests: it decodes them, reads what a decision needs, and
+// returns the verdict and message of core. A dry run changes nothing. The chart's webhook
+// configurations leave out the requests of our own manager. The certificate comes from a Secret
+// that a hook of the chart or cert-manager fills, so nothing is mounted or restarted.
 package webhook
 
 import (

@@ -1,14 +1,6 @@
-// Package workload keeps the connections to the clusters that the nodes of
-// Machines are in: the one that Ebbtide runs in, and others by kubeconfig.
-//
-// A cluster is connected when somebody uses it and for a while after the last
-// one has left. Nobody waits for it: until everything that Machines need is
-// read, and whenever the cluster has stopped to answer, Use says why there is
-// no connection. Each cluster has a goroutine of its own, so that one that does
-// not answer slows down no other.
-//
-// What a connection has read is never older than its last answered probe: when
-// a probe fails it is thrown away and read anew once the cluster is back, under
-// a kubeconfig that is read anew, too. A kubeconfig may neither run commands nor
-// read files, and nothing that is secret in it gets into a message.
+// Package workload keeps the connections to the clusters of Machines: the local one and remote
+// ones by kubeconfig. Nothing waits for a connection: Use returns the reason if there is none.
+// Each cluster has its own goroutine, so a slow one delays no other. When a probe fails, the
+// cache is dropped and read again later. A kubeconfig may not run commands or read files, and no
+// secret of it reaches a message.
 package workload

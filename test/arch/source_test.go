@@ -15,7 +15,7 @@ const (
 	maxFileLines       = 400
 	maxMainLines       = 150
 	maxScriptLines     = 50
-	maxPackageComments = 20
+	maxPackageComments = 5
 )
 
 var (
@@ -155,12 +155,22 @@ func comments(list []source) (violations []string) {
 			violations = append(violations, dir+" has no package comment")
 		case len(written) > 1:
 			violations = append(violations, dir+" has more than one package comment")
-		case strings.Count(written[0], "\n") > maxPackageComments:
+		case textLines(written[0]) > maxPackageComments:
 			violations = append(violations, fmt.Sprintf("%s has a package comment of more than %d lines", dir, maxPackageComments))
 		}
 	}
 	slices.Sort(violations)
 	return violations
+}
+
+// textLines counts the lines of a comment that are text, neither markers nor code.
+func textLines(comment string) (lines int) {
+	for line := range strings.Lines(comment) {
+		if strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "\t") {
+			lines++
+		}
+	}
+	return lines
 }
 
 func TestSources(t *testing.T) {
@@ -222,14 +232,14 @@ func TestCommentRuleCanFail(t *testing.T) {
 		example(t, "a/a.go", "package a\n"),
 		example(t, "b/b.go", "// Package b is b.\npackage b\n"),
 		example(t, "b/c.go", "// Package b is c.\npackage b\n"),
-		example(t, "d/d.go", strings.Repeat("// Package d.\n", 21)+"package d\n"),
+		example(t, "d/d.go", strings.Repeat("// Package d.\n", 6)+"package d\n"),
 		example(t, "e/e.go", "// Package e is fine.\npackage e\n"),
 		example(t, "e/f.go", "package e\n"),
 	})
 	want := []string{
 		"a has no package comment",
 		"b has more than one package comment",
-		"d has a package comment of more than 20 lines",
+		"d has a package comment of more than 5 lines",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)

@@ -1,10 +1,7 @@
-// Package arch holds the rules of docs/rules.md that no linter knows: which
-// package may import which, that core is pure, and how large and how clean
-// every file is.
-//
-// Each rule is a pure function from what it reads to the violations it finds,
-// so that a test beside it can show it a bad example. The rules read the tree
-// and the output of go list; they build and run nothing.
+// Package arch checks the rules of docs/rules.md that no linter knows: which package may import
+// which, that core is pure, and how large and clean files are. Each rule is a pure function from
+// what it reads to its violations, so a test beside it can show it a bad example. The rules read
+// the tree and the output of go list; they build and run nothing.
 package arch
 
 import (

@@ -1,14 +1,7 @@
-// Package cluster gives tests a real Kubernetes: etcd, kube-apiserver,
-// kube-controller-manager and scheduler, with nodes that kwok plays or, for tests
-// that ask for them, real ones.
-//
-// There is one control plane per test process and Spec; tests share it and run
-// in parallel, each with nodes and namespaces of its own. Pods of a namespace
-// stay on the nodes of the same test. Everything that a test makes through this
-// package is gone when it ends, and nothing outlives the process, even when it
-// is killed. Nothing is built: see package prebuilt.
-//
-// A package that uses it has
+// Package cluster gives tests a real control plane, with kwok nodes or real ones. There is one
+// for each test process and Spec. Tests share it, run in parallel, and have their own nodes and
+// namespaces. Everything is removed at the end of a test, and nothing outlives the process. A
+// package that uses it has
 //
 //	func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 package cluster

@@ -1,14 +1,8 @@
-// Package fault gives tests of one shell an API server in memory on which the
-// requests of the manager can go wrong: the fake client of controller-runtime
-// with our kinds and our indexes.
-//
-// A request is named "<verb> <kind> <name>", such as "patch status of Node one",
-// "list Pod" or "delete Pod web-0". It can be refused, or the manager is killed
-// behind one of its writes. What everybody else asks for always succeeds and is
-// not recorded.
-//
-// There is no admission, no garbage collection and no other controller. What
-// depends on these belongs on a real control plane, which test/cluster gives.
+// Package fault gives tests of one shell an API server in memory whose requests can fail: the
+// fake client of controller-runtime with our kinds and indexes. Requests are named "<verb>
+// <kind> <name>", such as "patch status of Node one". One can be refused, or the manager is
+// killed after it. There is no admission, garbage collection or other controller: tests that
+// need these use test/cluster.
 package fault
 
 import (

@@ -1,10 +1,7 @@
-// Package gocommand plays the go command for tests of code that calls it: it builds executables
-// that do not run, without compiling anything and without a network.
-//
-// An executable is a header that readers of executables understand, the build information of one
-// dependency, and everything else that a real one depends on: the sources, the variables that
-// were set, the environment, and the folder and the commit unless flags leave them out. Two builds
-// give the same bytes exactly if two builds of the real go command would.
+// Package gocommand simulates the go command for tests of code that calls it. It builds
+// executables that do not run, without compiling and without a network. An executable holds a
+// valid header, build information, and everything that a real one depends on, so two builds are
+// equal exactly if two real builds would be.
 package gocommand
 
 import (

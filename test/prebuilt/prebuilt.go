@@ -1,9 +1,7 @@
-// Package prebuilt builds the programs that tests run, before any test starts. No test compiles
-// anything: one that did would keep both cores busy for minutes beside stories that wait.
-//
-// `make programs` builds what `make test` runs, and other targets build what theirs need. A
-// test takes a program by its name. It fails if the program is missing or older than its source,
-// and names the target that builds it.
+// Package prebuilt builds the programs that tests run, before any test starts: a compiler beside
+// running stories would occupy both cores. `make programs` builds what `make test` needs, and
+// other targets build theirs. A test asks for a program by name, and fails with the target to
+// run if it is missing or older than its source.
 package prebuilt
 
 import (

@@ -1,7 +1,4 @@
-// Package proof shows on a real control plane, over many random drains, what
-// Ebbtide promises: that the Services of applications that surge have a ready
-// endpoint at all times, and that nothing is left behind.
-//
-// Drains are drawn from a seed, which is printed. The same watcher is held
-// against kubectl without Ebbtide, where it must find what it looks for.
+// Package proof checks two promises over many random drains on a real control plane: Services of
+// applications that surge always have a ready endpoint, and nothing is left behind. The seed is
+// printed. The same watcher also observes kubectl without Ebbtide, where it must find an outage.
 package proof

@@ -1,9 +1,6 @@
-// Command version runs what depends on the release of Kubernetes on all releases that
-// Ebbtide is tested with, and writes the results to docs/versions.md: the tests of the API,
-// and stories that each need something else of the control plane.
-//
-// A release that fails keeps none of the others from being run. A table that is written
-// has a row for every release; one that was not run keeps its row.
+// Command version runs the tests that depend on the release of Kubernetes, on all releases that
+// Ebbtide supports, and writes the results to docs/versions.md. A failing release does not stop
+// the others. A release that was not run keeps its row.
 package main
 
 import (

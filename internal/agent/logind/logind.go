@@ -1,9 +1,7 @@
-// Package logind talks to systemd-logind over D-Bus: it hears of shutdowns, and holds one
-// up for as long as logind lets it (a delay inhibitor).
-//
-// It decides nothing about pods. A bus that is lost is dialled again, and whatever is said
-// of a shutdown is then read anew, since a signal may have been missed. A logind that is
-// not there, or that does not answer in time, is a State with a Fault.
+// Package logind talks to systemd-logind over D-Bus: it reads shutdowns and delays one with an
+// inhibitor for as long as logind allows. It knows nothing about pods. After a lost connection
+// it reads the state again, because a signal may be missing. A logind that is absent or too slow
+// is a State with a Fault.
 package logind
 
 import (

@@ -1,11 +1,7 @@
-// Package bridge has Ebbtide drain for the machines of other controllers, as core/bridge
-// decides: it puts its hook on their Machines, drains the node of one that is being deleted
-// when the others have had their turn, and takes the hook off.
-//
-// Their kinds are read as they are served, without their types, in a cache of their own
-// that begins when they are there; until then nothing is done. One file has what a kind is,
-// all others are the same for all. Nothing is remembered but what was said: all else is in
-// the API, so that another manager goes on where this one has ended.
+// Package bridge carries out what core/bridge decides for Machines of other controllers: it puts
+// the hook on, drains the node, and takes the hook off. Their kinds are read without Go types,
+// in a cache that starts when they are served. One file describes each kind; all others serve
+// both. All state is in the API, so that the next manager continues.
 package bridge
 
 import (

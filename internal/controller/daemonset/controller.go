@@ -1,10 +1,7 @@
-// Package daemonset moves the pods of DaemonSets off nodes under maintenance, as
-// the evacuator of class daemonset.apps.k8s.io, and lets those go to their node
-// again that were held back from it.
-//
-// What happens is decided in core/daemonset, on what the node itself records. A
-// deletion that is refused waits for its time and holds up nobody else. Nothing
-// in memory is needed to go on after a restart.
+// Package daemonset moves DaemonSet pods off nodes under maintenance, as evacuator
+// daemonset.apps.k8s.io, and removes the scheduling gate of pods that may return. core/daemonset
+// decides, by what the node records. A refused deletion is retried and delays no other. Nothing
+// in memory is needed after a restart.
 package daemonset
 
 import (

@@ -1,12 +1,7 @@
-// Package drainlock carries out what core/drainlock decides: it locks the budgets
-// of the pods that stay on a node, gives them free again, and removes locks that
-// nobody stands for any more.
-//
-// There are two controllers, of nodes by their DrainRecords and of budgets. A node
-// is decided anew after every write, until nothing is left to be done. A budget or
-// a pod to which a write fails is left alone for a while, and no other waits for it.
-// A write that hangs holds up only nodes that ask for one of the same budgets.
-// Nothing in memory is needed to go on after a restart.
+// Package drainlock carries out what core/drainlock decides: it locks and releases the budgets
+// of pods that stay on a node, and removes locks without an owner. One controller follows
+// DrainRecords, the other one budgets. A node is decided again after every write. A write that
+// fails or hangs delays only nodes that need the same budgets.
 package drainlock
 
 import (

@@ -1,10 +1,7 @@
-// Package evacuation carries out Evacuations: it gives evacuators their turns,
-// evicts pods as fast as their budgets allow, and cleans up after them.
-//
-// What happens is decided in core/evacuation. Here is only when: a refused
-// eviction never holds a worker, it waits in memory for its budget to move or
-// for its time to come. Nothing in memory is needed to go on after a restart.
-// Evictions go before cleaning up.
+// Package evacuation carries out what core/evacuation decides: it activates evacuators, evicts
+// pods as soon as their budgets allow, and cleans up. A refused eviction does not occupy a
+// worker: it waits in memory until its budget changes or its time comes. Nothing in memory is
+// needed after a restart.
 package evacuation
 
 import (

@@ -1,10 +1,7 @@
-// Package evictionrequest is the evictionrequest-controller of the API group
-// lifecycle.k8s.io, where the API server serves that and nobody else is.
-//
-// What happens is decided in core/evictionrequest, for all pods of one name at a time.
-// Here is only who acts, and when: Role knows whether that is us, and everything that
-// writes asks it. Nothing is remembered but since when it is, and pods have been seen to be
-// gone, so that a manager that is killed behind any write goes on where it was.
+// Package evictionrequest is the evictionrequest-controller of lifecycle.k8s.io where the API
+// server serves that group and no other controller acts. core/evictionrequest decides, for all
+// pods of one name at a time. Role knows whether Ebbtide is the controller, and every write asks
+// it. A manager that is killed after any write continues where it was.
 package evictionrequest
 
 import (

@@ -1,10 +1,7 @@
-// Package evictor is the responders of the API group lifecycle.k8s.io that are Ebbtide's:
-// imperative-eviction.k8s.io/evictor, which comes last, while Ebbtide is the controller there,
-// and ebbtide.dev/deployment-surge, whoever is.
-//
-// It moves no pod itself: in a turn of ours it asks for the Evacuation of the pod, repeats on
-// the Eviction what that says, and asks no more when the turn is over. What is asked and
-// reported is decided in core/evictionrequest.
+// Package evictor translates Evictions of lifecycle.k8s.io into Evacuations, for Ebbtide's two
+// responders: imperative-eviction.k8s.io/evictor, while Ebbtide is the controller there, and
+// ebbtide.dev/deployment-surge. While a responder is active it asks for the pod's Evacuation,
+// copies its progress to the Eviction, and withdraws afterwards. core/evictionrequest decides.
 package evictor
 
 import (

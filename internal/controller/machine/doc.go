@@ -1,13 +1,6 @@
-// Package machine carries out what core/lifecycle decides over one Machine: it
-// brings it up, empties its Node, waits for its volumes, and removes its
-// infrastructure, its bootstrap config, its Node and at last itself.
-//
-// Every event that can matter leads to the Machines that it matters to, and a
-// burst of events costs a few passes. A pass observes, decides, records, acts and
-// reports, in this order; after a record the next pass follows at once. A write
-// that was refused is told on the Machine and tried again. A Machine that cannot
-// go on holds up no other one.
-//
-// That something is gone is only believed of the API server itself, never of a
-// cache. All that is needed to go on after a restart is in the API.
+// Package machine carries out what core/lifecycle decides for a Machine: it creates it, drains
+// its Node, waits for its volumes, and deletes its infrastructure, bootstrap config and Node. A
+// pass observes, decides, records, acts and reports; after a record the next pass follows. A
+// refused write is reported and retried. Only the API server's own answer, not a cache, says
+// that something is gone.
 package machine

@@ -1,9 +1,7 @@
-// Package nodeshutdown has nodes drained that shut down: it makes a NodeMaintenance of what
-// a NodeAgent tells, has it follow what the agent says later, and deletes it when that is
-// over. What happens is decided in core/nodeshutdown.
-//
-// One node has one such maintenance, by its name, and for an agent that says something else
-// every second it is made or changed once a minute at the most.
+// Package nodeshutdown drains nodes that shut down: it creates a NodeMaintenance when a
+// NodeAgent reports a shutdown, updates it, and deletes it afterwards. core/nodeshutdown
+// decides. Each node has one such maintenance, which changes at most once a minute however often
+// the agent reports.
 package nodeshutdown
 
 import (

@@ -1,11 +1,7 @@
-// Package requester knows whether pods can be asked to leave by EvictionRequests of the API
-// group lifecycle.k8s.io, makes those of Evacuations, and clears all away that Ebbtide has made.
-//
-// It watches the requests while the API is served, and tells the NodeMaintenances of the
-// nodes concerned, and the Evacuations. What NodeMaintenances ask and take back they decide;
-// what is left of that is deleted here, by core/evictionrequest. Nothing is remembered but
-// who has answered when, and since when pods have been seen to be gone: another manager waits
-// once more for both.
+// Package requester knows whether EvictionRequests are served and answered, creates those of
+// Evacuations, and deletes those that are no longer needed. NodeMaintenances decide about their
+// own requests. It remembers only when another controller last answered and since when pods are
+// gone; a new manager waits once more for both.
 package requester
 
 import (

@@ -1,9 +1,6 @@
-// Package surge replaces pods of Deployments before they are evicted: it is the
-// evacuator of the class deployment.apps.k8s.io.
-//
-// What happens is decided in core/surge, for one Deployment at a time. All that
-// has to be remembered is in the annotations of the pods and in the
-// Evacuations; what is kept in memory only says which events to drop.
+// Package surge replaces pods of Deployments before they are evicted, as evacuator
+// deployment.apps.k8s.io. core/surge decides for one Deployment at a time. All state is in the
+// annotations of pods and in Evacuations; memory only says which events to drop.
 package surge
 
 import (

@@ -1,9 +1,6 @@
 // Package apierror recognizes answers of the API server by their text, where they have no
-// reason, code or cause for what is to be known. No other package does so, and no package
-// reads a text of Ebbtide itself: test/arch refuses both.
-//
-// Names of webhooks and policies in these texts are ours or those of others; they are
-// identifiers, and no words.
+// reason, code or cause. No other package does so, and none reads a text of Ebbtide itself
+// (test/arch). Names of webhooks and policies are identifiers, not text.
 package apierror
 
 import (

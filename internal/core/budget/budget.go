@@ -1,10 +1,7 @@
-// Package budget says what the PodDisruptionBudgets of a namespace mean for a
-// pod: which of them apply, whether one can ever allow a disruption, and how
-// many it allows now.
-//
-// It reads a budget as the eviction API does. A status that does not describe
-// the newest spec is unknown, which is neither yes nor no. Nothing here counts
-// pods: the numbers are those of the disruption controller.
+// Package budget says which PodDisruptionBudgets apply to a pod, whether one can ever allow a
+// disruption, and how many it allows now. It reads a budget as the eviction API does. A status
+// that is older than the spec is unknown, neither yes nor no. The numbers are those of the
+// disruption controller.
 package budget
 
 import (

@@ -1,12 +1,5 @@
-// Package daemonset decides how the pods of DaemonSets leave a node under
-// maintenance, what keeps them away until it is complete, and when they may come
-// back (KEP-4212, "DaemonSet Controller").
-//
-// What has to leave is read from the node, where the maintenance has recorded it
-// before: a pod whose node does not name it is left alone, whoever asks for its
-// evacuation, and so is one that is to be retained. A record that cannot be read
-// is never a yes.
-//
-// A pod that comes all the same is held back by a scheduling gate and not denied:
-// it exists, so its DaemonSet controller is content and looks after other nodes.
+// Package daemonset decides how DaemonSet pods leave a node under maintenance, what keeps them
+// away, and when they return (KEP-4212, "DaemonSet Controller"). The Node lists which pods have
+// to leave; no other pod is touched, and a list that cannot be read is never a yes. A new pod
+// gets a scheduling gate instead of a denial, so that its controller continues on other nodes.
 package daemonset

@@ -1,11 +1,7 @@
-// Package drainplan is the order in which the pods of a node leave, and the
-// sets of pods that this order selects on the way (KEP-4212).
-//
-// A plan is a list of entries; a Set is what some of them select together. Sets
-// grow by joining and never shrink; a joined set holds no entry that another
-// one makes superfluous. Everything here is total: a plan that was written
-// before any validation is sorted and completed, and only a selector or pod
-// type that cannot be understood is refused, by the name of its field.
+// Package drainplan holds the order in which the pods of a node leave (KEP-4212). A plan is a
+// list of entries; a Set is what some of them select together. Sets grow by joining and never
+// shrink, and contain no superfluous entry. A plan that was never validated is sorted and
+// completed. Only an invalid selector or pod type is refused, with the name of its field.
 package drainplan
 
 import (

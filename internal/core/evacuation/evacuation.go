@@ -1,17 +1,8 @@
-// Package evacuation decides what happens next to one Evacuation: whose turn it
-// is to move the pod, when the next one takes over, when the pod is evicted,
-// and when the object goes. It also decides whether somebody else may evict the
-// pod, who has to wait while an evacuator has its turn.
-//
-// It refuses to evict DaemonSet and mirror pods, pods that terminate already,
-// and any pod but the very one that the Evacuation names, by UID.
-//
-// Invariants: at most one evacuator is active; nobody evicts while an evacuator
-// has its turn; the eviction counter only grows; every Evacuation whose pod is
-// done, or that nobody asks for any more and nobody forbids to cancel, goes.
-// Nothing is remembered between decisions but what the object says: the last
-// evacuator stays active when its turn is over, so that a report of progress by
-// it takes the turn back from the eviction.
+// Package evacuation decides the next step of one Evacuation: which evacuator is active, when
+// the next one takes over, when the pod is evicted, and when the object is deleted. It also
+// decides whether others may evict the pod. At most one evacuator is active, and nobody evicts
+// meanwhile. DaemonSet pods, mirror pods and pods with another UID are never evicted. The object
+// holds everything that the next decision needs.
 package evacuation
 
 import (

@@ -1,15 +1,8 @@
-// Package evictionrequest decides for the evictionrequest-controller of the API group
-// lifecycle.k8s.io what becomes of EvictionRequests and Evictions, for its default
-// responder what that does, and for Ebbtide whether it is the controller at all.
-//
-// It refuses, with words, what names a pod that is gone, was made anew, or belongs to a
-// PodGroup, and a second Eviction of a pod while there is one.
-//
-// Invariants: at most one responder is active, the one of the highest priority that has
-// not had its turn; a turn ends by a report, by 20 minutes of silence, by the pod or by
-// the last requester, and never comes back; a final condition stays. All of it follows
-// from what the objects say, so that nothing is remembered but since when Ebbtide is the
-// controller, and a target has been seen to be gone. KEP-4563, as Kubernetes 1.37 validates it.
+// Package evictionrequest decides for the evictionrequest-controller of lifecycle.k8s.io what
+// becomes of EvictionRequests and Evictions, what its default responder does, and whether
+// Ebbtide is that controller (KEP-4563, Kubernetes 1.37). At most one responder is active: the
+// one of highest priority that has not been active yet, until it reports or is silent for 20
+// minutes. A final condition never changes.
 package evictionrequest
 
 import (

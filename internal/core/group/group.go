@@ -1,14 +1,8 @@
-// Package group says which NodeMaintenances and nodes belong together: those that
-// share a node, directly or through others. What does not belong together is
-// decided and written apart, so that nobody pays for a neighbour.
-//
-// A maintenance and a node belong together if the maintenance selects the node, or
-// if the node's ledger says that the maintenance holds it. An Index knows all of
-// them and is told of every change; it finds the nodes of a selector, and the
-// selectors of a node, without trying all.
-//
-// Invariants: the groups are a partition; whoever leaves a group is named by the
-// change that did it; the order of changes makes no difference in the end.
+// Package group partitions NodeMaintenances and nodes: those that share a node, directly or
+// through others, belong together and are decided together. A maintenance and a node belong
+// together if it selects the node or the node's annotation names it as a holder. An Index
+// follows every change and finds selectors and nodes without trying all. The order of changes
+// makes no difference.
 package group
 
 import (

@@ -1,12 +1,7 @@
-// Package labelindex finds, of many selectors, the few that can match the labels
-// of an object, without trying them all.
-//
-// A selector is filed under the labels that an object must have to match it. What
-// is found is a candidate: whoever asks tries the selector itself, because no
-// other part of it was looked at. A selector that could match is never left out.
-//
-// The answers depend only on what was put and deleted, in which order. An index
-// may be read by several at a time as long as nobody changes it.
+// Package labelindex finds the few of many selectors that can match the labels of an object. A
+// selector is filed under labels that it requires. A result is a candidate: the caller tries the
+// selector itself. A selector that could match is always found. Several goroutines may read an
+// index while nobody changes it.
 package labelindex
 
 import (

@@ -1,18 +1,8 @@
-// Package lifecycle decides the life of a Machine: what is made before its
-// Node can run, and in which order everything goes when it is deleted
-// (machine-deletion-process, machine-deletion-hooks).
-//
-// A deletion is a list of steps, and the first that is not settled is the one
-// that acts and is told of. It goes forward only: what is settled, and recorded
-// by the beginning of a later step, is not looked at again. Whoever acts on
-// condition Drained relies on that, and so does a Machine whose cluster cannot be
-// reached any more. Pods that tolerate the cordon and come after the drain leave
-// if volumes are waited for, which might be theirs; else they go with the Node.
-//
-// Invariants: nothing is skipped because something could not be read; the
-// beginning of a step is recorded before it acts, and never changes; every limit
-// bounds its step whatever can be read; an object that somebody else controls is
-// neither adopted nor deleted; conditions of others stay as they are.
+// Package lifecycle decides the life of a Machine: what is created before its Node can run, and
+// in which order everything is deleted (machine-deletion-process, machine-deletion-hooks). A
+// deletion is a list of steps. It only moves forward, records the start of a step before it
+// acts, and never skips a step because a read failed. Objects that another controller owns are
+// neither adopted nor deleted.
 package lifecycle
 
 import (

@@ -1,15 +1,8 @@
-// Package nodedrain decides what happens next in the drain of one Machine's
-// node: which pods are evicted now, which are waited for and why
-// (machine-deletion-process, machine-drain-rules).
-//
-// It refuses to evict a pod that nobody knows how to treat, one that terminates
-// already, and one of a higher order while any is there that has a lower one, or
-// that might have.
-//
-// Invariants: every pod of the node that is not skipped, not completed and not
-// given up with an unreachable node is in exactly one of the lists of Left; the
-// drain is done only if these are empty; the order of what is given makes no
-// difference.
+// Package nodedrain decides the next step in the drain of a Machine's node: which pods are
+// evicted now, which are awaited and why (machine-deletion-process, machine-drain-rules). Lower
+// orders leave first. A pod whose treatment is unknown is not evicted. The drain is done when
+// every pod is skipped, completed, or lost with an unreachable node. The order of the input
+// makes no difference.
 package nodedrain
 
 import (

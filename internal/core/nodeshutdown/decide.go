@@ -1,14 +1,8 @@
-// Package nodeshutdown decides which NodeMaintenance comes of the shutdown of a node, as
-// its NodeAgent tells of it (KEP-4212, "kubelet: Graceful Node Shutdown"), and when that is
-// over.
-//
-// It is one of the node itself, by its own name, whatever the agent says; none where
-// somebody drains the node already for a reboot. It ends by its deletion, which gives the
-// node back and leaves its name for the next shutdown. Its deadline is when the node goes
-// down, so that what is left then has had a graceful end.
-//
-// Invariants: an agent has no node drained but its own; what nobody knows ends nothing; a
-// NodeMaintenance of somebody else is never touched.
+// Package nodeshutdown decides which NodeMaintenance a node gets when its NodeAgent reports a
+// shutdown, and when that maintenance ends (KEP-4212, "kubelet: Graceful Node Shutdown"). An
+// agent can only have its own node drained. The deadline is the time at which the node goes
+// down. The maintenance is deleted at the end. Unknown ends nothing, and NodeMaintenances of
+// others are never changed.
 package nodeshutdown
 
 import (

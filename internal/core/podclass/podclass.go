@@ -1,9 +1,7 @@
-// Package podclass says what a pod is to a drain: its type, its priority,
-// whether it is done, who owns it, what its labels ask of a drain, how long it
-// endures that its node is down, and which evacuators it registered.
-//
-// It reads the pod and nothing else. What it does not understand it leaves out
-// and returns as a Problem; a pod is never refused for it.
+// Package podclass says what a pod is to a drain: its type, priority and owner, whether it is
+// done, what its labels ask for, how long it tolerates a node that is down, and its evacuators.
+// It reads only the pod. What it does not understand is returned as a Problem, and the pod is
+// never refused for it.
 package podclass
 
 import (

@@ -1,12 +1,6 @@
-// Package preflight forecasts what would happen if nodes were drained.
-//
-// It decides nothing about drains: it runs the decisions of the controllers, one after
-// the other, in a hypothetical world in which a NodeMaintenance is in stage Drain, lets
-// pods leave as the API server would let them go, has their owners make others, and
-// asks a Placer where these would run, until nothing moves any more. What is left then,
-// and is waited for, is held up, in the words that the status would have.
-//
-// Invariants: nothing that is given is changed; the order of the snapshot makes no
-// difference; what could not be read is unknown, and never a yes. Which of several pods
-// a budget lets go is up to chance, so all of them may be held up.
+// Package preflight forecasts a drain. It runs the decisions of the controllers in a simulated
+// cluster where pods leave, owners replace them and a Placer places them, until nothing moves.
+// What is left is blocked, with the messages that the status would have. What could not be read
+// is unknown, never a yes. Where a budget lets one of several pods go, any of them may be
+// blocked. The input is not changed.
 package preflight

@@ -1,13 +1,7 @@
-// Package skew decides whether the manager's clock may be believed, by what the
-// answers of an API server say of the time there.
-//
-// An answer gives bounds: it was dated, by a clock that counts whole seconds,
-// between the moments in which it was asked for and had. So a skew is certain only
-// as far as it is outside of them. The median of the last few answers counts: one
-// that is odd, or one of several API servers, neither stops anything nor allows it.
-//
-// Invariants: who knows nothing has doubts; a clock with doubts ends nothing that
-// cannot be begun again; what doubts say does not change from second to second.
+// Package skew decides whether the manager's clock is trusted, by the Date headers of an API
+// server's answers. An answer was dated in whole seconds between its request and its arrival, so
+// only a skew outside these bounds is certain. The median of the last few answers counts. Before
+// the first answer the clock is not trusted. The message does not change from second to second.
 package skew
 
 import (

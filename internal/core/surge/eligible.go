@@ -1,16 +1,8 @@
-// Package surge decides how the pods of one Deployment are evacuated without a
-// moment in which fewer of them serve: a pod is detached, which takes it out of
-// its ReplicaSet by its pod-template-hash label, and goes on serving while the
-// ReplicaSet creates its replacement elsewhere; only then it may be evicted.
-//
-// It refuses Deployments that may not run one pod more than usual, and gives a
-// pod back that is not replaced in time or that nobody wants gone any more.
-//
-// Invariants: replicas is never written; at most maxSurge pods of a Deployment
-// are detached at a time; a detached pod carries the record of what it was until
-// it has a ReplicaSet again, so that nothing else has to be remembered and no
-// pod is left to nobody; only the very pod, by UID, and only one that no
-// ReplicaSet can take back, is ever deleted.
+// Package surge decides how the pods of a Deployment are replaced before they are evicted. It
+// detaches a pod by changing its pod-template-hash label, so that the ReplicaSet creates another
+// one elsewhere while the first still serves. At most maxSurge pods are detached, replicas is
+// never written, and a detached pod carries what is needed to return it. A pod that is not
+// replaced in time, or is no longer asked to leave, is returned.
 package surge
 
 import (

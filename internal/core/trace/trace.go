@@ -1,14 +1,7 @@
-// Package trace tells what Ebbtide has left on an object, what the object is without it,
-// and what has to be done to it: so that nothing is left behind when Ebbtide goes, also if
-// no manager is there to clean up after itself.
-//
-// What people have written stays: labels and annotations by which they ask for something
-// (v1alpha1.OnUpgradeLabel, registrations of evacuators, drain labels, hooks), and planned
-// maintenances. A lock is the exception, whoever wrote it: nobody honours it any more.
-//
-// Invariants: an object without traces is not touched; what becomes of one that has some
-// has none; a node that somebody else had cordoned before stays cordoned, and one of which
-// nobody knows what it was stays as it is; no pod is evicted or deleted.
+// Package trace finds what Ebbtide has left on an object, and returns the object without it. An
+// object without traces is not changed. A node that was cordoned before stays cordoned, and one
+// whose earlier state is unknown stays as it is. Labels, annotations and planned maintenances
+// that people wrote stay, but for locks. No pod is evicted or deleted.
 package trace
 
 import (

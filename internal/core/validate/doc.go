@@ -1,8 +1,5 @@
-// Package validate decides what to answer to an admission request: refused, and
-// in which words, or allowed, and with which warnings.
-//
-// What it needs to know beside the objects, such as what the author of the
-// request may do, is part of what it is given. A refusal says who was refused
-// what and what would help; a warning never stops anybody. What could not be
-// understood is never allowed.
+// Package validate decides the answer to an admission request: allowed, allowed with warnings,
+// or refused. Its input includes everything it needs, such as the rights of the author. A
+// refusal names what was refused, to whom, and what would help. Warnings never stop a request,
+// and what cannot be understood is never allowed.
 package validate

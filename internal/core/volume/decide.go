@@ -1,14 +1,7 @@
-// Package volume decides whether volumes are still attached to a Machine's node
-// that have to be detached before the Machine may go (machine-deletion-process,
-// machine-drain-rules).
-//
-// Two things say that a volume is attached: the status of the node, and
-// VolumeAttachments. Both are read, because each lags behind the other, and each
-// volume is named once. Those that a pod uses whom nobody drains are ignored;
-// whoever else used them is gone by then.
-//
-// Whose volume it is has to be known for sure: what cannot be read or understood
-// is waited for, and named. The order of what is given makes no difference.
+// Package volume decides whether volumes are still attached to a Machine's node that have to be
+// detached before the Machine is deleted (machine-deletion-process, machine-drain-rules). It
+// reads the node's status and the VolumeAttachments, because either can lag. Volumes of pods
+// that are not drained are ignored. A volume that cannot be attributed is awaited and named.
 package volume
 
 import (

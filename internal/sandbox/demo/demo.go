@@ -1,11 +1,8 @@
-// Package demo shows what Ebbtide does: it runs applications on a sandbox, asks
-// Ebbtide for something, and tells what happens as the watches see it. Run empties
-// a node and gives it back; RunMachines sees a Machine from its creation to its end;
-// RunNodes takes a static pod off a real node and brings it back; RunEvictionRequests
-// has a pod say when it may be evicted.
-//
-// It reports what it observed and nothing else: every line of a timeline stands
-// for a change of an object. It fails when a story takes too long.
+// Package demo runs the guided demos in a sandbox: it creates applications, asks Ebbtide for
+// something, and prints what the watches see. Run drains a node and restores it; RunMachines
+// follows a Machine; RunNodes stops a static pod on a real node; RunEvictionRequests lets a pod
+// say when it may be evicted. Every line of a timeline is a change of an object. A demo that
+// takes too long fails.
 package demo
 
 import (

@@ -1,10 +1,5 @@
-// Package download fetches official programs of Kubernetes and verifies them.
-//
-// A program is named by its version, operating system and architecture. Its SHA-256 is pinned in
-// checksums.txt. A program without a pinned checksum is never fetched.
-//
-// Invariants: a file exists at its destination only if its checksum is right. A download that does
-// not arrive (ErrUnavailable) is distinct from one that arrives with other content
-// (ChecksumError): the first may be replaced by a build from source, the second must stop.
-// Attempts, sizes and silence of the server are bounded.
+// Package download fetches official programs of Kubernetes whose SHA-256 is pinned in
+// checksums.txt. A file exists at its destination only if its checksum is right. ErrUnavailable
+// means that a build from source may replace the download; a ChecksumError means that the
+// content is wrong, and must stop the caller. Attempts, sizes and waits are bounded.
 package download

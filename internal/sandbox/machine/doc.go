@@ -1,14 +1,6 @@
-// Package machine runs real Kubernetes nodes on one Linux machine, without a container
-// engine: each is one process tree in namespaces of its own, with its own root, network,
-// cgroups, machine ID and boot ID. Its first process is this program, started again; when
-// that is killed, the power is off and nothing of the node is left but its disk.
-//
-// A rack is a control machine, which has the bridge, and the nodes connected to it. Nothing
-// listens, routes or is mounted in the host's namespaces. Who runs the control plane enters
-// the network of the control machine.
-//
-// Invariants: no process and no mount outlives the process that opened the rack, however it
-// ends; empty cgroups are removed by a janitor, or by whoever opens a rack next. Kernel
-// settings of the host stay as they are. It refuses to begin where anything is missing, and
-// names all of it. Main packages whose program opens racks call Main first.
+// Package machine runs real Kubernetes nodes on one Linux machine without a container engine.
+// Each node is a process tree with its own root, network, cgroups, machine ID and boot ID; to
+// kill its first process is a power cut. A rack is the nodes and the bridge that connects them.
+// No process and no mount outlives the opener of a rack, and the host's settings do not change.
+// Programs that open racks call Main first.
 package machine

@@ -1,14 +1,8 @@
-// Package provider simulates infrastructure for Machines. It makes the nodes of
-// SandboxMachines and the bootstrap data of SandboxConfigs, as any provider does
-// that follows Cluster API's contract, and it attaches the volumes of the CSI
-// driver sandbox.ebbtide.dev, so that the controller manager of Kubernetes shows
-// them in the status of the nodes.
-//
-// It makes nothing before a Machine owns the object, and nothing twice. A node is
-// made in the cluster of its Machine. A node whose object is deleted stops to
-// answer and stays, as that of a real instance would. What becomes of an object
-// never depends on a cluster that cannot be reached, except where a node has to
-// be made there.
+// Package provider simulates an infrastructure provider for Machines that follows Cluster API's
+// contract: it creates the nodes of SandboxMachines and the data of SandboxConfigs, and attaches
+// volumes of the CSI driver sandbox.ebbtide.dev. It creates nothing before a Machine owns the
+// object, and nothing twice. A node whose object is deleted stops responding and stays, like a
+// real instance.
 package provider
 
 import (

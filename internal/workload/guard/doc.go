@@ -1,7 +1,5 @@
-// Package guard bounds what a remote cluster may cost the manager, whatever its server sends.
-//
-// A Guard is the only way to a cluster. It takes plain protobuf of the kinds that were asked
-// for, weighs each message before it is decoded, and bounds sizes, times and connections. A
-// Ledger counts the memory of all clusters: a cluster that exceeds its bound is disconnected,
-// and of those that share a bound the largest. A cluster that takes little never waits.
+// Package guard bounds what a remote cluster may cost the manager, whatever its server sends. It
+// accepts only protobuf of the kinds that were asked for, measures each message before decoding
+// it, and bounds sizes, times and connections. A Ledger counts the memory of all clusters and
+// disconnects the one that exceeds its bound. A small cluster never waits.
 package guard

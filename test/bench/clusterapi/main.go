@@ -1,11 +1,7 @@
-// Command clusterapi drains nodes with Cluster API's own drain package in the
-// loop of its machine controller: 20 queries a second with a burst of 30, and
-// another look every 20 seconds. It is a peer in Ebbtide's benchmark and lives
-// in a module of its own, so that it runs with the library versions that
-// Cluster API ships with.
-//
-// It prints "ready" when its caches are warm, reads lines with node names
-// separated by spaces, drains those nodes and prints "done".
+// Command clusterapi drains nodes with Cluster API's own drain package in the loop of its
+// machine controller: 20 queries a second with a burst of 30, and a retry every 20 seconds. It
+// is a module of its own, with the library versions of Cluster API. It prints "ready", reads
+// lines with node names, drains those nodes and prints "done".
 package main
 
 import (

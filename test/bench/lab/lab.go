@@ -1,11 +1,7 @@
-// Package lab is where the contenders meet: one real control plane with kwok
-// nodes and instant pods, fresh work for every run, and a clock that nobody who
-// is measured can touch. A run begins when a contender that is up and warm is
-// told to drain, and ends when the watch of the lab itself has seen the last of
-// the pods go; what a contender says about itself is recorded beside it.
-//
-// Contenders run one at a time and as processes, so that none profits from or
-// pays for another.
+// Package lab runs the contenders of the benchmark: one real control plane with kwok nodes,
+// fresh work for every run, and a clock outside of what is measured. A run starts when a warm
+// contender is told to drain, and ends when the lab's own watch sees the last pod go. Contenders
+// run as processes, one at a time.
 package lab
 
 import (

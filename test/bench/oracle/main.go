@@ -1,11 +1,7 @@
-// Command oracle drains nodes as fast as the API server lets anybody: sixteen
-// workers evict at once, without a client-side limit, and a pod that its budget
-// refused is tried again the moment that budget moves. It knows the benchmark's
-// work (the budget of each pod, no DaemonSets, nothing to report), so it is
-// what the others are compared with and not a drain to be used.
-//
-// It prints "ready", reads lines with node names separated by spaces, drains
-// those nodes and prints "done".
+// Command oracle drains nodes as fast as the API server allows: sixteen workers evict at once,
+// without a limit of their own, and retry when a budget changes. It knows the budgets of the
+// benchmark, so it is a yardstick and not a drain. It prints "ready", reads lines with node
+// names, drains those nodes and prints "done".
 package main
 
 import (

@@ -1,9 +1,7 @@
-// Command app is the application of the stories on real nodes: it serves HTTP at one port,
-// and behaves as its flags say.
-//
-// GET / answers with the name of the pod, /readyz when it is ready, and /slow?for=2s
-// answers after that time. What it prints can be read in its diary too, with times, also
-// when the kubelet has removed its log.
+// Command app is the application of the stories on real nodes: it serves HTTP on one port, and
+// its flags set how it behaves. GET / returns the name of the pod, /readyz its readiness, and
+// /slow?for=2s answers after that time. Its output is also kept with times in a file that
+// outlives the kubelet's log.
 package main
 
 import (

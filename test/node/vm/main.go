@@ -1,11 +1,8 @@
-// Command vm boots a kernel of Debian in qemu, with cgroup v2 alone, and runs a program there. Its
-// file system is that of this host, below a layer in memory. It exits as the program does.
+// Command vm boots a Debian kernel in qemu with cgroup v2 only, runs a program in it, and exits
+// as the program does. The file system is the host's, below a layer in memory. It needs
+// qemu-system-x86 and a kernel, which the script kernel downloads, but no virtualisation.
 //
 //	vm [flags] program [arguments]
-//
-// It needs the package qemu-system-x86 and a kernel, which the script kernel downloads, but no
-// hardware virtualisation. Its clock counts instructions while a processor is busy, so a busy host
-// makes it slow, but nothing in it late.
 package main
 
 import (

@@ -1,14 +1,7 @@
-// Package shutdown decides what the agent of a node does about its shutdown (KEP-4212,
-// "kubelet: Graceful Node Shutdown"): when it is held up, when it is let go, and what is
-// said of it. The drain itself is the manager's.
-//
-// A shutdown is let go as soon as the node is drained, a second before systemd-logind goes
-// on anyway, and after ten seconds without a sign of the manager: a node that nobody drains
-// is not kept from rebooting.
-//
-// Invariants: what has begun goes on by what was written down, whoever is started again
-// meanwhile; a shutdown of another boot is over; a shutdown that was let go is not held
-// up again unless it was cancelled.
+// Package shutdown decides how the agent delays the shutdown of its node (KEP-4212, "kubelet:
+// Graceful Node Shutdown"). The shutdown continues when the node is drained, a second before
+// systemd-logind stops waiting, or after ten seconds without a sign of the manager. What has
+// begun is written down and survives a restart of the agent. A shutdown of another boot is over.
 package shutdown
 
 import (
