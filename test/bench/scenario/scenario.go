@@ -45,6 +45,7 @@ func All() []Scenario {
 		{"starve", Starve},
 		{"refused", Refused},
 		{"slow", Slow},
+		{"bulk", Bulk},
 		{"crowd", Crowd},
 		{"machines", Machines},
 		{"waves", Waves},

@@ -24,7 +24,7 @@ func TestSelectKeepsTheOrderOfTheBench(t *testing.T) {
 }
 
 func TestSelectNamesWhatExists(t *testing.T) {
-	want := `of the scenarios ["free" "tide"] only 1 exist; those are ["free" "budget" "fleet" "starve" "refused" "slow" "crowd" "machines" "waves" "react" "writes" "surge" "admit"]`
+	want := `of the scenarios ["free" "tide"] only 1 exist; those are ["free" "budget" "fleet" "starve" "refused" "slow" "bulk" "crowd" "machines" "waves" "react" "writes" "surge" "admit"]`
 	if _, err := Select([]string{"free", "tide"}); err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %s", err, want)
 	}
