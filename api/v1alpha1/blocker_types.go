@@ -65,7 +65,7 @@ const (
 	BlockerMultiplePDBs BlockerType = "MultiplePDBs"
 	// BlockerPDBLocked is a budget that another drain or its owner has locked.
 	BlockerPDBLocked BlockerType = "PDBLocked"
-	// BlockerClockSkewed is that the manager's clock is not believed, so that nothing is
+	// BlockerClockSkewed is that the manager's clock is not trusted, so that nothing is
 	// done because of the time that cannot be undone.
 	BlockerClockSkewed BlockerType = "ClockSkewed"
 	// BlockerWebhookDenied is an eviction that an admission webhook refused.

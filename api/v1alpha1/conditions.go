@@ -89,12 +89,6 @@ const (
 	ConditionLocked = "Locked"
 )
 
-// ConditionClockSkewed is True on an Evacuation or a Machine with which something would
-// happen because of the time, and does not, as the manager's clock is not believed; the
-// message says what and why. It is absent otherwise. On a DrainRecord it is a reason of
-// Locked, and on a NodeMaintenance of Blocked.
-const ConditionClockSkewed = "ClockSkewed"
-
 // Reasons of ConditionLocked. ReasonReturned is another: the node is back and needs its
 // locks no more, though its maintenance goes on.
 const (
@@ -108,9 +102,9 @@ const (
 	// ReasonBudgetRefused: a budget cannot be written, so that it cannot be locked;
 	// the message says why.
 	ReasonBudgetRefused = "BudgetRefused"
-	// ReasonClockSkewed, also of ConditionClockSkewed: the manager's clock and that of the API server are too far
-	// apart, or nobody knows whether they are, so that nothing that cannot be undone is
-	// done because of the time. The message says how far.
+	// ReasonClockSkewed: the clocks of the manager and of the API server differ by more than
+	// 30 seconds, or by an unknown amount, so that nothing that cannot be undone is done
+	// because of the time. The event ClockSkewed says how far.
 	ReasonClockSkewed = "ClockSkewed"
 	// ReasonLocking: the locks are being taken, one after the other.
 	ReasonLocking = "Locking"

@@ -149,9 +149,9 @@ const (
 	// EventRightsMissing warns that a part of the manager does not run because its account lacks
 	// rights, on the Lease of its leader.
 	EventRightsMissing = "RightsMissing"
-	// EventLockKept warns that a lock seems to have ended and stays all the same, because
-	// the manager's clock is not believed.
-	EventLockKept = "LockKept"
+	// EventClockSkewed warns that nothing that cannot be undone is done because of the time,
+	// since the manager's clock is not trusted, on the Lease of its leader.
+	EventClockSkewed = "ClockSkewed"
 	// EventStrayLockRemoved warns that the lock of a drain was removed which nobody
 	// remembers.
 	EventStrayLockRemoved = "StrayLockRemoved"

@@ -70,6 +70,9 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if err := surge.Add(mgr, surge.Options{Surge: f.surge, Skew: g.skew}); err != nil {
 		return err
 	}
+	if err := g.skew.Report(mgr, f.namespace); err != nil {
+		return err
+	}
 	if err := nodeshutdown.Add(mgr, nodeshutdown.Options{Options: f.shutdowns, Skew: g.skew}); err != nil {
 		return err
 	}

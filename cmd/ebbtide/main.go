@@ -64,7 +64,7 @@ func restart() error {
 // run returns when the context ends or the manager cannot go on; by then the
 // leader election lease is released.
 func run(ctx context.Context, f flags) error {
-	g := guards{fence: &kube.Fence{}, skew: kube.NewSkew("the API server"), certificate: &webhook.Certificate{}}
+	g := guards{fence: &kube.Fence{}, skew: kube.NewSkew(), certificate: &webhook.Certificate{}}
 	mgr, account, err := newManager(ctx, &f, g)
 	if err != nil {
 		return err

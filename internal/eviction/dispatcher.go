@@ -43,9 +43,8 @@ type DispatcherOptions struct {
 	// Reader lists disruption budgets; it must read from a cache.
 	Reader client.Reader
 	Clock  clock.WithDelayedExecution
-	// Now is what time it is for locks, and why that is not believed; doubt is empty if
-	// it is.
-	Now func() (now time.Time, doubt string)
+	// Now is what time it is for locks, or the earliest that it may be.
+	Now func() time.Time
 	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
 	// its default.
 	LongestLock time.Duration

@@ -26,22 +26,17 @@ type budgetLock struct {
 }
 
 // lockOf finds the first locked one of the budgets. Now is the time of the dispatcher,
-// which measures how long it waits. A lock that may have ended while the time is in
-// doubt does not end.
+// which measures how long it waits.
 func (d *Dispatcher) lockOf(budgets []*policyv1.PodDisruptionBudget, now time.Time) budgetLock {
-	moment, doubt := d.options.Now()
-	b, hold := budget.FirstLocked(budgets, moment, doubt, d.options.LongestLock)
+	moment := d.options.Now()
+	b, hold := budget.FirstLocked(budgets, moment, d.options.LongestLock)
 	if b == nil {
 		return budgetLock{}
 	}
 	endless := hold
 	endless.Ends = time.Time{}
-	ends := now.Add(hold.Ends.Sub(moment))
-	if doubt != "" {
-		ends = now.Add(budget.LongestLock)
-	}
 	return budgetLock{
-		budget: client.ObjectKeyFromObject(b), words: endless.Describe(b) + doubt, ends: ends, refusal: evacuation.Barred(b, hold, doubt),
+		budget: client.ObjectKeyFromObject(b), words: endless.Describe(b), ends: now.Add(hold.Ends.Sub(moment)), refusal: evacuation.Barred(b, hold),
 	}
 }
 

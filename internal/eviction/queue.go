@@ -43,9 +43,9 @@ type QueueOptions struct {
 	Reader client.Reader
 	// Clock defaults to the real one.
 	Clock clock.WithTickerAndDelayedExecution
-	// Now is what time it is for locks, in the cluster of the pods, and why that is not
-	// believed; doubt is empty if it is.
-	Now func() (now time.Time, doubt string)
+	// Now is what time it is for locks, in the cluster of the pods, or the earliest that it
+	// may be.
+	Now func() time.Time
 	// Workers is how many pods are evicted at the same time, and up to four times as
 	// many while requests take long. Defaults to 16.
 	Workers int

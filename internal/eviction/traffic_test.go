@@ -47,7 +47,7 @@ func newShop() *shop {
 	}
 	s.budget.Store(budgetNamed("web", 100))
 	s.dispatcher = NewDispatcher(DispatcherOptions{
-		Evictor: s, Reader: s, Clock: s.clock, Now: func() (time.Time, string) { return s.clock.Now(), "" }, Traffic: s.traffic, Jitter: func() float64 { return 0 }, LongestPause: time.Minute,
+		Evictor: s, Reader: s, Clock: s.clock, Now: s.clock.Now, Traffic: s.traffic, Jitter: func() float64 { return 0 }, LongestPause: time.Minute,
 		Results: NewResults(), Wake: func(keys ...types.NamespacedName) { s.woken(keys...) },
 	})
 	return s

@@ -25,11 +25,8 @@ var (
 	deny  = evacuation.Outcome{Result: evacuation.Refused, Type: v1alpha1.BlockerWebhookDenied, Message: "not on a Friday"}
 )
 
-// believed is a clock that nobody doubts.
-func believed() (time.Time, string) { return time.Now(), "" }
-
 func testDispatcher() *Dispatcher {
-	return NewDispatcher(DispatcherOptions{Now: believed, Jitter: func() float64 { return 0 }, LongestPause: time.Minute})
+	return NewDispatcher(DispatcherOptions{Now: time.Now, Jitter: func() float64 { return 0 }, LongestPause: time.Minute})
 }
 
 // pod is a pod under the budget web; a lower number is older.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 const (
@@ -69,17 +70,17 @@ type world struct {
 	lingering bool
 	requests  []request
 	news      []types.NamespacedName
-	// doubt is why the clock is not believed, ahead how far it is ahead.
-	doubt string
-	ahead time.Duration
-	log   []string
+	// skewed is true while the clock is not trusted, ahead how far it is ahead.
+	skewed bool
+	ahead  time.Duration
+	log    []string
 }
 
-// now is what time it is, and whether that is believed.
-func (w *world) now() (time.Time, string) {
+// now is the earliest time that it may be.
+func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return time.Now().Add(w.ahead), w.doubt
+	return skew.Earliest(time.Now().Add(w.ahead), w.skewed)
 }
 
 // inWorld tells a story on a started Queue, and ends it without leaving anything

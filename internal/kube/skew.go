@@ -2,27 +2,38 @@ package kube
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// Now returns what time it is and why that is not believed; doubt is empty if it is.
-type Now func() (now time.Time, doubt string)
+// Now returns what time it is by the API server, as far as that is certain, and whether
+// our clock is skewed, so that nothing ends by it.
+type Now func() (now time.Time, skewed bool)
+
+// Earliest is the earliest time that it may be.
+func (n Now) Earliest() time.Time { return skew.Earliest(n()) }
 
 // Skew compares our clock with that of an API server, by the dates of the answers
 // that come anyway. A nil Skew knows nothing.
 type Skew struct {
-	// server names who answers.
-	server string
-	clock  func() instant
+	clock func() instant
 
 	mu      sync.Mutex
 	answers []dated // the last ones, the newest last
@@ -42,11 +53,10 @@ type dated struct {
 	at instant
 }
 
-// NewSkew returns a Skew that knows nothing yet. Server names who answers, such as
-// "the API server".
-func NewSkew(server string) *Skew {
+// NewSkew returns a Skew that knows nothing yet.
+func NewSkew() *Skew {
 	began := time.Now()
-	return &Skew{server: server, changed: map[*func()]bool{}, clock: func() instant {
+	return &Skew{changed: map[*func()]bool{}, clock: func() instant {
 		now := time.Now()
 		return instant{wall: now.Round(0), runs: now.Sub(began)}
 	}}
@@ -97,7 +107,8 @@ func (s *Skew) note(sent, received instant, date time.Time) {
 	s.think(received)
 }
 
-// think brings the verdict up to date, and tells of it if it is another one. An
+// think brings the verdict up to date, and tells of it if the clock is skewed now, or is not
+// any more. An
 // answer counts by the clock that cannot be set: ours is ahead by as much more as it
 // was put forward since, or as the machine has slept.
 func (s *Skew) think(now instant) {
@@ -106,7 +117,7 @@ func (s *Skew) think(now instant) {
 	}
 	before := s.verdict
 	s.verdict = before.Next(s.bounds(now))
-	if s.verdict == before {
+	if s.verdict.Skewed() == before.Skewed() {
 		return
 	}
 	for tell := range s.changed {
@@ -122,16 +133,38 @@ func (s *Skew) bounds(now instant) []skew.Bounds {
 	return all
 }
 
-// Now is what time it is by the API server, as far as that is certain.
-func (s *Skew) Now() (now time.Time, doubt string) {
+// Now is a Now.
+func (s *Skew) Now() (now time.Time, skewed bool) {
 	if s == nil {
-		return time.Now(), skew.Verdict{}.Doubt("the API server")
+		return time.Now(), true
 	}
+	at, verdict := s.judge()
+	return verdict.Correct(at.wall), verdict.Skewed()
+}
+
+// judge is what is thought of our clock now.
+func (s *Skew) judge() (instant, skew.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.clock()
 	s.think(at)
-	return s.verdict.Correct(at.wall), s.verdict.Doubt(s.server)
+	return at, s.verdict
+}
+
+// Report has the leader emit an event on its Lease whenever our clock gets skewed.
+func (s *Skew) Report(mgr manager.Manager, namespace string) error {
+	emit := Emitter(mgr.GetEventRecorder("ebbtide"))
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		report := func() {
+			if _, verdict := s.judge(); verdict.Skewed() {
+				emit(event.ClockSkewed(namespace, LeaderLease, verdict.String()))
+			}
+		}
+		defer s.OnChange(report)()
+		report()
+		<-ctx.Done()
+		return nil
+	}))
 }
 
 // Server is what time it is by the API server, for what it compares with its own clock: a
@@ -149,8 +182,8 @@ func (s *Skew) Server() time.Time {
 	return at.wall.Add(-ahead)
 }
 
-// OnChange calls tell, in a goroutine of its own, whenever there are doubts, others, or
-// none any more, until it is told to stop.
+// OnChange calls tell, in a goroutine of its own, whenever our clock gets skewed or is not
+// any more, until it is told to stop.
 func (s *Skew) OnChange(tell func()) (stop func()) {
 	if s == nil {
 		return func() {}
@@ -165,8 +198,26 @@ func (s *Skew) OnChange(tell func()) (stop func()) {
 	}
 }
 
+// AllOf returns a function that asks for all objects of the kind of a list, as the cache has
+// them.
+func AllOf(reader client.Reader, list client.ObjectList) func(context.Context) []reconcile.Request {
+	return func(ctx context.Context) (all []reconcile.Request) {
+		list := list.DeepCopyObject().(client.ObjectList)
+		err := reader.List(ctx, list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		err = errors.Join(err, apimeta.EachListItem(list, func(object runtime.Object) error {
+			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object.(client.Object))})
+			return nil
+		}))
+		if err != nil {
+			// The cache itself never fails; it does when the manager stops.
+			log.FromContext(ctx).Error(err, "Objects cannot be listed", "kind", fmt.Sprintf("%T", list))
+		}
+		return all
+	}
+}
+
 // OnSkew is the source of a controller that has to look again at what it held
-// back when it may believe our clock.
+// back when our clock is trusted again.
 func OnSkew[R comparable](s *Skew, held func(context.Context) []R) source.TypedSource[R] {
 	return source.TypedFunc[R](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[R]) error {
 		stop := s.OnChange(func() {
@@ -182,28 +233,28 @@ func OnSkew[R comparable](s *Skew, held func(context.Context) []R) source.TypedS
 var (
 	skewSeconds = prometheus.NewDesc("ebbtide_clock_skew_seconds",
 		"How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.", nil, nil)
-	skewDoubted = prometheus.NewDesc("ebbtide_clock_doubted",
-		"1 while nothing that cannot be undone is done because of the time, since the manager's clock is not believed; else 0.", nil, nil)
+	skewed = prometheus.NewDesc("ebbtide_clock_skewed",
+		"1 while nothing that cannot be undone is done because of the time, since the manager's clock is not trusted; else 0.", nil, nil)
 )
 
 // Describe says what Collect collects.
 func (s *Skew) Describe(all chan<- *prometheus.Desc) {
 	all <- skewSeconds
-	all <- skewDoubted
+	all <- skewed
 }
 
 // Collect shows the skew to Prometheus.
 func (s *Skew) Collect(all chan<- prometheus.Metric) {
-	_, doubt := s.Now()
+	at, verdict := s.judge()
 	s.mu.Lock()
-	ahead, known := skew.Median(s.bounds(s.clock()))
+	ahead, known := skew.Median(s.bounds(at))
 	s.mu.Unlock()
 	if known {
 		all <- prometheus.MustNewConstMetric(skewSeconds, prometheus.GaugeValue, ahead.Seconds())
 	}
-	doubted := 0.0
-	if doubt != "" {
-		doubted = 1
+	value := 0.0
+	if verdict.Skewed() {
+		value = 1
 	}
-	all <- prometheus.MustNewConstMetric(skewDoubted, prometheus.GaugeValue, doubted)
+	all <- prometheus.MustNewConstMetric(skewed, prometheus.GaugeValue, value)
 }

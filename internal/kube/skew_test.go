@@ -28,7 +28,7 @@ type hall struct {
 }
 
 func newHall(t *testing.T) *hall {
-	h := &hall{t: t, skew: NewSkew("the API server"), ours: instant{wall: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}, took: 20 * time.Millisecond, status: http.StatusOK}
+	h := &hall{t: t, skew: NewSkew(), ours: instant{wall: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}, took: 20 * time.Millisecond, status: http.StatusOK}
 	h.skew.clock = func() instant { return h.ours }
 	h.skew.OnChange(func() { h.woken.Add(1) })
 	config := &rest.Config{}
@@ -71,25 +71,31 @@ func (h *hall) ask(times int) {
 	}
 }
 
+const (
+	trusted = "trusted"
+	unheard = "The skew of the manager's clock is unknown"
+)
+
 // says is what is thought of our clock, in a few words, and that those who wait for it
 // were woken so often since they were last asked.
 func (h *hall) says(want string, woken int) {
 	h.t.Helper()
 	synctest.Wait()
-	now, doubt := h.skew.Now()
+	now, skewed := h.skew.Now()
 	synctest.Wait()
-	if (want == "") != (doubt == "") || !strings.Contains(doubt, want) {
-		h.t.Errorf("it says %q, want %q", doubt, want)
+	if _, verdict := h.skew.judge(); skewed == (want == trusted) || skewed && !strings.Contains(verdict.String(), want) {
+		h.t.Errorf("skewed: %t, %s; want %s", skewed, verdict, want)
 	}
 	if off := now.Sub(h.trueTime().Add(h.ahead)).Abs(); want != unheard && off > 30*time.Second {
 		h.t.Errorf("it takes the time for %s, which is wrong by %s", now, off)
+	}
+	if earliest := Now(h.skew.Now).Earliest(); earliest.IsZero() != skewed {
+		h.t.Errorf("the earliest time is %s", earliest)
 	}
 	if got := h.woken.Swap(0); int(got) != woken {
 		h.t.Errorf("who waits was woken %d times, want %d", got, woken)
 	}
 }
-
-const unheard = "Nobody knows whether the manager's clock is right"
 
 // skewStories say what is thought of our clock.
 var skewStories = map[string]func(*hall){
@@ -98,39 +104,39 @@ var skewStories = map[string]func(*hall){
 		h.ask(2)
 		h.says(unheard, 0)
 		h.ask(1)
-		h.says("", 1)
+		h.says(trusted, 1)
 	},
 	"our clock is wrong, and is set": func(h *hall) {
 		h.set(4 * time.Minute)
 		h.ask(3)
-		h.says("is at least 3m59s ahead of that of the API server", 1)
+		h.says("is at least 3m59s ahead of that of the API server", 0)
 		h.set(-4 * time.Minute)
-		h.says("", 1)
+		h.says(trusted, 1)
 		h.ask(5)
-		h.says("", 0)
+		h.says(trusted, 0)
 	},
 	"our clock is put back while nobody answers": func(h *hall) {
 		h.ask(5)
-		h.says("", 1)
+		h.says(trusted, 1)
 		h.set(-time.Hour)
 		h.says("is at least 1h0m0s behind that of the API server", 1)
 	},
 	"the machine sleeps, which the clock that runs does not notice": func(h *hall) {
 		h.ask(5)
-		h.says("", 1)
+		h.says(trusted, 1)
 		h.set(10 * time.Minute)
 		h.says("is at least 9m59s ahead", 1)
 		h.ahead = 10 * time.Minute
 		h.ask(3)
-		h.says("", 1)
+		h.says(trusted, 1)
 	},
 	"the API server's clock is set": func(h *hall) {
 		h.ask(5)
-		h.says("", 1)
+		h.says(trusted, 1)
 		h.ahead = -time.Minute
 		h.ask(2)
 		h.ahead = 0
-		h.says("", 0)
+		h.says(trusted, 0)
 		h.ahead = -time.Minute
 		h.ask(2)
 		h.says("is at least 59s ahead", 1)
@@ -140,17 +146,11 @@ var skewStories = map[string]func(*hall){
 		h.says("is at least 59s ahead", 0)
 		h.ahead = 0
 		h.ask(1)
-		h.says("", 1)
-	},
-	"one odd answer at the beginning allows nothing": func(h *hall) {
-		h.ask(1)
-		h.ahead = -time.Minute
-		h.ask(2)
-		h.says("is at least 59s ahead", 1)
+		h.says(trusted, 1)
 	},
 	"a burst of answers counts for one": func(h *hall) {
 		h.ask(5)
-		h.says("", 1)
+		h.says(trusted, 1)
 		h.ahead = time.Hour
 		h.took = time.Millisecond
 		for range 100 {
@@ -161,7 +161,7 @@ var skewStories = map[string]func(*hall){
 			_ = response.Body.Close()
 		}
 		h.ahead = 0
-		h.says("", 0)
+		h.says(trusted, 0)
 	},
 	"who is on the way says nothing": func(h *hall) {
 		h.status, h.ahead = http.StatusBadGateway, time.Hour
@@ -173,20 +173,15 @@ var skewStories = map[string]func(*hall){
 		h.ask(9)
 		h.says(unheard, 0)
 	},
-	"answers that take long say nothing": func(h *hall) {
-		h.took = time.Minute
-		h.ask(9)
-		h.says(unheard, 0)
-	},
 	"watches that are answered at once do, and answers get old": func(h *hall) {
 		h.ask(3)
-		h.says("", 1)
+		h.says(trusted, 1)
 		h.pass(14 * time.Minute)
-		h.says("", 0)
+		h.says(trusted, 0)
 		h.pass(2 * time.Minute)
 		h.says(unheard, 1)
 		h.ask(3)
-		h.says("", 1)
+		h.says(trusted, 1)
 	},
 	"a clock that runs a little too fast is believed until it is too far": func(h *hall) {
 		for range 35 {
@@ -207,37 +202,38 @@ func TestSkew(t *testing.T) {
 	}
 }
 
-// Who is not told where to ask has doubts.
-func TestNoSkewIsNoTrust(t *testing.T) {
+// A clock that nobody measures is skewed.
+func TestClockWithoutSkewIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	var none *Skew
 	none.OnChange(func() { t.Error("somebody was woken") })()
-	if _, doubt := none.Now(); !strings.Contains(doubt, unheard) {
-		t.Errorf("it says %q", doubt)
+	if _, skewed := none.Now(); !skewed {
+		t.Error("it is trusted")
 	}
 }
 
 func TestSkewIsShown(t *testing.T) {
 	t.Parallel()
-	const seconds = `# HELP ebbtide_clock_skew_seconds How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.
-# TYPE ebbtide_clock_skew_seconds gauge
-ebbtide_clock_skew_seconds `
-	const doubted = `# HELP ebbtide_clock_doubted 1 while nothing that cannot be undone is done because of the time, since the manager's clock is not believed; else 0.
-# TYPE ebbtide_clock_doubted gauge
-ebbtide_clock_doubted `
 	h := newHall(t)
 	for _, step := range []struct {
 		happens func()
-		want    string
+		skewed  string
+		seconds string
 	}{
-		{func() {}, doubted + "1\n"},
-		{func() { h.ask(3) }, doubted + "0\n" + seconds + "0\n"},
-		{func() { h.set(20 * time.Second) }, doubted + "0\n" + seconds + "19.02\n"},
-		{func() { h.set(40 * time.Second) }, doubted + "1\n" + seconds + "59.02\n"},
-		{func() { h.set(-2 * time.Minute) }, doubted + "1\n" + seconds + "-59.96\n"},
+		{func() {}, "1", ""},
+		{func() { h.ask(3) }, "0", "0"},
+		{func() { h.set(20 * time.Second) }, "0", "19.02"},
+		{func() { h.set(40 * time.Second) }, "1", "59.02"},
+		{func() { h.set(-2 * time.Minute) }, "1", "-59.96"},
 	} {
 		step.happens()
-		if err := testutil.CollectAndCompare(h.skew, strings.NewReader(step.want)); err != nil {
+		want := "# HELP ebbtide_clock_skewed 1 while nothing that cannot be undone is done because of the time, since the manager's clock is not trusted; else 0.\n" +
+			"# TYPE ebbtide_clock_skewed gauge\nebbtide_clock_skewed " + step.skewed + "\n"
+		if step.seconds != "" {
+			want += "# HELP ebbtide_clock_skew_seconds How far the manager's clock is ahead of the API server's for certain; less than 0 is behind. Absent while nobody knows.\n" +
+				"# TYPE ebbtide_clock_skew_seconds gauge\nebbtide_clock_skew_seconds " + step.seconds + "\n"
+		}
+		if err := testutil.CollectAndCompare(h.skew, strings.NewReader(want)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -111,7 +111,7 @@ func TestWritesForCallersAreBounded(t *testing.T) {
 	pod := sample.Pod("shop", "web")
 	pod.Annotations = registered("mover.example.com", "20")
 	api := fault.NewServer(t, pod)
-	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{Now: believed})
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{Now: trusted})
 	gate.writes = flowcontrol.NewFakeNeverRateLimiter()
 	answer := gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},

@@ -92,8 +92,8 @@ func (v evacuationStatusValidator) Handle(_ context.Context, request admission.R
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	now, doubt := v.now()
-	if doubt != "" {
+	now, skewed := v.now()
+	if skewed {
 		// Who reports progress is not to blame for our clock. What is too late is not
 		// believed when ours is right.
 		return admission.Allowed("")

@@ -22,6 +22,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -133,12 +134,12 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		Snapshot: evacuation.Snapshot{Pod: found.pod, Evacuators: found.evacuators},
 		Only:     key.only, LongestLock: g.longestLock, NodeGoes: ofMachine(eviction),
 	}
-	call.Now, call.Doubt = g.now()
+	call.Now, call.ClockSkewed = g.now()
 	call.Meant = g.callers.recall(callerOf(request), call.Now)
 	if found.pod == nil {
 		return call, nil
 	}
-	call.As, call.Responding = asResponder(eviction), g.responders.of(ctx, found.pod, clockOf(call))
+	call.As, call.Responding = asResponder(eviction), g.responders.of(ctx, found.pod, skew.Earliest(call.Now, call.ClockSkewed))
 	if call.Budgets, err = g.locks.of(ctx, request.Namespace); err != nil {
 		return evacuation.Call{}, err
 	}
@@ -151,14 +152,6 @@ func (g evictionGate) observe(ctx context.Context, request admission.Request, ev
 		return evacuation.Call{}, fmt.Errorf("get the evacuation: %w", err)
 	}
 	return call, nil
-}
-
-// clockOf is the time of a call; zero while it is in doubt.
-func clockOf(call evacuation.Call) time.Time {
-	if call.Doubt != "" {
-		return time.Time{}
-	}
-	return call.Now
 }
 
 func callerOf(request admission.Request) caller {

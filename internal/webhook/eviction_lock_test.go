@@ -32,7 +32,7 @@ func lockedGate(t *testing.T, longest time.Duration, refuse func(request string)
 	api := fault.NewServer(t, pod, locked)
 	api.Refuse = refuse
 	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, Options{LongestLock: longest})
-	gate.now = func() (time.Time, string) { return time.Now().Add(10 * time.Minute), "" }
+	gate.now = func() (time.Time, bool) { return time.Now().Add(10 * time.Minute), false }
 	return api, gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})
@@ -56,7 +56,7 @@ func TestALockCountsWhereTheCacheIsBehind(t *testing.T) {
 	free := locked.DeepCopy()
 	free.Annotations = nil
 	behind, now := fault.NewServer(t, pod, free), fault.NewServer(t, pod, locked)
-	gate := newEvictionGate(registry{cached: behind.Manager, live: now.Manager}, behind.Manager, now.Manager, Options{Now: believed})
+	gate := newEvictionGate(registry{cached: behind.Manager, live: now.Manager}, behind.Manager, now.Manager, Options{Now: trusted})
 	answer := gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})

@@ -42,7 +42,7 @@ func newDrainer(t *testing.T, options Options, existing ...client.Object) draine
 		}
 	}
 	api := fault.NewServer(t, existing...)
-	options.Now = believed
+	options.Now = trusted
 	return drainer{newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, options), api}
 }
 
@@ -79,7 +79,7 @@ func TestHowOftenSomebodyIsToldOfNodeMaintenances(t *testing.T) {
 	const autoscaler = "system:serviceaccount:kube-system:cluster-autoscaler"
 	d := newDrainer(t, Options{EvictionNotice: true})
 	now := time.Now()
-	d.gate.now = func() (time.Time, string) { return now, "" }
+	d.gate.now = func() (time.Time, bool) { return now, false }
 	for n, step := range []struct {
 		user, node string
 		told       bool

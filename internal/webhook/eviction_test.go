@@ -91,7 +91,7 @@ func answerWith(t *testing.T, write, read error, existing ...client.Object) admi
 		}
 		return write
 	}
-	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, Options{Now: believed})
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager, surge: surge.Annotated}, api.Manager, api.Manager, Options{Now: trusted})
 	return gate.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}})

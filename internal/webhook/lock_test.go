@@ -82,7 +82,7 @@ func evicts(t *testing.T, gate evictionGate, namespace string) chan admission.Re
 func TestEvictionsShareAReadOfTheBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newSlowAPI(t, sample.Pod("attacked", "web"), sample.Pod("shop", "web"), sample.LockedBudget("shop", time.Hour))
-		gate := newEvictionGate(registry{cached: api, live: api}, api, api, Options{Now: believed})
+		gate := newEvictionGate(registry{cached: api, live: api}, api, api, Options{Now: trusted})
 		var attack []chan admission.Response
 		for range 48 {
 			attack = append(attack, evicts(t, gate, "attacked"))
@@ -109,7 +109,7 @@ func TestEvictionsShareAReadOfTheBudgets(t *testing.T) {
 func TestALockCountsWhileAReadIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newSlowAPI(t, sample.Pod("attacked", "web"))
-		gate := newEvictionGate(registry{cached: api, live: api}, api, api, Options{Now: believed})
+		gate := newEvictionGate(registry{cached: api, live: api}, api, api, Options{Now: trusted})
 		before := evicts(t, gate, "attacked")
 		must(t, api.Create(t.Context(), sample.LockedBudget("attacked", time.Hour)))
 		after := evicts(t, gate, "attacked")
@@ -128,7 +128,7 @@ func TestALockCountsWhileAReadIsUnderWay(t *testing.T) {
 func TestAnEvictionWaitsIfBudgetsAreNotReadInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newSlowAPI(t, sample.Pod("attacked", "web"))
-		gate := newEvictionGate(registry{cached: api, live: api}, api, api, Options{Now: believed})
+		gate := newEvictionGate(registry{cached: api, live: api}, api, api, Options{Now: trusted})
 		first, second := evicts(t, gate, "attacked"), evicts(t, gate, "attacked")
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()

@@ -142,7 +142,7 @@ func (v maintenanceValidator) observe(ctx context.Context, request admission.Req
 	if change.Old, change.New, err = decodeMaintenances(request); err != nil {
 		return change, err
 	}
-	change.Now, change.Doubt = v.now()
+	change.Now = v.now.Earliest()
 	nodes := &corev1.NodeList{}
 	// They are only read, and the manager's own writes do not change what matches.
 	if err := v.reader.List(ctx, nodes, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {

@@ -36,7 +36,7 @@ func TestOthersThatCannotBeReadHoldUpNobody(t *testing.T) {
 	m.Spec.Stage = v1alpha1.StageDrain
 	object, err := json.Marshal(m)
 	must(t, err)
-	response := maintenanceValidator{broken, reviewer{api}, believed}.Handle(t.Context(),
+	response := maintenanceValidator{broken, reviewer{api}, trusted}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			UserInfo:  authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters"}},

@@ -42,7 +42,7 @@ func TestAPlanThatWasStoredIncompleteStaysSo(t *testing.T) {
 func TestANodeMaintenanceWithAnOddStatusCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	api := reviewing(t, nil)
-	response := maintenanceValidator{api, reviewer{api}, believed}.Handle(t.Context(),
+	response := maintenanceValidator{api, reviewer{api}, trusted}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Delete,
 			UserInfo:  authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters"}},
@@ -58,7 +58,7 @@ func TestAReviewThatFailsIsNoYes(t *testing.T) {
 	api := reviewing(t, errors.New("the authorizer is away"))
 	object, err := json.Marshal(sample.Maintenance("any", "no-such-node"))
 	must(t, err)
-	response := maintenanceValidator{api, reviewer{api}, believed}.Handle(t.Context(),
+	response := maintenanceValidator{api, reviewer{api}, trusted}.Handle(t.Context(),
 		admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create,
 			UserInfo:  authenticationv1.UserInfo{Username: "jane"},

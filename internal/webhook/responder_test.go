@@ -48,7 +48,7 @@ func answerAbout(t *testing.T, known *responders, annotations map[string]string,
 	t.Helper()
 	api := fault.NewServer(t, objects...)
 	api.Refuse = refuse
-	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{Now: believed})
+	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{Now: trusted})
 	if known != nil {
 		known.cached = api.Manager
 	}
@@ -114,24 +114,24 @@ func TestWhatIsKnownOfResponders(t *testing.T) {
 	}
 }
 
-// A responder is silent for too long by a clock that is believed only, and not while it may have
+// A responder is silent for too long by a trusted clock only, and not while it may have
 // been away with a manager that has just come back.
 func TestASilentResponderIsWaitedForWhileItMayNotHaveBeenHeard(t *testing.T) {
 	t.Parallel()
 	pod, e := led("5d2f")
 	api := fault.NewServer(t, pod, e)
-	doubt := "The manager's clock is wrong."
+	skewed := true
 	gate := newEvictionGate(registry{cached: api.Manager, live: api.Manager}, api.Manager, api.Manager, Options{
-		Now: func() (time.Time, string) { return time.Now().Add(time.Hour), doubt },
+		Now: func() (time.Time, bool) { return time.Now().Add(time.Hour), skewed },
 	})
 	gate.responders = &responders{cached: api.Manager, asked: served, read: true}
 	evict := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Namespace: "shop", Name: "web", Object: runtime.RawExtension{Raw: []byte("{}")},
 	}}
 	if answer := gate.Handle(t.Context(), evict); answer.Allowed {
-		t.Error("a silent responder loses its turn by a clock that is not believed")
+		t.Error("a silent responder loses its turn by a skewed clock")
 	}
-	doubt = ""
+	skewed = false
 	gate.responders.reads(true)
 	if answer := gate.Handle(t.Context(), evict); answer.Allowed {
 		t.Error("a responder loses its turn because the manager was away")

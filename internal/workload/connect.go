@@ -51,7 +51,7 @@ func (r *Registry) connectRemote(ctx context.Context, source source) (*session, 
 	config.QPS, config.Burst, config.UserAgent = own.QPS, own.Burst, own.UserAgent
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
 	config.WarningHandler = rest.NoWarnings{}
-	skew := kube.NewSkew(fmt.Sprintf("the API server of Cluster %s", source.cluster))
+	skew := kube.NewSkew()
 	skew.Measure(config)
 	r.options.Fence.Follow(config)
 	g, err := guard.New(ctx, config, guard.Options{
@@ -171,7 +171,7 @@ func (r *Registry) listOne(ctx context.Context, live client.Reader, object clien
 // equip gives a session its evictions and informers of all kinds that Machines need.
 func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedName, store cache.Cache, evictor *kube.Evictor) error {
 	options := r.evictions(key)
-	options.Evictor, options.Reader, options.Now = evictor.ForMachines(), s.connection.Client, s.connection.Now
+	options.Evictor, options.Reader, options.Now = evictor.ForMachines(), s.connection.Client, s.connection.Now.Earliest
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {

@@ -40,7 +40,7 @@ func maintain(t *testing.T, bridges bridge.Names) *server {
 	t.Helper()
 	c := startServer(t)
 	s := &server{t: t, cluster: c, api: c.Client, prefix: c.Pool()}
-	skew, reached := kube.NewSkew("the API server"), rest.CopyConfig(c.Config)
+	skew, reached := kube.NewSkew(), rest.CopyConfig(c.Config)
 	skew.Measure(reached)
 	consistent, repeated := true, true
 	mgr, err := manager.New(reached, manager.Options{

@@ -32,7 +32,7 @@ type observed struct {
 
 func (r *reconciler) observe(ctx context.Context, q request) (*observed, error) {
 	seen := &observed{request: q}
-	seen.Now, seen.Doubt = r.now()
+	seen.Now, seen.ClockSkewed = r.now()
 	kind := r.kinds.of(q.bridge)
 	if kind == nil {
 		return seen, nil

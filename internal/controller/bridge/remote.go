@@ -188,9 +188,9 @@ func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Co
 	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: name}, client.DisableReadYourWritesConsistency); err != nil {
 		return nil, fmt.Errorf("list the pods of node %s: %w", name, err)
 	}
-	now, doubt := c.Now()
+	now, skewed := c.Now()
 	return &drainOf{connection: c, node: node, decision: nodedrain.Decide(nodedrain.Snapshot{
-		Now: now, Doubt: doubt, Node: node, Pods: kube.Pointers(pods.Items),
+		Now: now, ClockSkewed: skewed, Node: node, Pods: kube.Pointers(pods.Items),
 		Rules: seen.rules, Facts: factsOf(ctx, c, pods.Items), Answers: c.Evictions.Answers(userOf(seen.request)),
 	})}, nil
 }

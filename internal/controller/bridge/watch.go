@@ -192,7 +192,7 @@ func objectIn(told any) *unstructured.Unstructured {
 	return object
 }
 
-// held are the Machines of which something may wait for our clock to be believed: those
+// held are the Machines of which something may wait for our clock to be trusted: those
 // whose drain has an end.
 func (r *reconciler) held(context.Context) (all []request) {
 	for i := range r.kinds.all {

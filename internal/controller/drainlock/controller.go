@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -99,7 +100,7 @@ func Add(mgr manager.Manager, options Options) error {
 		namespace: options.Namespace, longest: options.LongestLock, traffic: options.Traffic,
 		metrics: newMetrics(crmetrics.Registry), pauses: newPauses(), refusals: newRefusals(), queue: newQueue(), reading: make(chan struct{}, options.Workers),
 	}
-	sources := append(n.sources(mgr.GetCache()), kube.OnSkew(options.Skew, n.held))
+	sources := append(n.sources(mgr.GetCache()), kube.OnSkew(options.Skew, kube.AllOf(n.client, &v1alpha1.DrainRecordList{})))
 	of := kube.Controller[reconcile.Request]{Reconciler: n, RateLimiter: newPauses(), Timeout: reconcileTimeout}
 	if err := kube.AddController(mgr, "drainlock", of, sources); err != nil {
 		return err
@@ -108,7 +109,7 @@ func Add(mgr manager.Manager, options Options) error {
 		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()), emit: emit, now: options.Skew.Now,
 		longest: options.LongestLock, pauses: newPauses(), told: map[types.NamespacedName][sha256.Size]byte{},
 	}
-	sources = append(k.sources(mgr.GetCache()), kube.OnSkew(options.Skew, k.held))
+	sources = append(k.sources(mgr.GetCache()), kube.OnSkew(options.Skew, kube.AllOf(k.client, &policyv1.PodDisruptionBudgetList{})))
 	of = kube.ByNamespace(k, options.Workers)
 	of.RateLimiter, of.Timeout = newPauses(), reconcileTimeout
 	return kube.AddController(mgr, "drainlock-keeper", of, sources)

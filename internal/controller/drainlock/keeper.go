@@ -78,8 +78,7 @@ func (k *keeper) decide(ctx context.Context, locked *policyv1.PodDisruptionBudge
 		if err != nil {
 			return core.Keeping{}, err
 		}
-		now, doubt := k.now()
-		if keeping = core.Keep(locked, of, now, k.longest).Doubted(locked, doubt); !keeping.Stray {
+		if keeping = core.Keep(locked, of, k.now.Earliest(), k.longest); !keeping.Stray {
 			break
 		}
 	}

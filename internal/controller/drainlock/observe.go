@@ -32,7 +32,7 @@ func (n *nodes) observe(ctx context.Context, name string) (*core.Snapshot, error
 		return nil, err
 	}
 	seen := &core.Snapshot{Record: record, Longest: n.longest}
-	seen.Now, seen.Doubt = n.now()
+	seen.Now, seen.ClockSkewed = n.now()
 	seen.Refused, _ = n.refusals.of(name, n.clock.Now())
 	if err := n.observeTraffic(ctx, seen); err != nil {
 		return nil, err

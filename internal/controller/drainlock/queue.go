@@ -173,7 +173,7 @@ func (n *nodes) earlier(ctx context.Context, record *v1alpha1.DrainRecord, visit
 // contends reports whether the node of another record would take its locks now. One of
 // which that cannot be read, or that could not be written lately, holds up nobody.
 func (n *nodes) contends(ctx context.Context, other *v1alpha1.DrainRecord, seen *core.Snapshot) bool {
-	its := &core.Snapshot{Now: seen.Now, Doubt: seen.Doubt, Record: other, Longest: n.longest, Mutex: seen.Mutex, MutexRecord: seen.MutexRecord}
+	its := &core.Snapshot{Now: seen.Now, ClockSkewed: seen.ClockSkewed, Record: other, Longest: n.longest, Mutex: seen.Mutex, MutexRecord: seen.MutexRecord}
 	its.Refused, _ = n.refusals.of(other.Name, n.clock.Now())
 	if _, refused := its.Refused[other.UID]; refused {
 		return false

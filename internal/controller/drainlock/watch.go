@@ -198,19 +198,6 @@ func (n *nodes) waiting(ctx context.Context) []types.NamespacedName {
 
 func waits(record *v1alpha1.DrainRecord) bool { return !record.Spec.Complete && !core.Held(record) }
 
-// held are the records of which something may wait for our clock to be believed.
-func (n *nodes) held(ctx context.Context) []reconcile.Request {
-	return requests(n.records(ctx, func(*v1alpha1.DrainRecord) bool { return true }))
-}
-
-func requests(names []types.NamespacedName) []reconcile.Request {
-	all := make([]reconcile.Request, len(names))
-	for i, name := range names {
-		all[i].NamespacedName = name
-	}
-	return all
-}
-
 func (n *nodes) records(ctx context.Context, wanted func(*v1alpha1.DrainRecord) bool, options ...client.ListOption) []types.NamespacedName {
 	var list v1alpha1.DrainRecordList
 	options = append(options, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
@@ -249,12 +236,6 @@ func (k *keeper) ofBudget(_ context.Context, old, now *policyv1.PodDisruptionBud
 		return nil
 	}
 	return []types.NamespacedName{client.ObjectKeyFromObject(object)}
-}
-
-// held are the budgets that bear a lock, which may have ended while our clock was not
-// believed.
-func (k *keeper) held(ctx context.Context) []reconcile.Request {
-	return requests(k.locked(ctx, func(budget.Hold) bool { return true }))
 }
 
 // ofRecord names the budgets that bear a lock of a node whose record is gone.

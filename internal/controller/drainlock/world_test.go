@@ -33,8 +33,8 @@ type world struct {
 	clock    *testingclock.FakeClock
 	registry *prometheus.Registry
 	busy     traffic
-	// doubt is why the clock is not believed.
-	doubt string
+	// skewed is true while the clock is not trusted.
+	skewed bool
 }
 
 type traffic map[types.NamespacedName]bool
@@ -60,8 +60,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// now is what time it is, and whether that is believed.
-func (w *world) now() (time.Time, string) { return w.clock.Now(), w.doubt }
+// now is what time it is, and whether the clock is skewed.
+func (w *world) now() (time.Time, bool) { return w.clock.Now(), w.skewed }
 
 // nodes is a controller of nodes without any memory.
 func (w *world) nodes() *nodes {

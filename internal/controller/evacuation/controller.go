@@ -18,6 +18,7 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
@@ -102,7 +103,7 @@ func Add(mgr manager.Manager, options Options) error {
 		surge: options.Surge, requests: options.Requests, metrics: newMetrics(crmetrics.Registry),
 	}
 	r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Now: options.Skew.Now, Jitter: rand.Float64, LongestPause: core.LongestPause,
+		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Now: kube.Now(options.Skew.Now).Earliest, Jitter: rand.Float64, LongestPause: core.LongestPause,
 		LongestLock: options.LongestLock, Traffic: options.Traffic,
 		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },
@@ -110,7 +111,7 @@ func Add(mgr manager.Manager, options Options) error {
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
 	}
-	sources := append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held))
+	sources := append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, kube.AllOf(r.client, &v1alpha1.EvacuationList{})))
 	return kube.AddController(mgr, "evacuation", kube.ByNamespace(r, options.Workers), sources)
 }
 

@@ -33,7 +33,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*co
 		return nil, fmt.Errorf("get the evacuation: %w", err)
 	}
 	seen := &core.Snapshot{Evacuation: e}
-	seen.Now, seen.Doubt = r.now()
+	seen.Now, seen.ClockSkewed = r.now()
 	seen.Fresh = r.began.Left(r.clock.Now(), core.Lenience)
 	var err error
 	if seen.Pod, err = r.pod(ctx, e); err != nil {

@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/eviction"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
@@ -35,8 +36,8 @@ type stage struct {
 	queue  []types.NamespacedName
 	timers map[types.NamespacedName]time.Time
 
-	// doubt is why the clock is not believed.
-	doubt string
+	// skewed is true while the clock is not trusted.
+	skewed bool
 
 	// answers are what the API server says to an eviction, by pod; absent evicts.
 	answers map[string]metav1.Status
@@ -59,8 +60,8 @@ func newStage(t *testing.T, objects ...client.Object) *stage {
 	return s
 }
 
-// now is what time it is, and whether that is believed.
-func (s *stage) now() (time.Time, string) { return s.clock.Now(), s.doubt }
+// now is what time it is, and whether the clock is skewed.
+func (s *stage) now() (time.Time, bool) { return s.clock.Now(), s.skewed }
 
 // restart begins with a new controller that remembers nothing.
 func (s *stage) restart() {
@@ -70,7 +71,7 @@ func (s *stage) restart() {
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
 	s.reconciler.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Now: s.now, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
+		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Now: kube.Now(s.now).Earliest, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
 		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
 	})
 	s.reconciler.sweepLater = func(namespace string, after time.Duration) {

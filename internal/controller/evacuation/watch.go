@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/eviction"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
@@ -57,25 +57,11 @@ func (r *reconciler) onResponders(ctx context.Context, q eviction.Requests) erro
 			q.Add(reconcile.Request{NamespacedName: key})
 			return
 		}
-		for _, request := range r.held(ctx) {
+		for _, request := range kube.AllOf(r.client, &v1alpha1.EvacuationList{})(ctx) {
 			q.Add(request)
 		}
 	})
 	return nil
-}
-
-// held are the evacuations of which something may wait for our clock to be believed.
-func (r *reconciler) held(ctx context.Context) []reconcile.Request {
-	var list v1alpha1.EvacuationList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The evacuations cannot be listed")
-	}
-	all := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		all[i].NamespacedName = client.ObjectKeyFromObject(&list.Items[i])
-	}
-	return all
 }
 
 // sweepLater queues a request without a name, which is that of the whole namespace.

@@ -74,7 +74,7 @@ func newStage(t *testing.T, names ...string) *stage {
 	s.client = builder.Build()
 	s.r = &reconciler{
 		client: s.as(""), live: s.as("live "), reports: s.as(""), acts: func() bool { return true }, now: time.Now,
-		clock: func() (time.Time, string) { return time.Now(), "" }, surge: surge.Annotated, emit: func(...event.Event) {},
+		clock: func() (time.Time, bool) { return time.Now(), false }, surge: surge.Annotated, emit: func(...event.Event) {},
 	}
 	return s
 }

@@ -35,7 +35,7 @@ func (r *reconciler) eviction(ctx context.Context, key types.NamespacedName) (*l
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName, turn string, e *lifecyclev1alpha1.Eviction) (*core.TurnSnapshot, error) {
 	target, _ := core.EvictionTarget(e)
 	seen := &core.TurnSnapshot{Now: r.now(), Eviction: e, Responder: turn}
-	seen.Clock, seen.Doubt = r.clock()
+	seen.Clock, seen.ClockSkewed = r.clock()
 	seen.Fresh = r.began.Left(time.Now(), evacuation.Lenience)
 	// The cache may be behind, and nobody is told that a pod is gone which is not.
 	for _, reader := range []client.Reader{r.client, r.live} {

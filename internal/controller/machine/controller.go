@@ -89,7 +89,7 @@ type reconciler struct {
 func newReconciler(c client.Client, live client.Reader, connect clusters, clk clock.PassiveClock, m *metrics) *reconciler {
 	r := &reconciler{
 		client: c, live: live, clusters: connect, clock: clk, metrics: m,
-		now:   func() (time.Time, string) { return clk.Now(), "" },
+		now:   func() (time.Time, bool) { return clk.Now(), false },
 		views: newViews(), pace: newPace(), turns: newTurns(crowd), kinds: newTurns(crowd),
 		failures: workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry),
 	}
@@ -119,7 +119,7 @@ func Add(mgr manager.Manager, registry *workload.Registry, options Options) erro
 	}
 	of := kube.ByNamespace(r, options.Workers)
 	of.Timeout = passTimeout
-	return kube.AddController(mgr, "machine", of, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+	return kube.AddController(mgr, "machine", of, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, kube.AllOf(r.client, &v1alpha1.MachineList{}))))
 }
 
 // Reconcile takes one Machine one step further.

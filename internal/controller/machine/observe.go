@@ -49,7 +49,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*ob
 		return nil, fmt.Errorf("get the machine: %w", err)
 	}
 	seen := &observed{Snapshot: lifecycle.Snapshot{Machine: machine}}
-	seen.Now, seen.Doubt = r.now()
+	seen.Now, seen.ClockSkewed = r.now()
 	if failure, failed := r.refused.Load(key); failed {
 		seen.Failure, _ = failure.(string)
 	}

@@ -171,9 +171,9 @@ func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reade
 	if err := r.client.List(ctx, &rules, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the MachineDrainRules of namespace %s: %w", seen.Machine.Namespace, err)
 	}
-	now, doubt := c.Now()
+	now, skewed := c.Now()
 	return nodedrain.Snapshot{
-		Now: now, Doubt: doubt,
+		Now: now, ClockSkewed: skewed,
 		Pods:    kube.Pointers(pods.Items),
 		Rules:   drainrule.ForMachine(kube.Pointers(rules.Items), seen.Machine.Labels, seen.Cluster.Object.Labels),
 		Facts:   observeFacts(ctx, c, pods.Items),

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -46,23 +45,6 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 		source.Kind(c, &v1alpha1.Cluster{}, handlerOf(r.clusterChanged)),
 		source.Kind(c, &v1alpha1.MachineDrainRule{}, handlerOf(r.ruleChanged)),
 	}
-}
-
-// held are the Machines of which something may wait for our clock to be believed: those
-// that are being deleted.
-func (r *reconciler) held(ctx context.Context) []reconcile.Request {
-	var list v1alpha1.MachineList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The machines cannot be listed")
-	}
-	var all []reconcile.Request
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp != nil {
-			all = append(all, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-	}
-	return all
 }
 
 func wake(q queue, machines []types.NamespacedName) {

@@ -46,8 +46,8 @@ type world struct {
 	t   *testing.T
 	api *fault.Server
 
-	// doubt is why our clock is not believed, remoteDoubt by that of the cluster.
-	doubt, remoteDoubt string
+	// skewed is true while our clock is not trusted.
+	skewed bool
 
 	manager *reconciler
 	queue   *eviction.Queue
@@ -93,7 +93,7 @@ func (w *world) restart() {
 		w.stop()
 	}
 	w.users = map[types.NamespacedName]bool{}
-	w.queue = eviction.NewQueue(eviction.QueueOptions{Evictor: w, Reader: w.api.Manager, Now: func() (time.Time, string) { return time.Now(), "" }, News: func(types.NamespacedName) {}})
+	w.queue = eviction.NewQueue(eviction.QueueOptions{Evictor: w, Reader: w.api.Manager, Now: time.Now, News: func(types.NamespacedName) {}})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.queue.Start(ctx) })
@@ -103,7 +103,7 @@ func (w *world) restart() {
 	}
 	w.manager = newReconciler(w.api.Manager, w.api.Manager, w, clock.RealClock{}, newMetrics(prometheus.NewRegistry(), time.Now))
 	w.manager.emit = w.api.Emit
-	w.manager.now = func() (time.Time, string) { return time.Now(), w.doubt }
+	w.manager.now = func() (time.Time, bool) { return time.Now(), w.skewed }
 	w.manager.object = func(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 		object, err := ask(ctx, w.api.Manager, key, kind)
 		return Found{object, true}, err
@@ -116,7 +116,7 @@ func (w *world) Use(_ *v1alpha1.Cluster, user types.NamespacedName) (*workload.C
 	if w.unreachable != nil {
 		return nil, w.unreachable
 	}
-	connected := &workload.Connection{Client: w.api.Manager, Live: w.api.Manager, Evictions: w.queue, Now: func() (time.Time, string) { return time.Now(), w.remoteDoubt }}
+	connected := &workload.Connection{Client: w.api.Manager, Live: w.api.Manager, Evictions: w.queue, Now: func() (time.Time, bool) { return time.Now(), false }}
 	if w.connect != nil {
 		connected.Client = w.connect
 	}

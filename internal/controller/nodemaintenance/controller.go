@@ -50,7 +50,7 @@ type Options struct {
 	// LongestLock is how long the lock of a disruption budget holds at the most.
 	// Defaults to budget.LongestLock.
 	LongestLock time.Duration
-	// Skew knows whether our clock may be believed.
+	// Skew knows whether our clock is trusted.
 	Skew *kube.Skew
 	// Bridges are the autoscalers that are kept from nodes under maintenance.
 	Bridges bridge.Names
@@ -80,8 +80,8 @@ type reconciler struct {
 	// emit publishes events, each on the object that it is about.
 	emit  func(...event.Event)
 	clock clock.PassiveClock
-	// doubt is why the clock is not believed; empty if it is.
-	doubt   func() string
+	// skewed is true while the clock is not trusted.
+	skewed  func() bool
 	workers int
 	// namespace is that of the MachineDrainRules.
 	namespace string
@@ -117,7 +117,7 @@ type reconciler struct {
 func newReconciler(c client.Client, emit func(...event.Event), clk clock.PassiveClock, m *metrics) *reconciler {
 	return &reconciler{
 		client: c, live: c, emit: emit, clock: clk, workers: defaultWorkers, metrics: m, decide: maintenance.Decide,
-		doubt:    func() string { return "" },
+		skewed:   func() bool { return false },
 		schedule: newSchedule(), watched: newWatched(), statusPace: newPace(), refusals: newRefusals(), silences: newSilences(),
 		flights: newFlights(), longest: func(maintenance.WriteKind) <-chan time.Time { return nil },
 		plans: newPlans(), foresee: preflight.Plan,
@@ -141,9 +141,9 @@ func Add(mgr manager.Manager, options Options) error {
 	if r.requests = options.Requests; r.requests != nil {
 		r.requests.OnChange(r.requestsMatter)
 	}
-	r.doubt = func() string {
-		_, doubt := options.Skew.Now()
-		return doubt
+	r.skewed = func() bool {
+		_, skewed := options.Skew.Now()
+		return skewed
 	}
 	return kube.AddController(mgr, "nodemaintenance", kube.Controller[group.Member]{Reconciler: r}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }

@@ -180,22 +180,22 @@ func (l liveReader) Get(ctx context.Context, key types.NamespacedName, object cl
 	return l.Reader.Get(ctx, key, object, options...)
 }
 
-// By a clock that is not believed nothing is deleted, and it goes on by itself.
-func TestADeadlineByAClockThatIsNotBelieved(t *testing.T) {
+// While the clock is skewed nothing is deleted, and it goes on by itself.
+func TestDeadlineWhileTheClockIsSkewedDeletesNothing(t *testing.T) {
 	t.Parallel()
 	w := untilMidnight(t, aPod("a", "one"))
 	r := w.manager()
-	doubt := "The clock is wrong."
-	r.doubt = func() string { return doubt }
+	skewed := true
+	r.skewed = func() bool { return skewed }
 	w.passes(r, noon.Add(12*time.Hour))
 	if diff := cmp.Diff(map[string]string{"a": ""}, w.left()); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
 	}
-	doubt = ""
+	skewed = false
 	r.held(t.Context())
 	w.must(runDue(t.Context(), r, w.clock))
 	if left := w.left(); len(left) > 0 {
-		t.Errorf("left when the clock is believed: %v", left)
+		t.Errorf("left when the clock is trusted: %v", left)
 	}
 }
 

@@ -32,7 +32,7 @@ const fewPods = 500
 func (r *reconciler) observe(ctx context.Context, g *group.Group) (maintenance.Snapshot, error) {
 	snapshot := maintenance.Snapshot{
 		Now:          r.clock.Now(),
-		Doubt:        r.doubt(),
+		ClockSkewed:  r.skewed(),
 		Budgets:      map[string][]*policyv1.PodDisruptionBudget{},
 		DrainRecords: map[string]*v1alpha1.DrainRecord{},
 		LongestLock:  r.longestLock,

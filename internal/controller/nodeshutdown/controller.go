@@ -57,7 +57,7 @@ type reconciler struct {
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), kube.Emitter(mgr.GetEventRecorder("ebbtide")), options.Skew.Now, clock.RealClock{})
 	r.options = options.Options
-	return kube.AddController(mgr, "nodeshutdown", kube.Controller[reconcile.Request]{Reconciler: r}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
+	return kube.AddController(mgr, "nodeshutdown", kube.Controller[reconcile.Request]{Reconciler: r}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, kube.AllOf(r.client, &v1alpha1.NodeAgentList{}))))
 }
 
 func newReconciler(c client.Client, emit func(...event.Event), now kube.Now, clk clock.Clock) *reconciler {
@@ -90,7 +90,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 func (r *reconciler) observe(ctx context.Context, node string) (s core.Snapshot, err error) {
-	s.Now, s.Doubt = r.now()
+	s.Now, s.ClockSkewed = r.now()
 	s.Options = r.options
 	if s.Agent, err = found(ctx, r.client, node, &v1alpha1.NodeAgent{}); err != nil {
 		return s, err

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 
 // restart is another manager, without any memory.
 func (w *world) restart() {
-	w.r = newReconciler(w.api.Manager, w.api.Emit, func() (time.Time, string) { return w.clock.Now(), "" }, w.clock)
+	w.r = newReconciler(w.api.Manager, w.api.Emit, func() (time.Time, bool) { return w.clock.Now(), false }, w.clock)
 }
 
 // says has the agent say something, and the manager hear it.

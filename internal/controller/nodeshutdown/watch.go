@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -97,18 +96,4 @@ func ofMaintenance(_ context.Context, old, now *v1alpha1.NodeMaintenance) []stri
 		return []string{node}
 	}
 	return nil
-}
-
-// held are the nodes of which something may wait for our clock to be believed.
-func (r *reconciler) held(ctx context.Context) []reconcile.Request {
-	var list v1alpha1.NodeAgentList
-	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		// The cache itself never fails; it does when the manager stops.
-		log.FromContext(ctx).Error(err, "The agents of nodes cannot be listed")
-	}
-	requests := make([]reconcile.Request, len(list.Items))
-	for i := range list.Items {
-		requests[i] = requestOf(list.Items[i].Name)
-	}
-	return requests
 }

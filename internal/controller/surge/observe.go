@@ -28,7 +28,7 @@ func (r *reconciler) observe(ctx context.Context, it item) (s core.Snapshot, unr
 		return s, nil, err
 	}
 	s = core.Snapshot{Mode: r.mode, Name: it.Name}
-	s.Now, s.Doubt = r.now()
+	s.Now, s.ClockSkewed = r.now()
 	if s.Deployment, err = r.deployment(ctx, it); err != nil {
 		return s, nil, err
 	}

@@ -31,8 +31,6 @@ type world struct {
 	clock      *testingclock.FakeClock
 	reconciler *reconciler
 	woken      []item
-	// doubt is why the clock is not believed.
-	doubt string
 }
 
 func newWorld(t *testing.T, more ...client.Object) *world {
@@ -49,7 +47,7 @@ func newWorld(t *testing.T, more ...client.Object) *world {
 func (w *world) restart() {
 	w.api.Revive()
 	w.reconciler = &reconciler{
-		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: func() (time.Time, string) { return w.clock.Now(), w.doubt }, mode: core.Annotated,
+		client: w.api.Manager, live: w.api.Manager, emit: w.api.Emit, now: func() (time.Time, bool) { return w.clock.Now(), false }, mode: core.Annotated,
 		metrics: newMetrics(prometheus.NewRegistry()), busy: newBusy(), endpoints: newEndpoints(w.clock), wake: func(it item) { w.woken = append(w.woken, it) },
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
-	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // evacuating explains a pod that an evacuator is moving.
@@ -29,9 +28,6 @@ func evacuating(f *Facts) (v1alpha1.Blocker, bool) {
 	}
 	b.Suggestion = command.Of("Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n %s describe evacuation %s",
 		f.Pod.Namespace, f.Evacuation.Name)
-	if doubt := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionClockSkewed); doubt != nil {
-		b.Type, b.Message, b.Suggestion = v1alpha1.BlockerClockSkewed, doubt.Message, skew.Suggestion
-	}
 	if told := Unplaced(f.Evacuation); told != nil {
 		b.Type, b.Object, b.SinceTime = v1alpha1.BlockerReplacementUnschedulable, ofPod(f.Pod), &told.LastTransitionTime
 		b.Message = "No node has room for the replacement of the pod: " + told.Message

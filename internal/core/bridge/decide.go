@@ -15,9 +15,10 @@ import (
 
 // Snapshot is all that a decision reads. It is never changed by Decide.
 type Snapshot struct {
-	// Now is the time of the decision, Doubt why it is not believed.
-	Now   time.Time
-	Doubt string
+	// Now is the time of the decision.
+	Now time.Time
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Machine is the Machine; nil if it is gone.
 	Machine *Machine
 	// Around is what it is in; nil if there is none. AroundUnread is why that is not known.
@@ -247,7 +248,7 @@ func (s Snapshot) waiting() Decision {
 		return s.giveUp()
 	case len(m.Others) > 0:
 		return s.say(Decision{RequeueAfter: after}, event.BridgeWaiting, "waits for other pre-drain hooks: "+hooks(m.Others))
-	case m.Bridge == ClusterAPI && m.DrainStart.IsZero() && s.Doubt == "":
+	case m.Bridge == ClusterAPI && m.DrainStart.IsZero() && !s.ClockSkewed:
 		// Also without a limit: one that comes in the middle counts from there.
 		return Decision{Hook: Begin}
 	}
@@ -261,7 +262,7 @@ func (s Snapshot) waiting() Decision {
 // timeout is whether the time for the drain is over, and when it will be.
 func (s Snapshot) timeout() (over bool, after time.Duration) {
 	m := s.Machine
-	if m.DrainTimeout == 0 || m.DrainStart.IsZero() || s.Doubt != "" {
+	if m.DrainTimeout == 0 || m.DrainStart.IsZero() || s.ClockSkewed {
 		return false, 0
 	}
 	ahead := m.DrainStart.Add(m.DrainTimeout).Sub(s.Now)

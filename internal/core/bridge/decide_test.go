@@ -218,10 +218,10 @@ var becomes = map[string]struct {
 		},
 		"finish; BridgeGivenUp: nodeDrainTimeoutSeconds (60) is over with an unknown number of pods left; the hook is removed and Cluster API goes on",
 	},
-	"a clock that is not believed ends nothing": {
+	"a clock that is skewed ends nothing": {
 		func(t *testing.T, s *bridge.Snapshot) {
 			*s = begun(t, *s, 2)
-			s.Machine.DrainTimeout, s.Machine.DrainStart, s.Doubt = time.Minute, now.Add(-time.Hour), "skew"
+			s.Machine.DrainTimeout, s.Machine.DrainStart, s.ClockSkewed = time.Minute, now.Add(-time.Hour), true
 		},
 		"keep; BridgeDraining: node-7 is drained for Machine infra/worker-1 by NodeMaintenance cluster-api.infra.worker-1: 2 pods left",
 	},

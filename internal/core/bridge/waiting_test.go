@@ -90,8 +90,8 @@ var holds = map[string]struct {
 			s.Machine.DrainStart, s.Machine.Others = time.Time{}, []bridge.Hook{{Name: "backup", Owner: "db-team"}}
 		}, "keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)",
 	},
-	"and is not begun by a clock that is not believed": {
-		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainStart, s.Doubt = time.Time{}, "skew" },
+	"and is not begun by a clock that is skewed": {
+		func(_ *testing.T, s *bridge.Snapshot) { s.Machine.DrainStart, s.ClockSkewed = time.Time{}, true },
 		"create cluster-api.infra.worker-1, keep",
 	},
 }

@@ -71,10 +71,10 @@ func (h Hold) Drain() (maintenance, node string, ok bool) {
 }
 
 // FirstLocked returns the first of the budgets that is locked, and its lock; nil if
-// none is. Doubt and longest are those of InForce.
-func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, doubt string, longest time.Duration) (*policyv1.PodDisruptionBudget, Hold) {
+// none is. Now and longest are those of LockOf.
+func FirstLocked(budgets []*policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (*policyv1.PodDisruptionBudget, Hold) {
 	for _, b := range budgets {
-		if hold, locked := InForce(b, now, doubt, longest); locked {
+		if hold, locked := LockOf(b, now, longest); locked {
 			return b, hold
 		}
 	}
@@ -98,7 +98,8 @@ func Besides(node string, budgets []*policyv1.PodDisruptionBudget) []*policyv1.P
 // budget bears none or the last one has ended. One that nobody can read is in
 // force for UnreadableLock after the budget was last changed, any other until it
 // says, but no longer than longest after it was taken or renewed; 0 is
-// LongestLock. What it says of times that are still to come is not believed.
+// LongestLock. What it says of times that are still to come is not believed. Who must
+// not take a lock for ended passes skew.Earliest.
 func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duration) (hold Hold, locked bool) {
 	text, present := b.Annotations[v1alpha1.LockAnnotation]
 	if !present {
@@ -125,13 +126,6 @@ func LockOf(b *policyv1.PodDisruptionBudget, now time.Time, longest time.Duratio
 		hold.Ends = latest
 	}
 	return hold, now.Before(hold.Ends)
-}
-
-// InForce is LockOf for a time that may be in doubt, for a reason that is not empty
-// then: no lock has ended, whatever it says.
-func InForce(b *policyv1.PodDisruptionBudget, now time.Time, doubt string, longest time.Duration) (hold Hold, locked bool) {
-	hold, locked = LockOf(b, now, longest)
-	return hold, locked || doubt != "" && hold.Holder != ""
 }
 
 func readLock(text string) (Lock, error) {

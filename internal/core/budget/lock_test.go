@@ -191,10 +191,10 @@ func TestFirstLocked(t *testing.T) {
 	free.Annotations, first.Name, second.Name = nil, "first", "second"
 	over.Annotations[v1alpha1.LockAnnotation] = lockText(func(l *budget.Lock) { l.ExpiresAt = after(-time.Minute) })
 	budgets := []*policyv1.PodDisruptionBudget{free, over, first, second}
-	if b, hold := budget.FirstLocked(budgets, midday, "", 0); b != first || !hold.Ends.Equal(midday.Add(time.Hour)) {
+	if b, hold := budget.FirstLocked(budgets, midday, 0); b != first || !hold.Ends.Equal(midday.Add(time.Hour)) {
 		t.Errorf("FirstLocked = %+v, %+v; want the first that is locked", b, hold)
 	}
-	if b, hold := budget.FirstLocked(budgets, midday, "", 30*time.Second); b != nil || hold.Holder != "" {
+	if b, hold := budget.FirstLocked(budgets, midday, 30*time.Second); b != nil || hold.Holder != "" {
 		t.Errorf("FirstLocked = %+v, %+v; want none", b, hold)
 	}
 }

@@ -19,8 +19,8 @@ import (
 type Facts struct {
 	// Now is the time of the pass.
 	Now time.Time
-	// Doubt is why that is not believed; empty if it is, or if nobody asks.
-	Doubt string
+	// ClockSkewed is true while that is not trusted, as far as it matters.
+	ClockSkewed bool
 	// Record is the record of the node; nil if there is none.
 	Record *v1alpha1.DrainRecord
 	// Pods are all pods of the node.
@@ -34,7 +34,7 @@ type Facts struct {
 // Blockers returns one blocker for each budget that is needed and cannot be
 // locked now, in the order of namespace and name. It holds back the pods that stay
 // under it, since the node waits for locks. What keeps us from writing a budget, or
-// from believing the time, is only known to who tries: of that the record tells.
+// from trusting the time, is only known to who tries: of that the record tells.
 func Blockers(f Facts) []v1alpha1.Blocker {
 	if f.Record == nil {
 		return nil

@@ -183,7 +183,7 @@ func NodeReady(node *corev1.Node) bool {
 // stale is true of a pod that may look ready only because nobody has reported since
 // the node went.
 func (p *pass) stale(pod types.UID) bool {
-	believed := p.Doubt == "" && p.status.Boots != nil && !p.Now.Before(p.believedTime())
+	believed := !p.ClockSkewed && p.status.Boots != nil && !p.Now.Before(p.believedTime())
 	if p.status.Boots == nil || p.saidBack() || believed {
 		return false
 	}
@@ -192,8 +192,8 @@ func (p *pass) stale(pod types.UID) bool {
 	})
 }
 
-// doubtsPods is true while some pod is stale, and time alone ends that.
-func (p *pass) doubtsPods() bool {
+// awaitsReports is true while some pod is stale, and time alone ends that.
+func (p *pass) awaitsReports() bool {
 	passes := p.Record.Spec.Complete || p.status.Boots != nil && p.status.Boots.RebootCount > 0
 	return passes && p.anyStale()
 }

@@ -213,13 +213,12 @@ func TestWithoutARebootReadinessCountsLater(t *testing.T) {
 		l.keeps(609.9, notSeen)
 		l.frees(610, "web db", allFree)
 	})
-	t.Run("not by a clock that is not believed", func(t *testing.T) {
+	t.Run("not by a clock that is skewed", func(t *testing.T) {
 		t.Parallel()
 		l := newLife(t)
 		l.keeps(10, notSeen, over)
-		doubted := func(s *drainlock.Snapshot) { s.Doubt = "The clock is wrong." }
-		l.keeps(610, strings.Replace(notSeen, "over.", "over. Until then no lock ends. The clock is wrong.", 1), doubted)
-		l.frees(611, "web db", allFree, func(s *drainlock.Snapshot) { s.Doubt = "" })
+		l.keeps(610, notSeen, skewed)
+		l.frees(611, "web db", allFree, func(s *drainlock.Snapshot) { s.ClockSkewed = false })
 	})
 	t.Run("at once if a person says so", func(t *testing.T) {
 		t.Parallel()

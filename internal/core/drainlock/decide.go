@@ -37,7 +37,7 @@ func (p *pass) weigh() {
 	p.takeBack()
 	p.runClock()
 	p.giveUp()
-	p.doubt()
+	p.dropOutdated()
 	p.yield()
 }
 
@@ -57,7 +57,7 @@ type pass struct {
 func newPass(s Snapshot) *pass {
 	return &pass{
 		Snapshot: s,
-		view:     newView(Facts{Now: s.Now, Doubt: s.Doubt, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets, Longest: s.Longest}),
+		view:     newView(Facts{Now: s.Now, ClockSkewed: s.ClockSkewed, Record: s.Record, Pods: s.Pods, Budgets: s.Budgets, Longest: s.Longest}),
 		status:   *s.Record.Status.DeepCopy(),
 	}
 }

@@ -30,7 +30,7 @@ type Keeping struct {
 // Keep decides what becomes of the lock of a budget. Of is the node that its holder
 // names if that has a record, or a promise of which a record is made again, and empty
 // if it has none or the lock is not a drain's: what that node has locked is its own
-// affair. Longest is how long a lock may hold; see budget.LockOf.
+// affair. Now and longest are those of budget.LockOf.
 func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest time.Duration) Keeping {
 	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
 		return Keeping{}
@@ -52,15 +52,6 @@ func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest tim
 	default:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now)}
 	}
-}
-
-// Doubted is what becomes of the lock of a budget while the time is in doubt, for this
-// reason; empty if it is not. Nobody knows then whether it has ended.
-func (k Keeping) Doubted(b *policyv1.PodDisruptionBudget, doubt string) Keeping {
-	if doubt == "" || k.Stray || !k.Remove {
-		return k
-	}
-	return Keeping{Events: []event.Event{event.LockKept(b, fmt.Sprintf("The lock of %s seems to have ended, and stays. %s", named(ReferenceTo(b)), doubt))}}
 }
 
 func ended(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {

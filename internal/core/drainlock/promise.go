@@ -84,7 +84,7 @@ func (p *pass) withdraw() {
 		boots.WithdrawnTime = &now
 	}
 	ends := boots.WithdrawnTime.Add(max(p.downtime(), reportSettle))
-	if p.wake(ends); p.Doubt != "" || p.Now.Before(ends) || !p.here() {
+	if p.wake(ends); p.ClockSkewed || p.Now.Before(ends) || !p.here() {
 		return
 	}
 	now := stamp(p.Now)

@@ -95,7 +95,7 @@ func (p *pass) opposes(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 			return o, true
 		}
 	}
-	return obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed, message: p.Doubt}, p.Doubt != ""
+	return obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed}, p.ClockSkewed
 }
 
 // lock returns what will be recorded of the lock of a budget.
@@ -144,12 +144,12 @@ func (p *pass) action() v1alpha1.LockTimeoutAction {
 
 // runClock finds out since when the timeout counts. While nothing but the locks of
 // other drains is in the way it does not, and begins anew afterwards: who waits for
-// their turn, in a pool of any size, is in nobody's way. Nor does it while the time is
-// in doubt: what was written down then would be worth nothing afterwards.
+// their turn, in a pool of any size, is in nobody's way. Nor does it while the clock is
+// skewed: what was written down then would be worth nothing afterwards.
 func (p *pass) runClock() {
 	since := p.status.TimeoutStartTime
 	switch now := stamp(p.Now); {
-	case !p.unconfirmed(), p.inTurn(), p.Doubt != "":
+	case !p.unconfirmed(), p.inTurn(), p.ClockSkewed:
 		p.status.TimeoutStartTime = nil
 	case since == nil || since.After(stampAfter(p.Now).Time):
 		p.status.TimeoutStartTime = &now
@@ -235,11 +235,11 @@ func (p *pass) stayers(b v1alpha1.BudgetReference) []types.UID {
 	return uids
 }
 
-// doubt keeps no more than what was promised while the spec does not know yet that
+// dropOutdated keeps no more than what was promised while the spec does not know yet that
 // a budget was given up: if its pods have to leave, the node must not hold locks
 // meanwhile. Two nodes that did would each wait to evict pods under a lock of the
 // other.
-func (p *pass) doubt() {
+func (p *pass) dropOutdated() {
 	given := func(b v1alpha1.BudgetReference) bool {
 		return slices.ContainsFunc(p.status.GivenUp, func(one v1alpha1.GivenUpBudget) bool { return one.BudgetReference == b })
 	}

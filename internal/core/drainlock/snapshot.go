@@ -16,8 +16,8 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Doubt is why that is not believed, in a sentence; empty if it is.
-	Doubt string
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Record is the record of the node; its name is that of the node.
 	Record *v1alpha1.DrainRecord
 	// Node is the node; nil if it is gone.

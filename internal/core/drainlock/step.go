@@ -215,7 +215,7 @@ func (p *pass) wait() {
 	if p.promisable() && !countFor(p.Record, p.status.Boots) {
 		p.wake(p.promisedAt())
 	}
-	if p.doubtsPods() {
+	if p.awaitsReports() {
 		p.wake(p.believedTime())
 	}
 	p.waitForLocks()

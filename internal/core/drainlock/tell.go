@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // namedObjects is how many objects a message names.
@@ -35,9 +36,9 @@ func (p *pass) tell() {
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonReturned, p.tellReturn())
 	case p.outdated:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up, and spec does not say yet what is needed without it.")
-	case len(p.obstacles) > 0 && p.Doubt != "":
+	case len(p.obstacles) > 0 && p.ClockSkewed:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonClockSkewed,
-			fmt.Sprintf("To be locked: %s. No lock is taken or given up now. %s", list(p.needs), p.Doubt))
+			fmt.Sprintf("To be locked: %s. No lock is taken or given up now. %s", list(p.needs), skew.Message))
 	case len(p.obstacles) > 0:
 		p.set(metav1.ConditionFalse, p.waitReason(), p.tellObstacles())
 	case p.missing():
@@ -135,9 +136,6 @@ func (p *pass) tellRelease() string {
 	message := "The maintenance is over."
 	if len(unready) > 0 {
 		message += fmt.Sprintf(" Locks are kept until these pods are ready: %s.", inWords(unready))
-	}
-	if p.Doubt != "" {
-		message += " Until then no lock ends. " + p.Doubt
 	}
 	if len(unsure) > 0 {
 		message += p.tellUnsure(unsure)

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // view is what a record asks for, next to what the world shows.
@@ -60,7 +61,7 @@ func newView(f Facts) *view {
 	}
 	for _, b := range f.Budgets {
 		one := sight{PodDisruptionBudget: b}
-		one.hold, one.locked = budget.InForce(b, f.Now, f.Doubt, f.Longest)
+		one.hold, one.locked = budget.LockOf(b, skew.Earliest(f.Now, f.ClockSkewed), f.Longest)
 		if locker(one.hold) == f.Record.Name {
 			one.own = Asks(f.Record, b)
 			one.stray = !one.own

@@ -9,11 +9,11 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// answer is yes, no, or that nobody knows because of a doubt. The doubt says what
+// answer is yes, no, or that it is unclear, and what makes it so. That says what
 // is wrong and what would help.
 type answer struct {
-	no    bool
-	doubt string
+	no      bool
+	unclear string
 }
 
 // and is no if one of the two is no, whatever the other one is.
@@ -21,7 +21,7 @@ func (a answer) and(b answer) answer {
 	switch {
 	case a.no || b.no:
 		return answer{no: true}
-	case a.doubt != "":
+	case a.unclear != "":
 		return a
 	}
 	return b
@@ -32,7 +32,7 @@ func anyOf(entries []entry, ask func(*entry) answer) answer {
 	all := answer{no: true}
 	for n := range entries {
 		a := ask(&entries[n])
-		if !a.no && a.doubt == "" {
+		if !a.no && a.unclear == "" {
 			return a
 		}
 		if all.no {
@@ -50,8 +50,8 @@ type entry struct{ own, around selector }
 type selector struct {
 	// understood is what of it can be understood; nil selects everything.
 	understood labels.Selector
-	// doubt is why the rest cannot be.
-	doubt string
+	// unclear is why the rest cannot be.
+	unclear string
 }
 
 // newSelector compiles label by label, so that what can be understood of a
@@ -74,10 +74,10 @@ func newSelector(field string, from *metav1.LabelSelector) selector {
 func (s *selector) add(field string, part *metav1.LabelSelector) {
 	compiled, err := metav1.LabelSelectorAsSelector(part)
 	if err != nil {
-		doubt := fmt.Sprintf("%s cannot be understood: %v. Correct or delete the rule.", field, err)
-		// Labels come in any order, and the doubt is always the same one.
-		if s.doubt == "" || doubt < s.doubt {
-			s.doubt = doubt
+		unclear := fmt.Sprintf("%s cannot be understood: %v. Correct or delete the rule.", field, err)
+		// Labels come in any order, and the reason is always the same one.
+		if s.unclear == "" || unclear < s.unclear {
+			s.unclear = unclear
 		}
 		return
 	}
@@ -89,13 +89,13 @@ func (s *selector) add(field string, part *metav1.LabelSelector) {
 }
 
 // everything returns true if there are no labels that it does not select.
-func (s *selector) everything() bool { return s.understood == nil && s.doubt == "" }
+func (s *selector) everything() bool { return s.understood == nil && s.unclear == "" }
 
 func (s *selector) of(set map[string]string) answer {
 	if s.understood != nil && !s.understood.Matches(labels.Set(set)) {
 		return answer{no: true}
 	}
-	return answer{doubt: s.doubt}
+	return answer{unclear: s.unclear}
 }
 
 // ofNamespace asks about the labels of a namespace. One that does not exist is
@@ -106,9 +106,9 @@ func (s *selector) ofNamespace(name string, facts *Facts) answer {
 	}
 	unread := facts.NamespaceErrors[name]
 	if unread == "" {
-		return answer{doubt: fmt.Sprintf("namespace %s does not exist. Delete the pod; until then only label %s on it decides.",
+		return answer{unclear: fmt.Sprintf("namespace %s does not exist. Delete the pod; until then only label %s on it decides.",
 			name, v1alpha1.DrainLabel)}
 	}
-	return answer{doubt: fmt.Sprintf("namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
+	return answer{unclear: fmt.Sprintf("namespace %s could not be read: %s. It is tried again; until then only label %s on the pod decides.",
 		name, unread, v1alpha1.DrainLabel)}
 }

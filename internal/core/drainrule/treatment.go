@@ -114,8 +114,8 @@ func (r Rules) Ask(pod *corev1.Pod, facts Facts) Treatment {
 	for n := range r.candidates {
 		candidate := &r.candidates[n]
 		if a := candidate.meant(pod, &facts); !a.no {
-			treatment = candidate.treat(a.doubt)
-			if a.doubt != "" {
+			treatment = candidate.treat(a.unclear)
+			if a.unclear != "" {
 				treatment.Order = min(candidate.treatment.holds(), r.lowest(n+1, pod, &facts))
 			}
 			break
@@ -135,7 +135,7 @@ func (r Rules) lowest(n int, pod *corev1.Pod, facts *Facts) int32 {
 			continue
 		}
 		lowest = min(lowest, r.candidates[n].treatment.holds())
-		if a.doubt == "" {
+		if a.unclear == "" {
 			return lowest
 		}
 	}
@@ -143,13 +143,13 @@ func (r Rules) lowest(n int, pod *corev1.Pod, facts *Facts) int32 {
 }
 
 // treat is the rule's treatment of a pod that it is meant for, or may be.
-func (c *candidate) treat(doubt string) Treatment {
-	if doubt == "" {
+func (c *candidate) treat(unclear string) Treatment {
+	if unclear == "" {
 		return c.treatment
 	}
 	return Treatment{
 		Object: c.treatment.Object,
-		Cause:  fmt.Sprintf("MachineDrainRule %s may be meant for the pod, but %s", c.name, doubt),
+		Cause:  fmt.Sprintf("MachineDrainRule %s may be meant for the pod, but %s", c.name, unclear),
 	}
 }
 

@@ -69,22 +69,22 @@ func TestAnInvalidRuleHoldsUpOnlyItsPods(t *testing.T) {
 // Nothing leaves under a pod that nobody knows how to treat: it holds the lowest
 // order that what is in question could give it.
 func TestAnUnclearPodHoldsTheLowestOrderThatItCouldHave(t *testing.T) {
-	doubtful := func(changes ...func(*v1alpha1.MachineDrainRule)) *v1alpha1.MachineDrainRule {
+	broken := func(changes ...func(*v1alpha1.MachineDrainRule)) *v1alpha1.MachineDrainRule {
 		return aRule("storage", append(changes, pods(bad, nil))...)
 	}
 	blind := blind()
 	tell(t, map[string]story{
-		"the rule, or the default":             {rules: rules{doubtful(ordered(100))}, pod: aPod(), want: unclearIn(0, badPods)},
-		"the rule is before the default":       {rules: rules{doubtful(ordered(-7))}, pod: aPod(), want: unclearIn(-7, badPods)},
-		"the rule, or the next one":            {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(50, badPods)},
-		"the rule is before the next one":      {rules: rules{doubtful(ordered(20)), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(20, badPods)},
-		"the next one is of other pods":        {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(-50), pods(is("app", "db"), nil))}, pod: aPod(), want: unclearIn(0, badPods)},
-		"what comes after a certain one":       {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(50)), aRule("zoo", ordered(-9))}, pod: aPod(), want: unclearIn(50, badPods)},
-		"two doubts and a certain one":         {rules: rules{doubtful(ordered(100)), aRule("tools", ordered(30), pods(bad, nil)), aRule("zoo", ordered(60))}, pod: aPod(), want: unclearIn(30, badPods)},
-		"it may be left to complete":           {rules: rules{doubtful(behaves("WaitCompleted")), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(0, badPods)},
-		"it may be skipped":                    {rules: rules{doubtful(), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(50, badPods)},
-		"it is skipped in any case":            {rules: rules{doubtful(), aRule("tools")}, pod: aPod(), want: unclearIn(drainrule.NoOrder, badPods)},
-		"a behavior that is not known":         {rules: rules{doubtful(ordered(-5), behaves("Evaporate")), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(-5, badPods)},
+		"the rule, or the default":             {rules: rules{broken(ordered(100))}, pod: aPod(), want: unclearIn(0, badPods)},
+		"the rule is before the default":       {rules: rules{broken(ordered(-7))}, pod: aPod(), want: unclearIn(-7, badPods)},
+		"the rule, or the next one":            {rules: rules{broken(ordered(100)), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(50, badPods)},
+		"the rule is before the next one":      {rules: rules{broken(ordered(20)), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(20, badPods)},
+		"the next one is of other pods":        {rules: rules{broken(ordered(100)), aRule("tools", ordered(-50), pods(is("app", "db"), nil))}, pod: aPod(), want: unclearIn(0, badPods)},
+		"what comes after a certain one":       {rules: rules{broken(ordered(100)), aRule("tools", ordered(50)), aRule("zoo", ordered(-9))}, pod: aPod(), want: unclearIn(50, badPods)},
+		"two broken and a certain one":         {rules: rules{broken(ordered(100)), aRule("tools", ordered(30), pods(bad, nil)), aRule("zoo", ordered(60))}, pod: aPod(), want: unclearIn(30, badPods)},
+		"it may be left to complete":           {rules: rules{broken(behaves("WaitCompleted")), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(0, badPods)},
+		"it may be skipped":                    {rules: rules{broken(), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(50, badPods)},
+		"it is skipped in any case":            {rules: rules{broken(), aRule("tools")}, pod: aPod(), want: unclearIn(drainrule.NoOrder, badPods)},
+		"a behavior that is not known":         {rules: rules{broken(ordered(-5), behaves("Evaporate")), aRule("tools", ordered(50))}, pod: aPod(), want: unclearIn(-5, badPods)},
 		"the DaemonSet, and the rule is known": {rules: rules{aRule("storage", ordered(7))}, pod: aPod(ofDaemonSet("one")), facts: &blind, want: unclearIn(7, noOwner)},
 		"the DaemonSet, and the default":       {pod: aPod(ofDaemonSet("one")), facts: &blind, want: unclearIn(0, noOwner)},
 		"the namespace": {

@@ -15,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // Call is a call of the eviction API by somebody else. In its snapshot, the pod
@@ -91,9 +92,9 @@ func Admit(c Call) Verdict {
 		return Verdict{Gone: true, Message: fmt.Sprintf("pod %s with UID %s is gone; the pod of this name on node %s has come after it",
 			c.Pod.Name, c.Meant, c.Pod.Spec.NodeName)}
 	}
-	if b, hold := budget.FirstLocked(c.barring(), c.Now, c.Doubt, c.LongestLock); b != nil {
+	if b, hold := budget.FirstLocked(c.barring(), skew.Earliest(c.Now, c.ClockSkewed), c.LongestLock); b != nil {
 		// A caller who has asked before goes on asking.
-		return Verdict{Message: barred(b, hold, c.Doubt) + "; try again when it is free", Attempt: c.dueAttempt()}
+		return Verdict{Message: hold.Describe(b) + "; try again when it is free", Attempt: c.dueAttempt()}
 	}
 	if words := c.responding(); words != "" {
 		// One engine for a pod: nobody else is asked to move it.

@@ -2,7 +2,6 @@ package evacuation
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,18 +62,9 @@ const (
 )
 
 // Barred is the refusal of an eviction for which the API server is not asked,
-// because a budget of the pod is locked. Doubt is why the time is not believed; empty if
-// it is.
-func Barred(b *policyv1.PodDisruptionBudget, hold budget.Hold, doubt string) Outcome {
-	return Outcome{Result: Locked, Type: v1alpha1.BlockerPDBLocked, Budget: b.Name, Message: barred(b, hold, doubt)}
-}
-
-// barred is what those are told who wait for a lock to go.
-func barred(b *policyv1.PodDisruptionBudget, hold budget.Hold, doubt string) string {
-	if doubt == "" {
-		return hold.Describe(b)
-	}
-	return hold.Describe(b) + ". It does not end by itself now: " + strings.TrimSuffix(doubt, ".")
+// because a budget of the pod is locked.
+func Barred(b *policyv1.PodDisruptionBudget, hold budget.Hold) Outcome {
+	return Outcome{Result: Locked, Type: v1alpha1.BlockerPDBLocked, Budget: b.Name, Message: hold.Describe(b)}
 }
 
 // Classify reads the API server's answer to a request to evict. A status of

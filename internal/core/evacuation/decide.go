@@ -19,7 +19,7 @@ func Decide(s Snapshot) Decision {
 		d.RequeueAfter = left
 	}
 	d.RequeueAfter = max(d.RequeueAfter, 0)
-	return tellDoubt(s, d)
+	return d
 }
 
 func decide(s Snapshot) Decision {
@@ -29,7 +29,7 @@ func decide(s Snapshot) Decision {
 		return done(s, fmt.Sprintf("Pod %s with UID %s is gone.", s.Evacuation.Spec.PodRef.Name, s.Evacuation.Spec.PodRef.UID))
 	case podclass.Terminal(s.Pod):
 		return done(s, fmt.Sprintf("Pod %s has finished: %s.", s.Pod.Name, s.Pod.Status.Phase))
-	case called && left <= 0 && s.Doubt == "":
+	case called && left <= 0 && !s.ClockSkewed:
 		return withdraw(s)
 	case len(Instigators(s.Evacuation)) == 0 && !bound(s):
 		return unwanted(s)

@@ -14,8 +14,8 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Doubt is why that is not believed, in a sentence; empty if it is.
-	Doubt string
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Fresh is for how much longer Ebbtide's own evacuators may be silent, because it has just
 	// begun to act and they were away with it; see Lenience.
 	Fresh time.Duration

@@ -105,7 +105,7 @@ func TestBarred(t *testing.T) {
 		Result: evacuation.Locked, Type: v1alpha1.BlockerPDBLocked, Budget: "web",
 		Message: "PodDisruptionBudget shop/web is locked by dba@example.com until 2026-03-01T09:00:00Z: defragmentation",
 	}
-	if diff := cmp.Diff(want, evacuation.Barred(b, hold, "")); diff != "" {
+	if diff := cmp.Diff(want, evacuation.Barred(b, hold)); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 }

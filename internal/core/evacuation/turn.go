@@ -82,7 +82,7 @@ func inTurn(e *v1alpha1.Evacuation, class string) (turns []v1alpha1.Evacuator, a
 
 func believable(s Snapshot) bool {
 	progress := s.Evacuation.Status.EvacuationProgressTimestamp
-	return progress != nil && (s.Doubt != "" || !progress.After(s.Now.Add(MaxClockSkew)))
+	return progress != nil && (s.ClockSkewed || !progress.After(s.Now.Add(MaxClockSkew)))
 }
 
 // turnOver reports whether the active evacuator's turn is over, and why. The
@@ -92,7 +92,7 @@ func turnOver(s Snapshot) (why string, over bool) {
 	if status.ActiveEvacuatorCompleted {
 		return fmt.Sprintf("evacuator %s completed and the pod is still there", status.ActiveEvacuatorClass), true
 	}
-	if s.Doubt != "" || s.Now.Before(s.deadline()) {
+	if s.ClockSkewed || s.Now.Before(s.deadline()) {
 		return "", false
 	}
 	return silence(status), true

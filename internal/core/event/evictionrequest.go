@@ -60,6 +60,14 @@ func Responders(pod *corev1.Pod) string {
 	return excerpt.Names(names, maxNames)
 }
 
+// ClockSkewed warns, on the Lease of the leader, that its clock is not trusted.
+func ClockSkewed(namespace, lease, message string) Event {
+	skewed := ofLease(namespace, lease, v1alpha1.EventClockSkewed,
+		message+" Until they agree, nothing that cannot be undone is done because of the time: locks, deadlines and timeouts do not end.")
+	skewed.Type = corev1.EventTypeWarning
+	return skewed
+}
+
 func ofLease(namespace, lease, reason, message string) Event {
 	return Event{
 		Regarding: corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: namespace, Name: lease},

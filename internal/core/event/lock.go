@@ -69,11 +69,6 @@ func LockUnreadable(b *policyv1.PodDisruptionBudget, message string) Event {
 	return ofBudget(b, corev1.EventTypeWarning, v1alpha1.EventLockUnreadable, message)
 }
 
-// LockKept warns, on a budget, that its lock stays though it seems to have ended.
-func LockKept(b *policyv1.PodDisruptionBudget, message string) Event {
-	return ofBudget(b, corev1.EventTypeWarning, v1alpha1.EventLockKept, message)
-}
-
 // StrayLockRemoved warns, on a budget, that the lock of a drain was removed which
 // nobody remembers.
 func StrayLockRemoved(b *policyv1.PodDisruptionBudget, message string) Event {

@@ -51,9 +51,9 @@ type TurnSnapshot struct {
 	Pod *corev1.Pod
 	// Responder is whose turn it is: v1alpha1.DeploymentSurgeResponder or DefaultEvictor.
 	Responder string
-	// Clock is the time that Evacuations go by, and Doubt why it is not believed.
-	Clock time.Time
-	Doubt string
+	// Clock is the time that Evacuations go by; ClockSkewed is true while it is not trusted.
+	Clock       time.Time
+	ClockSkewed bool
 	// Fresh is for how much longer Ebbtide's own evacuators may be silent.
 	Fresh time.Duration
 	// Evacuation is that of the pod; nil if there is none.
@@ -121,7 +121,7 @@ func (s TurnSnapshot) mirror(own *lifecyclev1alpha1.ResponderStatus) TurnDecisio
 		wanted = evacuation.New(s.Pod, v1alpha1.LifecycleInstigator, s.Evacuators)
 	}
 	wanted = evacuation.InTurn(wanted, turn)
-	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, Doubt: s.Doubt, Fresh: s.Fresh, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
+	next := evacuation.Decide(evacuation.Snapshot{Now: s.Clock, ClockSkewed: s.ClockSkewed, Fresh: s.Fresh, Evacuation: wanted, Pod: s.Pod, Evacuators: s.Evacuators})
 	if next.State == evacuation.StateHandedOver {
 		return TurnDecision{Report: completion(own, s.Now, excerpt.Of(next.Message, maxMessage))}
 	}

@@ -78,7 +78,7 @@ func nodeLimit(m *v1alpha1.Machine) time.Duration {
 
 func (p *pass) lookNode() verdict {
 	p.decision.NodeMissing = p.absent()
-	problem := cmp.Or(p.doubt, p.sight.problem())
+	problem := cmp.Or(p.unclear, p.sight.problem())
 	switch {
 	case p.untouchable != "":
 		return verdict{outcome: skipped, message: p.untouchable}

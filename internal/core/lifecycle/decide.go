@@ -23,7 +23,7 @@ func Decide(s Snapshot) Decision {
 	case p.deleting() && !p.held():
 		p.decision.Step = StepReleased
 	case s.Cluster.Problem != "":
-		p.doubtCluster()
+		p.tellUnread()
 	case s.Cluster.Object != nil && s.Cluster.Object.Spec.Paused:
 		p.pause()
 	case p.deleting():
@@ -42,8 +42,8 @@ type pass struct {
 	// sight is what is known of the Node.
 	sight sight
 	// untouchable is why the Node is neither drained nor deleted; empty if it is,
-	// or if nobody knows, which doubt says then.
-	untouchable, doubt string
+	// or if that is unknown, for the reason unclear.
+	untouchable, unclear string
 	// left is what the deletion leaves behind.
 	left []string
 
@@ -53,7 +53,7 @@ type pass struct {
 func newPass(s Snapshot) *pass {
 	p := &pass{Snapshot: s, decision: Decision{Status: *s.Machine.Status.DeepCopy()}}
 	p.sight = p.look()
-	p.untouchable, p.doubt = p.touch()
+	p.untouchable, p.unclear = p.touch()
 	return p
 }
 
@@ -61,8 +61,8 @@ func (p *pass) deleting() bool { return p.Machine.DeletionTimestamp != nil }
 
 func (p *pass) held() bool { return slices.Contains(p.Machine.Finalizers, v1alpha1.MachineFinalizer) }
 
-// doubtCluster does nothing, because the Cluster may be paused.
-func (p *pass) doubtCluster() {
+// tellUnread does nothing, because the Cluster may be paused.
+func (p *pass) tellUnread() {
 	p.decision.Step = StepUnknown
 	message := fmt.Sprintf("%s could not be read, and nothing is done until it can: %s", p.cluster(), p.Cluster.Problem)
 	switch {
@@ -85,7 +85,6 @@ func (p *pass) pause() {
 func (p *pass) observe() {
 	p.decision.Status.ObservedGeneration = p.Machine.Generation
 	meta.RemoveStatusCondition(&p.decision.Status.Conditions, v1alpha1.ConditionPaused)
-	meta.RemoveStatusCondition(&p.decision.Status.Conditions, v1alpha1.ConditionClockSkewed)
 	p.decision.Status.InfrastructureSeen = p.Machine.Status.InfrastructureSeen || owned(p.Infrastructure)
 	p.setCreatable()
 	p.setHeld(v1alpha1.ConditionDrainable, "pre-drain", preDrainHooks(p.Machine))

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -53,9 +52,6 @@ type verdict struct {
 	message string
 	// failed is true if what is waited for does not pass by itself.
 	failed bool
-	// doubt is why the step waits although the time for it seems to be over; empty if
-	// it does not.
-	doubt string
 	// act is what is done while the step waits; nil if nothing is.
 	act func(*Decision)
 	// wake is when time alone would change the verdict, beside the limit; 0 is never.
@@ -112,7 +108,6 @@ func (p *pass) begin(s step) bool {
 func (p *pass) hold(s step, v verdict) {
 	p.decision.Step = s.name
 	p.setDeleting(s, v)
-	p.tellDoubt(s, v)
 	if v.act != nil {
 		v.act(&p.decision)
 	}
@@ -182,21 +177,9 @@ func (p *pass) began() v1alpha1.MachineDeletionStatus {
 }
 
 // expired tells whether a step has used up its time; one without limit never does, nor
-// does any by a clock that is not believed.
+// does any while the clock is skewed.
 func (p *pass) expired(began *metav1.Time, limit time.Duration) bool {
-	return p.Doubt == "" && p.overAt(p.Now, began, limit)
-}
-
-// tellDoubt says why a step that is open goes on although its time seems to be over.
-func (p *pass) tellDoubt(s step, v verdict) {
-	doubt := v.doubt
-	if end, limited := p.end(s); limited && !p.Now.Before(end) {
-		doubt = cmp.Or(p.Doubt, doubt)
-	}
-	if doubt != "" {
-		p.set(v1alpha1.ConditionClockSkewed, metav1.ConditionTrue, v1alpha1.ReasonClockSkewed,
-			s.title(p)+" goes on, though its time seems to be over. "+doubt)
-	}
+	return !p.ClockSkewed && p.overAt(p.Now, began, limit)
 }
 
 func (p *pass) overAt(at time.Time, began *metav1.Time, limit time.Duration) bool {

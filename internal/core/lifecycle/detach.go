@@ -40,7 +40,7 @@ func (p *pass) lookDetach() verdict {
 		return verdict{outcome: skipped, message: "Volumes are not waited for: " + why}
 	}
 	over := p.expired(p.began().WaitForNodeVolumeDetachStartTime, detachLimit(p.Machine))
-	if problem := cmp.Or(p.doubt, p.sight.problem(), p.VolumesProblem); problem != "" {
+	if problem := cmp.Or(p.unclear, p.sight.problem(), p.VolumesProblem); problem != "" {
 		if over {
 			return verdict{outcome: timedOut, message: problem}
 		}

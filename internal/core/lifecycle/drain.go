@@ -36,7 +36,7 @@ func (p *pass) lookDrain() verdict {
 	}
 	began := p.began().NodeDrainStartTime
 	over := p.expired(began, drainLimit(p.Machine))
-	if problem := cmp.Or(p.doubt, p.sight.problem(), p.DrainProblem); problem != "" {
+	if problem := cmp.Or(p.unclear, p.sight.problem(), p.DrainProblem); problem != "" {
 		if over {
 			return verdict{outcome: timedOut, message: problem}
 		}
@@ -51,7 +51,7 @@ func (p *pass) lookDrain() verdict {
 	}
 	return verdict{
 		outcome: waits, message: cmp.Or(d.Message, "No pod has to leave, but the Node has to be cordoned."),
-		failed: d.Failed, wake: d.RequeueAfter, doubt: d.Held,
+		failed: d.Failed, wake: d.RequeueAfter,
 		act: func(decision *Decision) { decision.Drain = &d },
 	}
 }
@@ -110,7 +110,7 @@ func (p *pass) pods() nodedrain.Decision {
 	s := p.Drain
 	s.Node = p.sight.node
 	if s.Now.IsZero() {
-		s.Now, s.Doubt = p.Now, p.Doubt
+		s.Now, s.ClockSkewed = p.Now, p.ClockSkewed
 	}
 	return nodedrain.Decide(s)
 }
@@ -163,7 +163,7 @@ func (p *pass) givenUp(rest string) string {
 // deleted: whatever came there later would go with it.
 func (p *pass) cordon() {
 	node := p.sight.node
-	ours := p.began().NodeDrainStartTime != nil && p.untouchable == "" && p.doubt == ""
+	ours := p.began().NodeDrainStartTime != nil && p.untouchable == "" && p.unclear == ""
 	if ours && node != nil && !node.Spec.Unschedulable && p.decision.DeleteNode == nil {
 		p.decision.Cordon = node
 	}

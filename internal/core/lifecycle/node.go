@@ -170,7 +170,7 @@ func (p *pass) recordNode() {
 }
 
 // touch says why the Node is neither drained nor deleted, or why nobody knows.
-func (p *pass) touch() (untouchable, doubt string) {
+func (p *pass) touch() (untouchable, unclear string) {
 	cluster := p.Cluster.Object
 	switch {
 	case p.sight.missing() && p.Machine.Status.NodeRef == nil:

@@ -57,8 +57,8 @@ func (e *External) foreign() bool { return e.Controller != nil && !e.Owned }
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Doubt is why that is not believed, in a sentence; empty if it is.
-	Doubt string
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Machine is the object.
 	Machine *v1alpha1.Machine
 	// Cluster is the one that the Machine names.

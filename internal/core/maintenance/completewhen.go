@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 const (
@@ -149,9 +150,9 @@ func (t *targeted) judge(w *completeWhen, node *corev1.Node, record *handOver, s
 		}
 		return v
 	}
-	if t.Doubt != "" {
+	if t.ClockSkewed {
 		v.reason = v1alpha1.ReasonClockSkewed
-		v.message = fmt.Sprintf("%s shows what is wanted and is Ready, and nobody knows whether it was for %s: %s", node.Name, w.ready, t.Doubt)
+		v.message = fmt.Sprintf("%s shows what is wanted and is Ready, and nobody knows whether it was for %s: %s", node.Name, w.ready, skew.Message)
 		return v
 	}
 	if !settled {

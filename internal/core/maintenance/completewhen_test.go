@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // handOver writes the annotation of a maintenance; an empty text removes it.
@@ -239,15 +240,15 @@ func TestReadyWithoutABreak(t *testing.T) {
 func TestABrokenClockCompletesNothing(t *testing.T) {
 	t.Parallel()
 	w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
-	w.clockDoubt = "The clock is wrong."
+	w.clockSkewed = true
 	w.now = w.now.Add(time.Minute)
 	w.reports("node-7", "boot-2", "v1.36.4", w.now)
 	w.settle()
 	w.later(24 * time.Hour)
-	w.expect(t, "in doubt", "Drain, False ClockSkewed: node-7 shows what is wanted and is Ready, and nobody knows whether it was for 30s: The clock is wrong. …")
-	w.clockDoubt, w.now = "", dawn.Add(2*time.Hour)
+	w.expect(t, "while the clock is skewed", "Drain, False ClockSkewed: node-7 shows what is wanted and is Ready, and nobody knows whether it was for 30s: "+skew.Message+" …")
+	w.clockSkewed, w.now = false, dawn.Add(2*time.Hour)
 	w.settle()
-	w.expect(t, "without doubt", "Drain, False NotReady: node-7 shows what is wanted and is Ready since 2026-03-01T08:00:00Z, 30s without a break are wanted …")
+	w.expect(t, "afterwards", "Drain, False NotReady: node-7 shows what is wanted and is Ready since 2026-03-01T08:00:00Z, 30s without a break are wanted …")
 	// Another manager, whose clock is ten seconds behind.
 	w.now = w.now.Add(-10 * time.Second)
 	w.settle()

@@ -65,8 +65,8 @@ const (
 	// drain began: then nobody meant to delete everything at once.
 	deadlineAhead
 	deadlineTooEarly
-	// deadlineDoubted is that it would have come, by a clock that is not believed.
-	deadlineDoubted
+	// deadlineUnknown is that it would have come, by a clock that is skewed.
+	deadlineUnknown
 	// deadlineCame is that what is left is deleted, or late.
 	deadlineCame
 )
@@ -84,8 +84,8 @@ func (s *seen) deadlineOf(m *maintenance) deadlineState {
 		return deadlineAhead
 	case d.deletes && began.After(d.time):
 		return deadlineTooEarly
-	case s.Doubt != "":
-		return deadlineDoubted
+	case s.ClockSkewed:
+		return deadlineUnknown
 	default:
 		return deadlineCame
 	}

@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // due is the deadline of every story, an hour after it begins.
@@ -180,7 +181,7 @@ func lateNodes() map[string]lateCase {
 		"it ends too late, and has little left":       {with: with{ends(2*time.Second, 32)}, at: halfBefore},
 		"it ends at once":                             {with: with{ends(halfAfter, 1)}, at: halfAfter},
 		"it was deleted after the deadline":           {with: with{ends(time.Minute, 30)}, at: halfAfter, want: "1s"},
-		"the clock is in doubt":                       {change: func(w *world, _ *v1alpha1.NodeMaintenance) { w.clockDoubt = "The clock is wrong." }, at: halfAfter},
+		"the clock is skewed":                         {change: func(w *world, _ *v1alpha1.NodeMaintenance) { w.clockSkewed = true }, at: halfAfter},
 		"the node was made schedulable by somebody":   {change: func(w *world, _ *v1alpha1.NodeMaintenance) { w.find("one").Spec.Unschedulable = false }, at: halfAfter},
 		"the drain began after the deadline":          {change: func(_ *world, m *v1alpha1.NodeMaintenance) { beganAt(m, due.Add(time.Second)) }, at: halfAfter},
 		"the drain of this node began after it":       {change: func(w *world, _ *v1alpha1.NodeMaintenance) { announcedAt(w, due.Add(time.Second)) }, at: halfAfter},
@@ -275,9 +276,9 @@ func TestWhatADeadlineSaysOfPodsThatAreLeft(t *testing.T) {
 			"True WaitingForPods: The deadline 2026-03-01T08:00:00Z has passed, and 4 pods are left: default/pod-0002 on one, default/pod-0003 on one, " +
 				"default/pod-0004 on one and 1 more. Nothing is deleted, as spec.deadline.onDeadline is Wait.",
 		},
-		"the clock is in doubt": {
-			func(w *world, _ *v1alpha1.NodeMaintenance) { w.clockDoubt = "The clock is wrong." },
-			"Unknown ClockSkewed: Whether the deadline 2026-03-01T08:00:00Z has come is not known, so nothing is deleted for it: The clock is wrong.",
+		"the clock is skewed": {
+			func(w *world, _ *v1alpha1.NodeMaintenance) { w.clockSkewed = true },
+			"Unknown ClockSkewed: Whether the deadline 2026-03-01T08:00:00Z has come is not known, so nothing is deleted for it: " + skew.Message,
 		},
 		"the drain began later": {
 			func(_ *world, m *v1alpha1.NodeMaintenance) { beganAt(m, due.Add(time.Second)) },

@@ -79,7 +79,7 @@ type handOver struct {
 
 		// BootCount is how often it has booted since.
 		BootCount int32 `json:"bootCount"`
-		// Time is since when it is so; nil if the clock was in doubt.
+		// Time is since when it is so; nil if the clock was skewed.
 		Time *metav1.MicroTime `json:"time,omitempty"`
 	} `json:"seen"`
 
@@ -157,7 +157,7 @@ func (t *targeted) handingOf(o *outcome, one *selection) handing {
 	var settled bool
 	h.record, settled = t.look(record, o.object)
 	h.verdict = t.judge(w, o.object, h.record, settled)
-	if h.record == record && !settled && t.Doubt == "" {
+	if h.record == record && !settled && !t.ClockSkewed {
 		h.verdict.wakeTime = record.Seen.Time.Add(leastSight)
 	}
 	return h
@@ -169,13 +169,13 @@ func (t *targeted) handOver(m *maintenance, node *corev1.Node) *handOver {
 		MaintenanceUID: m.object.UID, NodeName: node.Name, nodeState: stateOf(node), Time: metav1.NewMicroTime(t.Now),
 	}
 	record.Seen.sight = sightOf(node)
-	record.Seen.Time = t.believed()
+	record.Seen.Time = t.trusted()
 	return record
 }
 
-// believed is what time it is; nil if nobody knows.
-func (t *targeted) believed() *metav1.MicroTime {
-	if t.Doubt != "" {
+// trusted is what time it is; nil while the clock is skewed.
+func (t *targeted) trusted() *metav1.MicroTime {
+	if t.ClockSkewed {
 		return nil
 	}
 	now := metav1.NewMicroTime(t.Now)
@@ -193,9 +193,9 @@ func (t *targeted) look(known *handOver, node *corev1.Node) (record *handOver, s
 	}
 	timed := seen.Time != nil && !seen.Time.After(t.Now)
 	switch same := now == seen.sight; {
-	case same && (timed || t.Doubt != ""):
+	case same && (timed || t.ClockSkewed):
 		return known, timed
-	case !same && timed && t.Doubt == "" && t.Now.Sub(seen.Time.Time) < leastSight:
+	case !same && timed && !t.ClockSkewed && t.Now.Sub(seen.Time.Time) < leastSight:
 		return known, false
 	}
 	next := *known
@@ -203,7 +203,7 @@ func (t *targeted) look(known *handOver, node *corev1.Node) (record *handOver, s
 	if seen.BootID != "" && now.BootID != seen.BootID {
 		next.Seen.BootCount++
 	}
-	next.Seen.sight, next.Seen.Time = now, t.believed()
+	next.Seen.sight, next.Seen.Time = now, t.trusted()
 	return &next, false
 }
 

@@ -251,7 +251,7 @@ func TestARecordIsTakenOver(t *testing.T) {
 	w.take("one", "db")
 	m.Spec.Stage = v1alpha1.StageComplete
 	w.expectRecord("it is over", "one", "m 300s: pod-0001(db) lock db complete")
-	w.doubt("one")
+	w.unneeded("one")
 	next := inPlace(w.maintenance("next", drain, nil, "one"), 60)
 	web := w.run("one", 1, 0)[0]
 	w.pass()
@@ -262,7 +262,7 @@ func TestARecordIsTakenOver(t *testing.T) {
 	if isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {
 		t.Error("the next one is Drained before somebody has looked at its locks")
 	}
-	w.doubt("one")
+	w.unneeded("one")
 	w.take("one", "db")
 	w.pass()
 	if !isTrue(next.Status.Conditions, v1alpha1.ConditionDrained) {

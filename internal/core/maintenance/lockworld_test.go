@@ -90,8 +90,8 @@ func (w *world) observe(node string, change func(*v1alpha1.DrainRecordStatus)) {
 	w.records[node] = record
 }
 
-// doubt is how a record is observed whose locks are not needed any more.
-func (w *world) doubt(node string) {
+// unneeded is how a record is observed whose locks are not needed any more.
+func (w *world) unneeded(node string) {
 	w.observe(node, func(status *v1alpha1.DrainRecordStatus) {
 		for i := range status.Locks {
 			status.Locks[i].ConfirmedTime = nil

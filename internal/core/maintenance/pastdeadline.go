@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
 // setPastDeadline says whether pods are left at the deadline of a maintenance in Drain, and
@@ -33,9 +34,9 @@ func (c *conclusion) setPastDeadline(m *maintenance, conditions *[]metav1.Condit
 		condition.Reason = v1alpha1.ReasonDeadlineTooEarly
 		condition.Message = "The deadline " + by + " had passed before the drain began, so nothing is deleted for it. " +
 			"Set spec.deadline.time to a time that is still to come, or remove spec.deadline."
-	case deadlineDoubted:
+	case deadlineUnknown:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonClockSkewed
-		condition.Message = "Whether the deadline " + by + " has come is not known, so nothing is deleted for it: " + c.Doubt
+		condition.Message = "Whether the deadline " + by + " has come is not known, so nothing is deleted for it: " + skew.Message
 	default:
 		c.tellLate(m, t, blocked, &condition)
 	}

@@ -98,7 +98,7 @@ func (r *reader) readPods(n *node) {
 		p.way = r.wayOf(&p)
 		p.treatment = r.treatment(n, &p, rules)
 		at := podclass.GivenUpTime(p.object, n.object)
-		p.givenUp = !at.IsZero() && r.Doubt == "" && !at.After(r.Now)
+		p.givenUp = !at.IsZero() && !r.ClockSkewed && !at.After(r.Now)
 		if n.inPlace != nil {
 			p.staying = r.staying(n, &p)
 		}

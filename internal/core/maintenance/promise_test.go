@@ -61,7 +61,7 @@ func TestALockThatIsGivenBackIsNoPromise(t *testing.T) {
 		t.Error("the maintenance is Drained by a lock that is given back")
 	}
 	w.expectRecord("the pod stays after all", "one", "m 300s: pod-0001(db) lock db")
-	w.doubt("one")
+	w.unneeded("one")
 	w.pass()
 	if isTrue(m.Status.Conditions, v1alpha1.ConditionDrained) {
 		t.Error("the maintenance is Drained by a lock that is not confirmed again")

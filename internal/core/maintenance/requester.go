@@ -46,7 +46,7 @@ func (r *reader) wayOf(p *pod) evictionrequest.Way {
 
 // unanswered reports whether nobody answers the EvictionRequest of a pod.
 func (s *seen) unanswered(p *pod) bool {
-	return p.standing == evictionrequest.Asked && s.Doubt == "" && s.Requester.Unanswered(p.request)
+	return p.standing == evictionrequest.Asked && !s.ClockSkewed && s.Requester.Unanswered(p.request)
 }
 
 // awaitsAnswer reports whether the pod was asked and nobody has answered yet.

@@ -95,7 +95,7 @@ var ways = map[string]struct {
 		"withdraw EvictionRequest of pod-0001, unanswered",
 	},
 	"but we are the controller": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.requester.Acting = true }, ""},
-	"but our clock is in doubt": {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.clockDoubt = "It is off." }, ""},
+	"but our clock is skewed":   {func(w *world, pod *corev1.Pod) { w.ask(pod, time.Hour); w.clockSkewed = true }, ""},
 	"but others have an answer": {func(w *world, pod *corev1.Pod) {
 		w.ask(pod, time.Minute)
 		w.requester.Answered = w.now.Add(-time.Second)

@@ -18,9 +18,8 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision.
 	Now time.Time
-	// Doubt is why that is not believed, in a sentence; empty if it is. Nothing is completed
-	// or deleted meanwhile because of the time.
-	Doubt string
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Maintenances are all NodeMaintenances, in any order.
 	Maintenances []*v1alpha1.NodeMaintenance
 	// Nodes are at least all nodes that Select named, in any order.

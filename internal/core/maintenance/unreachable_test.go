@@ -18,22 +18,22 @@ func TestTerminatingPodsOfADeadNode(t *testing.T) {
 		ready      corev1.ConditionStatus
 		ofMachine  bool
 		after      time.Duration
-		doubt      string
+		skewed     bool
 		want       string
 		wantRepeat time.Duration
 	}{
-		"a Machine goes from it":           {corev1.ConditionUnknown, true, 2 * time.Second, "", v1alpha1.ReasonDrained, 0},
-		"within its grace period":          {corev1.ConditionUnknown, true, -5 * time.Second, "", v1alpha1.ReasonBlocked, 6*time.Second + time.Millisecond},
-		"right after it":                   {corev1.ConditionUnknown, true, time.Second, "", v1alpha1.ReasonBlocked, time.Millisecond},
-		"by a clock that is not trusted":   {corev1.ConditionUnknown, true, time.Hour, "skewed", v1alpha1.ReasonBlocked, 0},
-		"a person maintains it":            {corev1.ConditionUnknown, false, time.Hour, "", v1alpha1.ReasonBlocked, 0},
-		"the node is ready":                {corev1.ConditionTrue, true, time.Hour, "", v1alpha1.ReasonBlocked, 0},
-		"the node answers and is not well": {corev1.ConditionFalse, true, time.Hour, "", v1alpha1.ReasonBlocked, 0},
+		"a Machine goes from it":           {corev1.ConditionUnknown, true, 2 * time.Second, false, v1alpha1.ReasonDrained, 0},
+		"within its grace period":          {corev1.ConditionUnknown, true, -5 * time.Second, false, v1alpha1.ReasonBlocked, 6*time.Second + time.Millisecond},
+		"right after it":                   {corev1.ConditionUnknown, true, time.Second, false, v1alpha1.ReasonBlocked, time.Millisecond},
+		"by a clock that is not trusted":   {corev1.ConditionUnknown, true, time.Hour, true, v1alpha1.ReasonBlocked, 0},
+		"a person maintains it":            {corev1.ConditionUnknown, false, time.Hour, false, v1alpha1.ReasonBlocked, 0},
+		"the node is ready":                {corev1.ConditionTrue, true, time.Hour, false, v1alpha1.ReasonBlocked, 0},
+		"the node answers and is not well": {corev1.ConditionFalse, true, time.Hour, false, v1alpha1.ReasonBlocked, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "one")
-			w.clockDoubt = test.doubt
+			w.clockSkewed = test.skewed
 			m := w.maintenance("m", drain, nil, "one")
 			if test.ofMachine {
 				makeForMachine(m)

@@ -35,15 +35,15 @@ type world struct {
 	evacuations  map[types.UID]*v1alpha1.Evacuation
 	runners      maintenance.Runners
 	// requests and evictions are by pod, requester is what is known of asking by them.
-	requests   map[types.UID]*lifecyclev1alpha1.EvictionRequest
-	evictions  map[types.UID]*lifecyclev1alpha1.Eviction
-	requester  evictionrequest.Prospect
-	rules      []*v1alpha1.MachineDrainRule
-	namespaces map[string]map[string]string
-	records    map[string]*v1alpha1.DrainRecord
-	clockDoubt string
-	budgets    []*policyv1.PodDisruptionBudget
-	born       int
+	requests    map[types.UID]*lifecyclev1alpha1.EvictionRequest
+	evictions   map[types.UID]*lifecyclev1alpha1.Eviction
+	requester   evictionrequest.Prospect
+	rules       []*v1alpha1.MachineDrainRule
+	namespaces  map[string]map[string]string
+	records     map[string]*v1alpha1.DrainRecord
+	clockSkewed bool
+	budgets     []*policyv1.PodDisruptionBudget
+	born        int
 	// protect are the annotations of autoscalers that are bridged.
 	protect []string
 	// refused is what the API server has refused.
@@ -192,7 +192,7 @@ func (w *world) snapshot() maintenance.Snapshot {
 		}
 	}
 	return maintenance.Snapshot{
-		Now: w.now, Doubt: w.clockDoubt, Refused: w.refused, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
+		Now: w.now, ClockSkewed: w.clockSkewed, Refused: w.refused, Maintenances: w.maintenances, Nodes: selected, Pods: pods,
 		Runners: w.runners, Protect: w.protect, Requester: w.requester,
 		DrainRecords: maps.Clone(w.records), Budgets: map[string][]*policyv1.PodDisruptionBudget{"default": slices.Clone(w.budgets)},
 		Rules: drainrule.Compile(w.rules), Facts: drainrule.Facts{Namespaces: w.namespaces},

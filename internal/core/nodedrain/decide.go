@@ -24,8 +24,8 @@ import (
 type Snapshot struct {
 	// Now is the time of the decision, by the clock of the node's cluster.
 	Now time.Time
-	// Doubt is why that is not believed, in a sentence; empty if it is.
-	Doubt string
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Node is nil if it is known not to exist. There is nothing to drain then.
 	Node *corev1.Node
 	// Pods are all pods of the node.
@@ -70,8 +70,6 @@ type Decision struct {
 	// Message says what is waited for, in the form of the deletion-process page;
 	// empty if nothing is.
 	Message string
-	// Held is Snapshot.Doubt if pods are waited for only because of it.
-	Held string
 	// Problems are labels of pods that are ignored.
 	Problems []Problem
 	// RequeueAfter is when time alone changes the decision; 0 if it does not.
@@ -160,10 +158,8 @@ func (d *drain) givenUp(pod *corev1.Pod) bool {
 	at := podclass.GivenUpTime(pod, d.Node)
 	switch left := at.Sub(d.Now); {
 	case at.IsZero():
-	case left <= 0 && d.Doubt == "":
-		return true
 	case left <= 0:
-		d.Held = d.Doubt
+		return !d.ClockSkewed
 	case d.RequeueAfter == 0 || left < d.RequeueAfter:
 		d.RequeueAfter = left
 	}

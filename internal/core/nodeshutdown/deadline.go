@@ -120,7 +120,7 @@ func (s Snapshot) deadline(stage v1alpha1.NodeMaintenanceStage) *v1alpha1.Deadli
 func (s Snapshot) until() *v1alpha1.Deadline {
 	told := s.Agent.Status.Shutdown
 	switch at := told.DeadlineTime; {
-	case s.Doubt != "":
+	case s.ClockSkewed:
 		return s.had().DeepCopy()
 	case at == nil || at.After(s.Now.Add(farthest)):
 		return nil

@@ -31,9 +31,10 @@ const (
 
 // Snapshot is all that a decision reads. It is never changed by Decide.
 type Snapshot struct {
-	// Now is the time of the decision, Doubt why it is not believed.
-	Now   time.Time
-	Doubt string
+	// Now is the time of the decision.
+	Now time.Time
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
 	// Agent is that of the node; nil if there is none.
 	Agent *v1alpha1.NodeAgent
 	// Node is the node; nil if it is gone.
@@ -159,7 +160,7 @@ func (s Snapshot) wanted() (stage v1alpha1.NodeMaintenanceStage, reason string, 
 
 // scheduled is for a shutdown that has a time.
 func (s Snapshot) scheduled(told *v1alpha1.NodeShutdown, kind string) (stage v1alpha1.NodeMaintenanceStage, reason string, after time.Duration) {
-	if told.DeadlineTime == nil || s.Doubt != "" && s.Existing == nil {
+	if told.DeadlineTime == nil || s.ClockSkewed && s.Existing == nil {
 		return "", "", 0
 	}
 	ahead := told.DeadlineTime.Sub(s.Now)
@@ -184,7 +185,7 @@ func (s Snapshot) end() Decision {
 	case phase == v1alpha1.ShutdownCancelled && !s.booted():
 		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The node does not shut down after all.")}}
 	case phase == v1alpha1.ShutdownScheduled && !s.booted():
-		if s.Doubt != "" {
+		if s.ClockSkewed {
 			return Decision{}
 		}
 		return Decision{Delete: true, Events: []event.Event{event.NodeShutdownEnded(s.Existing, "The shutdown of the node is put off.")}}
@@ -193,7 +194,7 @@ func (s Snapshot) end() Decision {
 	}
 	left := s.Since.Add(settled).Sub(s.Now)
 	switch ready := readyOf(s.Node); {
-	case ready == nil || ready.Status != corev1.ConditionTrue || s.Doubt != "":
+	case ready == nil || ready.Status != corev1.ConditionTrue || s.ClockSkewed:
 		return Decision{}
 	case left > 0:
 		return Decision{RequeueAfter: left}

@@ -72,7 +72,6 @@ const (
 	drains  = "make node-shutdown-one: Drain, Node one is shutting down (reboot)"
 	nothing = "nothing"
 	isUp    = "delete; NodeShutdownEnded: The node is up again."
-	doubt   = "Nobody knows whether the manager's clock is right."
 )
 
 var beginnings = map[string]struct {
@@ -127,9 +126,9 @@ var beginnings = map[string]struct {
 		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 0).with(func(s *Snapshot) { s.Agent.Status.Shutdown.DeadlineTime = nil }), nothing,
 	},
 	"in a quarter of an hour, by a clock that nobody believes": {
-		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 15*time.Minute).with(func(s *Snapshot) { s.Doubt = doubt }), nothing,
+		says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 15*time.Minute).with(func(s *Snapshot) { s.ClockSkewed = true }), nothing,
 	},
-	"now, by a clock that nobody believes": {preparing().with(func(s *Snapshot) { s.Doubt = doubt }), drains},
+	"now, by a clock that is skewed": {preparing().with(func(s *Snapshot) { s.ClockSkewed = true }), drains},
 	"pods stay on it in place": {
 		preparing().with(func(s *Snapshot) { s.Others = []*v1alpha1.NodeMaintenance{another("kernel-update", inPlace)} }),
 		"nothing; NodeShutdownDetected: The node is not drained for its shutdown: kernel-update has drained it, or keeps pods on it: this is its reboot.",
@@ -186,7 +185,7 @@ var endings = map[string]struct {
 	},
 	"it is put off till then": {made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)), "delete; again in 10h0m0s; NodeShutdownEnded: The shutdown of the node is put off."},
 	"it is put off, by a clock that nobody believes": {
-		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)).with(func(s *Snapshot) { s.Doubt = doubt }), "nothing; again in 10h0m0s",
+		made(says(v1alpha1.ShutdownScheduled, v1alpha1.ShutdownModeDrain, 11*time.Hour)).with(func(s *Snapshot) { s.ClockSkewed = true }), "nothing; again in 10h0m0s",
 	},
 	"its agent says that it is up":         {made(says(v1alpha1.ShutdownNone, v1alpha1.ShutdownModeDrain, 0)), isUp},
 	"it has booted, and its agent has not": {booted(made(preparing()), 30*time.Second), isUp},
@@ -199,12 +198,12 @@ var endings = map[string]struct {
 			s.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(24 * 365 * 24 * time.Hour))
 		}), isUp,
 	},
-	"it has booted, and is not ready":       {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.Node.Status.Conditions[0].Status = corev1.ConditionFalse }), nothing},
-	"it has booted, and a person ends it":   {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.StayCordoned = true }), nothing},
-	"it has booted, by no believable clock": {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.Doubt = doubt }), nothing},
-	"its agent is gone":                     {made(preparing()).with(func(s *Snapshot) { s.Agent = nil }), nothing},
-	"the node is gone":                      {made(preparing()).with(func(s *Snapshot) { s.Node = nil }), "delete"},
-	"the node is gone, and its agent":       {made(preparing()).with(func(s *Snapshot) { s.Node, s.Agent = nil, nil }), "delete"},
+	"it has booted, and is not ready":     {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.Node.Status.Conditions[0].Status = corev1.ConditionFalse }), nothing},
+	"it has booted, and a person ends it": {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.StayCordoned = true }), nothing},
+	"it has booted, by a skewed clock":    {booted(made(preparing()), time.Hour).with(func(s *Snapshot) { s.ClockSkewed = true }), nothing},
+	"its agent is gone":                   {made(preparing()).with(func(s *Snapshot) { s.Agent = nil }), nothing},
+	"the node is gone":                    {made(preparing()).with(func(s *Snapshot) { s.Node = nil }), "delete"},
+	"the node is gone, and its agent":     {made(preparing()).with(func(s *Snapshot) { s.Node, s.Agent = nil, nil }), "delete"},
 	"it is being deleted": {
 		made(says(v1alpha1.ShutdownCancelled, v1alpha1.ShutdownModeDrain, 0)).with(func(s *Snapshot) { s.Existing.DeletionTimestamp = &metav1.Time{Time: noon} }), nothing,
 	},

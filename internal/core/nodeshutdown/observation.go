@@ -35,7 +35,7 @@ func (s Snapshot) Observe(before Observation) Observation {
 			observation.phase = told.Phase
 		}
 	}
-	if observation != before || s.Doubt != "" || observation.Since.After(s.Now) {
+	if observation != before || s.ClockSkewed || observation.Since.After(s.Now) {
 		observation.Since = s.Now
 	}
 	return observation

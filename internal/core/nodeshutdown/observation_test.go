@@ -34,7 +34,7 @@ func TestSinceWhenANodeIsUp(t *testing.T) {
 		"the node is gone":               {func(s *Snapshot) { s.Node = nil }, false},
 		"its agent is gone":              {func(s *Snapshot) { s.Agent = nil }, false},
 		"its agent says nothing of it":   {func(s *Snapshot) { s.Agent.Status.Shutdown = nil }, false},
-		"nobody believes our clock":      {func(s *Snapshot) { s.Doubt = doubt }, false},
+		"our clock is skewed":            {func(s *Snapshot) { s.ClockSkewed = true }, false},
 		"our clock has gone back":        {func(s *Snapshot) { s.Now = noon.Add(-time.Hour) }, false},
 	} {
 		now := over()

@@ -30,8 +30,8 @@ type simulatedBudget struct {
 	// asked counts those that have been asked to leave, let those that a disruption was
 	// allowed for.
 	asked, let int
-	// doubted is true if nobody knows whether a replacement of one of its pods fits anywhere.
-	doubted bool
+	// unclear is true if nobody knows whether a replacement of one of its pods fits anywhere.
+	unclear bool
 }
 
 // simulatedBudgets holds every budget of the cluster.

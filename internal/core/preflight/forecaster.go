@@ -59,7 +59,7 @@ func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 	p := r.pods[v.Pod]
 	left := t.leftIn(n)[keyOf(v)]
 	switch {
-	case p != nil && p.state == gone && p.contended() && p.budgets[0].doubted:
+	case p != nil && p.state == gone && p.contended() && p.budgets[0].unclear:
 		return fate{OutcomeUnknown, t.blockerOf(n, p.budgets[0])}
 	case p != nil && p.state == gone && p.contended():
 		return fate{OutcomeMayBeBlocked, t.blockerOf(n, p.budgets[0])}
@@ -73,7 +73,7 @@ func (t *forecaster) fateIn(n int, v *maintenance.PodVerdict) fate {
 		return fate{outcome: OutcomeWaits}
 	case left.Blocker.Type == v1alpha1.BlockerWaitingForCompletion:
 		return fate{OutcomeCompletes, left.Blocker}
-	case p != nil && p.refusal.Result == evacuation.Budgeted && p.budgets[0].doubted:
+	case p != nil && p.refusal.Result == evacuation.Budgeted && p.budgets[0].unclear:
 		return fate{OutcomeUnknown, left.Blocker}
 	case p != nil && p.refusal.Result == evacuation.Budgeted && p.budgets[0].let > 0:
 		return fate{OutcomeMayBeBlocked, left.Blocker}

@@ -35,7 +35,7 @@ func (r *run) evacuate(p *pod) {
 // takeTurns has those evacuators take their turns whose turns are not over.
 func (r *run) takeTurns(p *pod) {
 	for range v1alpha1.MaxEvacuators + 1 {
-		d := evacuation.Decide(evacuation.Snapshot{Now: r.world.Now, Doubt: r.world.Doubt, Evacuation: p.evacuation, Pod: p.object})
+		d := evacuation.Decide(evacuation.Snapshot{Now: r.world.Now, Evacuation: p.evacuation, Pod: p.object})
 		if d.Status != nil {
 			told := *p.evacuation
 			told.Status = *d.Status
@@ -100,7 +100,7 @@ func (r *run) evict(p *pod) {
 	}
 	switch b, hold := r.locked(p); {
 	case b != nil:
-		p.state, p.refusal = held, evacuation.Barred(b, hold, r.world.Doubt)
+		p.state, p.refusal = held, evacuation.Barred(b, hold)
 	case p.object.Status.Phase == corev1.PodPending, len(p.budgets) == 0:
 		r.leave(p)
 	case len(p.budgets) > 1:
@@ -113,7 +113,7 @@ func (r *run) evict(p *pod) {
 // locked is the first budget of a pod that bears a lock, and that lock; nil if none does.
 func (r *run) locked(p *pod) (*policyv1.PodDisruptionBudget, budget.Hold) {
 	for _, b := range p.budgets {
-		if hold, locked := budget.InForce(b.budget, r.world.Now, r.world.Doubt, r.world.LongestLock); locked {
+		if hold, locked := budget.LockOf(b.budget, r.world.Now, r.world.LongestLock); locked {
 			return b.budget, hold
 		}
 	}

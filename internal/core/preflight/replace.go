@@ -116,7 +116,7 @@ func (r *run) place(next *replacement) {
 	}
 	r.unplaced = append(r.unplaced, next)
 	for _, b := range next.of.budgets {
-		b.doubted = b.doubted || next.unknown
+		b.unclear = b.unclear || next.unknown
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package skew decides whether the manager's clock is trusted, by the Date headers of an API
 // server's answers. An answer was dated in whole seconds between its request and its arrival, so
 // only a skew outside these bounds is certain. The median of the last few answers counts. Before
-// the first answer the clock is not trusted. The message does not change from second to second.
+// there are three, the clock is not trusted. A skewed clock ends nothing.
 package skew
 
 import (
@@ -26,13 +26,27 @@ const (
 	farthest = 100 * 365 * 24 * time.Hour
 	// resolution is that of an HTTP date, which leaves out the rest of a second.
 	resolution = time.Second
-	// margin is by how much the skew has to be below the limit to be believed again,
-	// and how much it has to change to be told anew.
+	// margin is by how much the skew has to be below the limit for the clock to be
+	// trusted again, and how much it has to change to be corrected by another amount.
 	margin = 5 * time.Second
 )
 
-// Suggestion is what helps whom doubts hold up.
-const Suggestion = "See what time it is on the machines of the manager and of the API server, and whether it comes from somewhere: timedatectl"
+const (
+	// Message says why a skewed clock holds something up, in a status.
+	Message = "The clocks of the manager and of the API server differ by more than 30s, or by an unknown amount. " +
+		"Until they agree, nothing that cannot be undone is done because of the time."
+	// Suggestion is what helps then.
+	Suggestion = "See what time it is on the machines of the manager and of the API server, and whether it comes from somewhere: timedatectl"
+)
+
+// Earliest is the earliest time that it may be: now, or the zero time while the clock is
+// skewed. Who compares the end of something with it never takes that for over too early.
+func Earliest(now time.Time, skewed bool) time.Time {
+	if skewed {
+		return time.Time{}
+	}
+	return now
+}
 
 // Bounds are how far our clock is ahead of another one, at least and at most; it is
 // behind as far as they are less than 0.
@@ -52,7 +66,7 @@ func (b Bounds) Shift(forward time.Duration) Bounds {
 	return Bounds{b.Least + forward, b.Most + forward}
 }
 
-// certain is by how much our clock is ahead without doubt.
+// certain is by how much our clock is certainly ahead.
 func (b Bounds) certain() time.Duration {
 	switch {
 	case b.Least > 0:
@@ -123,24 +137,20 @@ func (v Verdict) Next(answers []Bounds) Verdict {
 }
 
 // Correct is the time of the API server, as far as our clock is known to be wrong.
-// What is written down is right so also while there are doubts.
+// What is written down is right so also while it is skewed.
 func (v Verdict) Correct(now time.Time) time.Time { return now.Add(-v.Ahead) }
 
-// Doubt is why nothing is done that time alone would decide and that cannot be undone,
-// in a sentence; empty if the clock is believed. Server names who has answered, such
-// as "the API server".
-func (v Verdict) Doubt(server string) string {
-	direction := "ahead of"
-	if v.Ahead < 0 {
-		direction = "behind"
-	}
+// Skewed is true while the clock is not trusted.
+func (v Verdict) Skewed() bool { return !v.Known || v.Ahead != 0 }
+
+// String says how far our clock is ahead.
+func (v Verdict) String() string {
 	switch {
 	case !v.Known:
-		return fmt.Sprintf("Nobody knows whether the manager's clock is right: fewer than %d answers of %s in the last %s say what time it is there.",
-			leastAnswers, server, Lifetime)
-	case v.Ahead != 0:
-		return fmt.Sprintf("The manager's clock is at least %s %s that of %s. Nothing that cannot be undone is done because of the time until they agree: set the clock of the wrong machine (NTP).",
-			v.Ahead.Abs(), direction, server)
+		return fmt.Sprintf("The skew of the manager's clock is unknown: fewer than %d answers of the API server in the last %s had a date.", leastAnswers, Lifetime)
+	case v.Ahead < 0:
+		return fmt.Sprintf("The manager's clock is at least %s behind that of the API server.", -v.Ahead)
+	default:
+		return fmt.Sprintf("The manager's clock is at least %s ahead of that of the API server.", v.Ahead)
 	}
-	return ""
 }

@@ -171,14 +171,9 @@ func (p *pass) await(d detachedPod, e *v1alpha1.Evacuation) {
 		return
 	}
 	patience := patience(p.Deployment)
-	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 || p.Doubt != "" {
+	if left := d.record.Since.Add(patience).Sub(p.Now); left > 0 || p.ClockSkewed {
 		p.lookAgain(left)
-		reason, message := v1alpha1.ReasonWaitingForReplacement, p.awaitedMessage(d, others, need)
-		if left <= 0 {
-			reason = v1alpha1.ReasonClockSkewed
-			message = fmt.Sprintf("Pod %s serves on, though no replacement was available within %s. %s", d.pod.Name, patience, p.Doubt)
-		}
-		p.report(e, reason, message)
+		p.report(e, v1alpha1.ReasonWaitingForReplacement, p.awaitedMessage(d, others, need))
 		return
 	}
 	why := fmt.Sprintf("no replacement was available within %s", patience)

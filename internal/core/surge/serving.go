@@ -96,7 +96,7 @@ func (p *pass) untilAvailable(pod *corev1.Pod) time.Duration {
 		return notReady
 	case p.Deployment == nil || p.Deployment.Spec.MinReadySeconds == 0:
 		return 0
-	case p.Doubt != "":
+	case p.ClockSkewed:
 		return nobodyKnows
 	}
 	since := ready.Add(time.Duration(p.Deployment.Spec.MinReadySeconds) * time.Second)

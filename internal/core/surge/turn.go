@@ -117,7 +117,7 @@ func (p *pass) detach(pod *corev1.Pod) {
 // own. While nobody knows which are available yet, that is all. One that Services are
 // about to lead to is to be kept like those that they lead to.
 func (p *pass) needed(pod *corev1.Pod) int32 {
-	if p.Doubt != "" && p.Deployment.Spec.MinReadySeconds > 0 {
+	if p.ClockSkewed && p.Deployment.Spec.MinReadySeconds > 0 {
 		return replicas(p.Deployment)
 	}
 	if p.needs == nil {

@@ -27,9 +27,8 @@ type MaintenanceChange struct {
 	// only if the change Drains; OthersUnknown is why they could not be read.
 	Others        []*v1alpha1.NodeMaintenance
 	OthersUnknown error
-	// Now is what time it is, Doubt why that is not believed; empty if it is.
-	Now   time.Time
-	Doubt string
+	// Now is the earliest time that it may be; see skew.Earliest.
+	Now time.Time
 }
 
 // Affected are the names of the nodes that the NodeMaintenance selects before or

@@ -11,11 +11,10 @@ import (
 
 // DeadlineRefusal says why the deadline of the NodeMaintenance cannot be meant: it deletes
 // and has passed, so that all pods of nodes that are selected now would be deleted at once.
-// It is empty if there is nothing to say against it. A time that nobody is sure about is
-// let in: nothing is deleted by a clock that is not believed, nor for a deadline that had
-// passed before the drain began.
+// It is empty if there is nothing to say against it, or while the clock is skewed: nothing
+// is deleted then, nor for a deadline that had passed before the drain began.
 func (c MaintenanceChange) DeadlineRefusal() string {
-	if c.Ends() || c.Doubt != "" || !c.deletesAtDeadline() || !c.asksForDeletion() {
+	if c.Ends() || !c.deletesAtDeadline() || !c.asksForDeletion() {
 		return ""
 	}
 	at := c.New.Spec.Deadline.Time
@@ -49,14 +48,14 @@ func (c MaintenanceChange) ofDeadline() []string {
 		return nil
 	}
 	if d.OnDeadline != v1alpha1.DeadlineDelete {
-		if c.Doubt == "" && !d.Time.After(c.Now) {
+		if !d.Time.After(c.Now) {
 			return []string{fmt.Sprintf("spec.deadline.time %s has passed (it is %s); nothing is deleted, as spec.deadline.onDeadline is Wait",
 				inWords(d.Time.Time), inWords(c.Now))}
 		}
 		return nil
 	}
 	begin := d.Time.Add(-time.Duration(d.DeleteBeforeSeconds) * time.Second)
-	if c.Doubt == "" && !begin.After(c.Now) {
+	if !begin.After(c.Now) {
 		return []string{fmt.Sprintf("spec.deadline: less than %d seconds (deleteBeforeSeconds) are left until %s, so that pods are deleted past their "+
 			"PodDisruptionBudgets as soon as the drain begins", d.DeleteBeforeSeconds, inWords(d.Time.Time))}
 	}
