@@ -30,6 +30,9 @@ type Now func() (now time.Time, skewed bool)
 // Earliest is the earliest time that it may be.
 func (n Now) Earliest() time.Time { return skew.Earliest(n()) }
 
+// startup is when a manager that has started has had enough dates at the latest.
+const startup = 10 * time.Second
+
 // Skew compares our clock with that of an API server, by the dates of the answers
 // that come anyway. A nil Skew knows nothing.
 type Skew struct {
@@ -155,16 +158,26 @@ func (s *Skew) judge() (instant, skew.Verdict) {
 func (s *Skew) Report(mgr manager.Manager, namespace string) error {
 	emit := Emitter(mgr.GetEventRecorder("ebbtide"))
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		report := func() {
-			if _, verdict := s.judge(); verdict.Skewed() {
-				emit(event.ClockSkewed(namespace, LeaderLease, verdict.String()))
-			}
-		}
-		defer s.OnChange(report)()
-		report()
-		<-ctx.Done()
+		s.warn(ctx, func(why string) { emit(event.ClockSkewed(namespace, LeaderLease, why)) })
 		return nil
 	}))
+}
+
+// warn calls report whenever our clock gets skewed, until the context ends. That a manager which
+// has just started has too few dates is no reason to warn.
+func (s *Skew) warn(ctx context.Context, report func(why string)) {
+	check := func() {
+		if _, verdict := s.judge(); verdict.Skewed() {
+			report(verdict.String())
+		}
+	}
+	defer s.OnChange(check)()
+	select {
+	case <-ctx.Done():
+	case <-time.After(startup):
+		check()
+		<-ctx.Done()
+	}
 }
 
 // Server is what time it is by the API server, for what it compares with its own clock: a

@@ -212,6 +212,38 @@ func TestClockWithoutSkewIsNotTrusted(t *testing.T) {
 	}
 }
 
+// A manager that has just started does not know its skew yet, and does not warn.
+func TestSkewIsReportedOnceItIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]struct {
+		starts  func(*hall)
+		reports string
+	}{
+		"dates come at once":          {func(h *hall) { h.ask(3) }, ""},
+		"dates say that it is skewed": {func(h *hall) { h.ahead = time.Hour; h.ask(3) }, "is at least 1h0m0s behind"},
+		"no dates come":               {func(*hall) {}, unheard},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newHall(t)
+				var reported []string
+				story.starts(h)
+				go h.skew.warn(t.Context(), func(why string) { reported = append(reported, why) })
+				synctest.Wait()
+				if len(reported) > 0 {
+					t.Errorf("it reports %q at once", reported)
+				}
+				time.Sleep(startup)
+				synctest.Wait()
+				if (len(reported) > 0) != (story.reports != "") || !strings.Contains(strings.Join(reported, ""), story.reports) {
+					t.Errorf("it reports %q, want %q", reported, story.reports)
+				}
+			})
+		})
+	}
+}
+
 func TestSkewIsShown(t *testing.T) {
 	t.Parallel()
 	h := newHall(t)
