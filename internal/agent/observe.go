@@ -17,7 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/agent/host"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	core "ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -100,7 +100,7 @@ func (a *Agent) observe(ctx context.Context) core.Snapshot {
 
 // followEvacuations watches those of static pods that the Node names, and of no others.
 func (a *Agent) followEvacuations(ctx context.Context, s core.Snapshot) {
-	targets, err := maintenance.Suppressed(s.Node)
+	targets, err := cordon.Suppressed(s.Node)
 	wanted := map[types.NamespacedName]bool{}
 	for _, pod := range s.Pods {
 		if podclass.Mirror(pod) && err == nil && targets.Covers(pod) && len(wanted) < maxFollowed {
@@ -152,7 +152,7 @@ func (a *Agent) observeLive(ctx context.Context, s core.Snapshot) (core.Snapshot
 	for i := range pods.Items {
 		s.Pods = append(s.Pods, &pods.Items[i])
 	}
-	holders := maintenance.Holders(node)
+	holders := cordon.Holders(node)
 	for _, name := range holders[:min(len(holders), maxHolders)] {
 		m := &v1alpha1.NodeMaintenance{}
 		if err := a.Client.Get(ctx, client.ObjectKey{Name: name}, m); err == nil {

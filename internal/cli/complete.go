@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // completeOptions is what complete is told. Of maintainOptions it has no nodes to choose
@@ -185,7 +186,7 @@ func (o *completeOptions) holders(node *metav1.PartialObjectMetadata) ([]string,
 // holdersOf are the maintenances that a node says hold it. Whoever may annotate the node
 // says so; what cannot be the name of one is left out.
 func holdersOf(node *metav1.PartialObjectMetadata) []string {
-	return slices.DeleteFunc(maintenance.Holders(&corev1.Node{ObjectMeta: node.ObjectMeta}), func(name string) bool {
+	return slices.DeleteFunc(cordon.Holders(&corev1.Node{ObjectMeta: node.ObjectMeta}), func(name string) bool {
 		return len(validation.IsDNS1123Subdomain(name)) > 0
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
@@ -65,7 +65,7 @@ func (a *asker) pod(ctx context.Context, key client.ObjectKey) ([]string, error)
 		node = nil
 	}
 	if node != nil {
-		facts.Maintenances = a.maintenances(ctx, &facts.Unknown, maintenance.Holders(node))
+		facts.Maintenances = a.maintenances(ctx, &facts.Unknown, cordon.Holders(node))
 	}
 	if facts.Pod != nil && facts.Node == "" {
 		a.stranded(ctx, &facts)
@@ -177,7 +177,7 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("get node %s: %w", name, err)
 	}
-	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, maintenance.Holders(facts.Node))
+	facts.Maintenances = a.maintenances(ctx, &facts.Unknown, cordon.Holders(facts.Node))
 	a.blockers = view.BlockersOn(facts.Maintenances, name)
 	if len(facts.Maintenances) == 0 {
 		var err error

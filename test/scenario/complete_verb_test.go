@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // One of three nodes is wanted back while the work on the others goes on. It takes pods again,
@@ -42,7 +42,7 @@ func TestOneOfThreeNodesIsGivenBack(t *testing.T) {
 	for _, node := range nodes[:2] {
 		n := &corev1.Node{}
 		w.get(n, node)
-		if !n.Spec.Unschedulable || !slices.Equal(maintenance.Holders(n), []string{name}) {
+		if !n.Spec.Unschedulable || !slices.Equal(cordon.Holders(n), []string{name}) {
 			t.Errorf("node %s is not held any more: %+v", node, n)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/test/cluster"
 	"ebbtide.dev/ebbtide/test/patience"
 )
@@ -97,7 +97,7 @@ func (k *kubelet) awaitAsked(name string) *v1alpha1.Evacuation {
 		return asked != nil, all
 	})
 	k.get(&node, k.node)
-	if shown, err := maintenance.Suppressed(&node); err != nil || !shown.Covers(&pod) {
+	if shown, err := cordon.Suppressed(&node); err != nil || !shown.Covers(&pod) {
 		k.t.Errorf("the agent is asked to take %s down, and the node has it not in its drain targets (%v): %v", name, err, node.Annotations)
 	}
 	return asked

@@ -18,7 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/daemonset"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -81,7 +81,7 @@ func onSuppression(changed func(context.Context, *corev1.Node, queue)) handler.T
 		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*corev1.Node], q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
 			if was.Annotations[v1alpha1.DrainTargetsAnnotation] != is.Annotations[v1alpha1.DrainTargetsAnnotation] ||
-				maintenance.SuppressesAll(was) != maintenance.SuppressesAll(is) {
+				cordon.SuppressesAll(was) != cordon.SuppressesAll(is) {
 				changed(ctx, is, q)
 			}
 		},

@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 var errRefused = errors.New("the webhook of somebody else says no")
@@ -37,7 +38,7 @@ func (w *world) cordonOf(name string, pods ...*corev1.Pod) maintenance.NodeDecis
 	node := w.node(name)
 	return maintenance.NodeDecision{
 		Node: node, Maintenances: []string{"upgrade"}, Evacuate: requests(pods...),
-		Cordon: &maintenance.CordonChange{Unschedulable: true, Ledger: `{"holders":["upgrade"]}`},
+		Cordon: &cordon.Change{Unschedulable: true, Ledger: `{"holders":["upgrade"]}`},
 		Events: []event.Event{{
 			Regarding: corev1.ObjectReference{Kind: "Node", Name: name}, Reason: "Cordoned", Message: "for upgrade",
 		}},
@@ -85,7 +86,7 @@ func TestUncordonTakesTheLedgerAway(t *testing.T) {
 	node.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"holders":["upgrade"]}`, "somebody.else/note": "stays"}
 	w := newWorld(t, node)
 
-	w.act(w.manager(), nil, maintenance.NodeDecision{Node: w.node("one"), Cordon: &maintenance.CordonChange{}})
+	w.act(w.manager(), nil, maintenance.NodeDecision{Node: w.node("one"), Cordon: &cordon.Change{}})
 	restored := w.node("one")
 	if restored.Spec.Unschedulable {
 		t.Error("the node is still cordoned")

@@ -23,6 +23,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // coalesce is how long events gather before the pass that sees them all.
@@ -107,8 +108,8 @@ func nodeChanged(old, now *corev1.Node) bool {
 		old.Annotations[v1alpha1.DrainTargetsAnnotation] != now.Annotations[v1alpha1.DrainTargetsAnnotation] ||
 		old.Annotations[v1alpha1.HandedOverByAnnotation] != now.Annotations[v1alpha1.HandedOverByAnnotation] ||
 		old.Status.NodeInfo != now.Status.NodeInfo ||
-		maintenance.SuppressesAll(old) != maintenance.SuppressesAll(now) ||
-		!maps.Equal(maintenance.Protection(old), maintenance.Protection(now)) ||
+		cordon.SuppressesAll(old) != cordon.SuppressesAll(now) ||
+		!maps.Equal(cordon.Protections(old), cordon.Protections(now)) ||
 		!slices.Equal(foreigndrain.Of(old), foreigndrain.Of(now)) ||
 		!old.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!maps.Equal(old.Labels, now.Labels) ||

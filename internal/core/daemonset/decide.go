@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -80,7 +81,7 @@ func obstacle(s Snapshot) string {
 	if s.Node == nil {
 		return fmt.Sprintf("Node %s does not exist, so Kubernetes removes pod %s by itself.", s.Pod.Spec.NodeName, s.Pod.Name)
 	}
-	suppressed, err := maintenance.Suppressed(s.Node)
+	suppressed, err := cordon.Suppressed(s.Node)
 	switch {
 	case err != nil:
 		return fmt.Sprintf("Pod %s stays as long as it is unknown what has to leave its node: %v", s.Pod.Name, err)

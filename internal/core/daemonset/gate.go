@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -19,7 +19,7 @@ func Hold(pod *corev1.Pod, node *corev1.Node) (bool, error) {
 	if behavior, _ := podclass.DrainLabel(pod); behavior == v1alpha1.DrainBehaviorSkip {
 		return false, nil
 	}
-	suppressed, err := maintenance.Suppressed(node)
+	suppressed, err := cordon.Suppressed(node)
 	return suppressed.Covers(pod), err
 }
 
@@ -56,7 +56,7 @@ func FateOf(pod *corev1.Pod, node *corev1.Node) (fate Fate, message string) {
 		return Kept, fmt.Sprintf("It is unknown what has to stay away from the node: %v", err)
 	case !hold:
 		return Released, fmt.Sprintf("No maintenance keeps the pod away from node %s.", node.Name)
-	case maintenance.SuppressesAll(node) && !podclass.Tolerates(pod, v1alpha1.DaemonSetTaint):
+	case cordon.SuppressesAll(node) && !podclass.Tolerates(pod, v1alpha1.DaemonSetTaint):
 		return Removed, fmt.Sprintf("The DaemonSet does not want the pod on node %s as long as taint %s is there.", node.Name, v1alpha1.DaemonSetTaint)
 	}
 	return Kept, fmt.Sprintf("The maintenance of node %s is not complete.", node.Name)

@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // everyNode is a pair that every node is filed under. No label has an empty key.
@@ -103,7 +104,7 @@ func (x *Index) SetNode(node *corev1.Node) []Member {
 		return nil
 	}
 	x.relabel(node.Name, before.Labels, node.Labels)
-	x.hold(node.Name, known, maintenance.Holders(node))
+	x.hold(node.Name, known, cordon.Holders(node))
 	return x.relate(Node(node.Name), known.maintenances, x.selecting(known))
 }
 

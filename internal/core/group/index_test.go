@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 func aNode(name string, labels map[string]string, holders ...string) *corev1.Node {
@@ -241,7 +242,7 @@ func (c *chance) related(m *v1alpha1.NodeMaintenance, node *corev1.Node) bool {
 		return false
 	}
 	selector := maintenance.Selector(m)
-	return selector != nil && selector.Match(node) || slices.Contains(maintenance.Holders(node), m.Name)
+	return selector != nil && selector.Match(node) || slices.Contains(cordon.Holders(node), m.Name)
 }
 
 // groupOf grows a group until nobody belongs to it who is not in it.

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // agents is a world in which node one runs a static pod, whose agent says what it says.
@@ -174,7 +175,7 @@ func TestStaticPodsLeaveAfterDaemonSetsByPriority(t *testing.T) {
 	leaving("while the first static pod is not held")
 	a.says(low.Name, v1alpha1.StaticPodHeld, 0)
 	leaving("at last", high)
-	shown, err := maintenance.Suppressed(a.find("one"))
+	shown, err := cordon.Suppressed(a.find("one"))
 	if err != nil || !shown.Covers(high) {
 		t.Errorf("the node does not keep the last one away (%v): %s", err, a.find("one").Annotations[v1alpha1.DrainTargetsAnnotation])
 	}

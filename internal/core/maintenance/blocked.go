@@ -142,8 +142,8 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 	m := one.maintenance
 	of := concern{
 		pods: m.stage == v1alpha1.StageDrain, locks: m.inPlace != nil,
-		cordon: o.cordon.fought && m.holds(), writes: m.stage != v1alpha1.StageIdle,
-		foreign: m.holds() || m.stage == v1alpha1.StageComplete && o.cordon.awaited,
+		cordon: o.cordon.Blocker != nil && m.holds(), writes: m.stage != v1alpha1.StageIdle,
+		foreign: m.holds() || m.stage == v1alpha1.StageComplete && o.cordon.Awaited,
 	}
 	if len(o.blocked)+len(o.refusals)+len(o.lock.blockers)+len(o.foreign) == 0 && !of.cordon {
 		return obstacles{}
@@ -177,7 +177,7 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 		blockers = append(blockers, o.lock.blockers...)
 	}
 	if of.cordon {
-		blockers = append(blockers, o.cordon.blocker(o.node))
+		blockers = append(blockers, *o.cordon.Blocker)
 	}
 	if of.writes {
 		blockers = append(blockers, o.refusals...)

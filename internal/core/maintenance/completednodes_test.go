@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // giveBack gives nodes of a maintenance back before the others.
@@ -48,7 +49,7 @@ func TestANodeIsGivenBackWhileTheOthersGoOn(t *testing.T) {
 		t.Errorf("node three is not given back: %d pods are asked to leave, it announces %q, and is %+v", w.asked("three"), w.announces("three"), node)
 	}
 	for name, pods := range map[string]int{"one": 1, "two": 0} {
-		if node := w.find(name); !node.Spec.Unschedulable || len(maintenance.Holders(node)) != 1 || w.asked(name) != pods {
+		if node := w.find(name); !node.Spec.Unschedulable || len(cordon.Holders(node)) != 1 || w.asked(name) != pods {
 			t.Errorf("node %s does not go on: %d pods are asked to leave, and it is %+v", name, w.asked(name), node)
 		}
 	}
@@ -91,7 +92,7 @@ func TestANodeOfAGivenBackNameIsNotTakenAgain(t *testing.T) {
 func TestANodeThatAnotherMaintenanceHoldsStaysCordoned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "one", "two")
-	first, second := w.maintenance("first", drain, nil, "one", "two"), w.maintenance("second", cordon, nil, "one")
+	first, second := w.maintenance("first", drain, nil, "one", "two"), w.maintenance("second", v1alpha1.StageCordon, nil, "one")
 	w.run("one", 1, 0)
 	w.pass()
 	w.pass()
@@ -100,7 +101,7 @@ func TestANodeThatAnotherMaintenanceHoldsStaysCordoned(t *testing.T) {
 		w.pass()
 	}
 	node := w.find("one")
-	if diff := cmp.Diff([]string{"second"}, maintenance.Holders(node)); diff != "" || !node.Spec.Unschedulable || w.asked("one") != 0 {
+	if diff := cmp.Diff([]string{"second"}, cordon.Holders(node)); diff != "" || !node.Spec.Unschedulable || w.asked("one") != 0 {
 		t.Errorf("%d pods are asked to leave, and its holders are (-want +got):\n%s", w.asked("one"), diff)
 	}
 	second.Spec.Stage = complete

@@ -8,6 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // conclusion is what is done to every node, and what follows for what is said.
@@ -30,7 +31,7 @@ type conclusion struct {
 // outcome is what is done to a node.
 type outcome struct {
 	*targetedNode
-	cordon cordon
+	cordon cordon.Decision
 	lock   lock
 	// handings are by drain how far the node is handed over.
 	handings []handing
@@ -97,10 +98,10 @@ func (t *targeted) outcome(n *targetedNode) outcome {
 	o.lock = t.lockOf(&o)
 	o.handings = t.handingsOf(&o)
 	o.cordon = t.cordonOf(&o)
-	if b, found := foreigndrain.Blocker(o.object, o.cordon.awaited); found {
+	if b, found := foreigndrain.Blocker(o.object, o.cordon.Awaited); found {
 		o.foreign = []v1alpha1.Blocker{b}
 	}
-	o.wake(t.Now, o.cordon.calm)
+	o.wake(t.Now, o.cordon.Calm)
 	for i := range o.handings {
 		o.wake(t.Now, o.handings[i].verdict.wakeTime)
 	}

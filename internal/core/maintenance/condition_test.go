@@ -48,7 +48,7 @@ func TestConditionsAndSummaryOfADrain(t *testing.T) {
 	}
 
 	expect("planned", "2 nodes planned")
-	m.Spec.Stage = cordon
+	m.Spec.Stage = v1alpha1.StageCordon
 	m.Generation = 2
 	expect("before the cordon is seen", "0/2 nodes cordoned", "Blocked=False NotBlocked")
 	if d := expect("cordoned", "2/2 nodes cordoned", "Blocked=False NotBlocked"); d.Urgent || d.Status.ObservedGeneration != 2 {

@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // Of a fleet that is too large for a status those nodes are listed on which something is
@@ -60,13 +61,13 @@ func TestTheLedgerOfANodeIsBounded(t *testing.T) {
 	w := newWorld(t, "one")
 	var all []*v1alpha1.NodeMaintenance
 	for n := range 200 {
-		all = append(all, w.maintenance(fmt.Sprintf("m-%03d-%s", n, strings.Repeat("x", 240)), cordon, nil, "one"))
+		all = append(all, w.maintenance(fmt.Sprintf("m-%03d-%s", n, strings.Repeat("x", 240)), v1alpha1.StageCordon, nil, "one"))
 	}
 	broken := all[150]
 	w.maintenances = all[100:]
 	w.pass()
 	w.pass()
-	if listed := maintenance.Holders(w.find("one")); !slices.Contains(listed, broken.Name) {
+	if listed := cordon.Holders(w.find("one")); !slices.Contains(listed, broken.Name) {
 		t.Fatalf("the ledger names %d, not one of the first", len(listed))
 	}
 	// A maintenance that is not understood any more is known by the ledger alone.
@@ -88,8 +89,8 @@ func TestTheLedgerOfANodeIsBounded(t *testing.T) {
 		}
 	}
 	w.told(nil, 3)
-	if one := w.find("one"); !one.Spec.Unschedulable || !slices.Equal(maintenance.Holders(one), []string{broken.Name}) {
-		t.Errorf("the node takes pods, or is held by others: %v", maintenance.Holders(one))
+	if one := w.find("one"); !one.Spec.Unschedulable || !slices.Equal(cordon.Holders(one), []string{broken.Name}) {
+		t.Errorf("the node takes pods, or is held by others: %v", cordon.Holders(one))
 	}
 	broken.Spec.Stage = v1alpha1.StageComplete
 	w.told(nil, 3)

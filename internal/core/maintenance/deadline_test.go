@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
@@ -92,7 +93,7 @@ func TestWhatIsLeftAtADeadlineIsDeletedLowestPriorityFirst(t *testing.T) {
 	wantDeleted(t, "when another one would not have its time", w.at(due.Add(-32*time.Second)), db.Name+" 30s")
 	wantDeleted(t, "before DaemonSets would not", w.at(due.Add(-13*time.Second)))
 	wantDeleted(t, "when they would not", w.at(due.Add(-12*time.Second)), agent.Name+" 10s")
-	if kept, err := maintenance.Suppressed(w.find("one")); err != nil || !kept.CoversSubject(drainplan.SubjectOf(agent)) {
+	if kept, err := cordon.Suppressed(w.find("one")); err != nil || !kept.CoversSubject(drainplan.SubjectOf(agent)) {
 		t.Errorf("the DaemonSet pod is deleted and may come back (%v)", err)
 	}
 	wantDeleted(t, "after the deadline", w.at(due.Add(time.Minute)))

@@ -8,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // Decision is what is done and said about the maintenances of a snapshot. The shell carries
@@ -63,7 +64,7 @@ type NodeDecision struct {
 	// before this node is touched.
 	Maintenances []string
 	// Cordon is the change of the cordon and its ledger; nil leaves both alone.
-	Cordon *CordonChange
+	Cordon *cordon.Change
 	// DrainRecord is the change of the node's DrainRecord; nil leaves it alone.
 	DrainRecord *DrainRecordChange
 	// Evacuate are the pods that need an Evacuation with our instigator finalizer, or an
@@ -109,26 +110,4 @@ type DrainRecordChange struct {
 	Old *v1alpha1.DrainRecord
 	// Spec is the complete spec to be written.
 	Spec v1alpha1.DrainRecordSpec
-}
-
-// CordonChange is the wanted cordon of a node together with its ledger and what
-// keeps DaemonSet and static pods away. All are written in one update under the
-// node's resource version.
-type CordonChange struct {
-	// Unschedulable is the wanted spec.unschedulable.
-	Unschedulable bool
-	// Ledger is the wanted value of v1alpha1.CordonAnnotation; empty removes it.
-	Ledger string
-	// DrainTargets is the wanted value of v1alpha1.DrainTargetsAnnotation, with which
-	// v1alpha1.DaemonSetDrainLabel goes; empty
-	// removes it.
-	DrainTargets string
-	// Suppress is true if the node has to bear v1alpha1.DaemonSetTaint.
-	Suppress bool
-	// HandedOverBy is the wanted value of v1alpha1.HandedOverByAnnotation; empty removes it.
-	// v1alpha1.HandedOverLabel goes with it.
-	HandedOverBy string
-	// Protection are the wanted values of annotations by which autoscalers leave the node
-	// alone, by key; nil removes one. Those that it does not have stay as they are.
-	Protection map[string]*string
 }

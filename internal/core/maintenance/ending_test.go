@@ -39,7 +39,7 @@ func TestHowAMaintenanceHasEndedIsSaidForEver(t *testing.T) {
 			"False Cancelled: Cancelled, 1 pod was left.", "cancelled, 1 pod was left",
 		},
 		"it only cordoned": {
-			cordon, func(*world) {},
+			v1alpha1.StageCordon, func(*world) {},
 			"True NotDraining: Complete, was not in stage Drain.", "complete, was not in stage Drain",
 		},
 		"it was only planned": {
@@ -189,7 +189,7 @@ func TestAPersonsUncordonIsKeptInMindToTheEnd(t *testing.T) {
 			w := newWorld(t, "one")
 			node := w.find("one")
 			node.Spec.Unschedulable = true
-			m := w.maintenance("m", cordon, nil, "one")
+			m := w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 			w.pass()
 			test.forget(node)
 			node.Spec.Unschedulable = false

@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // announces has a node bear a condition with somebody's reason.
@@ -221,8 +222,8 @@ func removed(t *testing.T, taint corev1.Taint, says string) (*world, *v1alpha1.N
 	if got := foreignOn(m); got != says+stays || !node.Spec.Unschedulable || len(m.Finalizers) != 1 {
 		t.Errorf("the status says %q, cordoned %t, finalizers %v; want %q, true, ours", got, node.Spec.Unschedulable, m.Finalizers, says+stays)
 	}
-	if m.Status.Summary != summary || maintenance.SuppressesAll(node) {
-		t.Errorf("summary is %q, DaemonSets kept away %t; want %q, false", m.Status.Summary, maintenance.SuppressesAll(node), summary)
+	if m.Status.Summary != summary || cordon.SuppressesAll(node) {
+		t.Errorf("summary is %q, DaemonSets kept away %t; want %q, false", m.Status.Summary, cordon.SuppressesAll(node), summary)
 	}
 	return w, m
 }
@@ -276,7 +277,7 @@ func TestManyWhoDrainAreOneBlocker(t *testing.T) {
 		{Key: "ToBeDeletedByClusterAutoscaler", Value: "1772344800", Effect: corev1.TaintEffectNoSchedule},
 		{Key: "karpenter.sh/disrupted", Effect: corev1.TaintEffectNoSchedule},
 	}
-	m := w.maintenance("m", cordon, nil, "one")
+	m := w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	w.pass()
 	w.pass()
 	got := m.Status.NodeStatuses[0].Blockers

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 const (
@@ -140,7 +140,7 @@ func (t *targeted) handingsOf(o *outcome) []handing {
 func (t *targeted) handingOf(o *outcome, one *selection) handing {
 	w, now := one.maintenance.completeWhen, stateOf(o.object)
 	drained := o.emptied(one) && o.object.Spec.Unschedulable
-	marked := o.marks(one.maintenance.name())
+	marked := cordon.HandedOverTo(o.object, one.maintenance.name())
 	record := w.record
 	// A node that was made anew under its name has lost its mark with its predecessor, and
 	// is what the maintenance waits for.
@@ -207,15 +207,6 @@ func (t *targeted) look(known *handOver, node *corev1.Node) (record *handOver, s
 	return &next, false
 }
 
-// marks returns true if the node bears the mark of the maintenance of this name.
-func (n *node) marks(name string) bool {
-	return slices.Contains(marksOn(n.object), name)
-}
-
-func marksOn(node *corev1.Node) []string {
-	return strings.Split(node.Annotations[v1alpha1.HandedOverByAnnotation], ",")
-}
-
 // awaitsHandOver returns true if a maintenance is not Drained for the only reason that the
 // node is not handed over yet: who sees Drained may reboot the node at once. Where the node
 // was announced as drained before the maintenance came to have a completeWhen, it is not taken back.
@@ -225,20 +216,20 @@ func (o *outcome) awaitsHandOver(one *selection) bool {
 		o.announcedSince(v1alpha1.NodeDrained).IsZero()
 }
 
-// handedOverBy is the wanted value of v1alpha1.HandedOverByAnnotation. Who has a mark keeps
+// handedOverTo are the sorted names of the maintenances that have the node. Who has a mark keeps
 // it, the oldest come next. While a maintenance that is not understood holds the node, it keeps its own.
-func (o *outcome) handedOverBy() string {
+func (o *outcome) handedOverTo() []string {
 	names := o.addMarks(nil, true)
 	if o.unclear {
 		for _, name := range o.holders {
-			if o.marks(name) && !slices.Contains(names, name) {
+			if cordon.HandedOverTo(o.object, name) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 	}
 	names = o.addMarks(names, false)
 	slices.Sort(names)
-	return strings.Join(names, ",")
+	return names
 }
 
 // addMarks adds those that have to have a mark and have one, or have none yet, as long as
@@ -246,7 +237,7 @@ func (o *outcome) handedOverBy() string {
 func (o *outcome) addMarks(names []string, has bool) []string {
 	for place, one := range o.drains {
 		h, name := &o.handings[place], one.maintenance.name()
-		if !h.marked || o.marks(name) != has {
+		if !h.marked || cordon.HandedOverTo(o.object, name) != has {
 			continue
 		}
 		if h.crowded = len(names) >= maxHandedOver; !h.crowded {
@@ -254,17 +245,6 @@ func (o *outcome) addMarks(names []string, has bool) []string {
 		}
 	}
 	return names
-}
-
-// showsHandOver returns true if the node has the marks of these maintenances, and the
-// label that goes with them.
-func showsHandOver(node *corev1.Node, by string) bool {
-	label, labelled := node.Labels[v1alpha1.HandedOverLabel]
-	shown, annotated := node.Annotations[v1alpha1.HandedOverByAnnotation]
-	if by == "" {
-		return !labelled && !annotated
-	}
-	return shown == by && label == "true"
 }
 
 // awaitsText says what a node waits for that is drained and not handed over.

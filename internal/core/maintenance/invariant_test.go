@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -220,7 +221,7 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 		return
 	}
 	node := s.find(d.Node.Name)
-	shown, err := maintenance.Suppressed(node)
+	shown, err := cordon.Suppressed(node)
 	if err != nil {
 		s.t.Errorf("what node %s suppresses cannot be read: %v", node.Name, err)
 	}
@@ -235,7 +236,7 @@ func (s *simulation) checkSuppressed(d *maintenance.NodeDecision) {
 		}
 		all = all && (podclass.Type(pod) != v1alpha1.PodTypeDaemonSet || suppressed)
 	}
-	if maintenance.SuppressesAll(node) != all {
+	if cordon.SuppressesAll(node) != all {
 		s.t.Errorf("node %s is tainted: %v, and %s has to stay away", node.Name, !all, shown.Key())
 	}
 	for _, pod := range requested(d.Evacuate) {

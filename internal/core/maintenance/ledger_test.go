@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 func TestCordon(t *testing.T) {
@@ -24,29 +25,29 @@ func TestCordon(t *testing.T) {
 		farOff  = `{"wasUnschedulable":false,"holders":["m"],"foreignUncordons":["2026-03-01T06:49:00Z","9999-12-31T00:00:00Z"]}`
 	)
 	list := func(stages ...v1alpha1.NodeMaintenanceStage) []v1alpha1.NodeMaintenanceStage { return stages }
-	change := func(unschedulable bool, ledger string) *maintenance.CordonChange {
-		return &maintenance.CordonChange{Unschedulable: unschedulable, Ledger: ledger}
+	change := func(unschedulable bool, ledger string) *cordon.Change {
+		return &cordon.Change{Unschedulable: unschedulable, Ledger: ledger}
 	}
 	for name, test := range map[string]struct {
 		stage         v1alpha1.NodeMaintenanceStage
 		recorded      []v1alpha1.NodeMaintenanceStage
 		unschedulable bool
 		ledger        string
-		want          *maintenance.CordonChange
+		want          *cordon.Change
 		events        []string
 	}{
 		"idle touches nothing":                 {stage: idle, unschedulable: true},
-		"first touch":                          {stage: cordon, want: change(true, held), events: []string{"Node/n NodeCordoned"}},
+		"first touch":                          {stage: v1alpha1.StageCordon, want: change(true, held), events: []string{"Node/n NodeCordoned"}},
 		"first touch in Drain":                 {stage: drain, want: drained(held), events: []string{"Node/n NodeCordoned"}},
-		"a person's cordon is remembered":      {stage: cordon, unschedulable: true, want: change(true, persons)},
-		"held already":                         {stage: cordon, unschedulable: true, ledger: held},
-		"another holder joins":                 {stage: cordon, unschedulable: true, ledger: strings.Replace(held, `"m"`, `"gone"`, 1), want: change(true, held)},
-		"a holder has gone":                    {stage: cordon, unschedulable: true, ledger: both, want: change(true, held)},
-		"somebody uncordons":                   {stage: cordon, ledger: held, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
-		"times that cannot be are forgotten":   {stage: cordon, ledger: farOff, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
-		"the last holder leaves":               {stage: complete, recorded: list(cordon), unschedulable: true, ledger: held, want: change(false, ""), events: []string{"Node/n NodeRestored"}},
-		"a person's cordon comes back":         {stage: complete, recorded: list(cordon), unschedulable: true, ledger: persons, want: change(true, ""), events: []string{"Node/n NodeRestored"}},
-		"restored already":                     {stage: complete, recorded: list(cordon, complete), unschedulable: true},
+		"a person's cordon is remembered":      {stage: v1alpha1.StageCordon, unschedulable: true, want: change(true, persons)},
+		"held already":                         {stage: v1alpha1.StageCordon, unschedulable: true, ledger: held},
+		"another holder joins":                 {stage: v1alpha1.StageCordon, unschedulable: true, ledger: strings.Replace(held, `"m"`, `"gone"`, 1), want: change(true, held)},
+		"a holder has gone":                    {stage: v1alpha1.StageCordon, unschedulable: true, ledger: both, want: change(true, held)},
+		"somebody uncordons":                   {stage: v1alpha1.StageCordon, ledger: held, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
+		"times that cannot be are forgotten":   {stage: v1alpha1.StageCordon, ledger: farOff, want: change(true, uncords), events: []string{"Node/n ForeignUncordon", "NodeMaintenance/m ForeignUncordon"}},
+		"the last holder leaves":               {stage: complete, recorded: list(v1alpha1.StageCordon), unschedulable: true, ledger: held, want: change(false, ""), events: []string{"Node/n NodeRestored"}},
+		"a person's cordon comes back":         {stage: complete, recorded: list(v1alpha1.StageCordon), unschedulable: true, ledger: persons, want: change(true, ""), events: []string{"Node/n NodeRestored"}},
+		"restored already":                     {stage: complete, recorded: list(v1alpha1.StageCordon, complete), unschedulable: true},
 		"Idle to Complete asks for it":         {stage: complete, unschedulable: true, want: change(false, ""), events: []string{"Node/n NodeUncordoned"}},
 		"Idle to Complete on a free node":      {stage: complete},
 		"a broken ledger is held and repaired": {stage: drain, unschedulable: true, ledger: `{"holders":["m"]}`, want: drained(unknown), events: []string{"Node/n LedgerUnreadable"}},
@@ -76,8 +77,8 @@ func TestCordon(t *testing.T) {
 }
 
 // drained is the hold on an empty node in Drain, which has come to the end of its plan.
-func drained(ledger string) *maintenance.CordonChange {
-	return &maintenance.CordonChange{Unschedulable: true, Ledger: ledger, DrainTargets: allAway, Suppress: true}
+func drained(ledger string) *cordon.Change {
+	return &cordon.Change{Unschedulable: true, Ledger: ledger, DrainTargets: allAway, Suppress: true}
 }
 
 // only is the decision about the one node that there is, empty if there is none.
@@ -87,7 +88,7 @@ func only(decisions []maintenance.NodeDecision) maintenance.NodeDecision {
 
 func TestIdleToCompleteRespectsAnotherHolder(t *testing.T) {
 	w := newWorld(t, "one")
-	w.maintenance("keeps", cordon, nil, "one")
+	w.maintenance("keeps", v1alpha1.StageCordon, nil, "one")
 	w.pass()
 	m := w.maintenance("completes", complete, nil, "one")
 	for range 3 {
@@ -118,7 +119,7 @@ func TestDeletionDoesNotLiftAPersonsCordon(t *testing.T) {
 
 func TestFightOverTheCordon(t *testing.T) {
 	w := newWorld(t, "one")
-	m := w.maintenance("m", cordon, nil, "one")
+	m := w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	w.pass()
 	for n := range 14 {
 		w.now = w.now.Add(time.Minute)
@@ -154,7 +155,7 @@ func TestFightOverTheCordon(t *testing.T) {
 
 func TestTwoHoldersTellOnce(t *testing.T) {
 	w := newWorld(t, "one")
-	w.maintenance("a", cordon, nil, "one")
+	w.maintenance("a", v1alpha1.StageCordon, nil, "one")
 	w.maintenance("b", drain, nil, "one")
 	w.pass()
 	w.find("one").Spec.Unschedulable = false
@@ -198,7 +199,7 @@ func TestWhichNodesMatter(t *testing.T) {
 func TestNodesNameTheMaintenancesToRecord(t *testing.T) {
 	w := newWorld(t, "one")
 	w.maintenance("young", drain, nil, "one").CreationTimestamp = *metaTime(dawn.Add(time.Hour))
-	w.maintenance("old", cordon, nil, "one")
+	w.maintenance("old", v1alpha1.StageCordon, nil, "one")
 	w.maintenance("planned", idle, nil, "one")
 	w.maintenance("elsewhere", drain, nil, "two")
 	w.maintenance("restores", complete, nil, "one")

@@ -29,9 +29,9 @@ func TestManyMaintenancesSelectWhatEachWouldAlone(t *testing.T) {
 			{MatchFields: []corev1.NodeSelectorRequirement{requirement(metav1.ObjectNameField, corev1.NodeSelectorOpIn, fmt.Sprintf("node-%02d", n))}},
 			{MatchExpressions: []corev1.NodeSelectorRequirement{requirement("zone", corev1.NodeSelectorOpNotIn, "0", fmt.Sprint(n%3))}},
 		}
-		w.maintenance(fmt.Sprintf("m-%02d", n), cordon, nil).Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: terms[n%3 : n%3+1]}
+		w.maintenance(fmt.Sprintf("m-%02d", n), v1alpha1.StageCordon, nil).Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: terms[n%3 : n%3+1]}
 	}
-	w.maintenance("broken", cordon, nil).Spec.NodeSelector = nil
+	w.maintenance("broken", v1alpha1.StageCordon, nil).Spec.NodeSelector = nil
 
 	for _, decided := range w.pass().Maintenances {
 		alone, err := maintenance.Matching(&decided.Maintenance.Spec, w.nodes)

@@ -15,8 +15,8 @@ import (
 // nodeDecision is what is done to a node now; any is false if that is nothing.
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	d = NodeDecision{
-		Node: o.object, Cordon: o.cordon.change, DrainRecord: o.lock.change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
-		Events: o.cordon.events, Evacuate: o.requests(), Delete: c.deletions(o),
+		Node: o.object, Cordon: o.cordon.Change, DrainRecord: o.lock.change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
+		Events: o.cordon.Events, Evacuate: o.requests(), Delete: c.deletions(o),
 	}
 	a := c.nodeConditions(o)
 	d.Conditions, d.Retract, d.Pinned = a.changed, a.removed, a.pinned && len(a.changed) > 0
@@ -90,7 +90,7 @@ func (c *conclusion) involved(o *outcome) []*maintenance {
 // leavesForbidden returns true in the decision in which the Evacuations that may not
 // be withdrawn lose their maintenance.
 func (o *outcome) leavesForbidden() bool {
-	return len(o.forbidden) > 0 && (o.cordon.change != nil || slices.ContainsFunc(o.selections, func(one *selection) bool {
+	return len(o.forbidden) > 0 && (o.cordon.Change != nil || slices.ContainsFunc(o.selections, func(one *selection) bool {
 		return one.maintenance.stage == v1alpha1.StageComplete && one.maintenance.starts
 	}))
 }

@@ -90,7 +90,7 @@ func (c *conclusion) addLeft(sum *totals, m *maintenance) {
 		if slices.ContainsFunc(n.selections, func(one *selection) bool { return one.maintenance == m }) {
 			continue
 		}
-		sum.awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.awaited)
+		sum.awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.Awaited)
 		for _, kind := range kindsOf(o.refusals) {
 			sum.obstacles = addKind(sum.obstacles, kind)
 		}

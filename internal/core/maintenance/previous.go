@@ -30,7 +30,7 @@ func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, 
 		return nil, r.pastTarget(nil)
 	case observed != nil:
 		lines = observed.DrainTargets
-	case one.node.ledger.lists(m.name()):
+	case one.node.ledger.Lists(m.name()):
 		lines = omittedTargets(m.object)
 	}
 	return observed, r.pastTarget(lines)

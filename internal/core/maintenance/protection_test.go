@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 const (
@@ -65,7 +66,7 @@ func TestAutoscalersLeaveNodesUnderMaintenanceAlone(t *testing.T) {
 		if got := shown(node); got != before+" -" {
 			t.Errorf("%q: in Idle the node shows %q", before, got)
 		}
-		m.Spec.Stage = cordon
+		m.Spec.Stage = v1alpha1.StageCordon
 		w.passes(2)
 		if got := shown(node); got != want[0] {
 			t.Errorf("%q: in Cordon the node shows %q, want %q", before, got, want[0])
@@ -85,10 +86,10 @@ func TestAutoscalersLeaveNodesUnderMaintenanceAlone(t *testing.T) {
 // neither.
 func TestThePastIsWrittenWithWhatChangesIt(t *testing.T) {
 	w, _ := bridged(t, "false")
-	w.maintenance("m", cordon, nil, "one")
+	w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	got := only(maintenance.Decide(w.snapshot()).Nodes).Cordon
 	yes := "true"
-	want := &maintenance.CordonChange{
+	want := &cordon.Change{
 		Unschedulable: true, Protection: map[string]*string{doNotDisrupt: &yes, noScaleDown: &yes},
 		Ledger: `{"wasUnschedulable":false,"holders":["m"],"protected":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":{},"karpenter.sh/do-not-disrupt":{"was":"false"}}}`,
 	}
@@ -101,7 +102,7 @@ func TestThePastIsWrittenWithWhatChangesIt(t *testing.T) {
 func TestWithoutItsBridgeNothingIsWritten(t *testing.T) {
 	w, node := bridged(t, "false")
 	w.protect = []string{noScaleDown}
-	w.maintenance("m", cordon, nil, "one")
+	w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	w.passes(2)
 	if got := shown(node); got != "false true" {
 		t.Errorf("the node shows %q, want nothing of Karpenter", got)
@@ -125,7 +126,7 @@ func TestNodesThatAreToGo(t *testing.T) {
 	if got := shown(node); got != "- -" {
 		t.Errorf("the node shows %q, want that it may go", got)
 	}
-	other := w.maintenance("kernel", cordon, nil, "one")
+	other := w.maintenance("kernel", v1alpha1.StageCordon, nil, "one")
 	w.passes(2)
 	if got := shown(node); got != "true true" {
 		t.Errorf("with another maintenance the node shows %q, want that it stays", got)
@@ -140,7 +141,7 @@ func TestNodesThatAreToGo(t *testing.T) {
 	if got := shown(node); got != "true true" {
 		t.Errorf("with another value the node shows %q, want that it stays", got)
 	}
-	broken := w.maintenance("broken", cordon, nil, "one")
+	broken := w.maintenance("broken", v1alpha1.StageCordon, nil, "one")
 	m.Annotations["ebbtide.dev/allow-scale-down"] = "true"
 	w.passes(2)
 	broken.Spec.NodeSelector = nil
@@ -157,7 +158,7 @@ func TestAPersonsActIsAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, node := bridged(t, "false")
-			m := w.maintenance("m", cordon, nil, "one")
+			m := w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 			w.passes(2)
 			for _, value := range acts {
 				annotate(node, value)
@@ -182,7 +183,7 @@ func TestAPersonsActIsAnAnswer(t *testing.T) {
 
 func TestSomebodyWhoAnswersIsToldOfIt(t *testing.T) {
 	w, node := bridged(t, "-")
-	w.maintenance("m", cordon, nil, "one")
+	w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	w.passes(2)
 	annotate(node, "-")
 	got := only(w.pass().Nodes).Events
@@ -217,7 +218,7 @@ func TestALedgerThatSomebodyHasWritten(t *testing.T) {
 // while, has not asked anew.
 func TestAnAnswerOutlivesItsBridge(t *testing.T) {
 	w, node := bridged(t, "-")
-	w.maintenance("m", cordon, nil, "one")
+	w.maintenance("m", v1alpha1.StageCordon, nil, "one")
 	w.passes(2)
 	annotate(node, "-")
 	w.passes(2)

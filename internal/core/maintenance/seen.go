@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // seen is what a snapshot says: its objects parsed, related and classified.
@@ -33,7 +34,7 @@ type node struct {
 	// drains those of maintenances in Drain.
 	selections, drains []*selection
 	// ledger is nil if there is none.
-	ledger *ledger
+	ledger *cordon.Ledger
 	// holders are the sorted names of the maintenances that hold the node from now on.
 	holders []string
 	// listing are the ages of the maintenances that the ledger lists.
@@ -82,7 +83,7 @@ func (s *selection) counted() int32 { return s.pending + s.evacuating }
 // see reads a snapshot.
 func see(snapshot Snapshot) *seen {
 	s := &seen{Snapshot: snapshot, maintenances: readMaintenances(snapshot.Maintenances), budgets: newBudgets(snapshot.Budgets)}
-	r := &reader{seen: s, byName: byName(s.maintenances), targets: map[string]*pastTarget{}, ledgers: map[string]*ledger{}}
+	r := &reader{seen: s, byName: byName(s.maintenances), targets: map[string]*pastTarget{}, ledgers: map[string]*cordon.Ledger{}}
 	for _, object := range snapshot.Nodes {
 		s.nodes = append(s.nodes, &node{object: object})
 	}
@@ -116,7 +117,7 @@ type reader struct {
 	*seen
 	byName  map[string]*maintenance
 	targets map[string]*pastTarget
-	ledgers map[string]*ledger
+	ledgers map[string]*cordon.Ledger
 	// selectors finds maintenances by what their selectors ask for, once it is indexed.
 	selectors labelindex.Index[*maintenance]
 	indexed   bool
@@ -190,7 +191,10 @@ func (r *reader) readHolders(n *node) {
 		}
 	}
 	if text, present := n.object.Annotations[v1alpha1.CordonAnnotation]; present {
-		n.ledger = r.ledger(text)
+		if r.ledgers[text] == nil {
+			r.ledgers[text] = cordon.ReadLedger(text)
+		}
+		n.ledger = r.ledgers[text]
 		for _, name := range n.ledger.Holders {
 			m := r.byName[name]
 			if m == nil {

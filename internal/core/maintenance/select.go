@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // NodeSelector matches the nodes of a maintenance: those that its selector matches and that it
@@ -74,18 +75,6 @@ func Finished(m *v1alpha1.NodeMaintenance) bool { return isFinished(m, effective
 // begun.
 func Stage(m *v1alpha1.NodeMaintenance) v1alpha1.NodeMaintenanceStage { return effectiveStage(m) }
 
-// Holders are the names of the maintenances that hold a node, as its ledger has
-// them; none if it cannot be read.
-func Holders(node *corev1.Node) []string {
-	text, present := node.Annotations[v1alpha1.CordonAnnotation]
-	if !present {
-		return nil
-	}
-	// One that cannot be read names nobody.
-	held, _ := readLedger(text)
-	return held.Holders
-}
-
 // ReadsPods returns true if a decision about a node that the maintenance selects
 // or holds depends on the pods of the node: while it drains, and afterwards until
 // their evacuations are withdrawn.
@@ -103,15 +92,7 @@ func ReadsPods(m *v1alpha1.NodeMaintenance) bool {
 // Marked returns true if a maintenance has left something on the node: its ledger,
 // what keeps DaemonSet pods away, that it is handed over, or a condition that announces it.
 func Marked(node *corev1.Node) bool {
-	if _, ledger := node.Annotations[v1alpha1.CordonAnnotation]; ledger || suppressionOn(node) != (suppression{}) || !showsHandOver(node, "") {
-		return true
-	}
-	for n := range node.Status.Conditions {
-		if node.Status.Conditions[n].Reason == v1alpha1.ReasonNodeMaintenance {
-			return true
-		}
-	}
-	return false
+	return cordon.Marked(node) || len(Announcing(node)) > 0
 }
 
 // Plans returns true if the maintenance is in Idle and may still do something: its status

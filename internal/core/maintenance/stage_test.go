@@ -10,11 +10,11 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 const (
 	idle     = v1alpha1.StageIdle
-	cordon   = v1alpha1.StageCordon
 	drain    = v1alpha1.StageDrain
 	complete = v1alpha1.StageComplete
 )
@@ -54,11 +54,11 @@ func TestStagesAndFinalizer(t *testing.T) {
 		"Idle":                               {stage: idle, want: verdict{stages: stages{idle}}},
 		"Idle is deleted":                    {stage: idle, deleting: true, want: verdict{}},
 		"Idle with a finalizer is deleted":   {stage: idle, deleting: true, finalizer: true, want: verdict{drop: true}},
-		"Cordon starts":                      {stage: cordon, want: verdict{add: true, record: true, stages: stages{cordon}}},
-		"Drain starts":                       {stage: drain, want: verdict{add: true, record: true, stages: stages{cordon, drain}}},
-		"Drain follows Cordon":               {stage: drain, finalizer: true, recorded: stages{cordon}, want: verdict{record: true, stages: stages{cordon, drain}}},
-		"Cordon goes on":                     {stage: cordon, finalizer: true, recorded: stages{cordon}, want: verdict{stages: stages{cordon}}},
-		"Cordon has lost its finalizer":      {stage: cordon, recorded: stages{cordon}, want: verdict{add: true, stages: stages{cordon}}},
+		"Cordon starts":                      {stage: v1alpha1.StageCordon, want: verdict{add: true, record: true, stages: stages{v1alpha1.StageCordon}}},
+		"Drain starts":                       {stage: drain, want: verdict{add: true, record: true, stages: stages{v1alpha1.StageCordon, drain}}},
+		"Drain follows Cordon":               {stage: drain, finalizer: true, recorded: stages{v1alpha1.StageCordon}, want: verdict{record: true, stages: stages{v1alpha1.StageCordon, drain}}},
+		"Cordon goes on":                     {stage: v1alpha1.StageCordon, finalizer: true, recorded: stages{v1alpha1.StageCordon}, want: verdict{stages: stages{v1alpha1.StageCordon}}},
+		"Cordon has lost its finalizer":      {stage: v1alpha1.StageCordon, recorded: stages{v1alpha1.StageCordon}, want: verdict{add: true, stages: stages{v1alpha1.StageCordon}}},
 		"Idle goes to Complete":              {stage: complete, want: verdict{add: true, record: true, stages: stages{complete}}},
 		"Complete follows Drain":             {stage: complete, finalizer: true, recorded: stages{drain}, want: verdict{record: true, stages: stages{drain, complete}}},
 		"Complete has nothing left to do":    {stage: complete, finalizer: true, recorded: stages{drain, complete}, want: verdict{drop: true, stages: stages{drain, complete}}},
@@ -102,7 +102,7 @@ func TestFinalizerStaysAsLongAsThereIsWork(t *testing.T) {
 		t.Error("the finalizer is dropped before the work is done")
 	}
 	one := decision.Nodes[0]
-	if diff := cmp.Diff(&maintenance.CordonChange{}, one.Cordon); diff != "" {
+	if diff := cmp.Diff(&cordon.Change{}, one.Cordon); diff != "" {
 		t.Errorf("cordon (-want +got):\n%s", diff)
 	}
 	if len(one.Withdraw) != 2 || one.Withdraw[0].Spec.PodRef.Name != pods[0].Name {

@@ -95,10 +95,10 @@ func (t *totals) add(o *outcome, status *nodeStatus) {
 	t.pending += status.PodsPendingEvacuation
 	t.evacuating += status.PodsEvacuating
 	t.retained += status.PodsRetained
-	t.cordoned += ones(o.cordon.change == nil && o.object.Spec.Unschedulable)
+	t.cordoned += ones(o.cordon.Change == nil && o.object.Spec.Unschedulable)
 	t.drained += ones(status.drained)
 	t.returned += ones(o.back(status.selection))
-	t.awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.awaited)
+	t.awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.Awaited)
 	t.unread += ones(m.stage == v1alpha1.StageDrain && !o.read)
 	if m.inPlace != nil {
 		t.budgets += o.lock.needed

@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // allAway is what a node suppresses at the end of every plan.
@@ -19,7 +20,7 @@ const allAway = `[{"podPriority":2147483647,"podType":"DaemonSet"},{"podPriority
 // shows is what a node shows of its suppression.
 func shows(node *corev1.Node) string {
 	shown := node.Annotations[v1alpha1.DrainTargetsAnnotation]
-	if maintenance.SuppressesAll(node) {
+	if cordon.SuppressesAll(node) {
 		shown += " and the taint"
 	}
 	return shown
@@ -99,7 +100,7 @@ func TestSuppressionIsPutRight(t *testing.T) {
 func TestSuppressionWithoutAHolderIsRemoved(t *testing.T) {
 	w := newWorld(t, "one")
 	node := w.find("one")
-	hold(node, &maintenance.CordonChange{Unschedulable: true, DrainTargets: allAway, Suppress: true})
+	hold(node, &cordon.Change{Unschedulable: true, DrainTargets: allAway, Suppress: true})
 	w.pass()
 	if shows(node) != "" || !node.Spec.Unschedulable {
 		t.Errorf("the node shows %q, cordoned %v; want nothing and the person's cordon", shows(node), node.Spec.Unschedulable)

@@ -10,6 +10,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // noOrder is later than any order of a rule.
@@ -77,7 +78,7 @@ type target struct {
 	set drainplan.Set
 	// full has a line for every selector, brief only those that the set needs.
 	full, brief rendering
-	suppression suppression
+	suppression cordon.Suppression
 }
 
 // rendering is a target as drainTargets.
@@ -245,7 +246,7 @@ func (a *aiming) targetOf(ruling *position, n *node, deadlines []reach) *target 
 		set:         set,
 		full:        renderingOf(set.Render(lines)),
 		brief:       renderingOf(set.Render(nil)),
-		suppression: suppressionOf(set, n.depth),
+		suppression: cordon.SuppressionOf(set, n.depth),
 	}
 	a.targets[string(key)] = made
 	return made

@@ -11,20 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// GivenBack returns whether a node that maintenances hold is unschedulable once nobody
-// holds it any more, and whether its ledger says so; held is false without a ledger.
-func GivenBack(node *corev1.Node) (unschedulable, known, held bool) {
-	text, held := node.Annotations[v1alpha1.CordonAnnotation]
-	if !held {
-		return node.Spec.Unschedulable, true, false
-	}
-	parsed, err := readLedger(text)
-	if err != nil {
-		parsed = ledger{Unknown: true}
-	}
-	return parsed.back(node), !parsed.Unknown, true
-}
-
 // Announcing are the types of those conditions of a node that announce a maintenance.
 func Announcing(node *corev1.Node) []corev1.NodeConditionType {
 	var types []corev1.NodeConditionType

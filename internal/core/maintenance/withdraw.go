@@ -51,7 +51,7 @@ func (t *targeted) withdrawFrom(o *outcome) {
 	// Only the ledger leads back to a node that no maintenance selects, so it goes
 	// after everything else is done there.
 	if len(o.selections) == 0 && len(o.withdraw)+len(o.withdrawRequests) > 0 {
-		o.cordon.change, o.cordon.events = nil, nil
+		o.cordon.Change, o.cordon.Events = nil, nil
 	}
 }
 
@@ -68,7 +68,7 @@ func (t *targeted) refuse(o *outcome) {
 	if len(t.Refused) == 0 {
 		return
 	}
-	if refusal, refused := t.Refused[Write{Kind: WriteCordon, Node: o.name()}]; refused && o.cordon.change != nil {
+	if refusal, refused := t.Refused[Write{Kind: WriteCordon, Node: o.name()}]; refused && o.cordon.Change != nil {
 		o.refusals = append(o.refusals, blocker.CordonRefused(o.object, refusal))
 	}
 	if refusal, refused := t.Refused[Write{Kind: WriteDrainRecord, Node: o.name()}]; refused && o.lock.change != nil {

@@ -19,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -306,7 +307,7 @@ func requested(requests []maintenance.Request) []*corev1.Pod {
 }
 
 // hold makes a node show what a change asks for.
-func hold(node *corev1.Node, change *maintenance.CordonChange) {
+func hold(node *corev1.Node, change *cordon.Change) {
 	node.Spec.Unschedulable = change.Unschedulable
 	node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == v1alpha1.DaemonSetTaint })
 	for key, value := range map[string]string{v1alpha1.HandedOverLabel: change.HandedOverBy, v1alpha1.DaemonSetDrainLabel: change.DrainTargets} {

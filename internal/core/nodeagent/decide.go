@@ -12,7 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -97,7 +97,7 @@ func observe(s Snapshot) *decider {
 		entries: map[string]Entry{}, pods: map[podKey]v1alpha1.StaticPod{},
 	}
 	if s.Node != nil {
-		d.targets, d.unclear = maintenance.Suppressed(s.Node)
+		d.targets, d.unclear = cordon.Suppressed(s.Node)
 	}
 	for i := range s.Folder.Files {
 		f := &s.Folder.Files[i]

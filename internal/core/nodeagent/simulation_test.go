@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/test/tier"
 )
@@ -91,7 +91,7 @@ func (w *simulated) snapshot(live, reachable bool) nodeagent.Snapshot {
 		return s
 	}
 	s.Node = w.node
-	set, _ := maintenance.Suppressed(w.node)
+	set, _ := cordon.Suppressed(w.node)
 	for _, name := range slices.Sorted(maps.Keys(w.mirrors)) {
 		pod := w.mirrors[name]
 		s.Pods = append(s.Pods, pod)
@@ -155,7 +155,7 @@ func (w *simulated) move(m nodeagent.Move) {
 	if !found || taken != m.Over {
 		w.t.Fatalf("%+v: from is there: %t, to is there: %t", m, found, taken)
 	}
-	set, _ := maintenance.Suppressed(w.node)
+	set, _ := cordon.Suppressed(w.node)
 	covered := func(priority int) bool {
 		pod := aMirror("any", int32(priority))
 		pod.Labels = map[string]string{"app": "proxy"}

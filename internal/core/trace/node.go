@@ -13,13 +13,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // ofNode gives a node back as the last maintenance would.
 func ofNode(node *corev1.Node) Finding {
 	var f Finding
 	without := node.DeepCopy()
-	unschedulable, known, held := maintenance.GivenBack(node)
+	unschedulable, known, held := cordon.GivenBack(node)
 	switch {
 	case !held:
 	case !known:
@@ -33,14 +34,14 @@ func ofNode(node *corev1.Node) Finding {
 	without.Spec.Unschedulable = unschedulable
 	f.Does = append(f.Does, remove("annotation", without.Annotations,
 		v1alpha1.CordonAnnotation, v1alpha1.DrainTargetsAnnotation, v1alpha1.HandedOverByAnnotation, v1alpha1.RebootPromiseAnnotation)...)
-	f.Does = append(f.Does, unprotect(without, maintenance.Unprotected(node))...)
+	f.Does = append(f.Does, unprotect(without, cordon.Unprotected(node))...)
 	for _, drain := range foreigndrain.Of(node) {
 		if drain.Removes && node.Spec.Unschedulable && !unschedulable {
 			f.Notes = append(f.Notes, drain.Sentence(node))
 		}
 	}
 	f.Does = append(f.Does, remove("label", without.Labels, v1alpha1.DaemonSetDrainLabel, v1alpha1.HandedOverLabel)...)
-	if maintenance.SuppressesAll(node) {
+	if cordon.SuppressesAll(node) {
 		f.Does = append(f.Does, "remove taint "+v1alpha1.DaemonSetTaint)
 		without.Spec.Taints = slices.DeleteFunc(without.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Key == v1alpha1.DaemonSetTaint && taint.Effect == corev1.TaintEffectNoSchedule

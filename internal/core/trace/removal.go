@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // Removals are nodes that NodeMaintenances hold, and whether managers leave them cordoned
@@ -21,7 +21,7 @@ type Removals struct {
 
 // See notes a node. Each is to be seen once.
 func (r *Removals) See(node *corev1.Node) {
-	for _, name := range maintenance.Holders(node) {
+	for _, name := range cordon.Holders(node) {
 		switch {
 		case !foreigndrain.Removing(node):
 			if r.held == nil {

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
 // Cordon is a node that NodeMaintenances keep cordoned.
@@ -36,7 +37,7 @@ func (s *Snapshot) cordons() (all []Cordon, omitted int) {
 		}
 	}
 	for _, node := range s.Cordoned {
-		if holders := maintenance.Holders(node); len(holders) > 0 {
+		if holders := cordon.Holders(node); len(holders) > 0 {
 			all = append(all, cordonOf(node, holders, began))
 		}
 	}

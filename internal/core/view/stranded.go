@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/volume"
 )
 
@@ -29,7 +29,7 @@ func StrandedOf(claim string, v *corev1.PersistentVolume, nodes []*metav1.Partia
 	}
 	s := &Stranded{Claim: claim, Volume: v.Name}
 	for _, site := range sites {
-		holders := maintenance.Holders(&corev1.Node{ObjectMeta: site.ObjectMeta})
+		holders := cordon.Holders(&corev1.Node{ObjectMeta: site.ObjectMeta})
 		if len(holders) == 0 {
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -53,7 +54,7 @@ func (f *NodeFacts) Why() []string {
 }
 
 // named is true if the node names maintenances that hold it.
-func (f *NodeFacts) named() bool { return len(maintenance.Holders(f.Node)) > 0 }
+func (f *NodeFacts) named() bool { return len(cordon.Holders(f.Node)) > 0 }
 
 // cordoned says whether the node takes pods, and who wants that.
 func (f *NodeFacts) cordoned() string {
@@ -72,7 +73,7 @@ func (f *NodeFacts) cordoned() string {
 }
 
 func (f *NodeFacts) holders() string {
-	all := maintenance.Holders(f.Node)
+	all := cordon.Holders(f.Node)
 	shown := all[:min(len(all), maxMaintenances)]
 	text := excerpt.Line(strings.Join(shown, ", "), maxWords)
 	if len(shown) < len(all) {

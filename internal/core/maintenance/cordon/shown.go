@@ -1,0 +1,33 @@
+package cordon
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+)
+
+// HandedOverTo returns true if the node says that it is handed over to the maintenance of
+// this name.
+func HandedOverTo(node *corev1.Node, name string) bool {
+	return slices.Contains(strings.Split(node.Annotations[v1alpha1.HandedOverByAnnotation], ","), name)
+}
+
+// showsHandOver returns true if the node says that it is handed over to these maintenances,
+// and has the label that goes with it.
+func showsHandOver(node *corev1.Node, by string) bool {
+	label, labelled := node.Labels[v1alpha1.HandedOverLabel]
+	shown, annotated := node.Annotations[v1alpha1.HandedOverByAnnotation]
+	if by == "" {
+		return !labelled && !annotated
+	}
+	return shown == by && label == "true"
+}
+
+// Marked returns true if a maintenance has left something on the node that one write of the
+// cordon removes.
+func Marked(node *corev1.Node) bool {
+	return Of(node) != nil || suppressionOn(node) != (Suppression{}) || !showsHandOver(node, "")
+}
