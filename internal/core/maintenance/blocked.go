@@ -7,6 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -123,15 +124,7 @@ type obstacles struct {
 	// shown are all of them, summed up and cut to a few.
 	shown []v1alpha1.Blocker
 	// kinds are those that are more than somebody at work.
-	kinds []obstacleKind
-}
-
-// obstacleKind is one type of blocker.
-type obstacleKind struct {
-	kind        v1alpha1.BlockerType
-	pods, nodes int32
-	// example is the least blocker of this type, by all of its words.
-	example v1alpha1.Blocker
+	kinds []status.Obstacle
 }
 
 // concern is which obstacles of a node a maintenance is concerned with.
@@ -188,36 +181,7 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 	if len(blockers) == 0 {
 		return obstacles{}
 	}
-	return obstacles{shown: blocker.Sum(blockers), kinds: kindsOf(blockers)}
-}
-
-// kindsOf sums up the blockers that are more than somebody at work, by type.
-func kindsOf(blockers []v1alpha1.Blocker) []obstacleKind {
-	var kinds []obstacleKind
-	for i := range blockers {
-		if b := &blockers[i]; !blocker.AtWork(b.Type) {
-			kinds = addKind(kinds, obstacleKind{kind: b.Type, pods: b.PodCount, nodes: 1, example: *b})
-		}
-	}
-	for i := range kinds {
-		kinds[i].nodes = 1
-	}
-	return kinds
-}
-
-// addKind adds up what is known of one type. There are only a few types.
-func addKind(kinds []obstacleKind, more obstacleKind) []obstacleKind {
-	at := slices.IndexFunc(kinds, func(k obstacleKind) bool { return k.kind == more.kind })
-	if at < 0 {
-		return append(kinds, more)
-	}
-	known := &kinds[at]
-	known.pods += more.pods
-	known.nodes += more.nodes
-	if compareExamples(more.example, known.example) < 0 {
-		known.example = more.example
-	}
-	return kinds
+	return obstacles{shown: blocker.Sum(blockers), kinds: status.Obstacles(blockers)}
 }
 
 // blockedPods counts the pods of every node that something holds.

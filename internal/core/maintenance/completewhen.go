@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -191,23 +190,18 @@ func (c *conclusion) returned(m *maintenance) verdict {
 	return h.verdict
 }
 
-// returnedCondition is the verdict as a condition.
-func (v verdict) returnedCondition() metav1.Condition {
+// returnedCondition says whether the node of a maintenance in Drain has come back; nil if
+// that does not matter.
+func (c *conclusion) returnedCondition(m *maintenance) *metav1.Condition {
+	if m.completeWhen == nil {
+		return nil
+	}
+	v := c.returned(m)
 	condition := metav1.Condition{Type: v1alpha1.ConditionReturned, Status: metav1.ConditionFalse, Reason: v.reason, Message: v.message}
 	if v.returned {
 		condition.Status = metav1.ConditionTrue
 	}
-	return condition
-}
-
-// setReturned says whether the node has come back. What is past stays only if it is good.
-func (c *conclusion) setReturned(m *maintenance, conditions *[]metav1.Condition) {
-	switch {
-	case m.stage == v1alpha1.StageDrain && m.completeWhen != nil:
-		c.set(m, conditions, c.returned(m).returnedCondition())
-	case m.stage != v1alpha1.StageComplete || !meta.IsStatusConditionTrue(*conditions, v1alpha1.ConditionReturned):
-		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionReturned)
-	}
+	return &condition
 }
 
 // completeByItself writes down that the node is handed over and what has become of it,

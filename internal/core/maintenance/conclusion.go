@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
 // conclusion is what is done to every node, and what follows for what is said.
@@ -21,7 +22,7 @@ type conclusion struct {
 	answers map[int][]*selection
 	waiting map[[2]int]Explanation
 	// plans are the targets of maintenances in Idle, by what they are written as.
-	plans map[string]*target
+	plans map[string]*status.Targets
 	// told is how many deletions have an event of their own.
 	told int
 	// unansweredTold is how many EvictionRequests that nobody answers have one.
@@ -65,7 +66,7 @@ func decide(t *targeted) Decision { return conclude(t).decision() }
 func conclude(t *targeted) *conclusion {
 	c := &conclusion{
 		targeted: t, nodes: make([]outcome, len(t.nodes)),
-		answers: map[int][]*selection{}, waiting: map[[2]int]Explanation{}, plans: map[string]*target{},
+		answers: map[int][]*selection{}, waiting: map[[2]int]Explanation{}, plans: map[string]*status.Targets{},
 	}
 	for i := range t.nodes {
 		c.nodes[i] = t.outcome(&t.nodes[i])

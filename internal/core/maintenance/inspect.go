@@ -78,7 +78,7 @@ func (c *conclusion) verdict(one *selection) NodeVerdict {
 	o := &c.nodes[one.node.index]
 	v := NodeVerdict{
 		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.turns(),
-		Targets: o.target.full.lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one.maintenance),
+		Targets: o.target.shown.Full.Lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one.maintenance),
 		Standing: o.standing(one), Others: o.others(one), Emptied: o.emptied(one),
 	}
 	places := make(map[*pod]int, len(o.pods))

@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
 // lock is what becomes of the DrainRecord of a node in place, and how far its locks are.
@@ -144,7 +145,7 @@ func taken(record *v1alpha1.DrainRecord, spec v1alpha1.DrainRecordSpec) int {
 func (t *targeted) explainLock(o *outcome, spec v1alpha1.DrainRecordSpec, budgets []*policyv1.PodDisruptionBudget) (string, []v1alpha1.Blocker) {
 	then := "."
 	if len(spec.Budgets) > 0 {
-		then = "; then " + plural(len(spec.Budgets), "budget") + " will be locked."
+		then = "; then " + status.Plural(len(spec.Budgets), "budget") + " will be locked."
 	}
 	switch waited := o.waited(); {
 	case len(waited) > 0:
@@ -161,7 +162,7 @@ func (t *targeted) explainLock(o *outcome, spec v1alpha1.DrainRecordSpec, budget
 	}
 	waiting := drainlock.Waiting(facts)
 	if waiting == "" {
-		waiting = fmt.Sprintf("Waiting for the locks of %s.", plural(len(spec.Budgets), "budget"))
+		waiting = fmt.Sprintf("Waiting for the locks of %s.", status.Plural(len(spec.Budgets), "budget"))
 	}
 	return waiting, drainlock.Blockers(facts)
 }

@@ -6,20 +6,19 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// setPastDeadline says whether pods are left at the deadline of a maintenance in Drain, and
-// what becomes of them.
-func (c *conclusion) setPastDeadline(m *maintenance, conditions *[]metav1.Condition, t totals, blocked metav1.Condition) {
+// pastDeadline says whether pods are left at the deadline of a maintenance in Drain, and
+// what becomes of them; nil if it has none.
+func (c *conclusion) pastDeadline(m *maintenance, t status.Totals, blocked metav1.Condition) *metav1.Condition {
 	state := c.deadlineOf(m)
 	if state == noDeadline {
-		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionPastDeadline)
-		return
+		return nil
 	}
 	condition := metav1.Condition{Type: v1alpha1.ConditionPastDeadline, Status: metav1.ConditionFalse}
 	by := inWords(m.deadline.time)
@@ -40,20 +39,20 @@ func (c *conclusion) setPastDeadline(m *maintenance, conditions *[]metav1.Condit
 	default:
 		c.tellLate(m, t, blocked, &condition)
 	}
-	c.set(m, conditions, condition)
+	return &condition
 }
 
 // inWords is a time as messages show it.
 func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // tellLate says who is left at a deadline that has come, and for whom it waits.
-func (c *conclusion) tellLate(m *maintenance, t totals, blocked metav1.Condition, condition *metav1.Condition) {
+func (c *conclusion) tellLate(m *maintenance, t status.Totals, blocked metav1.Condition, condition *metav1.Condition) {
 	by := inWords(m.deadline.time)
-	left, unread := t.left(), ""
-	if t.unread > 0 {
-		unread = fmt.Sprintf(" The pods of %s could not be read.", plural(t.unread, "node"))
+	left, unread := t.Left(), ""
+	if t.Unread > 0 {
+		unread = fmt.Sprintf(" The pods of %s could not be read.", status.Plural(t.Unread, "node"))
 	}
-	if left == 0 && t.unread > 0 {
+	if left == 0 && t.Unread > 0 {
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPods
 		condition.Message = "The deadline " + by + " has come." + unread
 		return
@@ -93,7 +92,7 @@ func are(pods int32) string {
 	if pods == 1 {
 		return "1 pod is"
 	}
-	return plural(pods, "pod") + " are"
+	return status.Plural(pods, "pod") + " are"
 }
 
 // undeletable is how many of the pods that a maintenance waits for its deadline does not
@@ -144,6 +143,6 @@ func (c *conclusion) leftOf(m *maintenance) string {
 // becameLate returns true if PastDeadline has taken one of these reasons.
 func becameLate(before, after []metav1.Condition, reasons ...string) bool {
 	return slices.ContainsFunc(reasons, func(reason string) bool {
-		return became(before, after, v1alpha1.ConditionPastDeadline, reason)
+		return status.Became(before, after, v1alpha1.ConditionPastDeadline, reason)
 	})
 }

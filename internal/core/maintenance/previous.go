@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
 // pastTarget is a target read back from a status.
@@ -31,20 +32,9 @@ func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, 
 	case observed != nil:
 		lines = observed.DrainTargets
 	case one.node.ledger.Lists(m.name()):
-		lines = omittedTargets(m.object)
+		lines = status.Omitted(&m.object.Status)
 	}
 	return observed, r.pastTarget(lines)
-}
-
-// omittedTargets are the drainTargets of the nodes that a status leaves out; none if
-// it lists all nodes. They are valid for nodes whose ledger shows that they belong
-// to the maintenance: one that came later has no history.
-func omittedTargets(m *v1alpha1.NodeMaintenance) []v1alpha1.DrainPlanEntry {
-	listed := m.Status.NodeStatuses
-	if len(listed) == 0 || len(listed) >= int(m.Status.NodeCount) {
-		return nil
-	}
-	return listed[len(listed)-1].DrainTargets
 }
 
 // pastTarget compiles equal targets once.

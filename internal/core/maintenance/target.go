@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
 // noOrder is later than any order of a rule.
@@ -76,16 +76,9 @@ type progress struct {
 // target is which pods leave a node, as a set and as a status shows it.
 type target struct {
 	set drainplan.Set
-	// full has a line for every selector, brief only those that the set needs.
-	full, brief rendering
+	// shown is the target as drainTargets.
+	shown       status.Targets
 	suppression cordon.Suppression
-}
-
-// rendering is a target as drainTargets.
-type rendering struct {
-	lines []v1alpha1.DrainPlanEntry
-	// size is how many bytes the lines take in an object.
-	size int
 }
 
 // aim finds out how far every drain plan has come, and what that means for nodes.
@@ -244,18 +237,11 @@ func (a *aiming) targetOf(ruling *position, n *node, deadlines []reach) *target 
 	}
 	made := &target{
 		set:         set,
-		full:        renderingOf(set.Render(lines)),
-		brief:       renderingOf(set.Render(nil)),
+		shown:       status.Targets{Key: set.Key(), Full: status.Render(set.Render(lines)), Brief: status.Render(set.Render(nil))},
 		suppression: cordon.SuppressionOf(set, n.depth),
 	}
 	a.targets[string(key)] = made
 	return made
-}
-
-func renderingOf(lines []v1alpha1.DrainPlanEntry) rendering {
-	// Lines always marshal: a status is nothing but them.
-	text, _ := json.Marshal(lines)
-	return rendering{lines: lines, size: len(text)}
 }
 
 // leaves returns true if the pod at this place is to leave the node, though its turn

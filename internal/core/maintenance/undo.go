@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
 // Announcing are the types of those conditions of a node that announce a maintenance.
@@ -25,24 +26,18 @@ func Announcing(node *corev1.Node) []corev1.NodeConditionType {
 // CutShort is the status of a maintenance that is complete from now on without anybody who
 // sees that through: nothing is done for it any more, also by a manager that comes later.
 func CutShort(m *v1alpha1.NodeMaintenance, now time.Time, why string) v1alpha1.NodeMaintenanceStatus {
-	status := *m.Status.DeepCopy()
+	after := *m.Status.DeepCopy()
 	at := metav1.NewTime(now).Rfc3339Copy()
 	if !hasStarted(m, v1alpha1.StageComplete) {
-		status.StageStatuses = append(slices.Clip(status.StageStatuses), v1alpha1.StageStatus{Name: v1alpha1.StageComplete, StartTimestamp: &at})
+		after.StageStatuses = append(slices.Clip(after.StageStatuses), v1alpha1.StageStatus{Name: v1alpha1.StageComplete, StartTimestamp: &at})
 	}
-	status.Summary, status.NodeStatuses = why, nil
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDrained)
-	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionBlocked)
-	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionReturned) {
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReturned)
+	after.Summary, after.NodeStatuses = why, nil
+	ending := metav1.Condition{Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCancelled, Message: why}
+	if known := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionSucceeded); known != nil {
+		ending = *known
 	}
-	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSucceeded) == nil {
-		status.Conditions = append(status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionSucceeded, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonCancelled, Message: why,
-			LastTransitionTime: at, ObservedGeneration: m.Generation,
-		})
-	}
-	return status
+	after.Conditions = status.Conditions{Succeeded: &ending}.Apply(m, now)
+	return after
 }
 
 // Begun returns true if the maintenance holds nodes, or has to give some back.

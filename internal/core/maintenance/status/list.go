@@ -1,0 +1,224 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/blocker"
+)
+
+const (
+	// PlainNodes is up to how many nodes a list is by name only.
+	PlainNodes = 1000
+	// listBytes is what the list may take of the 1 MiB of an object.
+	listBytes = 900 << 10
+)
+
+// Node is what there is to say of a node to a maintenance that selects it: a complete entry
+// of nodeStatuses but for its drainTargets.
+type Node struct {
+	v1alpha1.NodeMaintenanceNodeStatus
+
+	// Targets are its drainTargets.
+	Targets *Targets
+	// Drained is true if the node is drained.
+	Drained bool
+	// blockerBytes and retainedBytes are how many bytes the first of them take in the
+	// object, by how many; nil before they are needed.
+	blockerBytes, retainedBytes []int
+}
+
+// Targets are the drainTargets of a node as a status shows them.
+type Targets struct {
+	// Key is the same for targets that cover the same pods.
+	Key string
+	// Full has a line for every selector, Brief only those that make a difference.
+	Full, Brief Rendering
+}
+
+// Rendering is drainTargets with their size.
+type Rendering struct {
+	Lines []v1alpha1.DrainPlanEntry
+	// Size is how many bytes the lines take in an object.
+	Size int
+}
+
+// Render measures drainTargets.
+func Render(lines []v1alpha1.DrainPlanEntry) Rendering {
+	// Lines always marshal: a status is nothing but them.
+	text, _ := json.Marshal(lines)
+	return Rendering{Lines: lines, Size: len(text)}
+}
+
+// detail is how much a list says of each node.
+type detail struct {
+	retained bool
+	blockers int
+	// brief leaves out the lines of a target that its other lines cover.
+	brief bool
+}
+
+// List is nodeStatuses as a status has it, by name, and how many it leaves out.
+//
+// Past 1,000 nodes those that are not drained come first. A list that would be too long
+// first loses the pods that stay, then all blockers of a node but one, then nodes: those
+// that nothing blocks before others, drained ones before others. What
+// is left out must not lose its target. Therefore only nodes whose target is the
+// most frequent one are left out, and the last listed node has that same target
+// and stands in for them: see Omitted. If all others are too many, the targets
+// are shown without the lines that make no difference, and no blockers at last.
+func List(all []*Node) (listed []v1alpha1.NodeMaintenanceNodeStatus, omitted int) {
+	d := detail{retained: true, blockers: blocker.MaxBlockers}
+	for _, d.blockers = range []int{d.blockers, d.blockers, 3, 1} {
+		if sizeOf(all, d) <= listBytes {
+			break
+		}
+		d.retained = false
+	}
+	kept := all
+	if len(all) > PlainNodes || sizeOf(all, d) > listBytes {
+		kept = shorten(all, d)
+	}
+	for range 2 {
+		if sizeOf(kept, d) <= listBytes {
+			break
+		}
+		if d.brief {
+			d.blockers = 0
+		}
+		d.brief = true
+		kept = shorten(all, d)
+	}
+	for _, node := range kept {
+		listed = append(listed, node.written(d))
+	}
+	return listed, len(all) - len(kept)
+}
+
+// Omitted are the drainTargets of the nodes that a status leaves out; none if
+// it lists all nodes. They are valid for nodes whose ledger shows that they belong
+// to the maintenance: one that came later has no history.
+func Omitted(status *v1alpha1.NodeMaintenanceStatus) []v1alpha1.DrainPlanEntry {
+	listed := status.NodeStatuses
+	if len(listed) == 0 || len(listed) >= int(status.NodeCount) {
+		return nil
+	}
+	return listed[len(listed)-1].DrainTargets
+}
+
+// written is the node as a list of this detail shows it.
+func (n *Node) written(d detail) v1alpha1.NodeMaintenanceNodeStatus {
+	entry := n.NodeMaintenanceNodeStatus
+	entry.DrainTargets = n.Targets.written(d).Lines
+	entry.Blockers = entry.Blockers[:min(d.blockers, len(entry.Blockers))]
+	if !d.retained {
+		entry.Retained = nil
+	}
+	return entry
+}
+
+// shorten puts nodes that are not drained first, blocked ones before others, and leaves
+// out the last ones until the rest is short enough.
+func shorten(all []*Node, d detail) []*Node {
+	common := commonTarget(all)
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b *Node) int {
+		return cmp.Or(
+			cmp.Compare(ones(a.Targets.Key == common), ones(b.Targets.Key == common)),
+			compareProgress(a, b),
+		)
+	})
+	size := 0
+	for n, one := range sorted {
+		size += one.size(d)
+		replaceable := n > 0 && sorted[n-1].Targets.Key == common
+		if size > listBytes && replaceable {
+			// The last one stands in and so stays the last.
+			return append(undrainedFirst(sorted[:n-1]), sorted[n-1])
+		}
+	}
+	return undrainedFirst(sorted)
+}
+
+func undrainedFirst(statuses []*Node) []*Node {
+	slices.SortStableFunc(statuses, compareProgress)
+	return statuses
+}
+
+// compareProgress puts blocked nodes first and drained ones last.
+func compareProgress(a, b *Node) int {
+	return cmp.Or(
+		cmp.Compare(ones(a.Drained), ones(b.Drained)),
+		cmp.Compare(ones(len(a.Blockers) == 0), ones(len(b.Blockers) == 0)),
+	)
+}
+
+// commonTarget is the target that most nodes have, the least key on a tie.
+func commonTarget(statuses []*Node) string {
+	counts := map[string]int{}
+	for _, one := range statuses {
+		counts[one.Targets.Key]++
+	}
+	common := ""
+	for key, number := range counts {
+		if best := counts[common]; number > best || number == best && key < common {
+			common = key
+		}
+	}
+	return common
+}
+
+// written are the targets as a list of this detail shows them.
+func (t *Targets) written(d detail) Rendering {
+	if d.brief {
+		return t.Brief
+	}
+	return t.Full
+}
+
+// nodeBytes is more than what a listed node takes in the object without its name,
+// targets, state, message, awaited nodes and blockers.
+const nodeBytes = 160
+
+// size is about how many bytes the node takes in the object.
+func (n *Node) size(d detail) int {
+	size := nodeBytes + len(n.NodeRef.Name) + len(`"state":"",`) + len(n.State) + len(n.DrainMessage) + len(n.FastForwardedBy) + n.Targets.written(d).Size
+	for _, awaited := range n.AwaitedNodes {
+		size += len(`"awaitedNodes":[{"name":""}],`) + len(awaited.Name)
+	}
+	if n.blockerBytes == nil {
+		n.blockerBytes, n.retainedBytes = sizesOf(n.Blockers), sizesOf(n.Retained)
+	}
+	size += n.blockerBytes[min(d.blockers, len(n.Blockers))]
+	if d.retained {
+		size += n.retainedBytes[len(n.Retained)]
+	}
+	return size
+}
+
+// noBytes is what no blockers take.
+var noBytes = []int{0}
+
+// sizesOf is how many bytes the first blockers take in the object, by how many.
+func sizesOf(blockers []v1alpha1.Blocker) []int {
+	if len(blockers) == 0 {
+		return noBytes
+	}
+	sizes := make([]int, 1, len(blockers)+1)
+	for i := range blockers {
+		// A blocker always marshals: it is nothing but words, numbers and a time.
+		text, _ := json.Marshal(&blockers[i])
+		sizes = append(sizes, sizes[i]+len(text)+1)
+	}
+	return sizes
+}
+
+func sizeOf(statuses []*Node, d detail) int {
+	size := 0
+	for _, one := range statuses {
+		size += one.size(d)
+	}
+	return size
+}
