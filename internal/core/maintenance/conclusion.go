@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
@@ -34,8 +35,10 @@ type outcome struct {
 	*targetedNode
 	cordon cordon.Decision
 	lock   lock
-	// handings are by drain how far the node is handed over.
-	handings []handing
+	// handings are by drain how far the node is handed over, handedOverTo the names of the
+	// maintenances that have it.
+	handings     []handover.Decision
+	handedOverTo []string
 	// doomed are the pods that are deleted because a deadline has come, by their places.
 	doomed map[int]doom
 	// blocked are the pods that have to leave and that something holds.
@@ -97,15 +100,12 @@ func (t *targeted) outcome(n *targetedNode) outcome {
 	t.block(&o)
 	t.missAgent(&o)
 	o.lock = t.lockOf(&o)
-	o.handings = t.handingsOf(&o)
+	t.decideHandOver(&o)
 	o.cordon = t.cordonOf(&o)
 	if b, found := foreigndrain.Blocker(o.object, o.cordon.Awaited); found {
 		o.foreign = []v1alpha1.Blocker{b}
 	}
 	o.wake(t.Now, o.cordon.Calm)
-	for i := range o.handings {
-		o.wake(t.Now, o.handings[i].verdict.wakeTime)
-	}
 	return o
 }
 

@@ -11,7 +11,7 @@ import (
 func (t *targeted) cordonOf(o *outcome) cordon.Decision {
 	n := cordon.Node{
 		Object: o.object, Ledger: o.ledger, Holders: o.holders, Unclear: o.unclear, Protect: t.Protect,
-		Suppression: o.suppression(), HandedOverTo: o.handedOverTo(),
+		Suppression: o.suppression(), HandedOverTo: o.handedOverTo,
 	}
 	for _, one := range o.selections {
 		switch m := one.maintenance; {

@@ -34,7 +34,7 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 		text := fmt.Sprintf("Back since %s: its pods are ready, and it holds no locks.", o.lock.returned.UTC().Format(time.RFC3339))
 		return Explanation{State: v1alpha1.NodeStateReturned, Message: text}
 	case o.emptied(one) && o.awaitsHandOver(one):
-		return Explanation{State: v1alpha1.NodeStateWaitingForHandOver, Message: o.handings[one.place].awaitsText()}
+		return Explanation{State: v1alpha1.NodeStateWaitingForHandOver, Message: o.awaitsText(one)}
 	case o.emptied(one):
 		return Explanation{State: v1alpha1.NodeStateDrained, Message: "Drained."}
 	case one.counted() == 0 && !o.lock.returned.IsZero():

@@ -31,7 +31,7 @@ func OfShutdown(m *v1alpha1.NodeMaintenance) string {
 	if m.Labels[v1alpha1.CreatedByLabel] != v1alpha1.CreatedByNodeAgent || m.Spec.NodeSelector == nil {
 		return ""
 	}
-	if node, one := onlyNode(m.Spec.NodeSelector); one && m.Name == ShutdownName(node) {
+	if node := onlyNode(m.Spec.NodeSelector); node != "" && m.Name == ShutdownName(node) {
 		return node
 	}
 	return ""

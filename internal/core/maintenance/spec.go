@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
 // maxDowntime is what the API allows for InPlace.ExpectedDowntimeSeconds.
@@ -40,7 +41,7 @@ type maintenance struct {
 	inPlace  *v1alpha1.InPlace
 	downtime time.Duration
 	// completeWhen is nil if somebody else completes the maintenance.
-	completeWhen *completeWhen
+	completeWhen *handover.When
 	// deadline is until when pods have to be gone; nil if they have all the time.
 	deadline *deadline
 	// ofMachine is true if the Machine of another controller goes with the node.
@@ -134,7 +135,8 @@ func (m *maintenance) understand() error {
 	if err := m.understandDeadline(); err != nil {
 		return err
 	}
-	return m.understandCompleteWhen()
+	m.completeWhen, err = handover.Read(m.object, onlyNode(spec.NodeSelector))
+	return err
 }
 
 // understandInPlace reads spec.inPlace. A downtime that nobody meant would have

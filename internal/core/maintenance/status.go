@@ -72,7 +72,9 @@ func (c *conclusion) conditions(m *maintenance, t status.Totals) []metav1.Condit
 	case v1alpha1.StageDrain:
 		wanted.Drained = new(status.Drained(m.object, t, blocked))
 		wanted.PastDeadline = c.pastDeadline(m, t, blocked)
-		wanted.Returned = c.returnedCondition(m)
+		if m.completeWhen != nil {
+			wanted.Returned = new(c.handing(m).Verdict.Condition())
+		}
 	case v1alpha1.StageComplete:
 		wanted.Succeeded = new(m.ending())
 	}

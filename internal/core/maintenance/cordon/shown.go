@@ -1,19 +1,10 @@
 package cordon
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
-
-// HandedOverTo returns true if the node says that it is handed over to the maintenance of
-// this name.
-func HandedOverTo(node *corev1.Node, name string) bool {
-	return slices.Contains(strings.Split(node.Annotations[v1alpha1.HandedOverByAnnotation], ","), name)
-}
 
 // showsHandOver returns true if the node says that it is handed over to these maintenances,
 // and has the label that goes with it.

@@ -1,0 +1,269 @@
+// Package handover decides when a drained node is handed over to whoever works on it, and
+// by what it shows that it has come back.
+//
+// The record of a node is written to its maintenance before the node gets its mark, so that
+// only what happens after the mark counts. All times are by our own clock.
+package handover
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/skew"
+)
+
+const (
+	// usualReadySeconds is what the API has where nobody says for how long a node has to be
+	// Ready.
+	usualReadySeconds = 30
+	// maxReported is how many bytes of what a node says of itself a message shows.
+	maxReported = 128
+)
+
+// When is by what a maintenance knows that its node has come back.
+type When struct {
+	spec *v1alpha1.CompleteWhen
+	// maintenance and node are its UID and the name of its only node.
+	maintenance types.UID
+	node        string
+	// boots is how often that has to boot; 0 if it need not.
+	boots int32
+	// kubelet is nil if the version of the kubelet is no range.
+	kubelet versionRange
+	ready   time.Duration
+	// record is what was written down about the node when it was handed over; nil if it
+	// was not yet.
+	record *Record
+}
+
+// Read reads spec.completeWhen and the record that belongs to it; nil if there is none. Node
+// is the only node that the maintenance can select; empty if it may select several. The
+// error names the field at fault.
+func Read(m *v1alpha1.NodeMaintenance, node string) (*When, error) {
+	spec := m.Spec.CompleteWhen
+	switch {
+	case spec == nil:
+		return nil, nil
+	case node == "":
+		return nil, errors.New("spec.completeWhen: works on one node: select it by matchFields metadata.name")
+	}
+	w := &When{spec: spec, maintenance: m.UID, node: node, record: readRecord(m, node), ready: usualReadySeconds * time.Second}
+	if spec.ReadySeconds != nil {
+		w.ready = time.Duration(*spec.ReadySeconds) * time.Second
+	}
+	if spec.NewBoot {
+		w.boots = 1
+		if inPlace := m.Spec.InPlace; inPlace != nil && inPlace.ExpectedRebootCount != nil {
+			w.boots = max(1, *inPlace.ExpectedRebootCount)
+		}
+	}
+	if isRange(spec.KubeletVersion) {
+		var err error
+		if w.kubelet, err = parseRange(spec.KubeletVersion); err != nil {
+			return nil, fmt.Errorf("spec.completeWhen.kubeletVersion: %w", err)
+		}
+	}
+	if w.boots == 0 && cmp.Or(spec.KubeletVersion, spec.KernelVersion, spec.OSImage, spec.ContainerRuntimeVersion) == "" {
+		return nil, errors.New("spec.completeWhen: says nothing about the node: give newBoot: true or a version")
+	}
+	return w, nil
+}
+
+// Facts is what a decision about a node goes by.
+type Facts struct {
+	Now time.Time
+	// ClockSkewed is true while that is not trusted; see package skew.
+	ClockSkewed bool
+	// Node is the node, Ready its condition; nil if it has none.
+	Node  *corev1.Node
+	Ready *corev1.NodeCondition
+	// Drained is true if nothing is left on the node and nothing new comes.
+	Drained bool
+	// Marked is true if the node says that it is handed over to the maintenance.
+	Marked bool
+}
+
+// Decision is how far a node is handed over.
+type Decision struct {
+	// Record is what has to be in the API; nil if that is nothing.
+	Record *Record
+	// InForce is true if it was there when the node got its mark; Marked if the node has
+	// to have one.
+	InForce, Marked bool
+	// Verdict is whether the node has come back.
+	Verdict Verdict
+}
+
+// Verdict is whether a node has come back, as reason and message of
+// v1alpha1.ConditionReturned.
+type Verdict struct {
+	Reason, Message string
+	// Returned is true if it has.
+	Returned bool
+	// WakeTime is when time alone makes it so; zero is never.
+	WakeTime time.Time
+}
+
+// Decide decides about the node of a maintenance in Drain.
+func (w *When) Decide(f Facts) Decision {
+	record, now := w.record, stateOf(f.Node)
+	// A node that was made anew under its name has lost its mark with its predecessor, and
+	// is what the maintenance waits for.
+	pending := record != nil && !f.Marked && record.NodeUID == now.NodeUID
+	before := Verdict{Reason: v1alpha1.ReasonWaitingForDrain, Message: fmt.Sprintf(
+		"%s is handed over when it is drained; what it does before does not count.", w.node)}
+	switch changed := record == nil || pending && record.nodeState != now; {
+	case changed && !f.Drained:
+		return Decision{Verdict: before}
+	case changed:
+		return Decision{Record: begin(w.maintenance, &f), Marked: true, Verdict: before}
+	case pending:
+		return Decision{Record: record, Marked: f.Drained, Verdict: before}
+	}
+	next, settled := update(record, &f)
+	d := Decision{Record: next, InForce: true, Marked: f.Marked || f.Drained, Verdict: w.judge(&f, next, settled)}
+	if next == record && !settled && !f.ClockSkewed {
+		d.Verdict.WakeTime = record.Seen.Time.Add(leastChange)
+	}
+	return d
+}
+
+// Absent decides about a node that does not exist. What was recorded stays.
+func (w *When) Absent() Decision {
+	d := Decision{Record: w.record, Verdict: Verdict{
+		Reason: v1alpha1.ReasonWaitingForDrain, Message: fmt.Sprintf("%s does not exist, so it is not handed over.", w.node),
+	}}
+	if w.record != nil {
+		d.Verdict = Verdict{Reason: v1alpha1.ReasonNodesGone, Message: fmt.Sprintf(
+			"%s does not exist; it was handed over at %s. If it does not come back under this name: set stage Complete.",
+			w.node, w.record.Time.UTC().Format(time.RFC3339))}
+	}
+	return d
+}
+
+// Condition is the verdict as a condition.
+func (v Verdict) Condition() metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionReturned, Status: metav1.ConditionFalse, Reason: v.Reason, Message: v.Message}
+	if v.Returned {
+		condition.Status = metav1.ConditionTrue
+	}
+	return condition
+}
+
+// missing is why a node has not come back; reason is empty if it shows all that is
+// wanted. That it is Ready is another matter.
+func (w *When) missing(node *corev1.Node, record *Record) (reason, message string) {
+	if booted := record.Seen.BootCount; booted < w.boots {
+		message = fmt.Sprintf("%s has not booted", node.Name)
+		if w.boots > 1 {
+			message = fmt.Sprintf("%s has booted %d of %d times", node.Name, booted, w.boots)
+		}
+		return v1alpha1.ReasonWaitingForBoot, message + ", a new boot is wanted"
+	}
+	info := &node.Status.NodeInfo
+	kubelet := info.KubeletVersion == w.spec.KubeletVersion
+	if w.kubelet != nil {
+		kubelet = w.kubelet.holds(info.KubeletVersion)
+	}
+	for _, one := range []struct {
+		met                    bool
+		what, reported, wanted string
+	}{
+		{kubelet, "kubelet", info.KubeletVersion, w.spec.KubeletVersion},
+		{info.KernelVersion == w.spec.KernelVersion, "kernel", info.KernelVersion, w.spec.KernelVersion},
+		{info.OSImage == w.spec.OSImage, "operating system", info.OSImage, w.spec.OSImage},
+		{info.ContainerRuntimeVersion == w.spec.ContainerRuntimeVersion, "container runtime", info.ContainerRuntimeVersion, w.spec.ContainerRuntimeVersion},
+	} {
+		if one.wanted != "" && !one.met {
+			reported := cmp.Or(excerpt.Line(one.reported, maxReported), "of an unknown version")
+			return v1alpha1.ReasonWaitingForVersion, fmt.Sprintf("%s runs %s %s, %s is wanted", node.Name, one.what, reported, one.wanted)
+		}
+	}
+	return "", ""
+}
+
+// judge says whether a node that was handed over has come back. Settled is true if the
+// record says since when it is what it is.
+func (w *When) judge(f *Facts, record *Record, settled bool) (v Verdict) {
+	node := f.Node
+	defer func() {
+		v.Message += fmt.Sprintf("; it was handed over at %s.", record.Time.UTC().Format(time.RFC3339))
+	}()
+	if v.Reason, v.Message = w.missing(node, record); v.Reason != "" {
+		return v
+	}
+	v.Reason = v1alpha1.ReasonNotReady
+	ready := f.Ready
+	if ready == nil || ready.Status != corev1.ConditionTrue {
+		v.Message = fmt.Sprintf("%s shows what is wanted and is not Ready", node.Name)
+		if ready != nil && ready.Reason != "" {
+			v.Message += fmt.Sprintf(" (%s)", excerpt.Line(ready.Reason, maxReported))
+		}
+		return v
+	}
+	if f.ClockSkewed {
+		v.Reason = v1alpha1.ReasonClockSkewed
+		v.Message = fmt.Sprintf("%s shows what is wanted and is Ready, and nobody knows whether it was for %s: %s", node.Name, w.ready, skew.Message)
+		return v
+	}
+	if !settled {
+		v.Message = fmt.Sprintf("%s shows what is wanted and is Ready since a moment ago, %s without a break are wanted", node.Name, w.ready)
+		return v
+	}
+	since := record.Seen.Time.Time
+	if until := since.Add(w.ready); f.Now.Before(until) {
+		v.WakeTime = until
+		v.Message = fmt.Sprintf("%s shows what is wanted and is Ready since %s, %s without a break are wanted",
+			node.Name, since.UTC().Format(time.RFC3339), w.ready)
+		return v
+	}
+	v.Reason, v.Returned = v1alpha1.ReasonReturned, true
+	v.Message = fmt.Sprintf("%s shows what is wanted and was Ready for %s without a break", node.Name, w.ready)
+	return v
+}
+
+// Claim is a maintenance of a node that may have the node's mark.
+type Claim struct {
+	Name string
+	// Marked is true if it has to have it.
+	Marked bool
+}
+
+// Names are the sorted names of the maintenances that have the node from now on, of claims
+// that are ordered, the oldest first, and of those that keep what they have. Who has the
+// mark keeps it, the oldest come next, as long as there is room.
+func Names(node *corev1.Node, claims []Claim, keep []string) []string {
+	var names []string
+	add := func(has bool) {
+		for _, one := range claims {
+			if one.Marked && MarkedFor(node, one.Name) == has && len(names) < MaxNames {
+				names = append(names, one.Name)
+			}
+		}
+	}
+	add(true)
+	for _, name := range keep {
+		if MarkedFor(node, name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	add(false)
+	slices.Sort(names)
+	return names
+}
+
+// MarkedFor returns true if the node says that it is handed over to the maintenance of
+// this name.
+func MarkedFor(node *corev1.Node, name string) bool {
+	return slices.Contains(strings.Split(node.Annotations[v1alpha1.HandedOverByAnnotation], ","), name)
+}

@@ -1,0 +1,154 @@
+package handover
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
+)
+
+const (
+	// maxFact is how many bytes of each fact about a node are written down.
+	maxFact = 256
+	// MaxNames is to how many maintenances a node is handed over at a time.
+	MaxNames = 16
+	// leastChange is the least time between two changes of a node that are written down: a
+	// node that changes all the time does not have us write all the time.
+	leastChange = time.Second
+)
+
+// nodeState is what a node says of the machine that it is.
+type nodeState struct {
+	NodeUID                 types.UID `json:"nodeUID"`
+	BootID                  string    `json:"bootID"`
+	KubeletVersion          string    `json:"kubeletVersion"`
+	KernelVersion           string    `json:"kernelVersion"`
+	OSImage                 string    `json:"osImage"`
+	ContainerRuntimeVersion string    `json:"containerRuntimeVersion"`
+}
+
+func stateOf(node *corev1.Node) nodeState {
+	info := &node.Status.NodeInfo
+	return nodeState{
+		NodeUID: node.UID, BootID: excerpt.Of(info.BootID, maxFact),
+		KubeletVersion: excerpt.Of(info.KubeletVersion, maxFact), KernelVersion: excerpt.Of(info.KernelVersion, maxFact),
+		OSImage: excerpt.Of(info.OSImage, maxFact), ContainerRuntimeVersion: excerpt.Of(info.ContainerRuntimeVersion, maxFact),
+	}
+}
+
+// observed is a state of a node and of its Ready condition, as both say it themselves.
+type observed struct {
+	nodeState
+
+	Ready           corev1.ConditionStatus `json:"ready,omitempty"`
+	ReadyTransition string                 `json:"readyTransition,omitempty"`
+}
+
+func observe(f *Facts) observed {
+	o := observed{nodeState: stateOf(f.Node)}
+	if f.Ready != nil {
+		o.Ready, o.ReadyTransition = f.Ready.Status, f.Ready.LastTransitionTime.UTC().Format(time.RFC3339)
+	}
+	return o
+}
+
+// Record is what a node was when it was handed over to whoever works on it, and what
+// it has been since: the value of v1alpha1.HandedOverAnnotation. It is in force when the
+// node bears the mark that names its maintenance. The mark is written under the version of the
+// node that the record was read from, so a record of what the node had been before, which
+// a cache that is behind may show, never comes into force.
+type Record struct {
+	// MaintenanceUID and NodeName tell it from one that was copied with the manifest of
+	// another maintenance, or that is about another node.
+	MaintenanceUID types.UID `json:"maintenanceUID"`
+	NodeName       string    `json:"nodeName"`
+	nodeState
+	// Time is when that was.
+	Time metav1.MicroTime `json:"time"`
+	// Seen is what the node was last.
+	Seen struct {
+		observed
+
+		// BootCount is how often it has booted since.
+		BootCount int32 `json:"bootCount"`
+		// Time is since when it is so; nil if the clock was skewed.
+		Time *metav1.MicroTime `json:"time,omitempty"`
+	} `json:"seen"`
+
+	// text is how it was read.
+	text string
+}
+
+// readRecord reads the record of a maintenance about a node; nil if there is none
+// that can be read and belongs to both.
+func readRecord(m *v1alpha1.NodeMaintenance, node string) *Record {
+	record := Record{text: m.Annotations[v1alpha1.HandedOverAnnotation]}
+	if err := json.Unmarshal([]byte(record.text), &record); err != nil || record.MaintenanceUID != m.UID || record.NodeName != node {
+		return nil
+	}
+	return &record
+}
+
+// Text is the record as it is to be written; empty if there is none.
+func (r *Record) Text() string {
+	if r == nil || r.text != "" {
+		return r.read()
+	}
+	// Strings, numbers and times always marshal.
+	text, _ := json.Marshal(r)
+	return string(text)
+}
+
+func (r *Record) read() string {
+	if r == nil {
+		return ""
+	}
+	return r.text
+}
+
+// begin is the record of a node that is handed over now.
+func begin(m types.UID, f *Facts) *Record {
+	record := &Record{MaintenanceUID: m, NodeName: f.Node.Name, nodeState: stateOf(f.Node), Time: metav1.NewMicroTime(f.Now)}
+	record.Seen.observed = observe(f)
+	record.Seen.Time = trusted(f)
+	return record
+}
+
+// trusted is what time it is; nil while the clock is skewed.
+func trusted(f *Facts) *metav1.MicroTime {
+	if f.ClockSkewed {
+		return nil
+	}
+	now := metav1.NewMicroTime(f.Now)
+	return &now
+}
+
+// update notes what has become of a node. Settled is true if it is known since when it is
+// what it is. That goes by our own clock, from when we saw it, whatever the clocks of those
+// say who report the node.
+func update(known *Record, f *Facts) (record *Record, settled bool) {
+	now, seen := observe(f), &known.Seen
+	if now.BootID == "" {
+		// A kubelet that has not reported yet has not booted again.
+		now.BootID = seen.BootID
+	}
+	timed := seen.Time != nil && !seen.Time.After(f.Now)
+	switch same := now == seen.observed; {
+	case same && (timed || f.ClockSkewed):
+		return known, timed
+	case !same && timed && !f.ClockSkewed && f.Now.Sub(seen.Time.Time) < leastChange:
+		return known, false
+	}
+	next := *known
+	next.text = ""
+	if seen.BootID != "" && now.BootID != seen.BootID {
+		next.Seen.BootCount++
+	}
+	next.Seen.observed, next.Seen.Time = now, trusted(f)
+	return &next, false
+}
