@@ -95,7 +95,6 @@ func (c *conclusion) decision() Decision {
 // outcome decides about a node, all but what is withdrawn from it.
 func (t *targeted) outcome(n *targetedNode) outcome {
 	o := outcome{targetedNode: n}
-	t.awaitDeadlines(&o)
 	o.doomed = t.doomed(&o)
 	t.block(&o)
 	t.missAgent(&o)

@@ -1,109 +1,58 @@
 package maintenance
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
-	"time"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/deadline"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-const (
-	// leastDeleteBefore and mostDeleteBefore are what the API allows for
-	// Deadline.DeleteBeforeSeconds, usualDeleteBefore is its default.
-	leastDeleteBefore, mostDeleteBefore, usualDeleteBefore = 3, 86400, 60
-	// deadlineSlack is how long before a deadline the last grace periods end: a kubelet
-	// needs a moment to say that a pod is gone.
-	deadlineSlack = 2 * time.Second
-)
+// maxToldDeletions is how many of the pods that are deleted in one decision have an event
+// of their own. Their nodes tell how many there are.
+const maxToldDeletions = 100
 
-// deadline is spec.deadline of a maintenance in Drain.
-type deadline struct {
-	// time is when the nodes are to be empty, begin when the first pod is deleted for
-	// that; equal if nothing is deleted.
-	time, begin time.Time
-	deletes     bool
+// Deletion deletes a pod past its disruption budgets, because a deadline has come.
+type Deletion struct {
+	// Pod is the pod as it was observed. It may be terminating with a longer grace period.
+	Pod *corev1.Pod
+	// GracePeriodSeconds is what it has left, at least 1.
+	GracePeriodSeconds int64
+	// Maintenance is the name of the NodeMaintenance whose deadline it is. It is read from
+	// the API server before the first pod is deleted: a deadline that somebody has put off
+	// deletes nothing.
+	Maintenance string
+	// Events become true with the deletion.
+	Events []event.Event
 }
 
-// understandDeadline reads spec.deadline. A time that nobody meant would delete pods.
-func (m *maintenance) understandDeadline() error {
-	asked := m.object.Spec.Deadline
-	if asked == nil {
-		return nil
-	}
-	if asked.Time.IsZero() {
-		return errors.New("spec.deadline.time: is required")
-	}
-	d := &deadline{time: asked.Time.Time, begin: asked.Time.Time}
-	switch asked.OnDeadline {
-	case v1alpha1.DeadlineWait, "":
-	case v1alpha1.DeadlineDelete:
-		seconds := asked.DeleteBeforeSeconds
-		if seconds == 0 {
-			seconds = usualDeleteBefore
-		}
-		if seconds < leastDeleteBefore || seconds > mostDeleteBefore {
-			return fmt.Errorf("spec.deadline.deleteBeforeSeconds: must be from %d to %d, is %d", leastDeleteBefore, mostDeleteBefore, seconds)
-		}
-		d.deletes, d.begin = true, d.time.Add(-time.Duration(seconds)*time.Second)
-	default:
-		return fmt.Errorf("spec.deadline.onDeadline: must be Wait or Delete, is %q", asked.OnDeadline)
-	}
-	m.deadline = d
-	return nil
+// doom is a pod that is deleted now.
+type doom struct {
+	maintenance *maintenance
+	turn        deadline.Turn
 }
 
-// deadlineState is how a maintenance stands to its deadline.
-type deadlineState int
-
-const (
-	// noDeadline is that there is none, or that the stage is not Drain.
-	noDeadline deadlineState = iota
-	// deadlineAhead is that it has not come, deadlineTooEarly that it had passed before the
-	// drain began: then nobody meant to delete everything at once.
-	deadlineAhead
-	deadlineTooEarly
-	// deadlineUnknown is that it would have come, by a clock that is skewed.
-	deadlineUnknown
-	// deadlineCame is that what is left is deleted, or late.
-	deadlineCame
-)
-
-// deadlineOf is how a maintenance stands to its deadline now.
-func (s *seen) deadlineOf(m *maintenance) deadlineState {
-	began := m.began
-	if began.IsZero() {
-		began = s.Now
-	}
-	switch d := m.deadline; {
-	case d == nil || m.stage != v1alpha1.StageDrain || m.invalid != nil:
-		return noDeadline
-	case s.Now.Before(d.begin):
-		return deadlineAhead
-	case d.deletes && began.After(d.time):
-		return deadlineTooEarly
-	case s.ClockSkewed:
-		return deadlineUnknown
-	default:
-		return deadlineCame
-	}
+// deadlineState is how a maintenance stands to its deadline now.
+func (s *seen) deadlineState(m *maintenance) deadline.State {
+	return m.deadline.State(s.Now, m.began, s.ClockSkewed)
 }
 
 // deletesOn returns true if what is left on the node is deleted now for the deadline of a
 // maintenance.
 func (s *seen) deletesOn(n *node, m *maintenance) bool {
-	if !n.read || !m.deletesNow(s) {
+	if !n.read || m.deadline == nil || !m.deadline.Deletes || s.deadlineState(m) != deadline.Came {
 		return false
 	}
 	late, known := s.late(n, m.deadline)
 	return known && !late
-}
-
-// deletesNow returns true if the deadline of a maintenance has come and deletes pods.
-func (m *maintenance) deletesNow(s *seen) bool {
-	return s.deadlineOf(m) == deadlineCame && m.deadline.deletes
 }
 
 // late returns true if the drain of the node began after a deadline, because it got the
@@ -111,9 +60,9 @@ func (m *maintenance) deletesNow(s *seen) bool {
 // node does not announce its drain, unless it never will, because that is refused, the
 // node is somebody else's concern too whom nobody understands, or somebody else announces
 // a drain there.
-func (s *seen) late(n *node, d *deadline) (late, known bool) {
+func (s *seen) late(n *node, d *deadline.Deadline) (late, known bool) {
 	if since := n.drainAnnounced(); !since.IsZero() {
-		return since.After(d.time), true
+		return since.After(d.Time), true
 	}
 	if _, refused := s.Refused[Write{Kind: WriteConditions, Node: n.name()}]; refused || n.unclear {
 		return false, true
@@ -121,17 +70,24 @@ func (s *seen) late(n *node, d *deadline) (late, known bool) {
 	return false, foreigndrain.Announced(n.object) != nil
 }
 
-// latest is when a pod has to be deleted at the latest for its own grace period to end
-// before the deadline.
-func (d *deadline) latest(p *pod) time.Time { return d.time.Add(-deadlineSlack - graceOf(p.object)) }
-
-// deletable returns true if the deadline of a maintenance may delete a pod that it waits
-// for: one that it counts, that was there at the deadline, and that no maintenance of the
-// node leaves there, perhaps under a lock. Deleting the mirror of a static pod ends nothing.
-func (n *node) deletable(p *pod, m *maintenance) bool {
-	return m.counts(p) && !p.unclear() && p.Type() != v1alpha1.PodTypeStatic &&
-		!p.object.CreationTimestamp.After(m.deadline.time) &&
-		!slices.ContainsFunc(n.drains, func(one *selection) bool { return one.maintenance.keeps(p) })
+// latePods are the pods of a node that a maintenance waits for. It may delete those that no
+// maintenance of the node leaves there, perhaps under a lock. Deleting the mirror of a static
+// pod ends nothing. Covered is by pod, nil if that is not known yet.
+func latePods(n *node, m *maintenance, covered []bool) []deadline.Pod {
+	var pods []deadline.Pod
+	for i := range n.pods {
+		p := &n.pods[i]
+		if !m.counts(p) {
+			continue
+		}
+		pods = append(pods, deadline.Pod{
+			Object: p.object, Index: i, Entry: m.plan.First(p.Subject, m.plan.Len()), Order: int(p.treatment.Order),
+			Deletable: !p.unclear() && p.Type() != v1alpha1.PodTypeStatic &&
+				!slices.ContainsFunc(n.drains, func(one *selection) bool { return one.maintenance.keeps(p) }),
+			Covered: covered != nil && covered[i],
+		})
+	}
+	return pods
 }
 
 // reach is how far the deadline of a maintenance has taken its drain plan on a node.
@@ -141,9 +97,7 @@ type reach struct {
 	entry int
 }
 
-// reached is how far deadlines have taken drain plans on a node. Its other nodes are not
-// waited for any more: the plan has come to the first entry with a pod that is left, and
-// to those of the pods that would not have their grace period otherwise.
+// reached is how far deadlines have taken drain plans on a node.
 func (s *seen) reached(n *node) []reach {
 	var all []reach
 	for _, one := range n.drains {
@@ -151,21 +105,131 @@ func (s *seen) reached(n *node) []reach {
 		if one.counted() == 0 || !s.deletesOn(n, m) {
 			continue
 		}
-		first, last := m.plan.Len(), -1
-		for i := range n.pods {
-			p := &n.pods[i]
-			if !m.counts(p) {
-				continue
-			}
-			entry := m.plan.First(p.Subject, m.plan.Len())
-			first = min(first, entry)
-			if n.deletable(p, m) && !s.Now.Before(m.deadline.latest(p)) {
-				last = max(last, entry)
-			}
-		}
-		if entry := min(max(first, last), m.plan.Len()-1); entry >= 0 {
+		if entry := min(m.deadline.Reach(latePods(n, m, nil), s.Now), m.plan.Len()-1); entry >= 0 {
 			all = append(all, reach{maintenance: m, entry: entry})
 		}
 	}
 	return all
+}
+
+// doomed finds out which pods of a node are deleted for deadlines, by their places. Where
+// several deadlines concern a pod, the earliest counts. The node is decided again when one comes.
+func (t *targeted) doomed(o *outcome) map[int]doom {
+	doomed := map[int]doom{}
+	for _, one := range o.drains {
+		m := one.maintenance
+		if m.deadline == nil {
+			continue
+		}
+		o.wake(t.Now, m.deadline.Begin)
+		o.wake(t.Now, m.deadline.Time)
+		// What is deleted on a node that takes pods might come back.
+		if !o.object.Spec.Unschedulable || !t.deletesOn(o.node, m) {
+			continue
+		}
+		due, next := m.deadline.Due(latePods(o.node, m, o.covered), t.Now)
+		o.wake(t.Now, next)
+		for i, turn := range due {
+			if known, found := doomed[i]; !found || m.deadline.Time.Before(known.maintenance.deadline.Time) {
+				doomed[i] = doom{maintenance: m, turn: turn}
+			}
+		}
+	}
+	return doomed
+}
+
+// deletions are the requests to the API server, in the order of their turns.
+func (c *conclusion) deletions(o *outcome) []Deletion {
+	places := make([]int, 0, len(o.doomed))
+	for i, d := range o.doomed {
+		if d.maintenance.deadline.Overdue(o.pods[i].object, c.Now) {
+			places = append(places, i)
+		}
+	}
+	slices.SortFunc(places, func(a, b int) int {
+		return cmp.Or(o.doomed[a].turn.Compare(o.doomed[b].turn), comparePods(o.pods[a].object, o.pods[b].object))
+	})
+	deletions := make([]Deletion, 0, len(places))
+	for _, i := range places {
+		m, object := o.doomed[i].maintenance, o.pods[i].object
+		d := Deletion{Pod: object, GracePeriodSeconds: m.deadline.GraceLeft(object, c.Now), Maintenance: m.name()}
+		if c.told < maxToldDeletions {
+			c.told++
+			d.Events = []event.Event{event.DeletedPastDeadline(object, event.LatePod{
+				Maintenance: m.name(), Deadline: m.deadline.Time, GracePeriodSeconds: d.GracePeriodSeconds,
+			})}
+		}
+		deletions = append(deletions, d)
+	}
+	return deletions
+}
+
+// pastDeadline says whether pods are left at the deadline of a maintenance in Drain; nil if
+// it has none.
+func (c *conclusion) pastDeadline(m *maintenance, t status.Totals, blocked metav1.Condition) *metav1.Condition {
+	state := c.deadlineState(m)
+	if state == deadline.None {
+		return nil
+	}
+	left := deadline.Left{Pods: t.Left(), Unread: t.Unread}
+	if state == deadline.Came && left.Pods > 0 {
+		left.Kept, left.Named = c.undeletable(m), c.leftOf(m)
+	}
+	if blocked.Status == metav1.ConditionTrue {
+		left.Blocked = blocked.Message
+	}
+	return new(m.deadline.Condition(state, left))
+}
+
+// undeletable is how many of the pods that a maintenance waits for its deadline does not
+// delete.
+func (c *conclusion) undeletable(m *maintenance) int32 {
+	count := int32(0)
+	for _, one := range m.selections {
+		late, _ := c.late(one.node, m.deadline)
+		pods := latePods(one.node, m, nil)
+		for i := range pods {
+			if late || !m.deadline.Deletable(&pods[i]) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// namedPods is how many pods a message names.
+const namedPods = 3
+
+// leftOf names some of the pods that a maintenance waits for, by node.
+func (c *conclusion) leftOf(m *maintenance) string {
+	var named []string
+	more := int32(0)
+	for _, one := range m.selections {
+		if len(named) == namedPods {
+			more += one.counted()
+			continue
+		}
+		var left []string
+		for i := range one.node.pods {
+			if p := &one.node.pods[i]; m.counts(p) {
+				left = append(left, p.object.Namespace+"/"+p.object.Name+" on "+one.node.name())
+			}
+		}
+		slices.Sort(left)
+		taken := min(len(left), namedPods-len(named))
+		named = append(named, left[:taken]...)
+		more += int32(len(left) - taken)
+	}
+	text := strings.Join(named, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// becameLate returns true if PastDeadline has taken one of these reasons.
+func becameLate(before, after []metav1.Condition, reasons ...string) bool {
+	return slices.ContainsFunc(reasons, func(reason string) bool {
+		return status.Became(before, after, v1alpha1.ConditionPastDeadline, reason)
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/deadline"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
@@ -43,7 +44,7 @@ type maintenance struct {
 	// completeWhen is nil if somebody else completes the maintenance.
 	completeWhen *handover.When
 	// deadline is until when pods have to be gone; nil if they have all the time.
-	deadline *deadline
+	deadline *deadline.Deadline
 	// ofMachine is true if the Machine of another controller goes with the node.
 	ofMachine bool
 	// paused is true if it waits for pods and asks none to leave.
@@ -132,7 +133,7 @@ func (m *maintenance) understand() error {
 	if err := m.understandInPlace(); err != nil {
 		return err
 	}
-	if err := m.understandDeadline(); err != nil {
+	if m.deadline, err = deadline.Read(spec.Deadline); err != nil {
 		return err
 	}
 	m.completeWhen, err = handover.Read(m.object, onlyNode(spec.NodeSelector))

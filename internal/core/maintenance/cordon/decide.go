@@ -1,10 +1,8 @@
-// Package cordon decides about the cordon of a node and what is written with it: the
-// ledger of what the node was, annotations for autoscalers, what keeps DaemonSet and
-// static pods away, and to which maintenances the node is handed over.
+// Package cordon decides about the cordon of a node and what is written with it in one update:
+// the ledger of what the node was, annotations for autoscalers, what keeps DaemonSet and static
+// pods away, and to which maintenances the node is handed over.
 //
-// One update of the node sets or removes all of it, so that a manager that is killed
-// leaves all or nothing. The last holder restores the node. A ledger that cannot be read
-// leaves it cordoned.
+// The last holder restores the node. A ledger that cannot be read leaves it cordoned.
 package cordon
 
 import (

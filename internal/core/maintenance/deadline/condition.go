@@ -1,0 +1,100 @@
+package deadline
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
+	"ebbtide.dev/ebbtide/internal/core/skew"
+)
+
+// Left is what is left of a maintenance.
+type Left struct {
+	// Pods are those that the maintenance waits for, Kept those of them that the deadline
+	// does not delete. Named says which they are.
+	Pods, Kept int32
+	Named      string
+	// Unread is how many nodes there are whose pods could not be read.
+	Unread int
+	// Blocked is what blocks the maintenance; empty if nothing does.
+	Blocked string
+}
+
+// Condition says whether pods are left at the deadline of a maintenance in Drain, and
+// what becomes of them.
+func (d *Deadline) Condition(state State, left Left) metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionPastDeadline, Status: metav1.ConditionFalse}
+	by := inWords(d.Time)
+	switch state {
+	case Ahead:
+		condition.Reason, condition.Message = v1alpha1.ReasonDeadlineAhead, "The nodes are to be empty by "+by+". Nothing is deleted then."
+		if d.Deletes {
+			condition.Message = fmt.Sprintf("Until %s pods leave within their budgets. What is left then is deleted past them, to be gone by %s.",
+				inWords(d.Begin), by)
+		}
+	case TooEarly:
+		condition.Reason = v1alpha1.ReasonDeadlineTooEarly
+		condition.Message = "The deadline " + by + " had passed before the drain began, so nothing is deleted for it. " +
+			"Set spec.deadline.time to a time that is still to come, or remove spec.deadline."
+	case Unknown:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonClockSkewed
+		condition.Message = "Whether the deadline " + by + " has come is not known, so nothing is deleted for it: " + skew.Message
+	default:
+		d.tellLate(left, &condition)
+	}
+	return condition
+}
+
+// inWords is a time as messages show it.
+func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// tellLate says who is left at a deadline that has come, and for whom it waits.
+func (d *Deadline) tellLate(left Left, condition *metav1.Condition) {
+	unread := ""
+	if left.Unread > 0 {
+		unread = fmt.Sprintf(" The pods of %s could not be read.", status.Plural(left.Unread, "node"))
+	}
+	switch {
+	case left.Pods == 0 && left.Unread > 0:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPods
+		condition.Message = "The deadline " + inWords(d.Time) + " has come." + unread
+	case left.Pods == 0:
+		condition.Reason, condition.Message = v1alpha1.ReasonDeadlineMet, "No pod is left at the deadline "+inWords(d.Time)+"."
+	default:
+		condition.Status = metav1.ConditionTrue
+		condition.Reason, condition.Message = d.tellLeft(left)
+		condition.Message += unread
+		if left.Blocked != "" {
+			condition.Message += " " + left.Blocked
+		}
+	}
+}
+
+// tellLeft says what becomes of the pods that are left.
+func (d *Deadline) tellLeft(left Left) (reason, message string) {
+	by, named, are := inWords(d.Time), left.Named, are(left.Pods)
+	if !d.Deletes {
+		return v1alpha1.ReasonWaitingForPods, fmt.Sprintf(
+			"The deadline %s has passed, and %s left: %s. Nothing is deleted, as spec.deadline.onDeadline is Wait.", by, are, named)
+	}
+	switch left.Kept {
+	case left.Pods:
+		return v1alpha1.ReasonWaitingForPods, fmt.Sprintf("The deadline %s has come, and %s left that it does not delete: %s.", by, are, named)
+	case 0:
+		return v1alpha1.ReasonDeletingPods, fmt.Sprintf("%s left and deleted past their budgets, to be gone by %s: %s.", are, by, named)
+	default:
+		return v1alpha1.ReasonDeletingPods, fmt.Sprintf(
+			"%s left and deleted past their budgets, to be gone by %s, but for %d that the deadline does not delete: %s.", are, by, left.Kept, named)
+	}
+}
+
+// are is a number of pods with its verb.
+func are(pods int32) string {
+	if pods == 1 {
+		return "1 pod is"
+	}
+	return status.Plural(pods, "pod") + " are"
+}
