@@ -18,12 +18,11 @@ type conclusion struct {
 	*targeted
 	// nodes are in the order of targeted.nodes, which they hide.
 	nodes []outcome
-	// answers are by age the nodes that a maintenance waits for, as far as they were
-	// asked for, and waiting what is said of them.
-	answers map[int][]*selection
+	// waiting is what is said of nodes that are waited for, by which maintenance waits for
+	// them and to which one it is said.
 	waiting map[[2]int]Explanation
-	// plans are the targets of maintenances in Idle, by what they are written as.
-	plans map[string]*status.Targets
+	// planned are the targets of maintenances in Idle, by what they are written as.
+	planned map[string]*status.Targets
 	// told is how many deletions have an event of their own.
 	told int
 	// unansweredTold is how many EvictionRequests that nobody answers have one.
@@ -69,7 +68,7 @@ func decide(t *targeted) Decision { return conclude(t).decision() }
 func conclude(t *targeted) *conclusion {
 	c := &conclusion{
 		targeted: t, nodes: make([]outcome, len(t.nodes)),
-		answers: map[int][]*selection{}, waiting: map[[2]int]Explanation{}, plans: map[string]*status.Targets{},
+		waiting: map[[2]int]Explanation{}, planned: map[string]*status.Targets{},
 	}
 	for i := range t.nodes {
 		c.nodes[i] = t.outcome(&t.nodes[i])

@@ -73,43 +73,32 @@ func (s *seen) late(n *node, d *deadline.Deadline) (late, known bool) {
 // latePods are the pods of a node that a maintenance waits for. It may delete those that no
 // maintenance of the node leaves there, perhaps under a lock. Deleting the mirror of a static
 // pod ends nothing. Covered is by pod, nil if that is not known yet.
-func latePods(n *node, m *maintenance, covered []bool) []deadline.Pod {
+func latePods(one *selection, covered []bool) []deadline.Pod {
+	n, m := one.node, one.maintenance
 	var pods []deadline.Pod
 	for i := range n.pods {
 		p := &n.pods[i]
-		if !m.counts(p) {
+		if !one.counts[i] {
 			continue
 		}
 		pods = append(pods, deadline.Pod{
 			Object: p.object, Index: i, Entry: m.plan.First(p.Subject, m.plan.Len()), Order: int(p.treatment.Order),
 			Deletable: !p.unclear() && p.Type() != v1alpha1.PodTypeStatic &&
-				!slices.ContainsFunc(n.drains, func(one *selection) bool { return one.maintenance.keeps(p) }),
+				!slices.ContainsFunc(n.drains, func(other *selection) bool { return other.maintenance.keeps(p) }),
 			Covered: covered != nil && covered[i],
 		})
 	}
 	return pods
 }
 
-// reach is how far the deadline of a maintenance has taken its drain plan on a node.
-type reach struct {
-	maintenance *maintenance
-	// entry is the last entry of the plan that is reached.
-	entry int
-}
-
-// reached is how far deadlines have taken drain plans on a node.
-func (s *seen) reached(n *node) []reach {
-	var all []reach
-	for _, one := range n.drains {
-		m := one.maintenance
-		if one.counted() == 0 || !s.deletesOn(n, m) {
-			continue
-		}
-		if entry := min(m.deadline.Reach(latePods(n, m, nil), s.Now), m.plan.Len()-1); entry >= 0 {
-			all = append(all, reach{maintenance: m, entry: entry})
-		}
+// deadlineEntry is the last entry of the drain plan that a deadline has taken a node to; -1
+// if none has.
+func (s *seen) deadlineEntry(one *selection) int {
+	m := one.maintenance
+	if one.counted() == 0 || !s.deletesOn(one.node, m) {
+		return -1
 	}
-	return all
+	return min(m.deadline.Reach(latePods(one, nil), s.Now), m.plan.Len()-1)
 }
 
 // doomed finds out which pods of a node are deleted for deadlines, by their places. Where
@@ -127,7 +116,7 @@ func (t *targeted) doomed(o *outcome) map[int]doom {
 		if !o.object.Spec.Unschedulable || !t.deletesOn(o.node, m) {
 			continue
 		}
-		due, next := m.deadline.Due(latePods(o.node, m, o.covered), t.Now)
+		due, next := m.deadline.Due(latePods(one, o.covered), t.Now)
 		o.wake(t.Now, next)
 		for i, turn := range due {
 			if known, found := doomed[i]; !found || m.deadline.Time.Before(known.maintenance.deadline.Time) {
@@ -187,7 +176,7 @@ func (c *conclusion) undeletable(m *maintenance) int32 {
 	count := int32(0)
 	for _, one := range m.selections {
 		late, _ := c.late(one.node, m.deadline)
-		pods := latePods(one.node, m, nil)
+		pods := latePods(one, nil)
 		for i := range pods {
 			if late || !m.deadline.Deletable(&pods[i]) {
 				count++

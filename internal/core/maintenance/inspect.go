@@ -102,9 +102,9 @@ func (o *outcome) standing(one *selection) Standing {
 		return Standing{}
 	}
 	progress := &o.progress[one.place]
-	s := Standing{ForwardedBy: progress.forwardedBy}
-	if progress.limiter != nil && progress.limiter.maintenance != one.maintenance {
-		s.Limiter = progress.limiter.name()
+	s := Standing{ForwardedBy: progress.ForwardedBy}
+	if progress.Limiter != nil && progress.Limiter.Age != one.maintenance.age {
+		s.Limiter = progress.Limiter.Name
 	}
 	return s
 }

@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
 )
 
 // namedNodes is how many nodes are named of those that a node waits for.
@@ -44,15 +44,15 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 		return Explanation{State: v1alpha1.NodeStateWaitingForLocks, Message: o.lock.waiting}
 	case one.maintenance.paused:
 		return Explanation{State: v1alpha1.NodeStatePaused, Message: "Waiting for the Machine, whose drain is paused."}
-	case progress.under == 0:
+	case progress.Under == 0:
 		return c.waitingFor(progress, one.maintenance)
 	}
 	state, text := o.doing(one.maintenance)
 	switch {
-	case progress.limiter != nil && (progress.beyond || progress.forwardedBy == ""):
-		text = fmt.Sprintf("%s (limited by %s)", text, progress.limiter.name())
-	case progress.forwardedBy != "":
-		text = fmt.Sprintf("%s (fast-forwarded by older %s)", text, progress.forwardedBy)
+	case progress.Limiter != nil && (progress.Beyond || progress.ForwardedBy == ""):
+		text = fmt.Sprintf("%s (limited by %s)", text, progress.Limiter.Name)
+	case progress.ForwardedBy != "":
+		text = fmt.Sprintf("%s (fast-forwarded by older %s)", text, progress.ForwardedBy)
 	}
 	return Explanation{State: state, Message: text}
 }
@@ -80,85 +80,52 @@ func (o *outcome) doing(m *maintenance) (state v1alpha1.NodeState, text string) 
 	return state, text
 }
 
-// answer returns the nodes whose pods a maintenance with pods left waits for, by name.
-// They are its own as long as some evacuate; else those that its limiters wait for. A
-// limiter is always less than the one that it limits, so this ends; and the least
-// maintenance of all rules every node that it is on, so it never ends empty.
-func (c *conclusion) answer(m *maintenance) []*selection {
-	if known, asked := c.answers[m.age]; asked {
-		return known
-	}
-	var answer []*selection
-	var limiters []*position
-	for _, one := range m.selections {
-		t := &c.targeted.nodes[one.node.index]
-		progress := &t.progress[one.place]
-		if progress.under > 0 || !t.read {
-			answer = append(answer, one)
-		}
-		if progress.beyond && !slices.Contains(limiters, progress.limiter) {
-			limiters = append(limiters, progress.limiter)
-		}
-	}
-	if len(answer) == 0 {
-		for _, limiter := range limiters {
-			answer = append(answer, c.answer(limiter.maintenance)...)
-		}
-		slices.SortStableFunc(answer, func(a, b *selection) int {
-			return cmp.Or(cmp.Compare(a.node.index, b.node.index), cmp.Compare(a.maintenance.age, b.maintenance.age))
-		})
-		answer = slices.CompactFunc(answer, func(a, b *selection) bool { return a.node == b.node })
-	}
-	c.answers[m.age] = answer
-	return answer
-}
-
 // waitingFor names the nodes that a maintenance without pods under the target of its
 // node waits for.
-func (c *conclusion) waitingFor(on *progress, m *maintenance) Explanation {
-	asked := m
-	if on.limiter != nil {
-		asked = on.limiter.maintenance
+func (c *conclusion) waitingFor(on *plan.Progress, m *maintenance) Explanation {
+	asked := c.plans.Of(m.age)
+	if on.Limiter != nil {
+		asked = on.Limiter.Maintenance
 	}
-	key := [2]int{asked.age, m.age}
+	key := [2]int{asked.Age, m.age}
 	if known, found := c.waiting[key]; found {
 		return known
 	}
-	answer := c.answer(asked)
-	named := answer[:min(len(answer), namedNodes)]
-	e := Explanation{State: v1alpha1.NodeStateWaitingForNodes, Message: waitingText(answer, named, m)}
+	awaited := c.plans.Awaited(asked)
+	named := awaited[:min(len(awaited), namedNodes)]
+	e := Explanation{State: v1alpha1.NodeStateWaitingForNodes, Message: waitingText(awaited, named, m)}
 	for _, one := range named {
-		e.AwaitedNodes = append(e.AwaitedNodes, v1alpha1.NodeReference{Name: one.node.name()})
+		e.AwaitedNodes = append(e.AwaitedNodes, v1alpha1.NodeReference{Name: one.Node.Name})
 	}
 	c.waiting[key] = e
 	return e
 }
 
-func waitingText(answer, named []*selection, seenBy *maintenance) string {
-	several := slices.ContainsFunc(answer, func(one *selection) bool { return one.maintenance != answer[0].maintenance })
-	of := func(one *selection) string {
-		if one.maintenance == seenBy {
+func waitingText(awaited, named []*plan.Drain, seenBy *maintenance) string {
+	several := slices.ContainsFunc(awaited, func(one *plan.Drain) bool { return one.Maintenance != awaited[0].Maintenance })
+	of := func(one *plan.Drain) string {
+		if one.Maintenance.Age == seenBy.age {
 			return ""
 		}
-		return fmt.Sprintf(" (%s)", one.maintenance.name())
+		return fmt.Sprintf(" (%s)", one.Maintenance.Name)
 	}
 	words := make([]string, 0, len(named))
 	for _, one := range named {
-		word := one.node.name()
+		word := one.Node.Name
 		if several {
 			word += of(one)
 		}
 		words = append(words, word)
 	}
 	text := "Waiting for node " + strings.Join(words, ", ")
-	if len(answer) > 1 {
+	if len(awaited) > 1 {
 		text = "Waiting for nodes " + strings.Join(words, ", ")
 	}
-	if more := len(answer) - len(named); more > 0 {
+	if more := len(awaited) - len(named); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if !several && len(answer) > 0 {
-		text += of(answer[0])
+	if !several && len(awaited) > 0 {
+		text += of(awaited[0])
 	}
 	return text + "."
 }

@@ -108,8 +108,7 @@ func (o *outcome) requests() []Request {
 		if !p.toAsk() || !o.due(i) {
 			continue
 		}
-		plan := o.ruling.plan
-		due = append(due, ranked{plan.First(p.Subject, plan.Len()), p})
+		due = append(due, ranked{o.ruling.Plan.First(p.Subject, o.ruling.Plan.Len()), p})
 	}
 	slices.SortFunc(due, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.entry, b.entry), comparePods(a.object, b.object)) })
 	requests := make([]Request, 0, len(due))

@@ -5,6 +5,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
@@ -39,13 +40,13 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) 
 			e := c.explain(o, one)
 			s.State, s.DrainMessage, s.AwaitedNodes = e.State, e.Message, e.AwaitedNodes
 			progress := &o.progress[one.place]
-			s.FastForwardedBy = progress.forwardedBy
-			if progress.under > 0 {
+			s.FastForwardedBy = progress.ForwardedBy
+			if progress.Under > 0 {
 				s.DrainMessage += o.turns()
 			}
 		}
 		if m.stage == v1alpha1.StageIdle {
-			s.plan(c.Planned[m.name()], c.plans)
+			s.plan(c.Planned[m.name()], c.planned)
 		}
 		add(&sum, o, s)
 	}
@@ -61,7 +62,7 @@ func (s *nodeStatus) plan(planned map[string]v1alpha1.NodeMaintenanceNodeStatus,
 		return
 	}
 	s.NodeMaintenanceNodeStatus = would
-	key := string(keyOf(would.DrainTargets))
+	key := plan.Key(would.DrainTargets)
 	if targets[key] == nil {
 		lines := status.Render(would.DrainTargets)
 		targets[key] = &status.Targets{Key: drainplan.NewSet(drainplan.Parse(would.DrainTargets)...).Key(), Full: lines, Brief: lines}

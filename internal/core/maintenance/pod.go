@@ -108,16 +108,21 @@ func (r *reader) readPods(n *node) {
 	if n.inPlace != nil {
 		r.surplus(n)
 	}
+	for _, one := range n.drains {
+		one.counts = make([]bool, len(n.pods))
+	}
 	for i := range n.pods {
-		n.count(&n.pods[i])
+		n.count(i)
 	}
 }
 
-// count counts a pod for each maintenance in Drain.
-func (n *node) count(p *pod) {
+// count counts the pod at this place for each maintenance in Drain.
+func (n *node) count(i int) {
+	p := &n.pods[i]
 	for _, one := range n.drains {
+		one.counts[i] = one.maintenance.counts(p)
 		switch {
-		case !one.maintenance.counts(p):
+		case !one.counts[i]:
 			one.retained++
 			continue
 		case p.underWay():

@@ -10,6 +10,8 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/labelindex"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/plan"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
 // seen is what a snapshot says: its objects parsed, related and classified.
@@ -71,10 +73,12 @@ type selection struct {
 	// observed is the node in the status of the maintenance; nil if it is not listed.
 	observed *v1alpha1.NodeMaintenanceNodeStatus
 	// previous is the target that the status has for the node.
-	previous *pastTarget
+	previous *plan.Past
 	// pending and evacuating are the counted pods without and with an Evacuation,
 	// retained the pods that stay.
 	pending, evacuating, retained int32
+	// counts is by pod whether the maintenance waits for it.
+	counts []bool
 }
 
 // counted is how many pods the maintenance waits for on the node.
@@ -83,7 +87,7 @@ func (s *selection) counted() int32 { return s.pending + s.evacuating }
 // see reads a snapshot.
 func see(snapshot Snapshot) *seen {
 	s := &seen{Snapshot: snapshot, maintenances: readMaintenances(snapshot.Maintenances), budgets: newBudgets(snapshot.Budgets)}
-	r := &reader{seen: s, byName: byName(s.maintenances), targets: map[string]*pastTarget{}, ledgers: map[string]*cordon.Ledger{}}
+	r := &reader{seen: s, byName: byName(s.maintenances), targets: plan.Pasts{}, ledgers: map[string]*cordon.Ledger{}}
 	for _, object := range snapshot.Nodes {
 		s.nodes = append(s.nodes, &node{object: object})
 	}
@@ -116,7 +120,7 @@ func vanished(snapshot Snapshot) []*node {
 type reader struct {
 	*seen
 	byName  map[string]*maintenance
-	targets map[string]*pastTarget
+	targets plan.Pasts
 	ledgers map[string]*cordon.Ledger
 	// selectors finds maintenances by what their selectors ask for, once it is indexed.
 	selectors labelindex.Index[*maintenance]
@@ -210,4 +214,21 @@ func (r *reader) readHolders(n *node) {
 	}
 	slices.Sort(n.holders)
 	n.holders = slices.Compact(n.holders)
+}
+
+// previous reads what the status of a maintenance says of a node. Before its drain was
+// recorded that is no more than what it was going to do.
+func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, *plan.Past) {
+	m := one.maintenance
+	observed := m.observed[one.node.name()]
+	var lines []v1alpha1.DrainPlanEntry
+	switch {
+	case hasStarted(m.object, v1alpha1.StageIdle) && !hasStarted(m.object, v1alpha1.StageDrain):
+		return nil, r.targets.Read(nil)
+	case observed != nil:
+		lines = observed.DrainTargets
+	case one.node.ledger.Lists(m.name()):
+		lines = status.Omitted(&m.object.Status)
+	}
+	return observed, r.targets.Read(lines)
 }

@@ -121,7 +121,7 @@ func (c *conclusion) grown(m *maintenance) bool {
 		return false
 	}
 	for _, one := range m.selections {
-		if !one.previous.set.Equal(c.nodes[one.node.index].target.set) {
+		if !one.previous.Set.Equal(c.nodes[one.node.index].target.set) {
 			return true
 		}
 	}
@@ -166,7 +166,7 @@ func (s *nodeStatus) events() []event.Event {
 	m, node, before := one.maintenance, one.node, one.observed
 	joined := before == nil || len(before.DrainTargets) == 0
 	switch {
-	case joined && !one.previous.set.Empty():
+	case joined && !one.previous.Set.Empty():
 		// The status leaves the node out and nobody knows.
 		return nil
 	case s.FastForwardedBy != "" && (joined || before.FastForwardedBy == ""):

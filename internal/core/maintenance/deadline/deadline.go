@@ -66,9 +66,10 @@ type State int
 const (
 	// None is that there is none.
 	None State = iota
-	// Ahead is that it has not come, TooEarly that it had passed before the
-	// drain began: then nobody meant to delete everything at once.
+	// Ahead is that it has not come.
 	Ahead
+	// TooEarly is that it had passed before the drain began: then nobody meant to delete
+	// everything at once.
 	TooEarly
 	// Unknown is that it would have come, by a clock that is skewed.
 	Unknown

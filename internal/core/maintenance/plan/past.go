@@ -1,4 +1,4 @@
-package maintenance
+package plan
 
 import (
 	"maps"
@@ -9,48 +9,34 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// pastTarget is a target read back from a status.
-type pastTarget struct {
+// Past is a target as a status had it.
+type Past struct {
 	// id is its number among those of one decision.
-	id      int
-	set     drainplan.Set
+	id int
+	// Set is what it covers.
+	Set     drainplan.Set
 	entries []drainplan.Entry
 }
 
-// previous reads what the status of a maintenance says of a node. Before its drain was
-// recorded that is no more than what it was going to do.
-func (r *reader) previous(one *selection) (*v1alpha1.NodeMaintenanceNodeStatus, *pastTarget) {
-	m := one.maintenance
-	observed := m.observed[one.node.name()]
-	var lines []v1alpha1.DrainPlanEntry
-	switch {
-	case hasStarted(m.object, v1alpha1.StageIdle) && !hasStarted(m.object, v1alpha1.StageDrain):
-		return nil, r.pastTarget(nil)
-	case observed != nil:
-		lines = observed.DrainTargets
-	case one.node.ledger.Lists(m.name()):
-		lines = status.Omitted(&m.object.Status)
-	}
-	return observed, r.pastTarget(lines)
-}
+// Pasts are those that one decision has read; equal ones are compiled once.
+type Pasts map[string]*Past
 
-// pastTarget compiles equal targets once.
-func (r *reader) pastTarget(lines []v1alpha1.DrainPlanEntry) *pastTarget {
-	key := keyOf(lines)
-	known, found := r.targets[string(key)]
+// Read compiles drainTargets.
+func (p Pasts) Read(lines []v1alpha1.DrainPlanEntry) *Past {
+	key := Key(lines)
+	known, found := p[key]
 	if !found {
 		entries := drainplan.Parse(lines)
-		known = &pastTarget{id: len(r.targets), set: drainplan.NewSet(entries...), entries: entries}
-		r.targets[string(key)] = known
+		known = &Past{id: len(p), Set: drainplan.NewSet(entries...), entries: entries}
+		p[key] = known
 	}
 	return known
 }
 
-// keyOf names targets as they are written.
-func keyOf(lines []v1alpha1.DrainPlanEntry) []byte {
+// Key names drainTargets as they are written.
+func Key(lines []v1alpha1.DrainPlanEntry) string {
 	key := make([]byte, 0, 512)
 	for i := range lines {
 		key = append(append(key, lines[i].PodType...), ' ')
@@ -60,7 +46,7 @@ func keyOf(lines []v1alpha1.DrainPlanEntry) []byte {
 		}
 		key = append(key, ';')
 	}
-	return key
+	return string(key)
 }
 
 // appendSelector spells a selector. Quotes keep different ones apart.
