@@ -2,6 +2,7 @@ package main
 
 import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"ebbtide.dev/ebbtide/internal/controller/bridge"
 	"ebbtide.dev/ebbtide/internal/controller/cluster"
@@ -43,7 +44,9 @@ func (g *guards) serveRequests(mgr manager.Manager, f flags) (err error) {
 
 // add has the manager run everything that Ebbtide is made of.
 func add(mgr manager.Manager, f flags, g guards) error {
-	traffic := eviction.NewTraffic()
+	dispatcher := eviction.NewDispatcher(eviction.DispatcherOptions{
+		Reader: mgr.GetClient(), Now: kube.Now(g.skew.Now).Earliest, LongestLock: f.longestLock, Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
+	})
 	asks, err := addEvictionRequests(mgr, f, g)
 	if err != nil {
 		return err
@@ -55,12 +58,12 @@ func add(mgr manager.Manager, f flags, g guards) error {
 		return err
 	}
 	if err := drainlock.Add(mgr, drainlock.Options{
-		Namespace: f.namespace, Workers: f.nodeWorkers, LongestLock: f.longestLock, Traffic: traffic, Skew: g.skew,
+		Namespace: f.namespace, Workers: f.nodeWorkers, LongestLock: f.longestLock, Traffic: dispatcher, Skew: g.skew,
 	}); err != nil {
 		return err
 	}
 	if err := evacuation.Add(mgr, evacuation.Options{
-		Workers: f.evacuationWorkers, Surge: f.surge, LongestLock: f.longestLock, Traffic: traffic, Skew: g.skew, Requests: asks,
+		Workers: f.evacuationWorkers, Surge: f.surge, Dispatcher: dispatcher, Skew: g.skew, Requests: asks,
 	}); err != nil {
 		return err
 	}
@@ -79,7 +82,7 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	if !f.machines && !f.bridges.Has(bridging.ClusterAPI) && !f.bridges.Has(bridging.OpenShift) {
 		return nil
 	}
-	return addMachines(mgr, f, g, traffic)
+	return addMachines(mgr, f, g, dispatcher)
 }
 
 // requests are what NodeMaintenances and Evacuations ask the responders of pods by.
@@ -113,9 +116,9 @@ func addEvictionRequests(mgr manager.Manager, f flags, g guards) (requests, erro
 
 // addMachines has it run what looks after Machines and their Clusters, ours and those of
 // other controllers.
-func addMachines(mgr manager.Manager, f flags, g guards, traffic *eviction.Traffic) error {
+func addMachines(mgr manager.Manager, f flags, g guards, dispatcher *eviction.Dispatcher) error {
 	registry, err := workload.NewRegistry(mgr, workload.Options{
-		Workers: f.evacuationWorkers, LongestLock: f.longestLock, Traffic: traffic,
+		Workers: f.evacuationWorkers, Dispatcher: dispatcher,
 		RemoteMemory: f.remoteMemory, RemotesMemory: f.remotesMemory, Fence: g.fence, Skew: g.skew, Allowed: f.kubeconfigFields,
 	})
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"math"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 )
 
@@ -27,9 +25,9 @@ type budgetQueue struct {
 	credit int32
 	// openings counts how often the budget was seen to allow something.
 	openings int
-	waiting  map[types.NamespacedName]*waitingPod
+	waiting  map[podKey]*waitingPod
 	// tries are the pods that are trying, with true if they are slow.
-	tries map[types.NamespacedName]bool
+	tries map[podKey]bool
 	// closed is until when nobody need ask again who was refused, of the pods that
 	// are ready and of those that are not: for each of the two the budget has one
 	// answer, and one pod asks for all.
@@ -39,8 +37,8 @@ type budgetQueue struct {
 func newBudgetQueue() *budgetQueue {
 	return &budgetQueue{
 		credit:  unknown,
-		waiting: map[types.NamespacedName]*waitingPod{},
-		tries:   map[types.NamespacedName]bool{},
+		waiting: map[podKey]*waitingPod{},
+		tries:   map[podKey]bool{},
 		closed:  map[bool]time.Time{},
 	}
 }

@@ -87,8 +87,8 @@ func (q *Queue) candidate(t item) (*candidate, *int64) {
 		return c, q.claims[c.owners[0]].grace
 	}
 	delete(q.candidates, t.pod)
-	next := q.dispatcher.forget(t.pod)
+	next := q.caller.forget(q.caller.key(t.pod))
 	q.mu.Unlock()
-	q.wake(next...)
+	wake(next)
 	return nil, nil
 }

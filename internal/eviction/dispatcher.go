@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -36,38 +38,26 @@ func NewResults() *prometheus.CounterVec {
 	}, []string{"result"})
 }
 
-// DispatcherOptions is what a Dispatcher works with. All of it is required, unless it says
-// otherwise.
+// DispatcherOptions is what a Dispatcher works with.
 type DispatcherOptions struct {
-	Evictor Evictor
-	// Reader lists disruption budgets; it must read from a cache.
+	// Reader lists the disruption budgets of the cluster; it must read from a cache.
 	Reader client.Reader
-	Clock  clock.WithDelayedExecution
-	// Now is what time it is for locks, or the earliest that it may be.
+	// Now is what time it is for locks, in the cluster of the pods, or the earliest that it
+	// may be.
 	Now func() time.Time
 	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
 	// its default.
 	LongestLock time.Duration
-	// NodesGo is true if the nodes of the pods go for good: the locks that the drain of
-	// a node has taken do not bar its own pods then.
-	NodesGo bool
-	// Traffic is told of the evictions; it may be nil.
-	Traffic *Traffic
-	// Jitter is a random number from 0 to 1.
-	Jitter func() float64
-	// LongestPause is how long a pod rests at the most that something other than a
-	// budget refuses, unless the refusal says when to come again.
-	LongestPause time.Duration
-	// Results counts the answers; see NewResults.
+	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
 	Results *prometheus.CounterVec
-	// Wake has pods evicted that waited for their turn: Evict is to be called for
-	// them as soon as possible. It must not call the dispatcher.
-	Wake func(...types.NamespacedName)
+	// Clock measures pauses. Defaults to the real one.
+	Clock clock.WithTickerAndDelayedExecution
+	// Jitter is a random number from 0 to 1. Defaults to rand.Float64.
+	Jitter func() float64
 }
 
-// Dispatcher holds the pods that wait to be evicted, and says who may try. A pod goes
-// by any key of its namespace that no other pod ever has. Calls for one key come
-// one after the other, calls for several at any time.
+// Dispatcher holds the pods of one cluster that wait to be evicted, whoever wants that,
+// and says which of them may try. There is one for each cluster.
 //
 // Pods of one budget form a queue: one tries at a time, the oldest first, as
 // many as the watched budget has last said that it allows. A refusal uses that
@@ -79,9 +69,10 @@ type DispatcherOptions struct {
 // simply tried again.
 type Dispatcher struct {
 	options DispatcherOptions
+	traffic traffic
 
 	mu           sync.Mutex
-	waiting      map[types.NamespacedName]*waitingPod
+	waiting      map[podKey]*waitingPod
 	budgetQueues map[types.NamespacedName]*budgetQueue
 	// lockChanges counts the changes of locks that the dispatcher was told of.
 	lockChanges int
@@ -89,10 +80,69 @@ type Dispatcher struct {
 
 // NewDispatcher returns an empty Dispatcher.
 func NewDispatcher(options DispatcherOptions) *Dispatcher {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Jitter == nil {
+		options.Jitter = rand.Float64
+	}
+	options.Results = cmp.Or(options.Results, NewResults())
 	return &Dispatcher{
 		options:      options,
-		waiting:      map[types.NamespacedName]*waitingPod{},
+		traffic:      traffic{tries: map[types.NamespacedName]int{}},
+		waiting:      map[podKey]*waitingPod{},
 		budgetQueues: map[types.NamespacedName]*budgetQueue{},
+	}
+}
+
+// Elsewhere returns an empty Dispatcher for another cluster. It has the same limits and
+// counts in the same metric.
+func (d *Dispatcher) Elsewhere(reader client.Reader, now func() time.Time) *Dispatcher {
+	options := d.options
+	options.Reader, options.Now = reader, now
+	return NewDispatcher(options)
+}
+
+// Busy returns the budgets for whose pods evictions are under way, or may be. The
+// map is the caller's.
+func (d *Dispatcher) Busy() map[types.NamespacedName]bool { return d.traffic.busy() }
+
+// CallerOptions is what a Caller works with. All of it is required.
+type CallerOptions struct {
+	Evictor Evictor
+	// NodesGo is true if the nodes of the pods go for good: the locks that the drain of
+	// a node has taken do not bar its own pods then.
+	NodesGo bool
+	// Wake has pods evicted that waited for their turn: Evict is to be called for
+	// them as soon as possible. It must not call the dispatcher.
+	Wake func(...types.NamespacedName)
+}
+
+// Caller is one of those that have pods evicted by a Dispatcher. A pod goes by any key of
+// its namespace that no other pod of the Caller ever has. Calls for one key come one after
+// the other, calls for several at any time.
+type Caller struct {
+	*Dispatcher
+	caller CallerOptions
+}
+
+// Caller returns one more Caller.
+func (d *Dispatcher) Caller(options CallerOptions) *Caller { return &Caller{d, options} }
+
+// podKey is a pod as a Caller names it.
+type podKey struct {
+	types.NamespacedName
+	caller *Caller
+}
+
+// wake wakes pods, each by its Caller, in their order.
+func wake(keys []podKey) {
+	for len(keys) > 0 {
+		caller, names := keys[0].caller, []types.NamespacedName{}
+		for len(keys) > 0 && keys[0].caller == caller {
+			names, keys = append(names, keys[0].NamespacedName), keys[1:]
+		}
+		caller.caller.Wake(names...)
 	}
 }
 
@@ -106,67 +156,76 @@ type Answer struct {
 }
 
 // Evict asks the API server once to evict the pod, if it is its turn and none of
-// its budgets is locked.
+// its budgets is locked. Grace overrides the pod's grace period in seconds; nil leaves
+// it alone.
 //
 // Errors: the budgets cannot be read, or the context ended before the answer.
 // The turn is then to be given back with Yield.
-func (d *Dispatcher) Evict(ctx context.Context, key types.NamespacedName, pod *corev1.Pod, grace *int64) (Answer, error) {
-	now := d.options.Clock.Now()
-	if wait := d.rests(key, now); wait > 0 {
+func (c *Caller) Evict(ctx context.Context, name types.NamespacedName, pod *corev1.Pod, grace *int64) (Answer, error) {
+	key, now := c.key(name), c.options.Clock.Now()
+	if wait := c.rests(key, now); wait > 0 {
 		return Answer{Again: wait}, nil
 	}
-	seen, err := d.look(ctx, key, pod)
+	seen, err := c.look(ctx, key, pod)
 	defer seen.try.end()
 	if err != nil {
 		return Answer{}, err
 	}
 	if seen.lock.locked() {
-		answer, next := d.waitForLock(seen, now)
-		d.options.Wake(next...)
+		answer, next := c.waitForLock(seen, now)
+		wake(next)
 		return answer, nil
 	}
-	mayTry, wait, next := d.begin(seen.attempt, now)
-	d.options.Wake(next...)
+	mayTry, wait, next := c.begin(seen.attempt, now)
+	wake(next)
 	if !mayTry {
 		return Answer{Again: wait}, nil
 	}
-	outcome, err := d.ask(ctx, seen, pod, grace)
+	outcome, err := c.ask(ctx, seen, pod, grace)
 	if err != nil {
 		return Answer{}, err
 	}
-	now = d.options.Clock.Now()
-	d.options.Wake(d.finish(key, outcome, now)...)
-	return Answer{Outcome: &outcome, Again: d.wait(key, now)}, nil
+	now = c.options.Clock.Now()
+	wake(c.finish(key, outcome, now))
+	return Answer{Outcome: &outcome, Again: c.wait(key, now)}, nil
 }
 
-// ask asks the API server.
-func (d *Dispatcher) ask(ctx context.Context, seen observation, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
-	slow := d.options.Clock.AfterFunc(slowTry, func() { d.options.Wake(d.slow(seen.attempt.key)...) })
-	answer := d.options.Evictor.Evict(ctx, pod, grace)
+func (c *Caller) key(name types.NamespacedName) podKey { return podKey{name, c} }
+
+// ask asks the API server. The log has the lines of the deletion-process page
+// ("Observability").
+func (c *Caller) ask(ctx context.Context, seen observation, pod *corev1.Pod, grace *int64) (evacuation.Outcome, error) {
+	logger := log.FromContext(ctx).WithValues("Pod", client.ObjectKeyFromObject(pod).String(), "Node", pod.Spec.NodeName)
+	logger.V(4).Info("Evicting Pod")
+	slow := c.options.Clock.AfterFunc(slowTry, func() { wake(c.slow(seen.attempt.key)) })
+	answer := c.caller.Evictor.Evict(ctx, pod, grace)
 	slow.Stop()
-	seen.try.answered(answer, d.options.Clock)
+	seen.try.answered(answer, c.options.Clock)
 	if err := ctx.Err(); err != nil {
 		return evacuation.Outcome{}, fmt.Errorf("evict pod %s: %w", pod.Name, err)
 	}
 	outcome := evacuation.Classify(answer)
-	d.options.Results.WithLabelValues(string(outcome.Result)).Inc()
+	c.options.Results.WithLabelValues(string(outcome.Result)).Inc()
+	if answer.Status == metav1.StatusSuccess {
+		logger.Info("Pod eviction successfully triggered")
+	} else {
+		logger.V(1).Info("Pod eviction failed", "code", answer.Code, "message", answer.Message)
+	}
 	return outcome, nil
 }
 
 // Yield gives a turn to the next pod if it was not used, for instance because a
 // read failed.
-func (d *Dispatcher) Yield(key types.NamespacedName) {
-	d.options.Wake(d.yield(key, d.options.Clock.Now())...)
-}
+func (c *Caller) Yield(name types.NamespacedName) { wake(c.yield(c.key(name), c.options.Clock.Now())) }
 
 // Forget removes a pod that is not to be evicted any more.
-func (d *Dispatcher) Forget(key types.NamespacedName) { d.options.Wake(d.forget(key)...) }
+func (c *Caller) Forget(name types.NamespacedName) { wake(c.forget(c.key(name))) }
 
 // BudgetChanged tells the dispatcher of a disruption budget that came (old is nil),
 // went (now is nil) or changed.
 func (d *Dispatcher) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
 	key := client.ObjectKeyFromObject(cmp.Or(now, old))
-	var woken []types.NamespacedName
+	var woken []podKey
 	switch {
 	case now == nil, old != nil && !sameSubjects(&old.Spec, &now.Spec):
 		woken = append(d.budgetReplaced(key), d.lockMoved(key, budgetLock{})...)
@@ -179,9 +238,7 @@ func (d *Dispatcher) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
 			woken = append(woken, d.lockMoved(key, lock)...)
 		}
 	}
-	if len(woken) > 0 {
-		d.options.Wake(woken...)
-	}
+	wake(woken)
 }
 
 // sameSubjects reports whether two specs protect the same pods.
@@ -197,16 +254,16 @@ type observation struct {
 	lock budgetLock
 	// changes are those that the dispatcher was told of before the look.
 	changes int
-	// try is known to Traffic since before the look.
+	// try is noted since before the look.
 	try *try
 }
 
 // look finds the budgets of the pod and whether one of them is locked.
-func (d *Dispatcher) look(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (observation, error) {
-	seen := observation{attempt: attempt{key: key, born: pod.CreationTimestamp.Time, ready: podclass.Ready(pod)}, changes: d.changes()}
+func (c *Caller) look(ctx context.Context, key podKey, pod *corev1.Pod) (observation, error) {
+	seen := observation{attempt: attempt{key: key, born: pod.CreationTimestamp.Time, ready: podclass.Ready(pod)}, changes: c.changes()}
 	var err error
-	seen.try, err = d.options.Traffic.begin(func() ([]types.NamespacedName, error) {
-		budgets, err := d.budgets(ctx, pod)
+	seen.try, err = c.traffic.begin(func() ([]types.NamespacedName, error) {
+		budgets, err := c.budgets(ctx, pod)
 		if err != nil {
 			return nil, err
 		}
@@ -219,10 +276,10 @@ func (d *Dispatcher) look(ctx context.Context, key types.NamespacedName, pod *co
 		if len(names) == 1 {
 			seen.attempt.budget = names[0]
 		}
-		if d.options.NodesGo {
+		if c.caller.NodesGo {
 			budgets = budget.Besides(pod.Spec.NodeName, budgets)
 		}
-		seen.lock = d.lockOf(budgets, d.options.Clock.Now())
+		seen.lock = c.lockOf(budgets, c.options.Clock.Now())
 		return names, nil
 	})
 	return seen, err
@@ -232,7 +289,7 @@ func (d *Dispatcher) look(ctx context.Context, key types.NamespacedName, pod *co
 func (d *Dispatcher) budgets(ctx context.Context, pod *corev1.Pod) ([]*policyv1.PodDisruptionBudget, error) {
 	list := &policyv1.PodDisruptionBudgetList{}
 	// The list is only read, and it is read for every try of every pod. It does not
-	// wait for locks that we write meanwhile: Traffic knows of those who do not see them.
+	// wait for locks that we write meanwhile: Busy tells of the tries that do not see them.
 	err := d.options.Reader.List(ctx, list, client.InNamespace(pod.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list pod disruption budgets: %w", err)

@@ -59,7 +59,7 @@ func (d *Dispatcher) changes() int {
 // told of a change since before the look that has found the lock, nobody knows
 // whether it is still there, and the pod has to look again. It returns who may
 // try in the queue that it leaves.
-func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer, next []types.NamespacedName) {
+func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer, next []podKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waitingPod(seen.attempt)
@@ -87,7 +87,7 @@ func (d *Dispatcher) waitForLock(seen observation, now time.Time) (answer Answer
 // lockMoved is told of a budget whose lock may be another one now, or none. It returns
 // those that wait for the one that they have seen and should look again, the oldest
 // first. A lock that was only renewed wakes nobody.
-func (d *Dispatcher) lockMoved(budget types.NamespacedName, lock budgetLock) []types.NamespacedName {
+func (d *Dispatcher) lockMoved(budget types.NamespacedName, lock budgetLock) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lockChanges++
@@ -102,9 +102,9 @@ func (d *Dispatcher) lockMoved(budget types.NamespacedName, lock budgetLock) []t
 	return oldestFirst(waiting)
 }
 
-func oldestFirst(waiting []*waitingPod) []types.NamespacedName {
+func oldestFirst(waiting []*waitingPod) []podKey {
 	slices.SortFunc(waiting, (*waitingPod).compare)
-	keys := make([]types.NamespacedName, len(waiting))
+	keys := make([]podKey, len(waiting))
 	for i, p := range waiting {
 		keys[i] = p.key
 	}

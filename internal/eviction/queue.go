@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -31,43 +27,30 @@ const (
 	// unreadPause is how long a pod rests of which something could not be read, or
 	// that is not there.
 	unreadPause = time.Second
-	// longestPause is how often the deletion-process page has evictions repeated.
-	longestPause = 20 * time.Second
 )
 
 // QueueOptions is what a Queue works with.
 type QueueOptions struct {
-	// Evictor evicts in the cluster that Reader reads.
-	Evictor Evictor
-	// Reader reads pods and disruption budgets; it must read from a cache.
+	// Dispatcher is that of the cluster, Evictor evicts there.
+	Dispatcher *Dispatcher
+	Evictor    Evictor
+	// Reader reads pods; it must read from a cache.
 	Reader client.Reader
-	// Clock defaults to the real one.
-	Clock clock.WithTickerAndDelayedExecution
-	// Now is what time it is for locks, in the cluster of the pods, or the earliest that it
-	// may be.
-	Now func() time.Time
 	// Workers is how many pods are evicted at the same time, and up to four times as
 	// many while requests take long. Defaults to 16.
 	Workers int
-	// LongestLock is how long a lock of a budget may hold; see budget.LockOf. 0 is
-	// its default.
-	LongestLock time.Duration
-	// Traffic is told of the evictions; it may be nil.
-	Traffic *Traffic
-	// Results counts the answers; see NewResults. Defaults to one that nobody sees.
-	Results *prometheus.CounterVec
 	// News is called when a status of the owner would say something else of its
 	// pods: a refusal has begun or changed, or an eviction has succeeded. It comes
 	// ReportAfter later, once for all that came together.
 	News func(owner types.NamespacedName)
 }
 
-// Queue evicts pods of one cluster for several owners, the owners in turn, from nodes
-// that go for good. Pods are evicted in parallel, those of one budget as fast as it
-// allows. It is safe for concurrent use.
+// Queue has pods of one cluster evicted for several owners, the owners in turn, from nodes
+// that go for good. It keeps in memory who wants which pod gone. It is safe for concurrent use.
 type Queue struct {
-	options    QueueOptions
-	dispatcher *Dispatcher
+	options QueueOptions
+	caller  *Caller
+	clock   clock.WithTickerAndDelayedExecution
 
 	// mu may be held when the dispatcher is asked, never when a work queue is, which may
 	// itself ask the dispatcher.
@@ -81,33 +64,24 @@ type Queue struct {
 
 // NewQueue returns a Queue that does nothing until it is started.
 func NewQueue(options QueueOptions) *Queue {
-	if options.Workers <= 0 {
-		options.Workers = defaultWorkers
-	}
-	if options.Clock == nil {
-		options.Clock = clock.RealClock{}
-	}
-	options.Results = cmp.Or(options.Results, NewResults())
+	options.Workers = cmp.Or(options.Workers, defaultWorkers)
 	q := &Queue{
 		options:    options,
+		clock:      options.Dispatcher.options.Clock,
 		claims:     map[types.NamespacedName]claim{},
 		candidates: map[types.NamespacedName]*candidate{},
 	}
-	q.dispatcher = NewDispatcher(DispatcherOptions{
-		Evictor: logged{options.Evictor}, Reader: options.Reader, Clock: options.Clock, Now: options.Now,
-		LongestLock: options.LongestLock, NodesGo: true, Traffic: options.Traffic,
-		Jitter: rand.Float64, LongestPause: longestPause, Results: options.Results, Wake: q.wake,
-	})
+	q.caller = options.Dispatcher.Caller(CallerOptions{Evictor: options.Evictor, NodesGo: true, Wake: q.wake})
 	return q
 }
 
 // Start evicts until the context ends, and then returns nil. It is called once.
 func (q *Queue) Start(ctx context.Context) error {
 	items := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
-		Clock: q.options.Clock,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.options.Clock, Queue: newOwnerQueues(q.dispatcher.hasTurn)}),
+		Clock: q.clock,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.clock, Queue: newOwnerQueues(q.caller.hasTurn)}),
 	})
-	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.options.Clock})
+	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.clock})
 	q.open(items, news)
 	var running sync.WaitGroup
 	workers := slots{workers: make(chan struct{}, q.options.Workers*standIns), busy: make(chan struct{}, q.options.Workers)}
@@ -120,7 +94,17 @@ func (q *Queue) Start(ctx context.Context) error {
 	items.ShutDown()
 	news.ShutDown()
 	running.Wait()
+	q.forget()
 	return nil
+}
+
+// forget has nobody wait for a turn that is never used.
+func (q *Queue) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for pod := range q.candidates {
+		q.caller.Forget(pod)
+	}
 }
 
 func (q *Queue) open(items workqueue.TypedDelayingInterface[item], news workqueue.TypedDelayingInterface[types.NamespacedName]) {
@@ -156,7 +140,7 @@ func (q *Queue) serve(ctx context.Context, items workqueue.TypedDelayingInterfac
 // work tries a pod, and calls free when that takes long.
 func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface[item], t item, free func()) {
 	defer items.Done(t)
-	slow := q.options.Clock.AfterFunc(slowWork, free)
+	slow := q.clock.AfterFunc(slowWork, free)
 	defer slow.Stop()
 	if again := q.try(ctx, t); again > 0 {
 		items.AddAfter(t, again)
@@ -194,17 +178,11 @@ func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Out
 	defer q.mu.Unlock()
 	answers := map[types.UID]evacuation.Outcome{}
 	for key, c := range q.claims[owner].pods {
-		if refusal := q.dispatcher.refusal(key); refusal.Result != "" {
+		if refusal := q.caller.refusal(key); refusal.Result != "" {
 			answers[c.uid] = refusal
 		}
 	}
 	return answers
-}
-
-// BudgetChanged tells of a disruption budget that came (old is nil), went (now
-// is nil) or changed.
-func (q *Queue) BudgetChanged(old, now *policyv1.PodDisruptionBudget) {
-	q.dispatcher.BudgetChanged(old, now)
 }
 
 // wake has pods tried as soon as possible.
@@ -240,20 +218,20 @@ func (q *Queue) try(ctx context.Context, t item) time.Duration {
 	if c == nil || ctx.Err() != nil {
 		return 0
 	}
-	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", t.payer.String(), "Pod", c.name.String()))
-	defer q.dispatcher.Yield(t.pod)
-	before := q.dispatcher.refusal(t.pod)
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", t.payer.String()))
+	defer q.caller.Yield(t.pod)
+	before := q.caller.refusal(t.pod)
 	answer, err := q.evict(ctx, c, grace)
 	switch {
 	case ctx.Err() != nil:
 		return 0
 	case err != nil:
-		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known")
+		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known", "Pod", c.name.String())
 		return unreadPause
 	case answer.Outcome == nil:
 		return answer.Again
 	}
-	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, q.dispatcher.refusal(t.pod)) {
+	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, q.caller.refusal(t.pod)) {
 		q.tell(t.pod)
 	}
 	return answer.Again
@@ -269,14 +247,14 @@ func (q *Queue) evict(ctx context.Context, c *candidate, grace *int64) (Answer, 
 		return Answer{}, fmt.Errorf("get the pod: %w", err)
 	}
 	if err != nil || pod.UID != c.uid {
-		q.dispatcher.Forget(c.item.pod)
+		q.caller.Forget(c.item.pod)
 		return Answer{Again: unreadPause}, nil
 	}
 	if pod.DeletionTimestamp != nil {
-		q.dispatcher.Forget(c.item.pod)
+		q.caller.Forget(c.item.pod)
 		return Answer{}, nil
 	}
-	return q.dispatcher.Evict(ctx, c.item.pod, pod, grace)
+	return q.caller.Evict(ctx, c.item.pod, pod, grace)
 }
 
 // sameWords reports whether a status would tell of both refusals alike.
@@ -296,21 +274,4 @@ func (q *Queue) tell(pod types.NamespacedName) {
 	for _, owner := range owners {
 		news.AddAfter(owner, ReportAfter)
 	}
-}
-
-// logged writes what the deletion-process page says that one finds in the log
-// ("Observability").
-type logged struct{ evictor Evictor }
-
-// Evict asks the API server.
-func (l logged) Evict(ctx context.Context, pod *corev1.Pod, grace *int64) metav1.Status {
-	logger := log.FromContext(ctx).WithValues("Node", pod.Spec.NodeName)
-	logger.V(4).Info("Evicting Pod")
-	answer := l.evictor.Evict(ctx, pod, grace)
-	if answer.Status == metav1.StatusSuccess {
-		logger.V(4).Info("Pod eviction successfully triggered")
-	} else {
-		logger.V(1).Info("Pod eviction failed", "code", answer.Code, "message", answer.Message)
-	}
-	return answer
 }

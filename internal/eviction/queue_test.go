@@ -311,7 +311,7 @@ func TestTheLogTellsOfEvictions(t *testing.T) {
 		where := `"owner"="machines/blue" "Pod"="shop/%s" "Node"="node-1"`
 		expect(t, "log", w.log,
 			`"level"=4 "msg"="Evicting Pod" `+fmt.Sprintf(where, "a"),
-			`"level"=4 "msg"="Pod eviction successfully triggered" `+fmt.Sprintf(where, "a"),
+			`"level"=0 "msg"="Pod eviction successfully triggered" `+fmt.Sprintf(where, "a"),
 			`"level"=4 "msg"="Evicting Pod" `+fmt.Sprintf(where, "b"),
 			fmt.Sprintf(`"level"=1 "msg"="Pod eviction failed" `+where+` "code"=403 "message"=%q`, "b", denial))
 	})

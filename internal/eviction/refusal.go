@@ -18,17 +18,17 @@ const (
 	// it is reported nevertheless.
 	persistent = 5
 
-	firstRefusedPause                       = time.Second
+	// longestPause is how often the deletion-process page has evictions repeated.
+	firstRefusedPause, longestPause         = time.Second, 20 * time.Second
 	firstContendedPause, lastContendedPause = 100 * time.Millisecond, 10 * time.Second
 	leastThrottledPause                     = time.Second
 	// What is postponed ends without us, or is given up if nobody asks for minutes.
 	firstPostponedPause, lastPostponedPause = time.Second, evacuation.AttemptInterval
 )
 
-// pause is how long to wait after the nth failure in a row; longest bounds that
-// for refusals that may be meant. Jitter is 0 to 1. Whoever refuses may say when to
-// come again, within evacuation.LongestPause.
-func pause(outcome evacuation.Outcome, failures int, jitter float64, longest time.Duration) time.Duration {
+// pause is how long to wait after the nth failure in a row. Jitter is 0 to 1. Whoever
+// refuses may say when to come again, within evacuation.LongestPause.
+func pause(outcome evacuation.Outcome, failures int, jitter float64) time.Duration {
 	asked := min(outcome.RetryAfter, evacuation.LongestPause)
 	switch outcome.Result {
 	case evacuation.Throttled:
@@ -39,7 +39,7 @@ func pause(outcome evacuation.Outcome, failures int, jitter float64, longest tim
 	case evacuation.Contended:
 		return growing(firstContendedPause, lastContendedPause, failures, jitter)
 	default:
-		return max(asked, growing(firstRefusedPause, longest, failures, jitter))
+		return max(asked, growing(firstRefusedPause, longestPause, failures, jitter))
 	}
 }
 
@@ -65,10 +65,10 @@ func (p *waitingPod) note(outcome evacuation.Outcome, now time.Time) {
 }
 
 // refusal returns the last refusal since the pod was evicted; empty if there is none.
-func (d *Dispatcher) refusal(key types.NamespacedName) evacuation.Outcome {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p := d.waiting[key]; p != nil {
+func (c *Caller) refusal(name types.NamespacedName) evacuation.Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.waiting[c.key(name)]; p != nil {
 		return p.refusal.Outcome
 	}
 	return evacuation.Outcome{}
@@ -76,10 +76,10 @@ func (d *Dispatcher) refusal(key types.NamespacedName) evacuation.Outcome {
 
 // Unreported returns what the status of the pod's Evacuation does not tell yet of
 // the refusals, and when that is due to be written; nil if it tells everything.
-func (d *Dispatcher) Unreported(key types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p := d.waiting[key]
+func (c *Caller) Unreported(name types.NamespacedName, status v1alpha1.EvacuationStatus) (*evacuation.Refusal, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.waiting[c.key(name)]
 	if p == nil || p.refusal.Times == 0 {
 		return nil, time.Time{}
 	}
@@ -96,10 +96,10 @@ func (d *Dispatcher) Unreported(key types.NamespacedName, status v1alpha1.Evacua
 }
 
 // Wrote notes that refusals were written.
-func (d *Dispatcher) Wrote(key types.NamespacedName, refusal evacuation.Refusal, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p := d.waiting[key]; p != nil {
+func (c *Caller) Wrote(name types.NamespacedName, refusal evacuation.Refusal, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.waiting[c.key(name)]; p != nil {
 		p.refusal.Times -= refusal.Times
 		p.reported = now
 	}

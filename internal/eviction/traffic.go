@@ -13,14 +13,13 @@ import (
 // answer: that is when the API server ends a request of its own accord.
 const lateAnswer = time.Minute
 
-// Traffic knows for which disruption budgets evictions are under way in one
-// cluster. Dispatchers and Queues that share it tell it, before they look whether a
-// budget is locked and until the answer is there. Nil is nobody's.
+// traffic knows for which disruption budgets evictions are under way in one cluster,
+// from before the look whether a budget is locked until the answer is there.
 //
 // Whoever has locked a budget sees the lock in the cache that these read, and then
-// asks Busy. What is not busy then is not evicted: a look that began earlier has
+// asks what is busy. What is not busy then is not evicted: a look that began earlier has
 // been noted and is over, and one that begins later sees the lock.
-type Traffic struct {
+type traffic struct {
 	// looking is shared by those who look, and is had alone by who asks: nobody is
 	// between a look at the budgets and the note of what was found.
 	looking sync.RWMutex
@@ -29,16 +28,8 @@ type Traffic struct {
 	tries map[types.NamespacedName]int
 }
 
-// NewTraffic returns Traffic without evictions.
-func NewTraffic() *Traffic { return &Traffic{tries: map[types.NamespacedName]int{}} }
-
-// Busy returns the budgets for whose pods evictions are under way, or may be. The
-// map is the caller's.
-func (t *Traffic) Busy() map[types.NamespacedName]bool {
+func (t *traffic) busy() map[types.NamespacedName]bool {
 	busy := map[types.NamespacedName]bool{}
-	if t == nil {
-		return busy
-	}
 	t.looking.Lock()
 	defer t.looking.Unlock()
 	t.mu.Lock()
@@ -51,11 +42,7 @@ func (t *Traffic) Busy() map[types.NamespacedName]bool {
 
 // begin notes a try for the budgets that look finds, until it is ended. Look must
 // not wait for anything but memory.
-func (t *Traffic) begin(look func() ([]types.NamespacedName, error)) (*try, error) {
-	if t == nil {
-		_, err := look()
-		return &try{}, err
-	}
+func (t *traffic) begin(look func() ([]types.NamespacedName, error)) (*try, error) {
 	t.looking.RLock()
 	defer t.looking.RUnlock()
 	budgets, err := look()
@@ -73,7 +60,7 @@ func (t *Traffic) begin(look func() ([]types.NamespacedName, error)) (*try, erro
 // try is an attempt to evict a pod. It is ended by one goroutine.
 type try struct {
 	// traffic is nil when there is nothing to end.
-	traffic *Traffic
+	traffic *traffic
 	budgets []types.NamespacedName
 }
 

@@ -27,8 +27,7 @@ import (
 // them all. What happens at certain moments can be said.
 type shop struct {
 	client.Reader
-	traffic    *Traffic
-	dispatcher *Dispatcher
+	dispatcher *Caller
 	clock      *clocktesting.FakeClock
 
 	budget atomic.Pointer[policyv1.PodDisruptionBudget]
@@ -42,14 +41,13 @@ type shop struct {
 
 func newShop() *shop {
 	s := &shop{
-		traffic: NewTraffic(), clock: clocktesting.NewFakeClock(dawn), answer: metav1.Status{Status: metav1.StatusSuccess},
+		clock: clocktesting.NewFakeClock(dawn), answer: metav1.Status{Status: metav1.StatusSuccess},
 		woken: func(...types.NamespacedName) {},
 	}
 	s.budget.Store(budgetNamed("web", 100))
 	s.dispatcher = NewDispatcher(DispatcherOptions{
-		Evictor: s, Reader: s, Clock: s.clock, Now: s.clock.Now, Traffic: s.traffic, Jitter: func() float64 { return 0 }, LongestPause: time.Minute,
-		Results: NewResults(), Wake: func(keys ...types.NamespacedName) { s.woken(keys...) },
-	})
+		Reader: s, Clock: s.clock, Now: s.clock.Now, Jitter: func() float64 { return 0 },
+	}).Caller(CallerOptions{Evictor: s, Wake: func(keys ...types.NamespacedName) { s.woken(keys...) }})
 	return s
 }
 
@@ -96,10 +94,10 @@ func (s *shop) evict(t *testing.T, name string) Answer {
 	return answer
 }
 
-func expectBusy(t *testing.T, when string, traffic *Traffic, want ...types.NamespacedName) {
+func expectBusy(t *testing.T, when string, caller *Caller, want ...types.NamespacedName) {
 	t.Helper()
 	var got []types.NamespacedName
-	for one := range traffic.Busy() {
+	for one := range caller.Busy() {
 		got = append(got, one)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -108,8 +106,8 @@ func expectBusy(t *testing.T, when string, traffic *Traffic, want ...types.Names
 }
 
 // TestNoEvictionOvertakesALock locks the budget at every moment of an eviction, as
-// whoever confirms a lock does: it is in the cache before Traffic is asked. Nobody
-// asks the API server for a pod after Traffic has said that its budget is not busy.
+// whoever confirms a lock does: it is in the cache before Busy is asked. Nobody
+// asks the API server for a pod after Busy has said that its budget is not busy.
 func TestNoEvictionOvertakesALock(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -125,7 +123,7 @@ func TestNoEvictionOvertakesALock(t *testing.T) {
 			busy := make(chan bool, 1)
 			*tc.moment(s) = func() {
 				s.lock(true)
-				go func() { busy <- s.traffic.Busy()[web] }()
+				go func() { busy <- s.dispatcher.Busy()[web] }()
 				// Who asks while somebody looks has to wait until that is noted.
 				for range 1000 {
 					runtime.Gosched()
@@ -140,7 +138,7 @@ func TestNoEvictionOvertakesALock(t *testing.T) {
 			if s.requests.Load() != tc.requests {
 				t.Errorf("%d requests, want %d", s.requests.Load(), tc.requests)
 			}
-			expectBusy(t, "when all is over", s.traffic)
+			expectBusy(t, "when all is over", s.dispatcher)
 		})
 	}
 }
@@ -148,32 +146,63 @@ func TestNoEvictionOvertakesALock(t *testing.T) {
 func TestABudgetIsBusyFromTheLookToTheAnswer(t *testing.T) {
 	t.Parallel()
 	s := newShop()
-	expectBusy(t, "before", s.traffic)
-	s.onRequest = func() { expectBusy(t, "during the request", s.traffic, web) }
+	expectBusy(t, "before", s.dispatcher)
+	s.onRequest = func() { expectBusy(t, "during the request", s.dispatcher, web) }
 	s.evict(t, "a")
-	expectBusy(t, "after the answer", s.traffic)
+	expectBusy(t, "after the answer", s.dispatcher)
 	s.lock(true)
 	if answer := s.evict(t, "b"); answer.Outcome == nil || s.requests.Load() != 1 {
 		t.Errorf("answer %+v after %d requests, want a lock and one request", answer, s.requests.Load())
 	}
-	expectBusy(t, "when it was locked", s.traffic)
-	busy := s.traffic.Busy()
+	expectBusy(t, "when it was locked", s.dispatcher)
+	busy := s.dispatcher.Busy()
 	busy[web] = true
-	expectBusy(t, "when a caller has changed its map", s.traffic)
-	expectBusy(t, "of nobody", nil)
+	expectBusy(t, "when a caller has changed its map", s.dispatcher)
 }
 
-// Evictions for Evacuations and for Machines have a Dispatcher each.
+// A pod of a NodeMaintenance and one of a Machine are evicted at once.
 func TestABudgetIsBusyUntilTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	s, other := newShop(), newShop()
-	other.dispatcher.options.Traffic = s.traffic
+	other.dispatcher = s.dispatcher.Caller(CallerOptions{Evictor: other, Wake: func(...types.NamespacedName) {}})
 	s.onRequest = func() {
+		s.clock.Step(slowTry)
 		other.evict(t, "b")
-		expectBusy(t, "when one of two evictions is over", s.traffic, web)
+		expectBusy(t, "when one of two evictions is over", s.dispatcher, web)
 	}
 	s.evict(t, "a")
-	expectBusy(t, "when both are over", s.traffic)
+	expectBusy(t, "when both are over", s.dispatcher)
+}
+
+// Pods of a NodeMaintenance and of a Machine wait for the same budget.
+func TestCallersShareTheQueueOfABudget(t *testing.T) {
+	t.Parallel()
+	s, other := newShop(), newShop()
+	other.dispatcher = s.dispatcher.Caller(CallerOptions{Evictor: other, Wake: func(keys ...types.NamespacedName) { other.woken(keys...) }})
+	var woken []string
+	for name, one := range map[string]*shop{"maintenance": s, "machine": other} {
+		one.answer = answered(429, "no", metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: exhausted})
+		one.woken = func(keys ...types.NamespacedName) {
+			for _, key := range keys {
+				woken = append(woken, name+": "+key.Name)
+			}
+		}
+	}
+	for range 2 {
+		s.evict(t, "a")
+		other.evict(t, "b")
+	}
+	if s.requests.Load() != 1 || other.requests.Load() != 1 {
+		t.Errorf("%d and %d requests, want one each: the budget is closed", s.requests.Load(), other.requests.Load())
+	}
+	opens := budgetNamed("web", 1)
+	s.dispatcher.BudgetChanged(opens, opens)
+	expect(t, "woken", woken, "maintenance: a")
+	s.answer.Status = metav1.StatusSuccess
+	s.evict(t, "a")
+	expect(t, "woken by an eviction that has used the opening up", woken, "maintenance: a")
+	s.dispatcher.BudgetChanged(opens, opens)
+	expect(t, "woken by the next opening", woken, "maintenance: a", "machine: b")
 }
 
 // Nobody knows what becomes of a request that has no answer.
@@ -185,15 +214,15 @@ func TestARequestWithoutAnAnswerIsUnderWayForAWhile(t *testing.T) {
 			s := newShop()
 			s.answer = answered(code, "no")
 			s.evict(t, "a")
-			if s.traffic.Busy()[web] != late {
+			if s.dispatcher.Busy()[web] != late {
 				t.Errorf("busy %t, want %t", !late, late)
 			}
 			s.clock.Step(lateAnswer - 1)
-			if s.traffic.Busy()[web] != late {
+			if s.dispatcher.Busy()[web] != late {
 				t.Errorf("busy %t a minute later, want %t", !late, late)
 			}
 			s.clock.Step(1)
-			expectBusy(t, "after the API server has given up", s.traffic)
+			expectBusy(t, "after the API server has given up", s.dispatcher)
 		})
 	}
 }
@@ -225,7 +254,7 @@ func TestLocksAndEvictionsMeet(t *testing.T) {
 	confirmations := 0
 	for range rounds {
 		s.dispatcher.BudgetChanged(s.lock(true))
-		if !s.traffic.Busy()[web] {
+		if !s.dispatcher.Busy()[web] {
 			confirmations++
 			confirmed.Store(true)
 			runtime.Gosched()

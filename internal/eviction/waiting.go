@@ -35,7 +35,7 @@ const (
 
 // waitingPod is one pod.
 type waitingPod struct {
-	key   types.NamespacedName
+	key   podKey
 	born  time.Time
 	state state
 	// notBefore is when a pod that waits or backs off is tried again anyway.
@@ -56,7 +56,7 @@ type waitingPod struct {
 
 // attempt is what a pod asks with whether it may be evicted.
 type attempt struct {
-	key types.NamespacedName
+	key podKey
 	// born is when the pod was created.
 	born time.Time
 	// budget is the one that protects the pod; empty if there is none, or not
@@ -70,7 +70,7 @@ type attempt struct {
 // zero, it should ask again then; otherwise it is woken. A pod that has
 // another budget now leaves its turn to the next one of the old queue, which is
 // returned.
-func (d *Dispatcher) begin(v attempt, now time.Time) (mayTry bool, wait time.Duration, next []types.NamespacedName) {
+func (d *Dispatcher) begin(v attempt, now time.Time) (mayTry bool, wait time.Duration, next []podKey) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waitingPod(v)
@@ -128,7 +128,7 @@ func (p *waitingPod) rests(now time.Time) time.Duration {
 }
 
 // rests returns for how long the pod need not even look; 0 if it may.
-func (d *Dispatcher) rests(key types.NamespacedName, now time.Time) time.Duration {
+func (d *Dispatcher) rests(key podKey, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if p := d.waiting[key]; p != nil {
@@ -138,15 +138,15 @@ func (d *Dispatcher) rests(key types.NamespacedName, now time.Time) time.Duratio
 }
 
 // hasTurn reports whether a pod has its turn, for which others of its budget wait.
-func (d *Dispatcher) hasTurn(key types.NamespacedName) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	p := d.waiting[key]
+func (c *Caller) hasTurn(name types.NamespacedName) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.waiting[c.key(name)]
 	return p != nil && p.state == trying
 }
 
 // slow lets the next one try while a try is still under way.
-func (d *Dispatcher) slow(key types.NamespacedName) []types.NamespacedName {
+func (d *Dispatcher) slow(key podKey) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waiting[key]
@@ -160,7 +160,7 @@ func (d *Dispatcher) slow(key types.NamespacedName) []types.NamespacedName {
 }
 
 // finish ends a try and returns who may try now.
-func (d *Dispatcher) finish(key types.NamespacedName, outcome evacuation.Outcome, now time.Time) []types.NamespacedName {
+func (d *Dispatcher) finish(key podKey, outcome evacuation.Outcome, now time.Time) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waiting[key]
@@ -182,7 +182,7 @@ func (d *Dispatcher) finish(key types.NamespacedName, outcome evacuation.Outcome
 
 // yield takes back a turn that was not used, for instance because a read
 // failed, and returns who may try now.
-func (d *Dispatcher) yield(key types.NamespacedName, now time.Time) []types.NamespacedName {
+func (d *Dispatcher) yield(key podKey, now time.Time) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waiting[key]
@@ -196,7 +196,7 @@ func (d *Dispatcher) yield(key types.NamespacedName, now time.Time) []types.Name
 
 // forget removes a pod that nobody waits to evict any more and returns who may
 // try now.
-func (d *Dispatcher) forget(key types.NamespacedName) []types.NamespacedName {
+func (d *Dispatcher) forget(key podKey) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waiting[key]
@@ -212,7 +212,7 @@ func (d *Dispatcher) forget(key types.NamespacedName) []types.NamespacedName {
 
 // wait returns how long a pod that may not try now has to wait; 0 if it is
 // woken or does not wait.
-func (d *Dispatcher) wait(key types.NamespacedName, now time.Time) time.Duration {
+func (d *Dispatcher) wait(key podKey, now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.waiting[key]
@@ -223,7 +223,7 @@ func (d *Dispatcher) wait(key types.NamespacedName, now time.Time) time.Duration
 }
 
 // budgetAllows is told how many disruptions a budget allows and returns who may try.
-func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []types.NamespacedName {
+func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.budgetQueues[budget]
@@ -241,7 +241,7 @@ func (d *Dispatcher) budgetAllows(budget types.NamespacedName, allowed int32) []
 // is known of its pods any more. Neither is of pods that had too many budgets:
 // it may have been one of these. It returns all that should ask again, the
 // oldest first.
-func (d *Dispatcher) budgetReplaced(budget types.NamespacedName) []types.NamespacedName {
+func (d *Dispatcher) budgetReplaced(budget types.NamespacedName) []podKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.budgetQueues[budget]
@@ -276,7 +276,7 @@ func (d *Dispatcher) settle(p *waitingPod, outcome evacuation.Outcome, now time.
 		}
 	default:
 		p.failures++
-		d.rest(p, now.Add(pause(outcome, p.failures, d.options.Jitter(), d.options.LongestPause)))
+		d.rest(p, now.Add(pause(outcome, p.failures, d.options.Jitter())))
 	}
 	p.note(outcome, now)
 }
@@ -322,7 +322,7 @@ func (d *Dispatcher) move(p *waitingPod, budget types.NamespacedName) {
 	q.waiting[p.key] = p
 }
 
-func (d *Dispatcher) releaseOther(left, budget types.NamespacedName) []types.NamespacedName {
+func (d *Dispatcher) releaseOther(left, budget types.NamespacedName) []podKey {
 	if left == budget {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (d *Dispatcher) releaseOther(left, budget types.NamespacedName) []types.Nam
 }
 
 // release gives the turn to the oldest who may have it, if it is free.
-func (d *Dispatcher) release(budget types.NamespacedName) []types.NamespacedName {
+func (d *Dispatcher) release(budget types.NamespacedName) []podKey {
 	q := d.budgetQueues[budget]
 	if q == nil || !q.hasTurn() {
 		return nil
@@ -340,7 +340,7 @@ func (d *Dispatcher) release(budget types.NamespacedName) []types.NamespacedName
 		return nil
 	}
 	q.take(next)
-	return []types.NamespacedName{next.key}
+	return []podKey{next.key}
 }
 
 // hasSeveral reports whether the pod waits in the namespace because it has more

@@ -51,7 +51,6 @@ type world struct {
 	begin time.Time
 	// results are the counted answers.
 	results *prometheus.CounterVec
-	traffic *Traffic
 
 	mu     sync.Mutex
 	pods   map[types.NamespacedName]*corev1.Pod
@@ -99,11 +98,12 @@ func inWorld(t *testing.T, workers int, story func(*world)) {
 func newWorld(t *testing.T, workers int) *world {
 	t.Helper()
 	w := &world{
-		t: t, begin: time.Now(), results: NewResults(), traffic: NewTraffic(),
+		t: t, begin: time.Now(), results: NewResults(),
 		pods:    map[types.NamespacedName]*corev1.Pod{},
 		answers: map[string]metav1.Status{}, hanging: map[string]bool{},
 	}
-	w.queue = NewQueue(QueueOptions{Evictor: w, Reader: w, Now: w.now, Workers: workers, Results: w.results, Traffic: w.traffic, News: w.hear})
+	dispatcher := NewDispatcher(DispatcherOptions{Reader: w, Now: w.now, Results: w.results})
+	w.queue = NewQueue(QueueOptions{Dispatcher: dispatcher, Evictor: w, Reader: w, Workers: workers, News: w.hear})
 	return w
 }
 
@@ -180,7 +180,7 @@ func (w *world) allow(disruptions int32) {
 		}
 		w.budget = now
 	})
-	w.queue.BudgetChanged(old, now)
+	w.queue.caller.BudgetChanged(old, now)
 	synctest.Wait()
 }
 

@@ -33,7 +33,7 @@ func (r *Registry) connectLocal(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := &session{connection: &Connection{Client: r.manager.GetClient(), Live: r.manager.GetAPIReader(), Now: r.options.Skew.Now}}
-	return s, r.equip(ctx, s, Local, r.manager.GetCache(), evictor)
+	return s, r.equip(ctx, s, Local, r.manager.GetCache(), eviction.QueueOptions{Dispatcher: r.options.Dispatcher, Evictor: evictor.ForMachines()})
 }
 
 // connectRemote opens a session with a client and a cache of its own. It reads the
@@ -106,7 +106,8 @@ func (r *Registry) connectTo(ctx context.Context, s *session, key types.Namespac
 		return err
 	}
 	s.parts = append(s.parts, remote.GetCache().Start)
-	return r.equip(ctx, s, key, remote.GetCache(), evictor)
+	s.dispatcher = r.options.Dispatcher.Elsewhere(s.connection.Client, s.connection.Now.Earliest)
+	return r.equip(ctx, s, key, remote.GetCache(), eviction.QueueOptions{Dispatcher: s.dispatcher, Evictor: evictor.ForMachines()})
 }
 
 // cacheOptions are for a cache of the kinds that are read before it starts. Their objects
@@ -169,9 +170,8 @@ func (r *Registry) listOne(ctx context.Context, live client.Reader, object clien
 }
 
 // equip gives a session its evictions and informers of all kinds that Machines need.
-func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedName, store cache.Cache, evictor *kube.Evictor) error {
-	options := r.evictions(key)
-	options.Evictor, options.Reader, options.Now = evictor.ForMachines(), s.connection.Client, s.connection.Now.Earliest
+func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedName, store cache.Cache, options eviction.QueueOptions) error {
+	options.Reader, options.Workers, options.News = s.connection.Client, r.options.Workers, r.tellNews
 	s.connection.Evictions = eviction.NewQueue(options)
 	s.parts = append(s.parts, s.connection.Evictions.Start)
 	for _, object := range kube.WorkloadKinds() {
@@ -194,29 +194,17 @@ func (r *Registry) equip(ctx context.Context, s *session, key types.NamespacedNa
 	return nil
 }
 
-// evictions are the options for those of a cluster. Drains lock budgets only of the cluster
-// that Ebbtide runs in, so only its traffic counts.
-func (r *Registry) evictions(key types.NamespacedName) eviction.QueueOptions {
-	options := eviction.QueueOptions{
-		Clock: r.clock, Workers: r.options.Workers, LongestLock: r.options.LongestLock, Results: r.results, News: r.tellNews,
-	}
-	if key == Local {
-		options.Traffic = r.options.Traffic
-	}
-	return options
-}
-
-// handlers are what follows the objects of a kind: the memory and the evictions of the
+// handlers are what follows the objects of a kind: the memory and the dispatcher of another
 // cluster, and those who watch the kind.
 func (r *Registry) handlers(s *session, key types.NamespacedName, like client.Object) (all []func(old, now client.Object)) {
 	if s.guard != nil {
 		all = append(all, s.guard.Follow)
 	}
-	if _, budgets := like.(*policyv1.PodDisruptionBudget); budgets {
+	if _, budgets := like.(*policyv1.PodDisruptionBudget); budgets && s.dispatcher != nil {
 		all = append(all, func(old, now client.Object) {
 			before, _ := old.(*policyv1.PodDisruptionBudget)
 			after, _ := now.(*policyv1.PodDisruptionBudget)
-			s.connection.Evictions.BudgetChanged(before, after)
+			s.dispatcher.BudgetChanged(before, after)
 		})
 	}
 	r.mu.Lock()

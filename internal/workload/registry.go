@@ -9,13 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/eviction"
@@ -83,12 +81,8 @@ type State struct {
 type Options struct {
 	// Workers is how many pods of one cluster are evicted at the same time.
 	Workers int
-	// LongestLock is how long a lock of a disruption budget may hold in any cluster.
-	// Defaults to budget.LongestLock.
-	LongestLock time.Duration
-	// Traffic is told of the evictions in the cluster that Ebbtide runs in; it may be
-	// nil.
-	Traffic *eviction.Traffic
+	// Dispatcher is that of the cluster that Ebbtide runs in. Others have their own.
+	Dispatcher *eviction.Dispatcher
 	// RemoteMemory is how many bytes of memory one remote cluster may take, as far as
 	// that is counted; what all Clusters of a namespace may take, and how many objects
 	// they may have, follows from that. Defaults to DefaultRemoteMemory.
@@ -114,8 +108,6 @@ type Registry struct {
 	pace    Pace
 	manager manager.Manager
 	options Options
-	// results counts the evictions of all clusters.
-	results *prometheus.CounterVec
 	ledger  *guard.Ledger
 	kinds   guard.Kinds
 
@@ -155,7 +147,6 @@ func NewRegistry(mgr manager.Manager, options Options) (*Registry, error) {
 	}
 	r := &Registry{
 		clock: clock.RealClock{}, pace: UsualPace(), manager: mgr, options: options, kinds: kinds,
-		results: kube.Register(crmetrics.Registry, eviction.NewResults()),
 		ledger:  guard.NewLedger(cmp.Or(options.RemoteMemory, DefaultRemoteMemory), cmp.Or(options.RemotesMemory, DefaultRemotesMemory)),
 		members: map[types.NamespacedName]*member{}, launch: func(*link) {},
 	}

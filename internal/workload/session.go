@@ -12,6 +12,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/workload/guard"
 )
 
@@ -24,6 +25,9 @@ type session struct {
 	connection *Connection
 	// guard is the way to a remote cluster; nil for the one that Ebbtide runs in.
 	guard *guard.Guard
+	// dispatcher is that of a remote cluster, which is told of its disruption budgets here;
+	// nil for the one that Ebbtide runs in.
+	dispatcher *eviction.Dispatcher
 	// rotated reports whether the cluster has another kubeconfig by now.
 	rotated func(context.Context) bool
 	kinds   []kind

@@ -112,7 +112,7 @@ func (r Replica) Acted(t testing.TB, after int) []string {
 	log := r.log(t)
 	var acted []string
 	for line := range strings.Lines(string(log[min(after, len(log)):])) {
-		for _, act := range []string{"Asked for", "Changed the cordon", "Evicted a pod", "Let go of", "Deleted evacuations", "Withdrew"} {
+		for _, act := range []string{"Asked for", "Changed the cordon", "Pod eviction successfully", "Let go of", "Deleted evacuations", "Withdrew"} {
 			if strings.Contains(line, `msg="`+act) {
 				acted = append(acted, line)
 			}

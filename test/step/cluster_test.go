@@ -19,6 +19,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	controller "ebbtide.dev/ebbtide/internal/controller/cluster"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/sandbox"
 	"ebbtide.dev/ebbtide/internal/workload"
@@ -43,7 +44,9 @@ func followClusters(t *testing.T, c *cluster.Cluster) *workload.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := workload.NewRegistry(mgr, workload.Options{})
+	registry, err := workload.NewRegistry(mgr, workload.Options{
+		Dispatcher: eviction.NewDispatcher(eviction.DispatcherOptions{Reader: mgr.GetClient(), Now: time.Now}),
+	})
 	if err := errors.Join(err, kube.IndexFields(t.Context(), mgr.GetFieldIndexer()), kube.IndexMachines(t.Context(), mgr.GetFieldIndexer()), controller.Add(mgr, registry)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,18 +7,23 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/workload"
 	"ebbtide.dev/ebbtide/test/cluster"
@@ -69,10 +74,29 @@ func newRemotes(t *testing.T, options workload.Options) *remotes {
 		t.Fatal(err)
 	}
 	w.manager = mgr
+	options.Dispatcher = w.dispatcher(t, options.Clock)
 	if w.registry, err = workload.NewRegistry(mgr, options); err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// dispatcher is told of the disruption budgets, as the controller of Evacuations does it.
+func (w *remotes) dispatcher(t *testing.T, clock clock.WithTickerAndDelayedExecution) *eviction.Dispatcher {
+	t.Helper()
+	d := eviction.NewDispatcher(eviction.DispatcherOptions{Reader: w.manager.GetClient(), Now: time.Now, Clock: clock})
+	informer, err := w.manager.GetCache().GetInformer(t.Context(), &policyv1.PodDisruptionBudget{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, now any) {
+			d.BudgetChanged(old.(*policyv1.PodDisruptionBudget), now.(*policyv1.PodDisruptionBudget))
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // start runs the registry until the test ends, without its manager.

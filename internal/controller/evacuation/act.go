@@ -19,7 +19,7 @@ func (r *reconciler) act(ctx context.Context, seen *core.Snapshot, decision core
 	if decision.Evict {
 		return r.evict(ctx, seen, decision)
 	}
-	r.dispatcher.Forget(client.ObjectKeyFromObject(seen.Evacuation))
+	r.evictions.Forget(client.ObjectKeyFromObject(seen.Evacuation))
 	if err := r.cleanUp(ctx, seen.Evacuation, decision); err != nil {
 		return 0, err
 	}
@@ -31,18 +31,11 @@ func (r *reconciler) act(ctx context.Context, seen *core.Snapshot, decision core
 
 // evict asks the API server once, if the pod's budget has a turn for it.
 func (r *reconciler) evict(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
-	answer, err := r.dispatcher.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, eviction.Grace(ctx, r.client, seen.Pod))
-	if err != nil || answer.Outcome == nil {
-		return answer.Again, err
-	}
-	logger := log.FromContext(ctx).WithValues("pod", seen.Pod.Name, "node", seen.Pod.Spec.NodeName)
-	if answer.Outcome.Result == core.Evicted {
-		logger.Info("Evicted a pod")
+	answer, err := r.evictions.Evict(ctx, client.ObjectKeyFromObject(seen.Evacuation), seen.Pod, eviction.Grace(ctx, r.client, seen.Pod))
+	if answer.Outcome != nil && answer.Outcome.Result == core.Evicted {
 		r.emit(decision.Events...)
-	} else {
-		logger.V(1).Info("The eviction of a pod was refused", "result", answer.Outcome.Result, "message", answer.Outcome.Message)
 	}
-	return answer.Again, nil
+	return answer.Again, err
 }
 
 // +kubebuilder:rbac:groups=ebbtide.dev,resources=evacuations,verbs=patch;delete

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -34,11 +33,9 @@ type Options struct {
 	Workers int
 	// Surge says which Deployments surge. Defaults to surge.Annotated.
 	Surge surge.Mode
-	// LongestLock is how long a lock of a disruption budget may hold. Defaults to
-	// budget.LongestLock.
-	LongestLock time.Duration
-	// Traffic is told of the evictions; it may be nil.
-	Traffic *eviction.Traffic
+	// Dispatcher is that of the cluster that Ebbtide runs in. The controller tells it of all
+	// disruption budgets.
+	Dispatcher *eviction.Dispatcher
 	// Skew knows what time it is.
 	Skew *kube.Skew
 	// Requests is what is known of EvictionRequests; nil if nobody asks by them.
@@ -63,13 +60,13 @@ type reconciler struct {
 	// emit publishes events, each on the object that it is about.
 	emit func(...event.Event)
 	// now is what evacuations go by, clock measures how long something takes.
-	now        kube.Now
-	clock      clock.PassiveClock
-	began      kube.Began
-	surge      surge.Mode
-	requests   Requests
-	metrics    *metrics
-	dispatcher *eviction.Dispatcher
+	now       kube.Now
+	clock     clock.PassiveClock
+	began     kube.Began
+	surge     surge.Mode
+	requests  Requests
+	metrics   *metrics
+	evictions *eviction.Caller
 	// wake has evacuations reconciled at once, before all others.
 	wake func(...types.NamespacedName)
 	// known are the evacuations whose pods are known to be in the cache, or gone.
@@ -102,11 +99,8 @@ func Add(mgr manager.Manager, options Options) error {
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now, clock: clock.RealClock{},
 		surge: options.Surge, requests: options.Requests, metrics: newMetrics(crmetrics.Registry),
 	}
-	r.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: evictor, Reader: r.client, Clock: clock.RealClock{}, Now: kube.Now(options.Skew.Now).Earliest, Jitter: rand.Float64, LongestPause: core.LongestPause,
-		LongestLock: options.LongestLock, Traffic: options.Traffic,
-		Results: kube.Register(crmetrics.Registry, eviction.NewResults()),
-		Wake:    func(keys ...types.NamespacedName) { r.wake(keys...) },
+	r.evictions = options.Dispatcher.Caller(eviction.CallerOptions{
+		Evictor: evictor, Wake: func(keys ...types.NamespacedName) { r.wake(keys...) },
 	})
 	if options.Workers <= 0 {
 		options.Workers = defaultWorkers
@@ -120,7 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if request.Name == "" {
 		return r.sweep(ctx, request.Namespace)
 	}
-	defer r.dispatcher.Yield(request.NamespacedName)
+	defer r.evictions.Yield(request.NamespacedName)
 	seen, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("observe: %w", err)
@@ -143,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // forget drops everything that is remembered of an evacuation that is gone.
 func (r *reconciler) forget(key types.NamespacedName) {
-	r.dispatcher.Forget(key)
+	r.evictions.Forget(key)
 	r.metrics.gone(key)
 	r.known.forget(key)
 }

@@ -41,7 +41,7 @@ func (r *reconciler) record(ctx context.Context, seen *core.Snapshot, decision c
 func (r *reconciler) report(ctx context.Context, seen *core.Snapshot, decision core.Decision) (time.Duration, error) {
 	key := client.ObjectKeyFromObject(seen.Evacuation)
 	r.metrics.counts(key, seen.Evacuation.Status.ActiveEvacuatorClass, decision.State)
-	refusal, due := r.dispatcher.Unreported(key, seen.Evacuation.Status)
+	refusal, due := r.evictions.Unreported(key, seen.Evacuation.Status)
 	if refusal == nil {
 		return 0, nil
 	}
@@ -52,6 +52,6 @@ func (r *reconciler) report(ctx context.Context, seen *core.Snapshot, decision c
 	if _, err := kube.WriteEvacuationStatus(ctx, r.client, seen.Evacuation, core.Refuse(seen.Evacuation.Status, *refusal, now)); err != nil {
 		return 0, err
 	}
-	r.dispatcher.Wrote(key, *refusal, now)
+	r.evictions.Wrote(key, *refusal, now)
 	return 0, nil
 }

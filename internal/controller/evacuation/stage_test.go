@@ -70,10 +70,9 @@ func (s *stage) restart() {
 		client: s.api.Manager, bulk: s.api.Manager, live: s.api.Manager, emit: s.api.Emit, now: s.now, clock: s.clock,
 		metrics: newMetrics(prometheus.NewRegistry()),
 	}
-	s.reconciler.dispatcher = eviction.NewDispatcher(eviction.DispatcherOptions{
-		Evictor: s, Reader: s.api.Manager, Clock: s.clock, Now: kube.Now(s.now).Earliest, Jitter: func() float64 { return 0 }, LongestPause: core.LongestPause,
-		Results: eviction.NewResults(), Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) },
-	})
+	s.reconciler.evictions = eviction.NewDispatcher(eviction.DispatcherOptions{
+		Reader: s.api.Manager, Clock: s.clock, Now: kube.Now(s.now).Earliest, Jitter: func() float64 { return 0 },
+	}).Caller(eviction.CallerOptions{Evictor: s, Wake: func(keys ...types.NamespacedName) { s.queue = append(s.queue, keys...) }})
 	s.reconciler.sweepLater = func(namespace string, after time.Duration) {
 		s.timers[types.NamespacedName{Namespace: namespace}] = s.clock.Now().Add(after)
 	}
@@ -184,14 +183,14 @@ func (s *stage) pass(d time.Duration) {
 
 // budgetEvent tells the controller of a budget, as the watch does.
 func (s *stage) budgetEvent(before, after *policyv1.PodDisruptionBudget) {
-	s.reconciler.dispatcher.Budgets().Update(s.t.Context(),
+	s.reconciler.evictions.Budgets().Update(s.t.Context(),
 		event.TypedUpdateEvent[*policyv1.PodDisruptionBudget]{ObjectOld: before, ObjectNew: after}, stageQueue{stage: s})
 }
 
 // budgetDeleted deletes a budget and tells the controller.
 func (s *stage) budgetDeleted(b *policyv1.PodDisruptionBudget) {
 	s.must(s.api.Delete(s.t.Context(), b))
-	s.reconciler.dispatcher.Budgets().Delete(s.t.Context(), event.TypedDeleteEvent[*policyv1.PodDisruptionBudget]{Object: b}, stageQueue{stage: s})
+	s.reconciler.evictions.Budgets().Delete(s.t.Context(), event.TypedDeleteEvent[*policyv1.PodDisruptionBudget]{Object: b}, stageQueue{stage: s})
 }
 
 // podEvent tells the controller that a pod is gone.

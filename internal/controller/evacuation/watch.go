@@ -42,7 +42,7 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 		source.Func(r.onResponders),
 		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{}),
 		source.Kind(c, &corev1.Pod{}, eviction.LeavingPods(r.cleanLater)),
-		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.dispatcher.Budgets()),
+		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.evictions.Budgets()),
 	}
 }
 

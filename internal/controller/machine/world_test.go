@@ -93,7 +93,10 @@ func (w *world) restart() {
 		w.stop()
 	}
 	w.users = map[types.NamespacedName]bool{}
-	w.queue = eviction.NewQueue(eviction.QueueOptions{Evictor: w, Reader: w.api.Manager, Now: time.Now, News: func(types.NamespacedName) {}})
+	w.queue = eviction.NewQueue(eviction.QueueOptions{
+		Dispatcher: eviction.NewDispatcher(eviction.DispatcherOptions{Reader: w.api.Manager, Now: time.Now}),
+		Evictor:    w, Reader: w.api.Manager, News: func(types.NamespacedName) {},
+	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { _ = w.queue.Start(ctx) })
