@@ -11,14 +11,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/bridge"
-	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -178,20 +176,20 @@ func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *obse
 func (r *reconciler) drainOf(ctx context.Context, seen *observed, c *workload.Connection, from client.Reader) (*drainOf, error) {
 	name := seen.Machine.Node
 	node := &corev1.Node{}
-	switch found, err := surely(ctx, c, types.NamespacedName{Name: name}, node); {
+	switch found, err := c.Find(ctx, types.NamespacedName{Name: name}, node); {
 	case err != nil:
 		return nil, fmt.Errorf("get node %s: %w", name, err)
 	case !found:
 		return &drainOf{connection: c, decision: nodedrain.Decide(nodedrain.Snapshot{})}, nil
 	}
-	var pods corev1.PodList
-	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: name}, client.DisableReadYourWritesConsistency); err != nil {
-		return nil, fmt.Errorf("list the pods of node %s: %w", name, err)
+	pods, err := c.Pods(ctx, from, name)
+	if err != nil {
+		return nil, err
 	}
 	now, skewed := c.Now()
 	return &drainOf{connection: c, node: node, decision: nodedrain.Decide(nodedrain.Snapshot{
-		Now: now, ClockSkewed: skewed, Node: node, Pods: kube.Pointers(pods.Items),
-		Rules: seen.rules, Facts: factsOf(ctx, c, pods.Items), Answers: c.Evictions.Answers(userOf(seen.request)),
+		Now: now, ClockSkewed: skewed, Node: node, Pods: kube.Pointers(pods),
+		Rules: seen.rules, Facts: c.Facts(ctx, pods), Answers: c.Evictions.Answers(userOf(seen.request)),
 	})}, nil
 }
 
@@ -226,47 +224,6 @@ func (r *reconciler) leave(q request) {
 		before.connection.Evictions.Want(userOf(q), nil, nil)
 	}
 	r.clusters.Release(before.cluster, userOf(q))
-}
-
-// factsOf reads the namespaces and the DaemonSets of pods.
-func factsOf(ctx context.Context, c *workload.Connection, pods []corev1.Pod) drainrule.Facts {
-	facts := drainrule.Facts{
-		Namespaces: map[string]map[string]string{}, NamespaceErrors: map[string]string{},
-		DaemonSets: map[types.NamespacedName]types.UID{}, DaemonSetErrors: map[types.NamespacedName]string{},
-	}
-	for i := range pods {
-		namespace, name := &corev1.Namespace{}, pods[i].Namespace
-		switch found, err := surely(ctx, c, types.NamespacedName{Name: name}, namespace); {
-		case err != nil:
-			facts.NamespaceErrors[name] = err.Error()
-		case found:
-			facts.Namespaces[name] = namespace.Labels
-		}
-		owner := metav1.GetControllerOfNoCopy(&pods[i])
-		if owner == nil || owner.Kind != "DaemonSet" {
-			continue
-		}
-		set, key := &appsv1.DaemonSet{}, types.NamespacedName{Namespace: name, Name: owner.Name}
-		switch found, err := surely(ctx, c, key, set); {
-		case err != nil:
-			facts.DaemonSetErrors[key] = err.Error()
-		case found:
-			facts.DaemonSets[key] = set.UID
-		}
-	}
-	return facts
-}
-
-// surely believes only the API server that something is not there.
-func surely(ctx context.Context, c *workload.Connection, key types.NamespacedName, object client.Object) (found bool, err error) {
-	err = c.Client.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		err = c.Live.Get(ctx, key, object)
-	}
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // followElsewhere has Machines woken by what happens in their clusters.

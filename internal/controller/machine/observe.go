@@ -114,7 +114,7 @@ func (r *reconciler) observeCluster(ctx context.Context, seen *observed) {
 	defer cancel()
 	cluster := &v1alpha1.Cluster{}
 	key := types.NamespacedName{Namespace: seen.Machine.Namespace, Name: seen.Machine.Spec.ClusterName}
-	switch found, err := surely(ctx, r.client, r.live, key, cluster); {
+	switch found, err := kube.Find(ctx, r.client, r.live, key, cluster); {
 	case err != nil:
 		seen.Cluster.Problem, seen.unread = err.Error(), true
 	case found:
@@ -168,18 +168,4 @@ func (r *reconciler) observeObject(
 func (r *reconciler) ask(ctx context.Context, key types.NamespacedName, kind schema.GroupVersionKind) (Found, error) {
 	object, err := ask(ctx, r.live, key, kind)
 	return Found{Object: object}, err
-}
-
-// surely reads an object from a cache and, if it is not there, from the API
-// server: a cache that is behind knows nothing of what is new, and "not found" is
-// what a deletion goes on with.
-func surely(ctx context.Context, cached, live client.Reader, key types.NamespacedName, object client.Object) (found bool, err error) {
-	err = cached.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) {
-		err = live.Get(ctx, key, object)
-	}
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,7 +85,7 @@ func (r *reconciler) release(machine types.NamespacedName) {
 func nodesOf(ctx context.Context, c *workload.Connection, machine *v1alpha1.Machine) (nodes []*corev1.Node, err error) {
 	if ref := machine.Status.NodeRef; ref != nil {
 		node := &corev1.Node{}
-		found, err := surely(ctx, c.Client, c.Live, types.NamespacedName{Name: ref.Name}, node)
+		found, err := c.Find(ctx, types.NamespacedName{Name: ref.Name}, node)
 		if err != nil {
 			return nil, fmt.Errorf("get node %s: %w", ref.Name, err)
 		}
@@ -162,11 +160,11 @@ func (r *reconciler) observePods(ctx context.Context, seen *observed, from clien
 
 func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reader) (nodedrain.Snapshot, error) {
 	c, node := seen.connection, seen.node.Name
-	var pods corev1.PodList
-	if err := from.List(ctx, &pods, client.MatchingFields{kube.PodNodeField: node}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		return nodedrain.Snapshot{}, fmt.Errorf("list the pods of node %s: %w", node, err)
+	pods, err := c.Pods(ctx, from, node)
+	if err != nil {
+		return nodedrain.Snapshot{}, err
 	}
-	r.views.surround(client.ObjectKeyFromObject(seen.Machine), surroundingsOf(pods.Items))
+	r.views.surround(client.ObjectKeyFromObject(seen.Machine), surroundingsOf(pods))
 	var rules v1alpha1.MachineDrainRuleList
 	if err := r.client.List(ctx, &rules, client.InNamespace(seen.Machine.Namespace), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
 		return nodedrain.Snapshot{}, fmt.Errorf("list the MachineDrainRules of namespace %s: %w", seen.Machine.Namespace, err)
@@ -174,50 +172,9 @@ func (r *reconciler) pods(ctx context.Context, seen *observed, from client.Reade
 	now, skewed := c.Now()
 	return nodedrain.Snapshot{
 		Now: now, ClockSkewed: skewed,
-		Pods:    kube.Pointers(pods.Items),
+		Pods:    kube.Pointers(pods),
 		Rules:   drainrule.ForMachine(kube.Pointers(rules.Items), seen.Machine.Labels, seen.Cluster.Object.Labels),
-		Facts:   observeFacts(ctx, c, pods.Items),
+		Facts:   c.Facts(ctx, pods),
 		Answers: c.Evictions.Answers(client.ObjectKeyFromObject(seen.Machine)),
 	}, nil
-}
-
-// observeFacts reads the namespaces and the DaemonSets of pods.
-func observeFacts(ctx context.Context, c *workload.Connection, pods []corev1.Pod) drainrule.Facts {
-	facts := drainrule.Facts{
-		Namespaces: map[string]map[string]string{}, NamespaceErrors: map[string]string{},
-		DaemonSets: map[types.NamespacedName]types.UID{}, DaemonSetErrors: map[types.NamespacedName]string{},
-	}
-	for i := range pods {
-		addNamespace(ctx, c, pods[i].Namespace, &facts)
-		if owner := metav1.GetControllerOfNoCopy(&pods[i]); owner != nil && owner.Kind == kindDaemonSet {
-			addDaemonSet(ctx, c, types.NamespacedName{Namespace: pods[i].Namespace, Name: owner.Name}, &facts)
-		}
-	}
-	return facts
-}
-
-func addNamespace(ctx context.Context, c *workload.Connection, name string, facts *drainrule.Facts) {
-	if _, known := facts.Namespaces[name]; known || facts.NamespaceErrors[name] != "" {
-		return
-	}
-	namespace := &corev1.Namespace{}
-	switch found, err := surely(ctx, c.Client, c.Live, types.NamespacedName{Name: name}, namespace); {
-	case err != nil:
-		facts.NamespaceErrors[name] = err.Error()
-	case found:
-		facts.Namespaces[name] = namespace.Labels
-	}
-}
-
-func addDaemonSet(ctx context.Context, c *workload.Connection, key types.NamespacedName, facts *drainrule.Facts) {
-	if _, known := facts.DaemonSets[key]; known || facts.DaemonSetErrors[key] != "" {
-		return
-	}
-	set := &appsv1.DaemonSet{}
-	switch found, err := surely(ctx, c.Client, c.Live, key, set); {
-	case err != nil:
-		facts.DaemonSetErrors[key] = err.Error()
-	case found:
-		facts.DaemonSets[key] = set.UID
-	}
 }

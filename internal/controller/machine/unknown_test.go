@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/test/fault"
 )
 
@@ -188,7 +189,7 @@ func TestOnlyTheAPIServerSaysThatSomethingIsGone(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, err := surely(t.Context(), behind, server, test.key, test.object)
+			found, err := kube.Find(t.Context(), behind, server, test.key, test.object)
 			if err != nil || found != test.want {
 				t.Errorf("found is %t, error %v, want %t", found, err, test.want)
 			}
