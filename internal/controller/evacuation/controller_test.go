@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -191,57 +190,6 @@ func TestAPodThatVanishesMeanwhile(t *testing.T) {
 				t.Errorf("asked %d times, evacuation %v; want one try and a clean end", s.refused[pod.Name], s.evacuation(pod))
 			}
 		})
-	}
-}
-
-func TestOneBlockedPodHoldsNobody(t *testing.T) {
-	t.Parallel()
-	objects := []client.Object{webBudget(1)}
-	var pods []*corev1.Pod
-	for i := range 20 {
-		pods = append(pods, webPod(i))
-		objects = append(objects, pods[i], asked(pods[i]))
-	}
-	s := newStage(t, objects...)
-	s.answers[pods[0].Name] = answered(403, denial)
-	s.calm()
-	for _, pod := range pods[1:] {
-		if s.podExists(pod) {
-			t.Errorf("%s is held back by %s", pod.Name, pods[0].Name)
-		}
-	}
-	s.pass(2 * time.Second)
-	if e := s.evacuation(pods[0]); e == nil || !strings.HasPrefix(e.Status.Message, "Eviction refused: "+denial) {
-		t.Errorf("the blocked pod should say why: %+v", e)
-	}
-}
-
-func TestAnOpeningBudgetIsUsedAtOnceAndByTheOldest(t *testing.T) {
-	t.Parallel()
-	objects := []client.Object{webBudget(0)}
-	var pods []*corev1.Pod
-	for i := range 6 {
-		pods = append(pods, webPod(i))
-		objects = append(objects, pods[i], asked(pods[i]))
-	}
-	s := newStage(t, objects...)
-	for _, pod := range pods {
-		s.answers[pod.Name] = overBudget(exhausted)
-	}
-	s.calm()
-	for _, oldest := range pods[:2] {
-		delete(s.answers, oldest.Name)
-	}
-	s.budgetEvent(webBudget(0), webBudget(2))
-	s.calm()
-	want := map[string]int{"web-0": 1, "web-1": 1}
-	if diff := cmp.Diff(want, s.evicted); diff != "" {
-		t.Errorf("evicted without any time passing (-want +got):\n%s", diff)
-	}
-	for _, pod := range pods[:2] {
-		if s.refused[pod.Name] != 1 {
-			t.Errorf("%s was refused %d times, want once", pod.Name, s.refused[pod.Name])
-		}
 	}
 }
 
