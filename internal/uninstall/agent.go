@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,8 +11,6 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 )
-
-var agents = kind{"NodeAgent", "nodeagents.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeAgentList{} }}
 
 // maxMaintenance is how many bytes of the name of a maintenance, as an agent gives it, are shown.
 const maxMaintenance = 100
@@ -41,7 +38,7 @@ func (s *surveyor) keptAway(ctx context.Context) (string, error) {
 	}
 	slices.Sort(holders)
 	holders = slices.Compact(holders)
-	what := "complete " + list(holders) + " first"
+	what := "complete " + excerpt.Names(holders, shown) + " first"
 	if len(holders) == 0 {
 		what = "have their agents bring them back first"
 	}
@@ -50,5 +47,5 @@ func (s *surveyor) keptAway(ctx context.Context) (string, error) {
 		keep = "node keeps"
 	}
 	return fmt.Sprintf("%d %s static pods away (%s): %s. Where no agent answers, run ebbtide-agent restore on the node and delete its NodeAgent",
-		len(on), keep, strings.TrimSpace(list(on)), what), nil
+		len(on), keep, excerpt.Names(on, shown), what), nil
 }

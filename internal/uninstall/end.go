@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -22,41 +20,22 @@ import (
 //
 // Errors: something goes on when the time is up; the error names it and for whom it waits.
 func (h Hook) end(ctx context.Context, s *surveyor) error {
-	changed, err := watch(ctx, h.Client, maintenances, evacuations, requests, drainRecords, agents)
-	if err != nil {
-		return err
-	}
-	defer changed.end()
+	var going []string
 	told := map[string]bool{}
-	for {
-		going, err := h.endOnce(ctx, s, told)
-		if err != nil {
-			return ended(ctx, going, err)
-		}
-		if len(going) == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ended(ctx, going, context.Cause(ctx))
-		case <-changed.happened:
-			if !kube.Wait(ctx, between) {
-				return ended(ctx, going, context.Cause(ctx))
-			}
-		}
-	}
-}
-
-// ended says what had not ended.
-func ended(ctx context.Context, going []string, err error) error {
+	err := h.until(ctx, func() (over bool, err error) {
+		going, err = h.endOnce(ctx, s, told)
+		return len(going) == 0, err
+	}, maintenances, evacuations, requests, drainRecords, agents)
 	switch {
+	case err == nil:
+		return nil
 	case notCalled(err):
 		return noManager(err)
 	case ctx.Err() == nil || len(going) == 0:
 		return err
 	}
 	return fmt.Errorf("%w; still going on (%d): %s. If no manager runs, or none can write, remove what is left with "+
-		"kubectl ebbtide release --yes, and then uninstall without hooks", err, len(going), list(going))
+		"kubectl ebbtide release --yes, and then uninstall without hooks", err, len(going), excerpt.Names(going, shown))
 }
 
 // noManager says what to do where nobody answers for Ebbtide.
@@ -65,122 +44,105 @@ func noManager(err error) error {
 		"and then uninstall without hooks. The API server says: " + excerpt.Line(err.Error(), maxError))
 }
 
+// step is what is asked of the API server to end objects of a kind.
+type step struct {
+	// says is what it means, in words that a list of names follows.
+	says     string
+	findings []trace.Finding
+}
+
+func (s *step) add(f trace.Finding) { s.findings = append(s.findings, f) }
+
+// remove asks for the deletion of an object, once.
+func (s *step) remove(object client.Object) {
+	if object.GetDeletionTimestamp() == nil {
+		s.add(trace.Finding{Object: object, Delete: true})
+	}
+}
+
 // endOnce asks for the end of what goes on, if nobody has yet, and returns what still does.
 // What follows from a maintenance is waited for until all maintenances are over.
 func (h Hook) endOnce(ctx context.Context, s *surveyor, told map[string]bool) (going []string, err error) {
-	var asked []change
+	planned, begun := step{says: "Deleting planned NodeMaintenances"}, step{says: "Completing NodeMaintenances"}
 	unfinished, err := h.unfinished(ctx, s, told)
 	for _, m := range unfinished {
 		going = append(going, "NodeMaintenance "+m.Name)
-		asked = append(asked, h.endOf(m)...)
+		switch {
+		case m.DeletionTimestamp != nil, m.Spec.Stage == v1alpha1.StageComplete:
+		case !maintenance.Begun(m):
+			// Complete, it would make its nodes schedulable, whoever has cordoned them.
+			planned.remove(m)
+		default:
+			complete := m.DeepCopy()
+			complete.Spec.Stage = v1alpha1.StageComplete
+			begun.add(trace.Finding{Object: m, Without: complete})
+		}
 	}
 	if err != nil || len(going) > 0 {
-		return going, errors.Join(err, h.ask(ctx, asked, told))
+		return going, errors.Join(err, h.ask(ctx, s, told, planned, begun))
 	}
+	return h.endRest(ctx, s, told)
+}
+
+// endRest ends what others than NodeMaintenances have asked for. Managers see to the rest of
+// the Evacuations.
+func (h Hook) endRest(ctx context.Context, s *surveyor, told map[string]bool) (going []string, err error) {
+	withdrawn, requested, promised := step{says: "Withdrawing Evacuations"}, step{says: "Nobody asks by EvictionRequests any more"},
+		step{says: "Nobody promises any more that pods stay on nodes"}
 	err = errors.Join(
 		s.each(ctx, evacuations, func(object client.Object) {
 			going = append(going, "Evacuation "+nameOf(object)+holders(object))
-			asked = append(asked, h.withdrawal(object)...)
+			if finding, _ := trace.Of(object, trace.Facts{}); finding.Without != nil {
+				withdrawn.add(trace.Finding{Object: object, Without: finding.Without})
+			}
 		}),
 		s.each(ctx, requests, func(object client.Object) {
-			if _, ours := trace.Of(object, trace.Facts{}); !ours {
-				return
-			}
-			going = append(going, "EvictionRequest "+nameOf(object)+holders(object))
-			if object.GetDeletionTimestamp() == nil {
-				asked = append(asked, change{"Nobody asks by EvictionRequests any more", object, h.remove})
+			if _, ours := trace.Of(object, trace.Facts{}); ours {
+				going = append(going, "EvictionRequest "+nameOf(object)+holders(object))
+				requested.remove(object)
 			}
 		}),
 		s.each(ctx, drainRecords, func(object client.Object) {
 			going = append(going, "DrainRecord "+nameOf(object)+holders(object))
-			if object.GetDeletionTimestamp() == nil {
-				asked = append(asked, change{"Nobody promises any more that pods stay on nodes", object, h.remove})
-			}
+			promised.remove(object)
 		}),
 	)
 	held, unread := s.keptAway(ctx)
 	if held != "" {
 		going = append(going, held)
 	}
-	return going, errors.Join(err, unread, h.ask(ctx, asked, told))
+	return going, errors.Join(err, unread, h.ask(ctx, s, told, withdrawn, requested, promised))
 }
 
-// change is what is asked of the API server to end something.
-type change struct {
-	// says is what it means, in words that a list of names follows.
-	says   string
-	object client.Object
-	do     func(context.Context, client.Object) error
-}
-
-// ask makes all changes, so many at a time, and tells of each once.
-func (h Hook) ask(ctx context.Context, asked []change, told map[string]bool) error {
-	h.tell(asked, told)
-	failed := make([]error, len(asked))
-	kube.Parallel(writers, len(asked), func(i int) {
-		one := asked[i]
-		// Who was too late looks again.
-		if err := patiently(ctx, func() error { return one.do(ctx, one.object) }); err != nil && !kube.IsStale(err) {
-			failed[i] = fmt.Errorf("%s: %s: %w", one.says, nameOf(one.object), err)
+// ask makes the writes of these steps, and tells of each once.
+func (h Hook) ask(ctx context.Context, s *surveyor, told map[string]bool, steps ...step) error {
+	var failed []error
+	for _, step := range steps {
+		h.tell(step, told)
+		for i, err := range writeEach(ctx, step.findings, s.write) {
+			// Who was too late looks again.
+			if err != nil && !kube.IsStale(err) {
+				failed = append(failed, fmt.Errorf("%s: %s: %w", step.says, nameOf(step.findings[i].Object), err))
+			}
 		}
-	})
-	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
+	}
 	if more := len(failed) - named; more > 0 {
 		failed = append(failed[:named], fmt.Errorf("and %d more", more))
 	}
 	return errors.Join(failed...)
 }
 
-func (h Hook) tell(asked []change, told map[string]bool) {
-	names, order := map[string][]string{}, []string(nil)
-	for _, one := range asked {
-		if key := one.says + string(one.object.GetUID()); !told[key] {
+func (h Hook) tell(s step, told map[string]bool) {
+	var names []string
+	for _, finding := range s.findings {
+		if key := s.says + string(finding.Object.GetUID()); !told[key] {
 			told[key] = true
-			if len(names[one.says]) == 0 {
-				order = append(order, one.says)
-			}
-			names[one.says] = append(names[one.says], nameOf(one.object))
+			names = append(names, nameOf(finding.Object))
 		}
 	}
-	for _, says := range order {
-		fmt.Fprintf(h.Out, "%s (%d): %s\n", says, len(names[says]), list(names[says]))
+	if len(names) > 0 {
+		fmt.Fprintf(h.Out, "%s (%d): %s\n", s.says, len(names), excerpt.Names(names, shown))
 	}
-}
-
-// endOf completes a maintenance, or removes a plan: complete, it would make its nodes
-// schedulable, whoever has cordoned them.
-func (h Hook) endOf(m *v1alpha1.NodeMaintenance) []change {
-	switch {
-	case m.DeletionTimestamp != nil, m.Spec.Stage == v1alpha1.StageComplete:
-		return nil
-	case !maintenance.Begun(m):
-		return []change{{"Deleting planned NodeMaintenances", m, h.remove}}
-	}
-	return []change{{"Completing NodeMaintenances", m, func(ctx context.Context, object client.Object) error {
-		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"stage":%q}}`, object.GetUID(), v1alpha1.StageComplete)
-		return h.Client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
-	}}}
-}
-
-// withdrawal takes back what others than NodeMaintenances have asked for. A manager sees to
-// the rest of the Evacuation.
-func (h Hook) withdrawal(e client.Object) []change {
-	finding, found := trace.Of(e, trace.Facts{})
-	if !found || finding.Without == nil {
-		return nil
-	}
-	without, ok := finding.Without.(client.Object)
-	if !ok {
-		return nil
-	}
-	return []change{{"Withdrawing Evacuations", e, func(ctx context.Context, object client.Object) error {
-		return h.Client.Patch(ctx, without.DeepCopyObject().(client.Object), kube.Change(object))
-	}}}
-}
-
-func (h Hook) remove(ctx context.Context, object client.Object) error {
-	uid := object.GetUID()
-	return h.Client.Delete(ctx, object, client.Preconditions{UID: &uid})
 }
 
 // holders names the finalizers by which an object is held.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -30,7 +31,7 @@ func (o ongoing) String() string {
 	if o.whole != "" {
 		return o.whole
 	}
-	return fmt.Sprintf("%s (%d): %s\n  %s", o.title, len(o.names), list(o.names), o.howto)
+	return fmt.Sprintf("%s (%d): %s\n  %s", o.title, len(o.names), excerpt.Names(o.names, shown), o.howto)
 }
 
 // permit refuses to go on while there is something that this program does not end.
@@ -38,11 +39,6 @@ func (o ongoing) String() string {
 // Errors: there is, and how to end it.
 func (h Hook) permit(ctx context.Context, s *surveyor) error {
 	found, err := h.machines(ctx, s)
-	if err == nil {
-		var waits ongoing
-		waits, err = h.bridged(ctx)
-		found = append(found, waits)
-	}
 	if err == nil && h.Mode == Refuse {
 		var more []ongoing
 		more, err = h.going(ctx, s)
@@ -62,27 +58,27 @@ func (h Hook) permit(ctx context.Context, s *surveyor) error {
 	return errors.New("Ebbtide is at work and would leave this behind:" + text.String())
 }
 
-// list names as many as a person can take in.
-func list(names []string) string {
-	text := strings.Join(names[:min(shown, len(names))], ", ")
-	if more := len(names) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-// machines are Machines and Clusters that wait for a manager when they are deleted.
+// machines are Machines and Clusters that wait for a manager when they are deleted. Those of
+// other controllers are not let go here: a manager that still runs would have them wait again.
 func (h Hook) machines(ctx context.Context, s *surveyor) ([]ongoing, error) {
-	const howto = "delete them; or keep them for a manager that comes later: scale the managers to 0, let go of everything by " +
-		"kubectl ebbtide release --machines --yes, and uninstall without hooks"
-	of := ongoing{title: "Machines and Clusters that cannot be deleted without a manager", howto: howto}
-	groups := s.survey(ctx, machines, clusters)
-	for _, g := range groups {
-		for _, finding := range g.findings {
-			of.names = append(of.names, g.kind.name+" "+nameOf(finding.Object))
+	own, others := s.survey(ctx, machines, clusters), s.survey(ctx, ofClusterAPI, ofOpenShift)
+	for i := range others {
+		// Without the right to look, no bridge is switched on.
+		if apierrors.IsForbidden(others[i].err) {
+			others[i].err = nil
 		}
 	}
-	return []ongoing{of}, unread(groups)
+	return []ongoing{
+		{
+			title: "Machines and Clusters that cannot be deleted without a manager", names: names(own),
+			howto: "delete them; or keep them for a manager that comes later: scale the managers to 0, let go of everything by " +
+				"kubectl ebbtide release --machines --yes, and uninstall without hooks",
+		},
+		{
+			title: "Machines of other controllers that wait for Ebbtide when they are deleted", names: names(others),
+			howto: "have nobody ask for it any more: kubectl label cluster.cluster.x-k8s.io NAME -n NAMESPACE ebbtide.dev/drain-",
+		},
+	}, errors.Join(unread(own), unread(others))
 }
 
 // going is what Refuse refuses for, besides Machines.

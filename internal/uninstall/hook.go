@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -112,12 +113,11 @@ func (h Hook) last(ctx context.Context, s *surveyor) error {
 // sweep removes what is left when managers have had the time to do so. Locks they leave to
 // their owners, so that there is nothing to wait for.
 func (h Hook) sweep(ctx context.Context, s *surveyor) error {
-	kinds := []kind{maintenances, evacuations, requests, drainRecords, nodes, pods, budgets}
 	if err := h.settle(ctx, s, nodes, pods); err != nil {
 		return err
 	}
 	for n := 0; ; n++ {
-		groups := s.survey(ctx, kinds...)
+		groups := s.survey(ctx, written...)
 		if err := unread(groups); err != nil {
 			return err
 		}
@@ -126,15 +126,13 @@ func (h Hook) sweep(ctx context.Context, s *surveyor) error {
 			return nil
 		}
 		if n == cleans {
-			return fmt.Errorf("something of Ebbtide is there again and again: %s", left(groups))
+			return fmt.Errorf("something of Ebbtide is there again and again: %s", excerpt.Names(names(groups), named))
 		}
 		fmt.Fprintf(h.Out, "Removing what is left on %s:\n", plural(count(groups), "object"))
-		var failed []failure
 		for _, g := range groups {
 			printGroup(h.Out, g.kind.name, g)
-			failed = append(failed, s.writeAll(ctx, g)...)
 		}
-		if len(failed) > 0 {
+		if failed := s.writeAll(ctx, groups...); len(failed) > 0 {
 			printFailures(h.Out, failed)
 			return fmt.Errorf("%s of what Ebbtide has left could not be removed, see above", plural(len(failed), "object"))
 		}
@@ -146,36 +144,38 @@ func (h Hook) sweep(ctx context.Context, s *surveyor) error {
 func (h Hook) settle(ctx context.Context, s *surveyor, kinds ...kind) error {
 	ctx, cancel := context.WithTimeout(ctx, settles)
 	defer cancel()
+	err := h.until(ctx, func() (bool, error) {
+		groups := s.survey(ctx, kinds...)
+		return settling(groups) == 0, unread(groups)
+	}, kinds...)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// until looks again whenever objects of these kinds have changed, until it is over.
+//
+// Errors: it cannot look, or the time is up.
+func (h Hook) until(ctx context.Context, look func() (over bool, err error), kinds ...kind) error {
 	changed, err := watch(ctx, h.Client, kinds...)
 	if err != nil {
 		return err
 	}
 	defer changed.end()
 	for {
-		groups := s.survey(ctx, kinds...)
-		if err := unread(groups); err != nil {
-			return ignoreEnd(ctx, err)
-		}
-		if settling(groups) == 0 {
-			return nil
+		if over, err := look(); over || err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return context.Cause(ctx)
 		case <-changed.happened:
 			if !kube.Wait(ctx, between) {
-				return nil
+				return context.Cause(ctx)
 			}
 		}
 	}
-}
-
-// ignoreEnd leaves out what failed because the time was up.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // unread is why not everything could be read.
@@ -187,13 +187,12 @@ func unread(groups []group) error {
 	return errors.Join(all...)
 }
 
-// left names what bears something.
-func left(groups []group) string {
-	var names []string
+// names are those of what bears something.
+func names(groups []group) (all []string) {
 	for _, g := range groups {
 		for _, finding := range g.findings {
-			names = append(names, g.kind.name+" "+nameOf(finding.Object))
+			all = append(all, g.kind.name+" "+nameOf(finding.Object))
 		}
 	}
-	return summary(names)
+	return all
 }

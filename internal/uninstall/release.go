@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/trace"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -61,10 +62,7 @@ func (r Releaser) Run(ctx context.Context) error {
 		}
 		return nil
 	}
-	var failed []failure
-	for _, g := range groups {
-		failed = append(failed, s.writeAll(ctx, g)...)
-	}
+	failed := s.writeAll(ctx, groups...)
 	if done := count(groups) - len(failed); done > 0 {
 		fmt.Fprintf(r.Out, "\nRemoved what Ebbtide had left on %s.\n", plural(done, "object"))
 	}
@@ -93,7 +91,7 @@ func (r Releaser) leaders(ctx context.Context, s *surveyor) (namespaces []string
 	if len(leading) > 0 && !r.Force {
 		return nil, fmt.Errorf("a manager is at work and would do again what is undone here: %s.\n"+
 			"Let it do this: helm uninstall, or set the stage of NodeMaintenances to Complete. If it is gone, wait until then or add --force",
-			summary(leading))
+			excerpt.Names(leading, named))
 	}
 	return namespaces, nil
 }
@@ -103,7 +101,7 @@ func (r Releaser) leaders(ctx context.Context, s *surveyor) (namespaces []string
 // act on. Kept is what is only told of.
 func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (groups, kept []group) {
 	groups, configured := s.webhooks(ctx)
-	groups = append(groups, s.survey(ctx, maintenances, evacuations, requests, drainRecords, nodes, pods, budgets, agents, ofClusterAPI, ofOpenShift)...)
+	groups = append(groups, s.survey(ctx, slices.Concat(written, []kind{agents, ofClusterAPI, ofOpenShift})...)...)
 	if of := s.survey(ctx, machines, clusters); r.Machines {
 		groups = append(groups, of...)
 	} else {
@@ -112,7 +110,7 @@ func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (g
 	namespaces = slices.DeleteFunc(namespaces, func(one string) bool { return slices.Contains(configured, one) })
 	if room := max(0, maxNamespaces-len(configured)); len(namespaces) > room {
 		fmt.Fprintf(r.Out, "There are Leases %s in %d more namespaces, and anybody may create one. In these nothing of managers is looked for: %s\n",
-			kube.LeaderLease, len(namespaces)-room, summary(namespaces[room:]))
+			kube.LeaderLease, len(namespaces)-room, excerpt.Names(namespaces[room:], named))
 		namespaces = namespaces[:room]
 	}
 	return append(groups, s.own(ctx, append(configured, namespaces...))...), kept
@@ -176,31 +174,24 @@ func (r Releaser) back(ctx context.Context, failed []failure, unread map[string]
 		known[f.object.GetUID()] = true
 	}
 	s := newSurveyor(r.Client, r.Now, "")
-	groups := s.survey(ctx, maintenances, evacuations, requests, drainRecords, nodes, pods, budgets)
-	var names []string
+	groups := s.survey(ctx, written...)
 	var blind error
-	for _, g := range groups {
+	for i := range groups {
+		g := &groups[i]
 		if g.err != nil && unread[g.kind.name] == nil {
 			blind = fmt.Errorf("nobody knows whether something of Ebbtide is there again (%s); run %s --yes again", excerpt.Line(g.err.Error(), maxError), r.Again)
 		}
-		names = append(names, g.others(known)...)
+		g.findings = slices.DeleteFunc(g.findings, func(f trace.Finding) bool {
+			// Others keep it from being deleted.
+			held := f.Delete && f.Without == nil && f.Object.GetDeletionTimestamp() != nil
+			return held || known[f.Object.GetUID()]
+		})
 	}
-	if len(names) == 0 {
+	if count(groups) == 0 {
 		return blind
 	}
-	return errors.Join(blind, fmt.Errorf("something of Ebbtide is there again: %s; stop its managers, and run %s --yes again", summary(names), r.Again))
-}
-
-// others names what bears something, leaving out what is known and what others keep from
-// being deleted.
-func (g group) others(known map[types.UID]bool) (names []string) {
-	for _, finding := range g.findings {
-		held := finding.Delete && finding.Without == nil && finding.Object.GetDeletionTimestamp() != nil
-		if !known[finding.Object.GetUID()] && !held {
-			names = append(names, g.kind.name+" "+nameOf(finding.Object))
-		}
-	}
-	return names
+	return errors.Join(blind, fmt.Errorf("something of Ebbtide is there again: %s; stop its managers, and run %s --yes again",
+		excerpt.Names(names(groups), named), r.Again))
 }
 
 // held is about Machines and Clusters that nobody has asked to let go.
@@ -210,13 +201,4 @@ func (r Releaser) held(kept []group) error {
 	}
 	return fmt.Errorf("%d of Machines and Clusters are still held, and cannot be deleted without a manager: "+
 		"add --machines to let them go, after which nobody drains their nodes", count(kept))
-}
-
-// summary names a few of many.
-func summary(names []string) string {
-	text := strings.Join(names[:min(named, len(names))], ", ")
-	if more := len(names) - named; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

@@ -57,15 +57,11 @@ func printFailures(out io.Writer, failures []failure) {
 		same[one] = append(same[one], f)
 	}
 	for _, one := range order {
-		names := make([]string, 0, named)
-		for _, f := range same[one][:min(named, len(same[one]))] {
-			names = append(names, nameOf(f.object))
+		names := make([]string, len(same[one]))
+		for i, f := range same[one] {
+			names[i] = nameOf(f.object)
 		}
-		text := strings.Join(names, ", ")
-		if more := len(same[one]) - named; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		fmt.Fprintf(out, "  %s %s: %s\n", one.kind, text, excerpt.Line(same[one][0].err.Error(), maxError))
+		fmt.Fprintf(out, "  %s %s: %s\n", one.kind, excerpt.Names(names, named), excerpt.Line(same[one][0].err.Error(), maxError))
 	}
 }
 

@@ -49,7 +49,12 @@ var (
 	clusters     = kind{"Cluster", "clusters.ebbtide.dev", func() client.ObjectList { return &v1alpha1.ClusterList{} }}
 	ofClusterAPI = bridgedKind("Machine of Cluster API", bridge.ClusterAPIMachine)
 	ofOpenShift  = bridgedKind("Machine of OpenShift", bridge.OpenShiftMachine)
+	agents       = kind{"NodeAgent", "nodeagents.ebbtide.dev", func() client.ObjectList { return &v1alpha1.NodeAgentList{} }}
 )
+
+// written are the kinds that managers write, in the order in which it is safe to remove what
+// they have left: first what they would act on if one came back, then what others act on.
+var written = []kind{maintenances, evacuations, requests, drainRecords, nodes, pods, budgets}
 
 func bridgedKind(name string, of schema.GroupVersionKind) kind {
 	return kind{name, "machines." + of.Group, func() client.ObjectList {
@@ -70,8 +75,10 @@ type group struct {
 // surveyor looks for traces.
 type surveyor struct {
 	client client.Client
-	now    func() time.Time
-	why    string
+	// namespace is the only one that it looks into; empty is all of them.
+	namespace string
+	now       func() time.Time
+	why       string
 
 	mu sync.Mutex
 	// homeless is what is known of ReplicaSets. Pods name them, and may make them up.
@@ -139,7 +146,7 @@ func (s *surveyor) isHomeless(ctx context.Context, pod *corev1.Pod) bool {
 func (s *surveyor) each(ctx context.Context, k kind, visit func(client.Object)) error {
 	for next, more := "", true; more; more = next != "" {
 		list := k.list() // A list that is decoded into again would share its items.
-		err := s.client.List(ctx, list, client.Limit(page), client.Continue(next))
+		err := s.client.List(ctx, list, client.InNamespace(s.namespace), client.Limit(page), client.Continue(next))
 		if resumed := resume(err); resumed != "" && resumed != next {
 			next = resumed
 			continue

@@ -35,23 +35,30 @@ type failure struct {
 	err    error
 }
 
-// writeAll cleans all objects of a group and returns what failed.
-func (s *surveyor) writeAll(ctx context.Context, g group) (failed []failure) {
-	errs := make([]error, len(g.findings))
-	kube.Parallel(writers, len(g.findings), func(i int) { errs[i] = s.clean(ctx, g.findings[i]) })
-	for i, err := range errs {
-		if err != nil {
-			failed = append(failed, failure{g.kind, g.findings[i].Object, err})
+// writeAll cleans all objects of these groups, one group after the other, and returns what failed.
+func (s *surveyor) writeAll(ctx context.Context, groups ...group) (failed []failure) {
+	for _, g := range groups {
+		for i, err := range writeEach(ctx, g.findings, s.clean) {
+			if err != nil {
+				failed = append(failed, failure{g.kind, g.findings[i].Object, err})
+			}
 		}
 	}
 	return failed
+}
+
+// writeEach writes so many objects at a time.
+func writeEach(ctx context.Context, findings []trace.Finding, write func(context.Context, trace.Finding) error) []error {
+	errs := make([]error, len(findings))
+	kube.Parallel(writers, len(findings), func(i int) { errs[i] = write(ctx, findings[i]) })
+	return errs
 }
 
 // clean does what was found to be done about an object. If it has changed meanwhile it is
 // looked at anew.
 func (s *surveyor) clean(ctx context.Context, finding trace.Finding) error {
 	for n := 0; ; n++ {
-		err := patiently(ctx, func() error { return s.write(ctx, &finding) })
+		err := s.write(ctx, finding)
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
@@ -96,9 +103,14 @@ func (s *surveyor) again(ctx context.Context, before trace.Finding) (trace.Findi
 	return finding, found, nil
 }
 
-// write makes the writes of a finding. The status of a NodeMaintenance comes first, as a
-// record: who comes later knows that it is over.
-func (s *surveyor) write(ctx context.Context, f *trace.Finding) error {
+// write makes the writes of a finding, patiently.
+func (s *surveyor) write(ctx context.Context, f trace.Finding) error {
+	return patiently(ctx, func() error { return s.writeOnce(ctx, f) })
+}
+
+// writeOnce writes the status of a NodeMaintenance first, as a record: who comes later knows
+// that it is over.
+func (s *surveyor) writeOnce(ctx context.Context, f trace.Finding) error {
 	before, ok := f.Object.DeepCopyObject().(client.Object)
 	if !ok {
 		return errors.New("it cannot be written")
