@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -196,7 +197,7 @@ func (t *targeted) missAgent(o *outcome) {
 // sinceReady has the silence of an agent begin when its node is ready: the pods of a
 // drained node that is away are kept away on purpose, and nobody can answer there.
 func (a Agent) sinceReady(object *corev1.Node) Agent {
-	ready := findNodeCondition(object, corev1.NodeReady)
+	ready := announcement.Find(object, corev1.NodeReady)
 	switch {
 	case ready == nil || ready.Status != corev1.ConditionTrue:
 		a.SilentSince = time.Time{}

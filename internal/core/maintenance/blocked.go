@@ -7,6 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
@@ -113,10 +114,10 @@ func (n *node) drainStarted() time.Time {
 // drainAnnounced is since when the node says that it is drained, or being drained; zero if
 // it does not.
 func (n *node) drainAnnounced() time.Time {
-	if since := n.announcedSince(v1alpha1.NodeMaintenanceInProgress); !since.IsZero() {
+	if since := announcement.Since(n.object, v1alpha1.NodeMaintenanceInProgress); !since.IsZero() {
 		return since
 	}
-	return n.announcedSince(v1alpha1.NodeDrainInProgress)
+	return announcement.Since(n.object, v1alpha1.NodeDrainInProgress)
 }
 
 // obstacles are what is in the way of a maintenance on a node.

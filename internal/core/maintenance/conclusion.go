@@ -3,8 +3,6 @@ package maintenance
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
@@ -146,14 +144,4 @@ func (o *outcome) emptied(one *selection) bool {
 // back returns true if the node has done what the maintenance has drained it for.
 func (o *outcome) back(one *selection) bool {
 	return !o.lock.returned.IsZero() && one.maintenance == o.inPlace && o.emptied(one)
-}
-
-// announcedSince is since when the node bears a condition of ours; zero if it
-// does not.
-func (n *node) announcedSince(conditionType corev1.NodeConditionType) time.Time {
-	was := findNodeCondition(n.object, conditionType)
-	if was == nil || was.Status != corev1.ConditionTrue || was.Reason != v1alpha1.ReasonNodeMaintenance {
-		return time.Time{}
-	}
-	return was.LastTransitionTime.Time
 }

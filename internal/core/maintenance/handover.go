@@ -8,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 )
 
@@ -18,7 +19,7 @@ func (t *targeted) decideHandOver(o *outcome) {
 	for place, one := range o.drains {
 		if w := one.maintenance.completeWhen; w != nil {
 			o.handings[place] = w.Decide(handover.Facts{
-				Now: t.Now, ClockSkewed: t.ClockSkewed, Node: o.object, Ready: findNodeCondition(o.object, corev1.NodeReady),
+				Now: t.Now, ClockSkewed: t.ClockSkewed, Node: o.object, Ready: announcement.Find(o.object, corev1.NodeReady),
 				Drained: o.emptied(one) && o.object.Spec.Unschedulable, Marked: handover.MarkedFor(o.object, one.maintenance.name()),
 			})
 		}
@@ -38,7 +39,7 @@ func (t *targeted) decideHandOver(o *outcome) {
 func (o *outcome) awaitsHandOver(one *selection) bool {
 	m := one.maintenance
 	return m.stage == v1alpha1.StageDrain && m.completeWhen != nil && !o.handings[one.place].InForce &&
-		o.announcedSince(v1alpha1.NodeDrained).IsZero()
+		announcement.Since(o.object, v1alpha1.NodeDrained).IsZero()
 }
 
 // awaitsText says what a node waits for that is drained and not handed over.

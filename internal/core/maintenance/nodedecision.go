@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -18,8 +19,10 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		Node: o.object, Cordon: o.cordon.Change, DrainRecord: o.lock.change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
 		Events: o.cordon.Events, Evacuate: o.requests(), Delete: c.deletions(o),
 	}
-	a := c.nodeConditions(o)
-	d.Conditions, d.Retract, d.Pinned = a.changed, a.removed, a.pinned && len(a.changed) > 0
+	if !o.unclear {
+		announced := announcement.Decide(o.announcement(), c.Now)
+		d.Conditions, d.Retract, d.Pinned = announced.Changed, announced.Removed, announced.Pinned
+	}
 	if len(o.missed) > 0 {
 		d.Events, d.MissesAgent = append(slices.Clip(d.Events), o.missed...), true
 	}
@@ -39,6 +42,23 @@ func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 		d.Maintenances = append(d.Maintenances, m.name())
 	}
 	return d, true
+}
+
+// announcement is what there is to announce on a node.
+func (o *outcome) announcement() announcement.Node {
+	n := announcement.Node{Object: o.object}
+	for _, one := range o.selections {
+		m := announcement.Maintenance{Name: one.maintenance.name(), Reason: one.maintenance.object.Spec.Reason}
+		switch one.maintenance.stage {
+		case v1alpha1.StageComplete:
+			continue
+		case v1alpha1.StageDrain:
+			m.Drained, m.Back = o.drained(one), o.back(one)
+			n.Drains = append(n.Drains, m)
+		}
+		n.Planned = append(n.Planned, m)
+	}
+	return n
 }
 
 // postpone leaves out what was refused and is not to be tried again yet. Where the

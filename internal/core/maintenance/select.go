@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
@@ -93,7 +94,7 @@ func ReadsPods(m *v1alpha1.NodeMaintenance) bool {
 // Marked returns true if a maintenance has left something on the node: its ledger,
 // what keeps DaemonSet pods away, that it is handed over, or a condition that announces it.
 func Marked(node *corev1.Node) bool {
-	return cordon.Marked(node) || len(Announcing(node)) > 0
+	return cordon.Marked(node) || len(announcement.Types(node)) > 0
 }
 
 // Plans returns true if the maintenance is in Idle and may still do something: its status

@@ -4,24 +4,12 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
-
-// Announcing are the types of those conditions of a node that announce a maintenance.
-func Announcing(node *corev1.Node) []corev1.NodeConditionType {
-	var types []corev1.NodeConditionType
-	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Reason == v1alpha1.ReasonNodeMaintenance {
-			types = append(types, node.Status.Conditions[i].Type)
-		}
-	}
-	return types
-}
 
 // CutShort is the status of a maintenance that is complete from now on without anybody who
 // sees that through: nothing is done for it any more, also by a manager that comes later.

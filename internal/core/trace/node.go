@@ -12,7 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
-	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/announcement"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
@@ -50,7 +50,7 @@ func ofNode(node *corev1.Node) Finding {
 	if len(f.Does) > 0 {
 		f.Without = without
 	}
-	if f.Announced = maintenance.Announcing(node); len(f.Announced) > 0 {
+	if f.Announced = announcement.Types(node); len(f.Announced) > 0 {
 		f.Does = append(f.Does, "remove "+conditions(f.Announced))
 	}
 	return f

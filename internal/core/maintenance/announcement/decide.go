@@ -1,9 +1,13 @@
-package maintenance
+// Package announcement decides which conditions of a node announce its maintenances (KEP-5683).
+// They are best effort, and those that bear the reason of somebody else are left alone, but for
+// what is left of a drain that is over when ours begins.
+package announcement
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,47 +46,51 @@ var (
 	over     = [len(announced)]conditionChange{gone, gone, gone, gone}
 )
 
-// announcement is what the most advanced maintenances of the node say of it, and who
-// they are.
-func (o *outcome) announcement() ([len(announced)]conditionChange, string) {
-	if len(o.drains) > 0 {
-		if slices.ContainsFunc(o.drains, func(one *selection) bool { return !o.drained(one) }) {
-			return draining, announcers(o.drains)
-		}
-		if !slices.ContainsFunc(o.drains, func(one *selection) bool { return !o.back(one) }) {
-			return returned, announcers(o.drains)
-		}
-		return emptied, announcers(o.drains)
-	}
-	if names := announcers(o.selections); names != "" {
-		return planned, names
-	}
-	return over, ""
+// Node is a node as far as its conditions are concerned.
+type Node struct {
+	Object *corev1.Node
+	// Drains are its maintenances in Drain, Planned all that are not complete, the oldest first.
+	Drains, Planned []Maintenance
 }
 
-// namedMaintenances is how many maintenances a message names.
-const namedMaintenances = 10
+// Maintenance is a maintenance of a node.
+type Maintenance struct {
+	Name, Reason string
+	// Drained is true if the node is drained for it, Back if it has come back after that.
+	Drained, Back bool
+}
 
-// announcers names the maintenances that are not complete, and their reasons.
-func announcers(selections []*selection) string {
+// announcement is what the most advanced maintenances of the node say of it, and who
+// they are.
+func announcement(n Node) ([len(announced)]conditionChange, string) {
+	switch {
+	case len(n.Drains) == 0 && len(n.Planned) == 0:
+		return over, ""
+	case len(n.Drains) == 0:
+		return planned, names(n.Planned)
+	case slices.ContainsFunc(n.Drains, func(m Maintenance) bool { return !m.Drained }):
+		return draining, names(n.Drains)
+	case slices.ContainsFunc(n.Drains, func(m Maintenance) bool { return !m.Back }):
+		return emptied, names(n.Drains)
+	}
+	return returned, names(n.Drains)
+}
+
+// maxNames is how many maintenances a message names.
+const maxNames = 10
+
+// names are the names of maintenances and their reasons.
+func names(maintenances []Maintenance) string {
 	var words []string
-	more := 0
-	for _, one := range selections {
-		if one.maintenance.stage == v1alpha1.StageComplete {
-			continue
-		}
-		if len(words) == namedMaintenances {
-			more++
-			continue
-		}
-		word := one.maintenance.name()
-		if reason := one.maintenance.object.Spec.Reason; reason != "" {
-			word = fmt.Sprintf("%s (%s)", word, reason)
+	for _, m := range maintenances[:min(len(maintenances), maxNames)] {
+		word := m.Name
+		if m.Reason != "" {
+			word = fmt.Sprintf("%s (%s)", word, m.Reason)
 		}
 		words = append(words, word)
 	}
 	text := strings.Join(words, ", ")
-	if more > 0 {
+	if more := len(maintenances) - len(words); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
@@ -95,12 +103,12 @@ type pair struct {
 	theirs, begins bool
 }
 
-func (o *outcome) pairOf(changes [len(announced)]conditionChange) pair {
-	if foreigndrain.Announced(o.object) != nil {
+func pairOf(node *corev1.Node, changes [len(announced)]conditionChange) pair {
+	if foreigndrain.Announced(node) != nil {
 		return pair{theirs: true}
 	}
 	at := slices.Index(announced[:], v1alpha1.NodeDrainInProgress)
-	return pair{begins: changes[at] == isTrue && o.announcedSince(announced[at]).IsZero()}
+	return pair{begins: changes[at] == isTrue && Since(node, announced[at]).IsZero()}
 }
 
 // concerns returns true if a change has something to say about a condition that was as it
@@ -118,32 +126,28 @@ func (p pair) concerns(conditionType corev1.NodeConditionType, change conditionC
 	return change.concerns(was)
 }
 
-// announcing is what is written of the conditions of a node.
-type announcing struct {
-	changed []corev1.NodeCondition
-	removed []corev1.NodeConditionType
-	// pinned is true if that is only right for the node as it was seen.
-	pinned bool
+// Decision is what is written of the conditions of a node.
+type Decision struct {
+	// Changed are the conditions to write, Removed those to remove.
+	Changed []corev1.NodeCondition
+	Removed []corev1.NodeConditionType
+	// Pinned is true if that is only right for the node as it was seen: they take the place
+	// of what somebody else has written, who may have begun anew.
+	Pinned bool
 }
 
-// nodeConditions are the conditions of a node that have to change and those that
-// have to go. Those that bear somebody else's reason are left alone, but for what is left
-// of a drain that is over when ours begins.
-func (c *conclusion) nodeConditions(o *outcome) announcing {
-	if o.unclear {
-		return announcing{}
-	}
-	changes, message := o.announcement()
-	now := metav1.NewTime(c.Now).Rfc3339Copy()
-	ofDrain := o.pairOf(changes)
-	a := announcing{pinned: ofDrain.begins}
+// Decide decides about the conditions of a node.
+func Decide(n Node, at time.Time) (d Decision) {
+	changes, message := announcement(n)
+	now := metav1.NewTime(at).Rfc3339Copy()
+	ofDrain := pairOf(n.Object, changes)
 	for i, conditionType := range announced {
-		was := findNodeCondition(o.object, conditionType)
+		was := Find(n.Object, conditionType)
 		switch {
 		case !ofDrain.concerns(conditionType, changes[i], was):
 			continue
 		case changes[i] == gone:
-			a.removed = append(a.removed, conditionType)
+			d.Removed = append(d.Removed, conditionType)
 			continue
 		}
 		next := corev1.NodeCondition{
@@ -159,9 +163,10 @@ func (c *conclusion) nodeConditions(o *outcome) announcing {
 				continue
 			}
 		}
-		a.changed = append(a.changed, next)
+		d.Changed = append(d.Changed, next)
 	}
-	return a
+	d.Pinned = ofDrain.begins && len(d.Changed) > 0
+	return d
 }
 
 // concerns returns true if the change has something to say about a condition that
@@ -173,11 +178,32 @@ func (c conditionChange) concerns(was *corev1.NodeCondition) bool {
 	return c != unchanged && was.Reason == v1alpha1.ReasonNodeMaintenance
 }
 
-func findNodeCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
+// Find is a condition of a node; nil if it has none of that type.
+func Find(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {
 		if node.Status.Conditions[i].Type == conditionType {
 			return &node.Status.Conditions[i]
 		}
 	}
 	return nil
+}
+
+// Since is since when the node bears a condition of ours; zero if it does not.
+func Since(node *corev1.Node, conditionType corev1.NodeConditionType) time.Time {
+	was := Find(node, conditionType)
+	if was == nil || was.Status != corev1.ConditionTrue || was.Reason != v1alpha1.ReasonNodeMaintenance {
+		return time.Time{}
+	}
+	return was.LastTransitionTime.Time
+}
+
+// Types are the types of those conditions of a node that announce a maintenance.
+func Types(node *corev1.Node) []corev1.NodeConditionType {
+	var types []corev1.NodeConditionType
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Reason == v1alpha1.ReasonNodeMaintenance {
+			types = append(types, node.Status.Conditions[i].Type)
+		}
+	}
+	return types
 }
