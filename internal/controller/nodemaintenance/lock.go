@@ -8,6 +8,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -31,7 +32,7 @@ func (a *action) writeDrainRecord(ctx context.Context, node *actionNode) {
 	}})
 }
 
-func (r *reconciler) storeDrainRecord(ctx context.Context, node string, wanted *maintenance.DrainRecordChange) error {
+func (r *reconciler) storeDrainRecord(ctx context.Context, node string, wanted *drainrecord.Change) error {
 	if wanted.Old == nil {
 		created := &v1alpha1.DrainRecord{ObjectMeta: metav1.ObjectMeta{Name: node}}
 		wanted.Spec.DeepCopyInto(&created.Spec)

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/group"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 )
 
 // inPlace is a maintenance whose nodes are away for a minute.
@@ -235,7 +236,7 @@ func TestARecordIsNotWrittenOverAnotherOne(t *testing.T) {
 	w := newWorld(t, stored)
 	old := w.records()[0]
 	spec := v1alpha1.DrainRecordSpec{MaintenanceRef: v1alpha1.MaintenanceReference{Name: "next"}, InPlace: v1alpha1.InPlace{ExpectedDowntimeSeconds: 60}}
-	change := maintenance.NodeDecision{Node: aNode("one"), DrainRecord: &maintenance.DrainRecordChange{Old: &old, Spec: spec}}
+	change := maintenance.NodeDecision{Node: aNode("one"), DrainRecord: &drainrecord.Change{Old: &old, Spec: spec}}
 	r := w.manager()
 	w.act(r, nil, change)
 	got := w.records()[0]

@@ -139,7 +139,7 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 		cordon: o.cordon.Blocker != nil && m.holds(), writes: m.stage != v1alpha1.StageIdle,
 		foreign: m.holds() || m.stage == v1alpha1.StageComplete && o.cordon.Awaited,
 	}
-	if len(o.blocked)+len(o.refusals)+len(o.lock.blockers)+len(o.foreign) == 0 && !of.cordon {
+	if len(o.blocked)+len(o.refusals)+len(o.lock.Blockers)+len(o.foreign) == 0 && !of.cordon {
 		return obstacles{}
 	}
 	pods := o.blocked
@@ -168,7 +168,7 @@ func (o *outcome) obstaclesOf(of concern, pods []blockedPod) obstacles {
 		blockers = append(blockers, pods[i].blocker)
 	}
 	if of.locks {
-		blockers = append(blockers, o.lock.blockers...)
+		blockers = append(blockers, o.lock.Blockers...)
 	}
 	if of.cordon {
 		blockers = append(blockers, *o.cordon.Blocker)

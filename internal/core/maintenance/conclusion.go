@@ -7,6 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/handover"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
@@ -31,7 +32,7 @@ type conclusion struct {
 type outcome struct {
 	*targetedNode
 	cordon cordon.Decision
-	lock   lock
+	lock   drainrecord.Decision
 	// handings are by drain how far the node is handed over, handedOverTo the names of the
 	// maintenances that have it.
 	handings     []handover.Decision
@@ -137,11 +138,11 @@ func (o *outcome) drained(one *selection) bool {
 // leave and, if the maintenance is in place, no lock that is missing. A node that is
 // back for one maintenance has no locks for another one.
 func (o *outcome) emptied(one *selection) bool {
-	locked := o.lock.complete && (o.lock.returned.IsZero() || one.maintenance == o.inPlace)
+	locked := o.lock.Complete && (o.lock.Returned.IsZero() || one.maintenance == o.inPlace)
 	return o.read && one.counted() == 0 && (one.maintenance.inPlace == nil || locked)
 }
 
 // back returns true if the node has done what the maintenance has drained it for.
 func (o *outcome) back(one *selection) bool {
-	return !o.lock.returned.IsZero() && one.maintenance == o.inPlace && o.emptied(one)
+	return !o.lock.Returned.IsZero() && one.maintenance == o.inPlace && o.emptied(one)
 }

@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 )
 
 // Decision is what is done and said about the maintenances of a snapshot. The shell carries
@@ -66,7 +67,7 @@ type NodeDecision struct {
 	// Cordon is the change of the cordon and its ledger; nil leaves both alone.
 	Cordon *cordon.Change
 	// DrainRecord is the change of the node's DrainRecord; nil leaves it alone.
-	DrainRecord *DrainRecordChange
+	DrainRecord *drainrecord.Change
 	// Evacuate are the pods that need an Evacuation with our instigator finalizer, or an
 	// EvictionRequest of ours, and have none, lowest drain plan entry first.
 	Evacuate []Request
@@ -101,13 +102,4 @@ type Request struct {
 	EvictionRequest *lifecyclev1alpha1.EvictionRequest
 	// Events become true with the write.
 	Events []event.Event
-}
-
-// DrainRecordChange is what the DrainRecord of a node is to say. It is written under the
-// resource version of the record as it was observed.
-type DrainRecordChange struct {
-	// Old is the record as it was observed; nil creates it.
-	Old *v1alpha1.DrainRecord
-	// Spec is the complete spec to be written.
-	Spec v1alpha1.DrainRecordSpec
 }

@@ -31,17 +31,17 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 	case !o.read:
 		return Explanation{State: v1alpha1.NodeStateUnknown, Message: "Waiting for the pods of the node to be read."}
 	case o.back(one):
-		text := fmt.Sprintf("Back since %s: its pods are ready, and it holds no locks.", o.lock.returned.UTC().Format(time.RFC3339))
+		text := fmt.Sprintf("Back since %s: its pods are ready, and it holds no locks.", o.lock.Returned.UTC().Format(time.RFC3339))
 		return Explanation{State: v1alpha1.NodeStateReturned, Message: text}
 	case o.emptied(one) && o.awaitsHandOver(one):
 		return Explanation{State: v1alpha1.NodeStateWaitingForHandOver, Message: o.awaitsText(one)}
 	case o.emptied(one):
 		return Explanation{State: v1alpha1.NodeStateDrained, Message: "Drained."}
-	case one.counted() == 0 && !o.lock.returned.IsZero():
+	case one.counted() == 0 && !o.lock.Returned.IsZero():
 		text := fmt.Sprintf("Waiting for NodeMaintenance %s to be complete: for it the node is back, and has no locks any more.", o.inPlace.name())
 		return Explanation{State: v1alpha1.NodeStateWaitingForMaintenance, Message: text}
 	case one.counted() == 0:
-		return Explanation{State: v1alpha1.NodeStateWaitingForLocks, Message: o.lock.waiting}
+		return Explanation{State: v1alpha1.NodeStateWaitingForLocks, Message: o.lock.Waiting}
 	case one.maintenance.paused:
 		return Explanation{State: v1alpha1.NodeStatePaused, Message: "Waiting for the Machine, whose drain is paused."}
 	case progress.Under == 0:

@@ -16,7 +16,7 @@ import (
 // nodeDecision is what is done to a node now; any is false if that is nothing.
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	d = NodeDecision{
-		Node: o.object, Cordon: o.cordon.Change, DrainRecord: o.lock.change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
+		Node: o.object, Cordon: o.cordon.Change, DrainRecord: o.lock.Change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
 		Events: o.cordon.Events, Evacuate: o.requests(), Delete: c.deletions(o),
 	}
 	if !o.unclear {

@@ -14,6 +14,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -190,7 +191,7 @@ func (r *reader) staying(n *node, p *pod) *staying {
 
 // givenUp returns true if the node has given up to lock a budget of the pod.
 func (r *reader) givenUp(n *node, object *corev1.Pod) bool {
-	if !n.recordInForce() || len(n.record.Status.GivenUp) == 0 {
+	if !drainrecord.InForce(n.object, n.record) || len(n.record.Status.GivenUp) == 0 {
 		return false
 	}
 	return slices.ContainsFunc(r.budgets.applying(object), func(b *policyv1.PodDisruptionBudget) bool {

@@ -103,7 +103,7 @@ func (c *conclusion) nothingLeft(m *maintenance) bool {
 	drained := hasStarted(m.object, v1alpha1.StageDrain)
 	left := func(n *node) bool {
 		o := &c.nodes[n.index]
-		return o.cordon.Change != nil || o.cordon.Awaited || o.lock.change != nil || len(o.withdraw) > 0 || drained && !n.read
+		return o.cordon.Change != nil || o.cordon.Awaited || o.lock.Change != nil || len(o.withdraw) > 0 || drained && !n.read
 	}
 	return !slices.ContainsFunc(m.listed, left) &&
 		!slices.ContainsFunc(m.selections, func(one *selection) bool { return left(one.node) })

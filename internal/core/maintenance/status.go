@@ -106,8 +106,8 @@ func add(t *status.Totals, o *outcome, s *nodeStatus) {
 	t.Awaited += ones(m.stage == v1alpha1.StageComplete && o.cordon.Awaited)
 	t.Unread += ones(m.stage == v1alpha1.StageDrain && !o.read)
 	if m.inPlace != nil {
-		t.Budgets += o.lock.needed
-		t.Locked += o.lock.taken
+		t.Budgets += o.lock.Needed
+		t.Locked += o.lock.Taken
 	}
 	for _, more := range s.obstacles.kinds {
 		t.Obstacles = status.Add(t.Obstacles, more)

@@ -10,6 +10,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
 )
 
 // claim is a pod that asks to stay under budgets.
@@ -97,7 +98,7 @@ func (r *reader) mayBeSurplus(n *node) bool {
 // recorded are the pods that the record of the drain names.
 func (n *node) recorded() map[types.UID]bool {
 	recorded := map[types.UID]bool{}
-	if n.recordInForce() {
+	if drainrecord.InForce(n.object, n.record) {
 		for _, pod := range n.record.Spec.Pods {
 			recorded[pod.UID] = true
 		}

@@ -71,7 +71,7 @@ func (t *targeted) refuse(o *outcome) {
 	if refusal, refused := t.Refused[Write{Kind: WriteCordon, Node: o.name()}]; refused && o.cordon.Change != nil {
 		o.refusals = append(o.refusals, blocker.CordonRefused(o.object, refusal))
 	}
-	if refusal, refused := t.Refused[Write{Kind: WriteDrainRecord, Node: o.name()}]; refused && o.lock.change != nil {
+	if refusal, refused := t.Refused[Write{Kind: WriteDrainRecord, Node: o.name()}]; refused && o.lock.Change != nil {
 		o.refusals = append(o.refusals, blocker.RecordRefused(o.object, refusal))
 	}
 	for _, evacuation := range o.withdraw {
