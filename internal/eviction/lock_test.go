@@ -38,7 +38,7 @@ func (w *world) relock(at **policyv1.PodDisruptionBudget, text string) {
 	}
 	*at = now
 	w.mu.Unlock()
-	w.queue.caller.BudgetChanged(old, now)
+	w.queue.options.Dispatcher.BudgetChanged(old, now)
 }
 
 // after is so much later than the beginning.
@@ -208,7 +208,7 @@ func TestALockOfOneOfTwoBudgetsHolds(t *testing.T) {
 		w.change(func() {
 			gone := w.second
 			w.second = nil
-			go w.queue.caller.BudgetChanged(gone, nil)
+			go w.queue.options.Dispatcher.BudgetChanged(gone, nil)
 		})
 		expect(t, "left", w.left())
 	})
@@ -234,7 +234,7 @@ func TestALockedBudgetThatIsGoneHoldsNobody(t *testing.T) {
 				w.change(func() {
 					old := w.budget
 					goes(w)
-					go w.queue.caller.BudgetChanged(old, w.budget)
+					go w.queue.options.Dispatcher.BudgetChanged(old, w.budget)
 				})
 				w.wantRequests(t, request{pod: "uid-a"})
 			})

@@ -9,16 +9,15 @@ import (
 // item is one pod in the work queue.
 type item struct {
 	// pod is its key in the dispatcher.
-	pod types.NamespacedName
-	// payer is the owner whose turns the pod takes.
-	payer types.NamespacedName
+	pod   types.NamespacedName
+	owner types.NamespacedName
 }
 
 // ownerQueues is the storage of a work queue that takes one pod of each owner in turn.
 // A pod that others wait for goes before all of them.
 type ownerQueues struct {
 	// awaited reports whether others wait for a pod.
-	awaited func(pod types.NamespacedName) bool
+	awaited func(item) bool
 
 	first   []item
 	waiting map[types.NamespacedName][]item
@@ -27,32 +26,32 @@ type ownerQueues struct {
 	size  int
 }
 
-func newOwnerQueues(awaited func(pod types.NamespacedName) bool) *ownerQueues {
+func newOwnerQueues(awaited func(item) bool) *ownerQueues {
 	return &ownerQueues{awaited: awaited, waiting: map[types.NamespacedName][]item{}}
 }
 
 // Push adds a pod that does not wait yet.
 func (q *ownerQueues) Push(t item) {
 	q.size++
-	if q.awaited(t.pod) {
+	if q.awaited(t) {
 		q.first = append(q.first, t)
 		return
 	}
-	if len(q.waiting[t.payer]) == 0 {
-		q.turns = append(q.turns, t.payer)
+	if len(q.waiting[t.owner]) == 0 {
+		q.turns = append(q.turns, t.owner)
 	}
-	q.waiting[t.payer] = append(q.waiting[t.payer], t)
+	q.waiting[t.owner] = append(q.waiting[t.owner], t)
 }
 
 // Touch is told of a pod that waits already.
 func (q *ownerQueues) Touch(t item) {
-	at := slices.Index(q.waiting[t.payer], t)
-	if at < 0 || !q.awaited(t.pod) {
+	at := slices.Index(q.waiting[t.owner], t)
+	if at < 0 || !q.awaited(t) {
 		return
 	}
-	q.waiting[t.payer] = slices.Delete(q.waiting[t.payer], at, at+1)
-	if len(q.waiting[t.payer]) == 0 {
-		q.turns = slices.DeleteFunc(q.turns, func(payer types.NamespacedName) bool { return payer == t.payer })
+	q.waiting[t.owner] = slices.Delete(q.waiting[t.owner], at, at+1)
+	if len(q.waiting[t.owner]) == 0 {
+		q.turns = slices.DeleteFunc(q.turns, func(owner types.NamespacedName) bool { return owner == t.owner })
 	}
 	q.first = append(q.first, t)
 }
@@ -68,14 +67,14 @@ func (q *ownerQueues) Pop() item {
 		q.first = q.first[1:]
 		return next
 	}
-	payer := q.turns[0]
+	owner := q.turns[0]
 	q.turns = q.turns[1:]
-	ownerQueue := q.waiting[payer]
-	q.waiting[payer] = ownerQueue[1:]
+	ownerQueue := q.waiting[owner]
+	q.waiting[owner] = ownerQueue[1:]
 	if len(ownerQueue) > 1 {
-		q.turns = append(q.turns, payer)
+		q.turns = append(q.turns, owner)
 	} else {
-		delete(q.waiting, payer)
+		delete(q.waiting, owner)
 	}
 	return ownerQueue[0]
 }

@@ -9,9 +9,9 @@ import (
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	awaited := map[string]bool{}
-	l := newOwnerQueues(func(pod types.NamespacedName) bool { return awaited[pod.Name] })
-	of := func(payer types.NamespacedName, pod string) item {
-		return item{pod: types.NamespacedName{Namespace: "shop", Name: pod}, payer: payer}
+	l := newOwnerQueues(func(t item) bool { return awaited[t.pod.Name] })
+	of := func(owner types.NamespacedName, pod string) item {
+		return item{pod: types.NamespacedName{Namespace: "shop", Name: pod}, owner: owner}
 	}
 	empty := func() (order []string) {
 		for l.Len() > 0 {

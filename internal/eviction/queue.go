@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,73 +49,71 @@ type QueueOptions struct {
 // that go for good. It keeps in memory who wants which pod gone. It is safe for concurrent use.
 type Queue struct {
 	options QueueOptions
-	caller  *Caller
 	clock   clock.WithTickerAndDelayedExecution
 
-	// mu may be held when the dispatcher is asked, never when a work queue is, which may
-	// itself ask the dispatcher.
-	mu         sync.Mutex
-	claims     map[types.NamespacedName]claim
-	candidates map[types.NamespacedName]*candidate
-	// Both are nil until Start.
+	// mu is never held when the dispatcher or a work queue is called: both call back.
+	mu     sync.Mutex
+	claims map[types.NamespacedName]*claim
+	// news are the owners that are about to be called.
+	news sets.Set[types.NamespacedName]
+	// items is nil until Start.
 	items workqueue.TypedDelayingInterface[item]
-	news  workqueue.TypedDelayingInterface[types.NamespacedName]
+}
+
+// claim is what one owner wants.
+type claim struct {
+	caller *Caller
+	// pods are those that it wants to be evicted, by their keys in the dispatcher.
+	pods  map[types.NamespacedName]podRef
+	grace *int64
+}
+
+type podRef struct {
+	name types.NamespacedName
+	uid  types.UID
 }
 
 // NewQueue returns a Queue that does nothing until it is started.
 func NewQueue(options QueueOptions) *Queue {
 	options.Workers = cmp.Or(options.Workers, defaultWorkers)
-	q := &Queue{
-		options:    options,
-		clock:      options.Dispatcher.options.Clock,
-		claims:     map[types.NamespacedName]claim{},
-		candidates: map[types.NamespacedName]*candidate{},
+	return &Queue{
+		options: options, clock: options.Dispatcher.options.Clock,
+		claims: map[types.NamespacedName]*claim{}, news: sets.New[types.NamespacedName](),
 	}
-	q.caller = options.Dispatcher.Caller(CallerOptions{Evictor: options.Evictor, NodesGo: true, Wake: q.wake})
-	return q
 }
 
 // Start evicts until the context ends, and then returns nil. It is called once.
 func (q *Queue) Start(ctx context.Context) error {
 	items := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[item]{
 		Clock: q.clock,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.clock, Queue: newOwnerQueues(q.caller.hasTurn)}),
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[item]{Clock: q.clock, Queue: newOwnerQueues(q.hasTurn)}),
 	})
-	news := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{Clock: q.clock})
-	q.open(items, news)
+	for _, t := range q.open(items) {
+		items.Add(t)
+	}
 	var running sync.WaitGroup
 	workers := slots{workers: make(chan struct{}, q.options.Workers*standIns), busy: make(chan struct{}, q.options.Workers)}
 	running.Go(func() { q.serve(ctx, items, workers, &running) })
-	running.Go(func() {
-		for q.spread(news) {
-		}
-	})
 	<-ctx.Done()
 	items.ShutDown()
-	news.ShutDown()
 	running.Wait()
-	q.forget()
+	for _, t := range q.open(nil) {
+		q.Want(t.owner, nil, nil) // Nobody waits for a turn that is never used.
+	}
 	return nil
 }
 
-// forget has nobody wait for a turn that is never used.
-func (q *Queue) forget() {
+// open has pods added to a work queue from now on, and returns those that are wanted already.
+func (q *Queue) open(items workqueue.TypedDelayingInterface[item]) (wanted []item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for pod := range q.candidates {
-		q.caller.Forget(pod)
+	q.items = items
+	for owner, c := range q.claims {
+		for pod := range c.pods {
+			wanted = append(wanted, item{pod, owner})
+		}
 	}
-}
-
-func (q *Queue) open(items workqueue.TypedDelayingInterface[item], news workqueue.TypedDelayingInterface[types.NamespacedName]) {
-	q.mu.Lock()
-	q.items, q.news = items, news
-	waiting := make([]item, 0, len(q.candidates))
-	for _, c := range q.candidates {
-		waiting = append(waiting, c.item)
-	}
-	q.mu.Unlock()
-	add(items, waiting)
+	return wanted
 }
 
 // slots are those of workers: all of them, and those that count.
@@ -147,27 +145,53 @@ func (q *Queue) work(ctx context.Context, items workqueue.TypedDelayingInterface
 	}
 }
 
-// spread tells the next owner its news; false if there is none any more.
-func (q *Queue) spread(news workqueue.TypedInterface[types.NamespacedName]) bool {
-	owner, shutdown := news.Get()
-	if shutdown {
-		return false
+// Want says which pods the owner wants to be evicted, all of them: those of an
+// earlier call that are missing are left alone from now on. No two owners want the same
+// pod. Grace overrides the pods' grace period in seconds; nil leaves it alone.
+func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) {
+	now := make(map[types.NamespacedName]podRef, len(pods))
+	var added, dropped []types.NamespacedName
+	q.mu.Lock()
+	c := q.claims[owner]
+	if c == nil {
+		c = &claim{caller: q.options.Dispatcher.Caller(CallerOptions{
+			Evictor: q.options.Evictor, NodesGo: true, Wake: func(keys ...types.NamespacedName) { q.add(owner, keys) },
+		})}
 	}
-	defer news.Done(owner)
-	q.options.News(owner)
-	return true
+	for _, pod := range pods {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: evacuation.Name(pod)}
+		now[key] = podRef{client.ObjectKeyFromObject(pod), pod.UID}
+		if _, known := c.pods[key]; !known {
+			added = append(added, key)
+		}
+	}
+	for key := range c.pods {
+		if _, wanted := now[key]; !wanted {
+			dropped = append(dropped, key)
+		}
+	}
+	c.pods, c.grace = now, grace
+	if q.claims[owner] = c; len(now) == 0 {
+		delete(q.claims, owner)
+	}
+	q.mu.Unlock()
+	for _, key := range dropped {
+		c.caller.Forget(key)
+	}
+	q.add(owner, added)
 }
 
-// Want says which pods the owner wants to be evicted, all of them: those of an
-// earlier call that are missing are left alone from now on. A pod that several
-// owners want is evicted once. Grace overrides the pods' grace period in
-// seconds; nil leaves it alone.
-func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int64) {
+// add has pods of an owner tried as soon as possible.
+func (q *Queue) add(owner types.NamespacedName, pods []types.NamespacedName) {
 	q.mu.Lock()
-	changed := q.claim(owner, pods, grace)
 	items := q.items
 	q.mu.Unlock()
-	add(items, changed)
+	if items == nil {
+		return
+	}
+	for _, pod := range pods {
+		items.Add(item{pod, owner})
+	}
 }
 
 // Answers returns the last refusals of the owner's pods, by the API server or a
@@ -175,64 +199,65 @@ func (q *Queue) Want(owner types.NamespacedName, pods []*corev1.Pod, grace *int6
 // unless they persist.
 func (q *Queue) Answers(owner types.NamespacedName) map[types.UID]evacuation.Outcome {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	c := q.claims[owner]
+	var pods map[types.NamespacedName]podRef
+	if c != nil {
+		pods = c.pods
+	}
+	q.mu.Unlock()
 	answers := map[types.UID]evacuation.Outcome{}
-	for key, c := range q.claims[owner].pods {
-		if refusal := q.caller.refusal(key); refusal.Result != "" {
-			answers[c.uid] = refusal
+	for key, pod := range pods {
+		if refusal := c.caller.refusal(key); refusal.Result != "" {
+			answers[pod.uid] = refusal
 		}
 	}
 	return answers
 }
 
-// wake has pods tried as soon as possible.
-func (q *Queue) wake(keys ...types.NamespacedName) {
-	if len(keys) == 0 {
-		return
-	}
+// wanted returns who wants a pod, and which; the claim is nil if nobody does.
+func (q *Queue) wanted(t item) (c *claim, pod podRef, grace *int64) {
 	q.mu.Lock()
-	woken := make([]item, 0, len(keys))
-	for _, key := range keys {
-		if c := q.candidates[key]; c != nil {
-			woken = append(woken, c.item)
-		}
+	defer q.mu.Unlock()
+	c = q.claims[t.owner]
+	if c == nil || c.pods[t.pod] == (podRef{}) {
+		return nil, podRef{}, nil
 	}
-	items := q.items
-	q.mu.Unlock()
-	add(items, woken)
+	return c, c.pods[t.pod], c.grace
 }
 
-func add(queue workqueue.TypedDelayingInterface[item], items []item) {
-	if queue == nil {
-		return
-	}
-	for _, t := range items {
-		queue.Add(t)
-	}
+// hasTurn reports whether others wait for a pod.
+func (q *Queue) hasTurn(t item) bool {
+	c, _, _ := q.wanted(t)
+	return c != nil && c.caller.hasTurn(t.pod)
 }
 
 // try evicts a pod if it is its turn and returns when to try again, unless it is
 // woken before; 0 is not.
 func (q *Queue) try(ctx context.Context, t item) time.Duration {
-	c, grace := q.candidate(t)
+	c, pod, grace := q.wanted(t)
 	if c == nil || ctx.Err() != nil {
 		return 0
 	}
-	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", t.payer.String()))
-	defer q.caller.Yield(t.pod)
-	before := q.caller.refusal(t.pod)
-	answer, err := q.evict(ctx, c, grace)
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", t.owner.String()))
+	defer func() {
+		c.caller.Yield(t.pod)
+		if now, _, _ := q.wanted(t); now != c {
+			c.caller.Forget(t.pod) // It was dropped meanwhile.
+		}
+	}()
+	before := c.caller.refusal(t.pod)
+	answer, err := q.evict(ctx, c.caller, t.pod, pod, grace)
 	switch {
 	case ctx.Err() != nil:
 		return 0
 	case err != nil:
-		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known", "Pod", c.name.String())
+		log.FromContext(ctx).Error(err, "A pod is not evicted before more is known", "Pod", pod.name.String())
 		return unreadPause
 	case answer.Outcome == nil:
 		return answer.Again
 	}
-	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, q.caller.refusal(t.pod)) {
-		q.tell(t.pod)
+	if answer.Outcome.Result == evacuation.Evicted || !sameWords(before, c.caller.refusal(t.pod)) {
+		q.tell(t.owner)
 	}
 	return answer.Again
 }
@@ -240,21 +265,21 @@ func (q *Queue) try(ctx context.Context, t item) time.Duration {
 // evict asks the API server if it is the pod's turn. A pod that leaves is left
 // alone, and so is one that has come after it under its name. One that is not
 // there may be new to us: whoever wants it may have seen it elsewhere.
-func (q *Queue) evict(ctx context.Context, c *candidate, grace *int64) (Answer, error) {
+func (q *Queue) evict(ctx context.Context, caller *Caller, key types.NamespacedName, wanted podRef, grace *int64) (Answer, error) {
 	pod := &corev1.Pod{}
-	err := q.options.Reader.Get(ctx, c.name, pod, client.DisableReadYourWritesConsistency)
+	err := q.options.Reader.Get(ctx, wanted.name, pod, client.DisableReadYourWritesConsistency)
 	if client.IgnoreNotFound(err) != nil {
 		return Answer{}, fmt.Errorf("get the pod: %w", err)
 	}
-	if err != nil || pod.UID != c.uid {
-		q.caller.Forget(c.item.pod)
+	if err != nil || pod.UID != wanted.uid {
+		caller.Forget(key)
 		return Answer{Again: unreadPause}, nil
 	}
 	if pod.DeletionTimestamp != nil {
-		q.caller.Forget(c.item.pod)
+		caller.Forget(key)
 		return Answer{}, nil
 	}
-	return q.caller.Evict(ctx, c.item.pod, pod, grace)
+	return caller.Evict(ctx, key, pod, grace)
 }
 
 // sameWords reports whether a status would tell of both refusals alike.
@@ -262,16 +287,18 @@ func sameWords(a, b evacuation.Outcome) bool {
 	return a.Result == b.Result && a.Type == b.Type && a.Message == b.Message
 }
 
-// tell has the pod's owners told.
-func (q *Queue) tell(pod types.NamespacedName) {
+// tell has News called for an owner.
+func (q *Queue) tell(owner types.NamespacedName) {
 	q.mu.Lock()
-	var owners []types.NamespacedName
-	if c := q.candidates[pod]; c != nil {
-		owners = slices.Clone(c.owners)
+	defer q.mu.Unlock()
+	if q.news.Has(owner) {
+		return
 	}
-	news := q.news
-	q.mu.Unlock()
-	for _, owner := range owners {
-		news.AddAfter(owner, ReportAfter)
-	}
+	q.news.Insert(owner)
+	q.clock.AfterFunc(ReportAfter, func() {
+		q.mu.Lock()
+		q.news.Delete(owner)
+		q.mu.Unlock()
+		q.options.News(owner)
+	})
 }

@@ -113,24 +113,25 @@ func TestAnOwnerWhoLeavesLeavesHisTurnsToOthers(t *testing.T) {
 	})
 }
 
-func TestAPodOfTwoOwnersIsEvictedOnce(t *testing.T) {
+// One that the budget waits for would hold the turn of all others.
+func TestPodThatIsDroppedDuringALookLeavesTheDispatcher(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		pods := w.newPods("a")
-		w.allow(0)
-		w.queue.Want(blue, pods, ptr.To[int64](1))
-		w.queue.Want(green, pods, nil)
-		w.pass(ReportAfter)
-		expect(t, "refused", w.refused(blue), "uid-a: "+exhausted)
-		expect(t, "refused", w.refused(green), "uid-a: "+exhausted)
-		expect(t, "news", w.heard(), "blue", "green")
-		w.queue.Want(blue, nil, nil)
-		w.change(func() { w.lingering = true })
-		w.allow(3)
-		w.pass(ReportAfter)
-		expect(t, "news", w.heard(), "green")
-		want := []request{{pod: "uid-a", grace: "1"}, {at: ReportAfter, pod: "uid-a"}}
-		if diff := cmp.Diff(want, w.requests, cmp.AllowUnexported(request{})); diff != "" {
-			t.Errorf("requests (-want +got):\n%s", diff)
+		w.allow(1)
+		w.onLook = func() { w.queue.Want(blue, nil, nil) }
+		w.want(blue, pods...)
+		if waiting := w.queue.options.Dispatcher.waiting; len(waiting) > 0 {
+			t.Errorf("the dispatcher has %v, which nobody wants", waiting)
+		}
+	})
+}
+
+func TestPodIsEvictedWithTheGracePeriodThatIsWanted(t *testing.T) {
+	inWorld(t, 0, func(w *world) {
+		w.queue.Want(blue, w.newPods("a"), ptr.To[int64](1))
+		w.want(green, w.newPods("b")...)
+		if a, b := w.asked("a"), w.asked("b"); len(a) != 1 || a[0].grace != "1" || len(b) != 1 || b[0].grace != "" {
+			t.Errorf("requests %+v and %+v, want one second and the pod's own", a, b)
 		}
 	})
 }

@@ -58,6 +58,7 @@ type world struct {
 	// second is another budget; looks is how often budgets were read.
 	second *policyv1.PodDisruptionBudget
 	looks  int
+	onLook func()
 	// unreadable is the name of a pod that cannot be read.
 	unreadable string
 	// answers are what the API server says of a pod, by name; absent evicts.
@@ -180,7 +181,7 @@ func (w *world) allow(disruptions int32) {
 		}
 		w.budget = now
 	})
-	w.queue.caller.BudgetChanged(old, now)
+	w.queue.options.Dispatcher.BudgetChanged(old, now)
 	synctest.Wait()
 }
 
@@ -210,6 +211,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, object client.Objec
 
 // List is the cache of budgets.
 func (w *world) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	happen(w.onLook)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
