@@ -83,7 +83,7 @@ func (t *targeted) refused(o *outcome, i int) (blocker.Refusal, bool) {
 
 // undeleted returns why the pod at this place cannot be deleted, though its deadline has come.
 func (t *targeted) undeleted(o *outcome, i int) (blocker.Refusal, bool) {
-	if _, doomed := o.doomed[i]; !doomed {
+	if _, due := o.deletions[i]; !due {
 		return blocker.Refusal{}, false
 	}
 	refusal, refused := t.Refused[Write{Kind: WriteDeletion, Pod: o.pods[i].object.UID}]

@@ -34,20 +34,20 @@ type Deletion struct {
 	Events []event.Event
 }
 
-// doom is a pod that is deleted now.
-type doom struct {
+// dueDeletion is a pod that is deleted now.
+type dueDeletion struct {
 	maintenance *maintenance
 	turn        deadline.Turn
 }
 
 // deadlineState is how a maintenance stands to its deadline now.
-func (s *seen) deadlineState(m *maintenance) deadline.State {
+func (s *observation) deadlineState(m *maintenance) deadline.State {
 	return m.deadline.State(s.Now, m.began, s.ClockSkewed)
 }
 
 // deletesOn returns true if what is left on the node is deleted now for the deadline of a
 // maintenance.
-func (s *seen) deletesOn(n *node, m *maintenance) bool {
+func (s *observation) deletesOn(n *node, m *maintenance) bool {
 	if !n.read || m.deadline == nil || !m.deadline.Deletes || s.deadlineState(m) != deadline.Came {
 		return false
 	}
@@ -60,7 +60,7 @@ func (s *seen) deletesOn(n *node, m *maintenance) bool {
 // node does not announce its drain, unless it never will, because that is refused, the
 // node is somebody else's concern too whom nobody understands, or somebody else announces
 // a drain there.
-func (s *seen) late(n *node, d *deadline.Deadline) (late, known bool) {
+func (s *observation) late(n *node, d *deadline.Deadline) (late, known bool) {
 	if since := n.drainAnnounced(); !since.IsZero() {
 		return since.After(d.Time), true
 	}
@@ -93,7 +93,7 @@ func latePods(one *selection, covered []bool) []deadline.Pod {
 
 // deadlineEntry is the last entry of the drain plan that a deadline has taken a node to; -1
 // if none has.
-func (s *seen) deadlineEntry(one *selection) int {
+func (s *observation) deadlineEntry(one *selection) int {
 	m := one.maintenance
 	if one.counted() == 0 || !s.deletesOn(one.node, m) {
 		return -1
@@ -101,10 +101,10 @@ func (s *seen) deadlineEntry(one *selection) int {
 	return min(m.deadline.Reach(latePods(one, nil), s.Now), m.plan.Len()-1)
 }
 
-// doomed finds out which pods of a node are deleted for deadlines, by their places. Where
+// dueDeletions finds out which pods of a node are deleted for deadlines, by their places. Where
 // several deadlines concern a pod, the earliest counts. The node is decided again when one comes.
-func (t *targeted) doomed(o *outcome) map[int]doom {
-	doomed := map[int]doom{}
+func (t *targeted) dueDeletions(o *outcome) map[int]dueDeletion {
+	due := map[int]dueDeletion{}
 	for _, one := range o.drains {
 		m := one.maintenance
 		if m.deadline == nil {
@@ -116,31 +116,31 @@ func (t *targeted) doomed(o *outcome) map[int]doom {
 		if !o.object.Spec.Unschedulable || !t.deletesOn(o.node, m) {
 			continue
 		}
-		due, next := m.deadline.Due(latePods(one, o.covered), t.Now)
+		turns, next := m.deadline.Due(latePods(one, o.covered), t.Now)
 		o.wake(t.Now, next)
-		for i, turn := range due {
-			if known, found := doomed[i]; !found || m.deadline.Time.Before(known.maintenance.deadline.Time) {
-				doomed[i] = doom{maintenance: m, turn: turn}
+		for i, turn := range turns {
+			if known, found := due[i]; !found || m.deadline.Time.Before(known.maintenance.deadline.Time) {
+				due[i] = dueDeletion{maintenance: m, turn: turn}
 			}
 		}
 	}
-	return doomed
+	return due
 }
 
-// deletions are the requests to the API server, in the order of their turns.
-func (c *conclusion) deletions(o *outcome) []Deletion {
-	places := make([]int, 0, len(o.doomed))
-	for i, d := range o.doomed {
+// deletionsOf are the requests to the API server, in the order of their turns.
+func (c *conclusion) deletionsOf(o *outcome) []Deletion {
+	places := make([]int, 0, len(o.deletions))
+	for i, d := range o.deletions {
 		if d.maintenance.deadline.Overdue(o.pods[i].object, c.Now) {
 			places = append(places, i)
 		}
 	}
 	slices.SortFunc(places, func(a, b int) int {
-		return cmp.Or(o.doomed[a].turn.Compare(o.doomed[b].turn), comparePods(o.pods[a].object, o.pods[b].object))
+		return cmp.Or(o.deletions[a].turn.Compare(o.deletions[b].turn), comparePods(o.pods[a].object, o.pods[b].object))
 	})
 	deletions := make([]Deletion, 0, len(places))
 	for _, i := range places {
-		m, object := o.doomed[i].maintenance, o.pods[i].object
+		m, object := o.deletions[i].maintenance, o.pods[i].object
 		d := Deletion{Pod: object, GracePeriodSeconds: m.deadline.GraceLeft(object, c.Now), Maintenance: m.name()}
 		if c.told < maxToldDeletions {
 			c.told++

@@ -61,7 +61,7 @@ type PodVerdict struct {
 // Inspect decides as Decide does, and says what that means for each node of one of the
 // maintenances, which is in Drain and understood; there are none for any other.
 func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
-	c := conclude(aim(see(snapshot)))
+	c := conclude(snapshot)
 	var verdicts []NodeVerdict
 	for _, m := range c.maintenances {
 		if m.name() != name || m.stage != v1alpha1.StageDrain {
@@ -77,7 +77,7 @@ func Inspect(snapshot Snapshot, name string) (Decision, []NodeVerdict) {
 func (c *conclusion) verdict(one *selection) NodeVerdict {
 	o := &c.nodes[one.node.index]
 	v := NodeVerdict{
-		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.turns(),
+		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.waveText(),
 		Targets: o.target.shown.Full.Lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one.maintenance),
 		Standing: o.standing(one), Others: o.others(one), Emptied: o.emptied(one),
 	}

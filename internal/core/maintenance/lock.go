@@ -77,7 +77,7 @@ func (n *node) waited() []string {
 }
 
 // podsOf are all pods of a node, finished ones too.
-func (s *seen) podsOf(n *node) []*corev1.Pod {
+func (s *observation) podsOf(n *node) []*corev1.Pod {
 	all := s.Pods[n.name()]
 	objects := make([]*corev1.Pod, len(all))
 	for i := range all {

@@ -68,7 +68,7 @@ func (o *outcome) doing(m *maintenance) (state v1alpha1.NodeState, text string) 
 		if len(blocked) > 0 && blocked[0].pod == p {
 			kind, blocked = blocked[0].blocker.Type, blocked[1:]
 		}
-		leaves := p.object.DeletionTimestamp != nil || blocker.AtWork(kind) || kind == "" && !o.awaitsTurn(i)
+		leaves := p.object.DeletionTimestamp != nil || blocker.AtWork(kind) || kind == "" && !o.awaitsWave(i)
 		switch {
 		case !o.covered[i] || !m.counts(p) || kind == v1alpha1.BlockerWaitingForCompletion:
 		case leaves:

@@ -17,7 +17,7 @@ import (
 func (c *conclusion) nodeDecision(o *outcome) (d NodeDecision, any bool) {
 	d = NodeDecision{
 		Node: o.object, Cordon: o.cordon.Change, DrainRecord: o.lock.Change, Withdraw: o.withdraw, WithdrawRequests: c.tellUnanswered(o),
-		Events: o.cordon.Events, Evacuate: o.requests(), Delete: c.deletions(o),
+		Events: o.cordon.Events, Evacuate: o.requests(), Delete: c.deletionsOf(o),
 	}
 	if !o.unclear {
 		announced := announcement.Decide(o.announcement(), c.Now)

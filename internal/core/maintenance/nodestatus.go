@@ -42,7 +42,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) 
 			progress := &o.progress[one.place]
 			s.FastForwardedBy = progress.ForwardedBy
 			if progress.Under > 0 {
-				s.DrainMessage += o.turns()
+				s.DrainMessage += o.waveText()
 			}
 		}
 		if m.stage == v1alpha1.StageIdle {

@@ -45,7 +45,7 @@ func (r *reader) wayOf(p *pod) evictionrequest.Way {
 }
 
 // unanswered reports whether nobody answers the EvictionRequest of a pod.
-func (s *seen) unanswered(p *pod) bool {
+func (s *observation) unanswered(p *pod) bool {
 	return p.standing == evictionrequest.Asked && !s.ClockSkewed && s.Requester.Unanswered(p.request)
 }
 
@@ -56,7 +56,7 @@ func (p *pod) awaitsAnswer() bool {
 
 // waitsFor is why a pod that is to leave is asked by nobody yet; empty if there is nothing to
 // say: who does not answer is told of by an event.
-func (s *seen) waitsFor(p *pod) string {
+func (s *observation) waitsFor(p *pod) string {
 	switch {
 	case p.way != evictionrequest.ByNobody:
 		return ""

@@ -14,8 +14,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
 )
 
-// seen is what a snapshot says: its objects parsed, related and classified.
-type seen struct {
+// observation is what a snapshot says: its objects parsed, related and classified.
+type observation struct {
 	Snapshot
 	// maintenances are oldest first, then by name.
 	maintenances []*maintenance
@@ -30,7 +30,7 @@ type node struct {
 	// object is the node; only a name if it is gone.
 	object *corev1.Node
 	gone   bool
-	// index is its place in seen.nodes.
+	// index is its place in observation.nodes.
 	index int
 	// selections are those of all maintenances that select it, the oldest first;
 	// drains those of maintenances in Drain.
@@ -84,10 +84,10 @@ type selection struct {
 // counted is how many pods the maintenance waits for on the node.
 func (s *selection) counted() int32 { return s.pending + s.evacuating }
 
-// see reads a snapshot.
-func see(snapshot Snapshot) *seen {
-	s := &seen{Snapshot: snapshot, maintenances: readMaintenances(snapshot.Maintenances), budgets: newBudgets(snapshot.Budgets)}
-	r := &reader{seen: s, byName: byName(s.maintenances), targets: plan.Pasts{}, ledgers: map[string]*cordon.Ledger{}}
+// read reads a snapshot.
+func read(snapshot Snapshot) *observation {
+	s := &observation{Snapshot: snapshot, maintenances: readMaintenances(snapshot.Maintenances), budgets: newBudgets(snapshot.Budgets)}
+	r := &reader{observation: s, byName: byName(s.maintenances), targets: plan.Pasts{}, ledgers: map[string]*cordon.Ledger{}}
 	for _, object := range snapshot.Nodes {
 		s.nodes = append(s.nodes, &node{object: object})
 	}
@@ -118,7 +118,7 @@ func vanished(snapshot Snapshot) []*node {
 
 // reader reads nodes, and what is written on many of them only once.
 type reader struct {
-	*seen
+	*observation
 	byName  map[string]*maintenance
 	targets plan.Pasts
 	ledgers map[string]*cordon.Ledger

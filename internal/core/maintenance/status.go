@@ -93,7 +93,7 @@ func add(t *status.Totals, o *outcome, s *nodeStatus) {
 	m := s.selection.maintenance
 	if m.stage == v1alpha1.StageIdle {
 		for i := range s.Blockers {
-			t.Doomed += s.Blockers[i].PodCount
+			t.WouldBlock += s.Blockers[i].PodCount
 		}
 	}
 	t.Nodes++

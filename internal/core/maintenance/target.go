@@ -16,9 +16,9 @@ const noOrder = int64(math.MaxInt64)
 
 // targeted is which pods have to leave which node.
 type targeted struct {
-	*seen
+	*observation
 	plans *plan.Plans
-	// nodes are in the order of seen.nodes, which they hide.
+	// nodes are in the order of observation.nodes, which they hide.
 	nodes []targetedNode
 }
 
@@ -28,7 +28,7 @@ type targetedNode struct {
 	// ruling is the maintenance whose drain plan the target follows; nil if none is in
 	// Drain.
 	ruling *plan.Position
-	target *target
+	target *nodeTarget
 	// covered is by pod whether the target covers it.
 	covered []bool
 	// progress is by drain how far the node is.
@@ -38,27 +38,27 @@ type targetedNode struct {
 	order, later int64
 }
 
-// target is which pods leave a node, as a set, as a status shows it, and as the node does.
-type target struct {
+// nodeTarget is which pods leave a node, as a set, as a status shows it, and as the node does.
+type nodeTarget struct {
 	set         drainplan.Set
 	shown       status.Targets
 	suppression cordon.Suppression
 }
 
-// aim finds out how far every drain plan has come, and what that means for nodes.
-func aim(s *seen) *targeted {
-	t := &targeted{seen: s, plans: plan.Decide(s.drains()), nodes: make([]targetedNode, len(s.nodes))}
+// target finds out how far every drain plan has come, and what that means for nodes.
+func target(s *observation) *targeted {
+	t := &targeted{observation: s, plans: plan.Decide(s.drains()), nodes: make([]targetedNode, len(s.nodes))}
 	type key struct {
 		target *plan.Target
 		depth  int
 	}
-	targets := map[key]*target{}
+	targets := map[key]*nodeTarget{}
 	for i, n := range s.nodes {
 		p := &t.plans.Nodes[i]
 		k := key{p.Target, n.depth}
 		if targets[k] == nil {
 			set := p.Target.Set
-			targets[k] = &target{
+			targets[k] = &nodeTarget{
 				set:         set,
 				shown:       status.Targets{Key: set.Key(), Full: status.Render(p.Target.Lines), Brief: status.Render(p.Target.Brief)},
 				suppression: cordon.SuppressionOf(set, n.depth),
@@ -67,13 +67,13 @@ func aim(s *seen) *targeted {
 		t.nodes[i] = targetedNode{
 			node: n, ruling: p.Ruling, target: targets[k], covered: p.Covered, progress: p.Progress, order: noOrder, later: noOrder,
 		}
-		t.nodes[i].takeTurns()
+		t.nodes[i].findWave()
 	}
 	return t
 }
 
 // drains are the maintenances in Drain, by age, and their nodes, by name.
-func (s *seen) drains() ([]*plan.Maintenance, []*plan.Node) {
+func (s *observation) drains() ([]*plan.Maintenance, []*plan.Node) {
 	maintenances := make([]*plan.Maintenance, len(s.maintenances))
 	for age, m := range s.maintenances {
 		if m.stage == v1alpha1.StageDrain && m.invalid == nil {
@@ -115,31 +115,31 @@ func (t *targetedNode) due(i int) bool {
 	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) <= t.order
 }
 
-// takeTurns finds out whose turn it is: those of the lowest order that is present,
+// findWave finds out whose turn it is: those of the lowest order that is present,
 // with pods that are terminating, those that are left to complete and those that
 // nobody knows how to treat.
-func (t *targetedNode) takeTurns() {
+func (t *targetedNode) findWave() {
 	for i := range t.pods {
 		if p := &t.pods[i]; t.covered[i] && p.counted {
 			t.order = min(t.order, int64(p.treatment.Order))
 		}
 	}
 	for i := range t.pods {
-		if t.awaitsTurn(i) {
+		if t.awaitsWave(i) {
 			t.later = min(t.later, int64(t.pods[i].treatment.Order))
 		}
 	}
 }
 
-// awaitsTurn returns true if the pod at this place is to leave when those of a lower order
+// awaitsWave returns true if the pod at this place is to leave when those of a lower order
 // have, and nobody has asked it yet.
-func (t *targetedNode) awaitsTurn(i int) bool {
+func (t *targetedNode) awaitsWave(i int) bool {
 	p := &t.pods[i]
 	return t.leaves(i) && !p.unclear() && int64(p.treatment.Order) > t.order && !p.underWay() && p.object.DeletionTimestamp == nil
 }
 
-// turns says which pods wait for their order.
-func (t *targetedNode) turns() string {
+// waveText says which pods wait for their order.
+func (t *targetedNode) waveText() string {
 	if t.later == noOrder {
 		return ""
 	}

@@ -11,20 +11,9 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
-// withdraw finds the Evacuations that we asked for and that no maintenance in Drain
-// asks for any more, and says which writes for the nodes are refused.
-func (t *targeted) withdraw(outcomes []outcome) {
-	for i := range outcomes {
-		o := &outcomes[i]
-		if !o.unclear {
-			t.withdrawFrom(o)
-		}
-		t.refuse(o)
-	}
-}
-
-// withdrawFrom finds those of one node; where nobody drains, that is all of them.
-func (t *targeted) withdrawFrom(o *outcome) {
+// withdraw finds the Evacuations of a node that we asked for and that no maintenance in Drain
+// asks for any more; where nobody drains, that is all of them.
+func (t *targeted) withdraw(o *outcome) {
 	for i := range o.pods {
 		p := &o.pods[i]
 		if p.asked && !o.leaves(i) {

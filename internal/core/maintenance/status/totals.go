@@ -26,8 +26,8 @@ type Totals struct {
 	Pending, Evacuating, Retained int32
 	// Budgets are to be locked for the pods that stay, Locked are.
 	Budgets, Locked int
-	// Doomed are pods that would be blocked if the nodes were drained.
-	Doomed int32
+	// WouldBlock are pods that would be blocked if the nodes were drained.
+	WouldBlock int32
 	// Late is true if pods are left at the deadline.
 	Late bool
 	// Omitted are the nodes that the list leaves out, GivenBack those that the maintenance
@@ -116,7 +116,7 @@ func Summary(stage v1alpha1.NodeMaintenanceStage, t Totals, ending metav1.Condit
 		{t.Returned, fmt.Sprintf("%d back", t.Returned)},
 		{int(t.Left()), Plural(t.Left(), "pod") + " " + left},
 		{int(t.blocked()), fmt.Sprintf("%d blocked", t.blocked())},
-		{int(t.Doomed), fmt.Sprintf("%d would be blocked", t.Doomed)},
+		{int(t.WouldBlock), fmt.Sprintf("%d would be blocked", t.WouldBlock)},
 		{t.Budgets - t.Locked, Plural(t.Budgets-t.Locked, "budget") + " not locked"},
 		{t.Unread, Plural(t.Unread, "node") + " not read"},
 		{t.Awaited, Plural(t.Awaited, "node") + " cordoned until others are through with draining"},
