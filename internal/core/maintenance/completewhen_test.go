@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,108 +133,6 @@ func TestANodeComesBackByItself(t *testing.T) {
 	}
 }
 
-// TestWhatIsWanted: what a node shows is compared with what was asked for, and what is
-// missing is said. The node was boot-1 with kubelet v1.36.4 when it was handed over.
-func TestWhatIsWanted(t *testing.T) {
-	t.Parallel()
-	with := func(change func(*v1alpha1.CompleteWhen)) v1alpha1.CompleteWhen {
-		wants := v1alpha1.CompleteWhen{NewBoot: true}
-		change(&wants)
-		return wants
-	}
-	const done = "Complete, True Returned: node-7 shows what is wanted and was Ready for 30s without a break …"
-	for name, test := range map[string]struct {
-		wants         v1alpha1.CompleteWhen
-		boot, kubelet string
-		want          string
-	}{
-		"a new boot":     {with(func(*v1alpha1.CompleteWhen) {}), "boot-2", "v1.36.4", done},
-		"no boot":        {with(func(*v1alpha1.CompleteWhen) {}), "boot-1", "v1.37.1", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …"},
-		"a boot unknown": {with(func(*v1alpha1.CompleteWhen) {}), "", "v1.36.4", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …"},
-		"another kubelet": {
-			with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = "v1.37.1" }), "boot-2", "v1.36.4",
-			"Drain, False WaitingForVersion: node-7 runs kubelet v1.36.4, v1.37.1 is wanted …",
-		},
-		"the kubelet":        {with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = "v1.37.1" }), "boot-2", "v1.37.1", done},
-		"a kubelet in range": {with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = ">=1.37.0" }), "boot-2", "v1.37.1", done},
-		"a kubelet out of range": {
-			with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = ">=1.37.0" }), "boot-2", "v1.37.0-rc.1",
-			"Drain, False WaitingForVersion: node-7 runs kubelet v1.37.0-rc.1, >=1.37.0 is wanted …",
-		},
-		"a kubelet that says nothing": {
-			with(func(w *v1alpha1.CompleteWhen) { w.KubeletVersion = "<1.37.0" }), "boot-2", "",
-			"Drain, False WaitingForVersion: node-7 runs kubelet of an unknown version, <1.37.0 is wanted …",
-		},
-		"a version only, and no boot": {v1alpha1.CompleteWhen{KubeletVersion: "v1.37.1"}, "boot-1", "v1.37.1", done},
-		"another kernel": {
-			with(func(w *v1alpha1.CompleteWhen) { w.KernelVersion = "6.12.1" }), "boot-2", "v1.36.4",
-			"Drain, False WaitingForVersion: node-7 runs kernel 6.8.0, 6.12.1 is wanted …",
-		},
-		"another operating system": {
-			with(func(w *v1alpha1.CompleteWhen) { w.OSImage = "Ebb OS 4" }), "boot-2", "v1.36.4",
-			"Drain, False WaitingForVersion: node-7 runs operating system Ebb OS 3, Ebb OS 4 is wanted …",
-		},
-		"another runtime": {
-			with(func(w *v1alpha1.CompleteWhen) { w.ContainerRuntimeVersion = "containerd://2.2.0" }), "boot-2", "v1.36.4",
-			"Drain, False WaitingForVersion: node-7 runs container runtime containerd://2.1.4, containerd://2.2.0 is wanted …",
-		},
-		"everything": {
-			v1alpha1.CompleteWhen{NewBoot: true, KubeletVersion: "v1.37.1", KernelVersion: "6.8.0", OSImage: "Ebb OS 3", ContainerRuntimeVersion: "containerd://2.1.4"},
-			"boot-2", "v1.37.1", done,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, _ := handsOver(t, test.wants)
-			w.now = w.now.Add(time.Minute)
-			w.reports("node-7", test.boot, test.kubelet, w.now)
-			w.settle()
-			w.later(30 * time.Second)
-			w.expect(t, name, test.want)
-		})
-	}
-}
-
-// TestReadyWithoutABreak: whatever the node and its Ready condition do begins the 30 s anew,
-// and the time that counts is ours.
-func TestReadyWithoutABreak(t *testing.T) {
-	t.Parallel()
-	const hour = time.Hour
-	for name, test := range map[string]struct {
-		// breaks is what happens 20 s after the node has come back.
-		breaks func(w *world)
-		// waits is how long it then takes.
-		waits time.Duration
-	}{
-		"nothing":                       {func(*world) {}, 10 * time.Second},
-		"it was not Ready in between":   {func(w *world) { w.reports("node-7", "boot-2", "v1", w.now) }, 30 * time.Second},
-		"... by a clock that is behind": {func(w *world) { w.reports("node-7", "boot-2", "v1", w.now.Add(-hour)) }, 30 * time.Second},
-		"... by a clock that is ahead":  {func(w *world) { w.reports("node-7", "boot-2", "v1", w.now.Add(hour)) }, 30 * time.Second},
-		"another boot":                  {func(w *world) { w.reports("node-7", "boot-3", "v1", dawn) }, 30 * time.Second},
-		"another kubelet":               {func(w *world) { w.reports("node-7", "boot-2", "v2", dawn) }, 30 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, m := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
-			// It boots so fast that nobody notices that it was away: it is Ready since dawn.
-			w.now = w.now.Add(time.Minute)
-			w.reports("node-7", "boot-2", "v1", dawn)
-			w.settle()
-			w.now = w.now.Add(20 * time.Second)
-			test.breaks(w)
-			w.settle()
-			w.later(test.waits - time.Second)
-			if m.Spec.Stage != drain {
-				t.Errorf("it is complete before %s", test.waits)
-			}
-			w.later(time.Second)
-			if m.Spec.Stage != complete {
-				t.Errorf("it is not complete after %s: %s", test.waits, whether(m))
-			}
-		})
-	}
-}
-
 // TestABrokenClockCompletesNothing: what is seen meanwhile has no time.
 func TestABrokenClockCompletesNothing(t *testing.T) {
 	t.Parallel()
@@ -309,25 +206,12 @@ func TestADeletionNeedsNoReturn(t *testing.T) {
 // TestAnInvalidCompleteWhen: one that only an API server without our rules lets in.
 func TestAnInvalidCompleteWhen(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		wants v1alpha1.CompleteWhen
-		nodes []string
-		want  string
-	}{
-		"two nodes": {v1alpha1.CompleteWhen{NewBoot: true}, []string{"a", "b"}, "spec.completeWhen: works on one node: select it by matchFields metadata.name"},
-		"no range":  {v1alpha1.CompleteWhen{KubeletVersion: ">=1.37"}, []string{"a"}, `spec.completeWhen.kubeletVersion: ">=1.37": No Major.Minor.Patch elements found`},
-		"nothing":   {v1alpha1.CompleteWhen{}, []string{"a"}, "spec.completeWhen: says nothing about the node: give newBoot: true or a version"},
-	} {
-		w := newWorld(t, "a", "b")
-		m := w.maintenance("m", drain, nil, test.nodes...)
-		m.Spec.CompleteWhen = &test.wants
-		w.settle()
-		blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
-		if diff := cmp.Diff(v1alpha1.ReasonInvalidSpec+" "+test.want, blocked.Reason+" "+blocked.Message); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		if w.find("a").Spec.Unschedulable {
-			t.Errorf("%s: it is acted on", name)
-		}
+	w := newWorld(t, "a", "b")
+	m := w.maintenance("m", drain, nil, "a", "b")
+	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
+	w.settle()
+	blocked := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionBlocked)
+	if blocked.Reason != v1alpha1.ReasonInvalidSpec || w.find("a").Spec.Unschedulable {
+		t.Errorf("it is %s, cordoned %t; want InvalidSpec, and no act", blocked.Reason, w.find("a").Spec.Unschedulable)
 	}
 }

@@ -224,29 +224,6 @@ func TestSomebodyTakesTheMarkAway(t *testing.T) {
 	}
 }
 
-// TestANodeThatChangesAllTheTime: it is written down once a second at the most.
-func TestANodeThatChangesAllTheTime(t *testing.T) {
-	t.Parallel()
-	w, _ := handsOver(t, v1alpha1.CompleteWhen{NewBoot: true})
-	writes := 0
-	for n := range 100 {
-		w.now = w.now.Add(100 * time.Millisecond)
-		w.reports("node-7", fmt.Sprintf("boot-%d", n+2), strings.Repeat("x", 100000), w.now)
-		if decided := w.pass().Maintenances[0]; decided.HandOver != nil {
-			writes++
-			if len(*decided.HandOver) > 4096 {
-				t.Fatalf("the record has %d bytes", len(*decided.HandOver))
-			}
-		}
-	}
-	if writes < 5 || writes > 11 {
-		t.Errorf("there were %d writes in 10s", writes)
-	}
-	if got := maintenance.Decide(w.snapshot()).RequeueAfter; got <= 0 || got > 30*time.Second {
-		t.Errorf("the last change is looked at after %s", got)
-	}
-}
-
 // halfHandedOver is a node that is drained and of which the record was written; the manager
 // was killed before the mark.
 func halfHandedOver(t *testing.T) (*world, *v1alpha1.NodeMaintenance) {
@@ -291,26 +268,5 @@ func TestPodsComeBackBeforeTheMark(t *testing.T) {
 		if w.later(time.Second); m.Spec.Stage != complete {
 			t.Errorf("%s, and boots: %s", name, whether(m))
 		}
-	}
-}
-
-// TestABootThatNobodyKnows: a node that did not say in which boot it was has not booted by
-// saying so later.
-func TestABootThatNobodyKnows(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, "node-7")
-	w.reports("node-7", "", "v1.36.4", dawn)
-	m := w.maintenance("m", drain, nil, "node-7")
-	m.Spec.CompleteWhen = &v1alpha1.CompleteWhen{NewBoot: true}
-	w.settle()
-	w.later(time.Minute)
-	w.reports("node-7", "boot-1", "v1.36.4", dawn)
-	w.later(time.Second)
-	w.later(time.Hour)
-	w.expect(t, "it says which boot it is", "Drain, False WaitingForBoot: node-7 has not booted, a new boot is wanted …")
-	w.reports("node-7", "boot-2", "v1.36.4", w.now)
-	w.later(time.Second)
-	if w.later(30 * time.Second); m.Spec.Stage != complete {
-		t.Errorf("it boots: %s", whether(m))
 	}
 }
