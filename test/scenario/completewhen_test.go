@@ -44,32 +44,6 @@ func TestAMaintenanceEndsByItself(t *testing.T) {
 	w.assertUnschedulable(node, false)
 }
 
-// A maintenance in place ends by itself, too, after as many boots as it says: the pods
-// that stay keep their locks until they are ready again.
-func TestAMaintenanceInPlaceEndsByItself(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one", "two", "three")
-	w.replicated(myApp)
-	w.maintainUntil("reboot", nodes[0], v1alpha1.CompleteWhen{NewBoot: true, ReadySeconds: new(int32(0))},
-		&v1alpha1.InPlace{ExpectedDowntimeSeconds: 120, LockTimeoutSeconds: 600, ExpectedRebootCount: new(int32(2))})
-	w.awaitDrained("reboot")
-	w.awaitHandedOver(nodes[0], "reboot")
-	w.awaitLock(w.holder("reboot", nodes[0]), myApp)
-	w.goDown(nodes[0])
-	w.boot(nodes[0])
-	w.awaitReturned("reboot", v1alpha1.ReasonWaitingForBoot, nodes[0]+" has booted 1 of 2 times, a new boot is wanted; ")
-	w.goDown(nodes[0])
-	w.boot(nodes[0])
-	w.awaitMaintenance("reboot", "complete by itself", func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Spec.Stage == v1alpha1.StageComplete
-	})
-	w.awaitHandedOver(nodes[0])
-	w.assertStaysLocked(w.holder("reboot", nodes[0]), myApp)
-	w.recover(nodes[0])
-	w.awaitNothingLocked(nodes...)
-}
-
 // maintainUntil drains a node until it has come back.
 func (w *world) maintainUntil(name, node string, when v1alpha1.CompleteWhen, inPlace *v1alpha1.InPlace) {
 	w.t.Helper()

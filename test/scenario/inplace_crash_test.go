@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,6 +75,29 @@ func noWebhookAnswers(t *testing.T) {
 	w.awaitNothingLocked(nodes...)
 	w.awaitAllowed(myApp, 1)
 	outages.assertOneAtATime()
+}
+
+// rolling is a node that is upgraded in place.
+type rolling struct{ maintenance, node string }
+
+// awaitFirst waits until one of two maintenances is drained, and wants the other
+// not to be.
+func (w *world) awaitFirst(one, two rolling) (first, second rolling) {
+	w.t.Helper()
+	drained := func(r rolling) bool {
+		m := &v1alpha1.NodeMaintenance{}
+		w.get(m, w.name(r.maintenance))
+		return apimeta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
+	}
+	w.eventually("one of two maintenances to be drained", func() (bool, any) {
+		first, second = one, two
+		if drained(two) {
+			first, second = two, one
+		}
+		return drained(first), first
+	})
+	w.assertNotDrained(second.maintenance)
+	return first, second
 }
 
 // restartManager has the webhooks lead to another manager.

@@ -94,77 +94,11 @@ func (w *world) rebootOnly(node string) {
 	w.recover(node)
 }
 
-// A node is back after its reboot also if no budget protects a pod on it: whoever reboots
-// what is Drained would otherwise reboot it again and again.
-func TestANodeWithoutBudgetsIsBackAfterItsReboot(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one")
-	w.maintainInPlace("upgrade", minutes, nodes...)
-	node := w.awaitAnnounced(nodes)
-	w.goDown(node)
-	w.boot(node)
-	w.awaitState("upgrade", node, v1alpha1.NodeStateReturned)
-	w.awaitNode(node, "not announced any more", func(n *corev1.Node) bool { return !isDrained(n) })
-	w.setStage("upgrade", v1alpha1.StageComplete)
-	w.awaitNode(node, "free again", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-}
-
-// A node reboots so fast that nobody notices, and its maintenance is complete before
-// that: its locks stay until its pods are known to have been started since.
-func TestLongReadinessFromBeforeTheRebootDoesNotCount(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one", "two", "three")
-	w.replicated(myApp)
-	w.maintainInPlace("upgrade", minutes, nodes[0])
-	w.awaitDrained("upgrade")
-	holder := w.holder("upgrade", nodes[0])
-
-	w.setStage("upgrade", v1alpha1.StageComplete)
-	w.awaitRecordSays(nodes[0], "The node was not seen to reboot")
-	w.assertStaysLocked(holder, myApp)
-	w.boot(nodes[0])
-	w.awaitRecordSays(nodes[0], "known to have been started since the reboot")
-	w.assertStaysLocked(holder, myApp)
-	w.recover(nodes[0])
-	w.awaitNothingLocked(nodes...)
-}
-
-// A node that does not reboot is believed when somebody says so.
-func TestLongAPersonSaysThatANodeIsBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one", "two", "three")
-	w.replicated(myApp)
-	w.maintainInPlace("upgrade", minutes, nodes[0], nodes[1])
-	first := w.awaitAnnounced(nodes)
-	w.sayBack(first)
-	w.awaitState("upgrade", first, v1alpha1.NodeStateReturned)
-	second := w.awaitAnnounced(nodes)
-	if second == first {
-		t.Errorf("node %s is Drained again", first)
-	}
-	w.sayBack(second)
-	w.awaitState("upgrade", second, v1alpha1.NodeStateReturned)
-	w.setStage("upgrade", v1alpha1.StageComplete)
-	w.awaitNothingLocked(nodes...)
-}
-
 // awaitState waits until a node of a maintenance is so far.
 func (w *world) awaitState(maintenance, node string, state v1alpha1.NodeState) {
 	w.t.Helper()
 	w.awaitMaintenance(maintenance, fmt.Sprintf("%s: %s", node, state), func(m *v1alpha1.NodeMaintenance) bool {
 		status := nodeStatus(m, node)
 		return status != nil && status.State == state
-	})
-}
-
-// awaitRecordSays waits until the record of a node says so.
-func (w *world) awaitRecordSays(node, words string) {
-	w.t.Helper()
-	await(w, "record that says "+words, &v1alpha1.DrainRecord{}, node, func(r *v1alpha1.DrainRecord) bool {
-		c := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionLocked)
-		return c != nil && contains(c.Message, words)
 	})
 }

@@ -79,27 +79,3 @@ func (w *world) remakeBudget(name, again string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: again}, Spec: b.Spec,
 	}))
 }
-
-// A node was told that it may go, and does not go at once. Meanwhile a replica elsewhere
-// fails: the node may not go any more, until that one is ready again.
-func TestLongDrainedIsTakenBackWhileAReplicaIsDown(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("one", "two", "three")
-	w.replicated(myApp)
-	w.maintainInPlace("upgrade", minutes, nodes[0])
-	w.awaitNode(nodes[0], "told that it may go", isDrained)
-
-	failing := w.replica(myApp, nodes[1])
-	w.mark(corev1.ConditionFalse, failing)
-	w.awaitNode(nodes[0], "told that it may not go", func(n *corev1.Node) bool { return !isDrained(n) })
-	w.awaitMaintenance("upgrade", "not drained", func(m *v1alpha1.NodeMaintenance) bool {
-		return !apimeta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionDrained)
-	})
-	w.awaitRecordSays(nodes[0], myApp)
-
-	w.mark(corev1.ConditionTrue, failing)
-	w.awaitNode(nodes[0], "told again that it may go", isDrained)
-	w.rebootOnly(nodes[0])
-	w.awaitState("upgrade", nodes[0], v1alpha1.NodeStateReturned)
-}

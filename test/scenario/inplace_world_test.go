@@ -161,14 +161,3 @@ func (w *world) awaitAllowed(budget string, disruptions int32) {
 		return b.Status.ObservedGeneration == b.Generation && b.Status.ExpectedPods == replicas && b.Status.DisruptionsAllowed == disruptions
 	})
 }
-
-// enduring are the tolerations of a pod that waits so long for its node.
-func enduring(seconds int64) []corev1.Toleration {
-	var all []corev1.Toleration
-	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		all = append(all, corev1.Toleration{
-			Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds,
-		})
-	}
-	return all
-}
