@@ -9,25 +9,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// A node that a person had cordoned before the maintenance is still cordoned
-// after it.
-func TestAPersonsCordonSurvives(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("cordoned", "open")
-	w.cordon(nodes[0], true)
-
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
-	w.awaitDrained("upgrade")
-	w.setStage("upgrade", v1alpha1.StageComplete)
-
-	for _, node := range nodes {
-		w.awaitHolders(node)
-	}
-	w.assertUnschedulable(nodes[0], true)
-	w.assertUnschedulable(nodes[1], false)
-}
-
 // Somebody who uncordons a node under maintenance is overruled and told so; one
 // who keeps doing it is named as what blocks.
 func TestForeignUncordonIsSetAgain(t *testing.T) {
@@ -76,25 +57,6 @@ func TestKubectlUncordonTellsHowToEndTheMaintenance(t *testing.T) {
 	}
 	w.awaitHolders(node)
 	w.assertUnschedulable(node, false)
-}
-
-// Complete without Cordon or Drain before it makes the nodes schedulable,
-// because the administrator asks for it (Idle -> Complete of KEP-4212).
-func TestIdleToCompleteMakesNodesSchedulable(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.cordon(node, true)
-	w.maintain("back", v1alpha1.StageIdle, []string{node})
-	w.awaitMaintenance("back", "observed", func(m *v1alpha1.NodeMaintenance) bool { return m.Status.NodeCount == 1 })
-	w.assertUnschedulable(node, true)
-
-	w.setStage("back", v1alpha1.StageComplete)
-
-	w.awaitNode(node, "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	w.awaitMaintenance("back", "without finalizer", func(m *v1alpha1.NodeMaintenance) bool { return len(m.Finalizers) == 0 })
-	w.cordon(node, true)
-	w.assertStaysCordoned(node)
 }
 
 // A node that is relabelled out of the maintenance is given back and its pods

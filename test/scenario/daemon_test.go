@@ -136,13 +136,6 @@ func (w *world) deletePod(pod *corev1.Pod) {
 	w.must("delete pod "+pod.Name, w.client.Delete(w.ctx, pod, client.Preconditions{UID: &pod.UID}))
 }
 
-// hold keeps a running pod terminating until it is released.
-func (w *world) hold(pod *corev1.Pod) {
-	w.t.Helper()
-	w.change(pod, pod.Name, func() { pod.Finalizers = append(pod.Finalizers, holdFinalizer) })
-	w.t.Cleanup(func() { w.release(pod.Name) })
-}
-
 // intruders notes pods of DaemonSets that come to a node where none may run.
 type intruders struct {
 	t    *testing.T

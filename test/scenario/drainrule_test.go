@@ -147,49 +147,8 @@ func (w *world) labelNamespace(value string) {
 	w.must("label namespace "+w.ns, w.client.Patch(w.ctx, namespace, patch))
 }
 
-// A rule that cannot be understood got past our webhook. Those of its pods wait
-// that no other part of it excludes, and it says so; all others leave.
-func TestABrokenRuleHoldsUpOnlyItsPods(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	rule := w.brokenRule(node)
-	w.pods(node, pod{name: "web", labels: of("web")}, pod{name: "db", labels: of("db")},
-		pod{name: "labelled", labels: map[string]string{"app": "web", v1alpha1.DrainLabel: "skip"}})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-
-	w.awaitGone("db")
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerDrainRuleUnclear,
-		"MachineDrainRule "+rulesNamespace+"/"+rule.Name+" may be meant for the pod, but spec.pods[0].selector cannot be understood")
-	w.awaitCondition("upgrade", v1alpha1.ConditionBlocked, "True", string(v1alpha1.BlockerDrainRuleUnclear))
-	w.assertNotDrained("upgrade")
-	w.awaitPod("web", "still running", running)
-
-	w.must("delete the rule", w.client.Delete(w.ctx, rule))
-	w.awaitGone("web")
-	w.awaitDrained("upgrade")
-	w.awaitPod("labelled", "still running", running)
-}
-
 // uncheckedLabel is on rules that our webhook is not asked about.
 const uncheckedLabel = "scenario.ebbtide.dev/unchecked"
-
-// brokenRule creates a rule for the pods of application web that cannot be
-// understood.
-func (w *world) brokenRule(node string) *v1alpha1.MachineDrainRule {
-	w.t.Helper()
-	rule := &v1alpha1.MachineDrainRule{
-		ObjectMeta: metav1.ObjectMeta{Namespace: rulesNamespace, Name: w.name("web")},
-		Spec: v1alpha1.MachineDrainRuleSpec{
-			Drain: v1alpha1.MachineDrainRuleDrain{Behavior: v1alpha1.DrainBehaviorSkip},
-			Nodes: []v1alpha1.MachineDrainRuleNodeSelector{{Selector: labelSelector(corev1.LabelHostname, node)}},
-			Pods:  []v1alpha1.MachineDrainRulePodSelector{{Selector: brokenSelector("web")}},
-		},
-	}
-	w.createUnchecked(rule)
-	return rule
-}
 
 // brokenSelector has a label with a prefix that is too long. The CRD takes it.
 func brokenSelector(app string) *metav1.LabelSelector {

@@ -4,9 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -112,42 +110,4 @@ func TestAForeignInstigatorIsServed(t *testing.T) {
 	w.change(asked, asked.Name, func() { asked.Finalizers = nil })
 	w.awaitNoEvacuations()
 	w.awaitPod(movable.Name, "left alone", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-}
-
-// A budget that counts in replicas never lets a pod go that has no controller.
-func TestABudgetThatCountsNobodyIsNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "bare"})
-	w.create(&policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "bare"},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"name": "bare"}},
-			MaxUnavailable: new(intstr.FromInt32(1)),
-		},
-	})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerPDBUnsatisfiable, "its pods have no controller")
-}
-
-// A pod under two budgets can never be evicted; both are named.
-func TestSeveralBudgetsAreNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "protected", neverEvicted: true})
-	w.create(&policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "second"},
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"name": "protected"}},
-			MinAvailable: new(intstr.FromInt32(0)),
-		},
-	})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerMultiplePDBs, "They are protected, second.")
 }

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -120,50 +119,4 @@ func TestARequestThatNobodyRepeatsIsWithdrawn(t *testing.T) {
 
 	w.awaitNoEvacuations()
 	w.awaitPod(movable.Name, "left alone", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-}
-
-// A maintenance joins in with the callers of the eviction API and goes on without
-// them.
-func TestLongAMaintenanceOutlastsOtherCallers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	movable := w.movable(node, "movable")
-	w.awaitAnswer(movable, "evacuation in progress: "+mover)
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-	w.awaitEvacuation("movable")
-
-	w.forgetAttempts(movable)
-
-	e := &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
-	await(w, "asked for by the maintenance alone", e, evacuation.Name(movable), func(e *v1alpha1.Evacuation) bool {
-		return slices.Equal(e.Finalizers, []string{v1alpha1.NodeMaintenanceInstigator})
-	})
-	w.awaitTurn(movable, mover)
-	w.evacuatorsComplete(movable)
-	w.awaitDrained("upgrade")
-	w.awaitNoEvacuations()
-}
-
-// An evacuator past its point of no return goes on after the attempts have stopped.
-func TestLongAWithdrawnRequestRespectsForbid(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	movable := w.movable(w.nodes("one")[0], "movable")
-	w.awaitAnswer(movable, "evacuation in progress: "+mover)
-	w.awaitTurn(movable, mover)
-	w.evacuator(movable, `{"status":{"evacuationCancellationPolicy":"Forbid"}}`)
-
-	w.forgetAttempts(movable)
-
-	e := &v1alpha1.Evacuation{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns}}
-	await(w, "withdrawn, kept and explained", e, evacuation.Name(movable), func(e *v1alpha1.Evacuation) bool {
-		return len(e.Finalizers) == 0 && contains(e.Status.Message, "evacuator "+mover+" has forbidden to cancel it")
-	})
-	err := w.client.Delete(w.ctx, e)
-	if err == nil || !contains(err.Error(), "evacuator "+mover+" has forbidden to cancel the evacuation of pod movable") {
-		t.Errorf("error %v, want the deletion to be refused", err)
-	}
-	w.must("the evacuator deletes the pod", w.client.Delete(w.ctx, movable))
-	w.awaitNoEvacuations()
 }

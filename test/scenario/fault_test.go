@@ -71,41 +71,6 @@ func TestDeletionCompletesFirst(t *testing.T) {
 	w.awaitPod("protected", "running", func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
 }
 
-// A pod that only a finalizer keeps is named with the finalizer, and holds up
-// nobody but the maintenance's Drained.
-func TestPodStuckOnAFinalizerIsNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "stuck", held: true}, pod{name: "free"})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-
-	w.awaitGone("free")
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerTerminatingFinalizer, holdFinalizer)
-	w.assertNotDrained("upgrade")
-	w.release("stuck")
-	w.awaitDrained("upgrade")
-}
-
-// A node that vanishes in the middle leaves the maintenance.
-func TestNodeIsDeletedInTheMiddle(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.nodes("vanishes", "stays")
-	w.pods(nodes[0], pod{name: "protected", neverEvicted: true})
-	w.pods(nodes[1], pod{name: "free"})
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes)
-	w.awaitEvacuation("protected")
-
-	w.deleteNode(nodes[0])
-
-	w.awaitDrained("upgrade")
-	w.awaitMaintenance("upgrade", "one node left", func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Status.NodeCount == 1 && len(m.Status.NodeStatuses) == 1
-	})
-}
-
 // Ten pods under a budget of one leave one by one; the budget is never exceeded,
 // as seen from outside.
 func TestBudgetOfOneIsNeverExceeded(t *testing.T) {
@@ -131,21 +96,6 @@ func TestBudgetOfOneIsNeverExceeded(t *testing.T) {
 		return readyPods(10)(pods)
 	})
 	availability.assertKept()
-}
-
-// A budget that can never allow a disruption is named with what to do, and the
-// other pods of the node do not wait for it.
-func TestBudgetThatNeverOpensIsNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "protected", neverEvicted: true}, pod{name: "free"})
-
-	w.maintain("upgrade", v1alpha1.StageDrain, []string{node})
-
-	w.awaitGone("free")
-	w.awaitBlocker("upgrade", node, v1alpha1.BlockerPDBUnsatisfiable, "PodDisruptionBudget protected can never allow a disruption")
-	w.awaitCondition("upgrade", v1alpha1.ConditionDrained, "False", v1alpha1.ReasonBlocked)
 }
 
 // A selector that matches no node is drained at once, and says why.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -119,24 +118,6 @@ func (d *database) awaitMoved(maintenance string) {
 	})
 }
 
-func (d *database) assertNotDeletable() {
-	d.t.Helper()
-	asked := &v1alpha1.Evacuation{}
-	asked.Namespace, asked.Name = d.ns, evacuation.Name(d.leader)
-	err := d.client.Delete(d.ctx, asked)
-	const words = "evacuator " + handover + " has forbidden to cancel the evacuation of pod db-0; it ends when the pod is gone"
-	if err == nil || !contains(err.Error(), words) {
-		d.t.Errorf("delete the evacuation: %v; want it refused: %s", err, words)
-	}
-}
-
-// goesSilent makes the time pass that an evacuator may be silent.
-func (d *database) goesSilent() {
-	d.t.Helper()
-	past := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
-	d.world.evacuator(d.leader, fmt.Sprintf(`{"status":{"evacuationProgressTimestamp":%q}}`, past))
-}
-
 // A stateful application hands over leadership before its leader is evicted.
 func TestLeadershipMovesBeforeThePod(t *testing.T) {
 	t.Parallel()
@@ -164,23 +145,6 @@ func TestLongAFollowerLeavesAtOnce(t *testing.T) {
 	if lease.Annotations[successor] != "" || *lease.Spec.HolderIdentity != "db-0" {
 		t.Errorf("the Lease has changed: %v, holder %s", lease.Annotations, *lease.Spec.HolderIdentity)
 	}
-}
-
-// Past its point of no return a handover goes on to the end, although the
-// maintenance that asked for it is completed and its node is given back.
-func TestLongAHandoverIsNotCalledOff(t *testing.T) {
-	t.Parallel()
-	d := newWorld(t).database()
-	d.handsOver()
-
-	d.setStage("upgrade", v1alpha1.StageComplete)
-
-	d.awaitNode(d.node, "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	d.awaitEvent(d.node, "CancellationForbidden")
-	d.assertNotDeletable()
-	d.takesOver()
-	d.awaitNoEvacuations()
-	d.awaitPod(d.leader.Name, "created again", func(p *corev1.Pod) bool { return p.UID != d.leader.UID })
 }
 
 // While no other pod is ready nothing has begun, and the drain may be called off.
@@ -237,25 +201,5 @@ func TestLongAnEvacuatorGoesOnAfterACrash(t *testing.T) {
 	d.takesOver()
 	d.start()
 
-	d.awaitMoved("upgrade")
-}
-
-// The evacuator is killed in the middle and does not come back: the next one has
-// its turn when the time is up, and the pod is evicted when that is silent, too.
-func TestLongAnEvacuatorDiesInTheMiddle(t *testing.T) {
-	t.Parallel()
-	d := newWorld(t).database()
-	d.change(d.leader, d.leader.Name, func() {
-		d.leader.Annotations[v1alpha1.EvacuatorAnnotationPrefix+backup] = "10"
-	})
-	d.handsOver()
-
-	d.evacuator.Kill()
-	d.goesSilent()
-
-	d.awaitTurn(d.leader, backup)
-	d.awaitEventNote("db-0", "EvacuatorReplaced", "Evacuator "+backup+" takes over: evacuator "+handover+" has reported no progress since ")
-	d.goesSilent()
-	d.awaitEventNote("db-0", "PodEvicted", "Pod db-0 is evicted: evacuator "+backup+" has reported no progress since ")
 	d.awaitMoved("upgrade")
 }

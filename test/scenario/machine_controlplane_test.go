@@ -57,33 +57,6 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 	w.awaitAbsent(c, hosts)
 }
 
-// The object that manages the control plane is being deleted: there will be nobody
-// to whom the Nodes belong.
-func TestLongNodesOfAControlPlaneThatIsDeletedAreNotTouched(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t, func(c *v1alpha1.Cluster) {
-		c.Spec.ControlPlane.Ref = &v1alpha1.ObjectReference{
-			APIVersion: api.SchemeGroupVersion.String(), Kind: "SandboxConfig", Name: "plane",
-		}
-	})
-	w.createConfig("plane")
-	w.keep(w.config(), "plane")
-	m := w.runningAs("m", stays())
-	w.pods(m, pod{name: "protected", neverEvicted: true})
-	w.deleteMachines(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget protected needs 1")
-
-	plane := w.config()
-	w.get(plane, "plane")
-	w.must("delete the control plane", w.client.Delete(w.ctx, plane))
-
-	w.awaitEmptied(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
-		"The Node is not drained: The control plane SandboxConfig plane is being deleted.")
-	w.awaitPod("protected", "still running", running)
-	w.awaitNodeLeft(m)
-}
-
 // The last Machine of a control plane cannot be drained: there would be nobody to
 // run its pods elsewhere. Nor can workers that outlive it.
 func TestNodesWithoutAControlPlaneAreNotTouched(t *testing.T) {
@@ -101,19 +74,6 @@ func TestNodesWithoutAControlPlaneAreNotTouched(t *testing.T) {
 	w.deleteMachines(worker)
 	w.awaitUndrained(worker, "web", why)
 	w.awaitNodeLeft(worker)
-}
-
-// A control plane that is managed elsewhere does not go with its Machines.
-func TestNodesOfAnExternalControlPlaneAreDrained(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t, func(c *v1alpha1.Cluster) { c.Spec.ControlPlane.ExternallyManaged = true })
-	last := w.runningAs("last", member)
-	w.pods(last, pod{name: "web"})
-
-	w.deleteMachines(last)
-
-	w.awaitNothingLeft(last)
-	w.awaitGone("web")
 }
 
 // A KubeadmControlPlane takes a Node out of the control plane while its

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -222,38 +221,5 @@ func (w *world) assertRefused(name, want string, change func(*v1alpha1.Machine))
 			w.t.Errorf("answer %v, want %q", err, want)
 		}
 		return true, nil
-	})
-}
-
-// Hooks have no limit in time: that of the drain is none of theirs.
-func TestLongHooksNeverTimeOut(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", preDrain(hook("Backup", "the backups")), stays(), func(m *v1alpha1.Machine) {
-		m.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(1))
-		m.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = new(int32(1))
-	})
-	w.pods(m, pod{name: "web"})
-	w.deleteMachines(m)
-	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook)
-
-	w.awaitLonger(m, func(d *v1alpha1.MachineDeletionStatus) *metav1.Time { return d.PreDrainHookWaitStartTime })
-	w.awaitStep(m, v1alpha1.ReasonWaitingForPreDrainHook)
-	w.awaitPod("web", "still running", running)
-	w.edit(m, preDrain())
-	w.awaitEmptied(m)
-	w.awaitLonger(m, func(d *v1alpha1.MachineDeletionStatus) *metav1.Time { return d.PreTerminateHookWaitStartTime })
-	w.awaitEmptied(m)
-
-	w.assertUntouched(m)
-	w.awaitEnd(m)
-}
-
-// awaitLonger waits until a step has taken longer than the limits of others are.
-func (w *world) awaitLonger(name string, began func(*v1alpha1.MachineDeletionStatus) *metav1.Time) {
-	w.t.Helper()
-	w.awaitMachine(name, "in the step for long", func(m *v1alpha1.Machine) bool {
-		since := began(m.Status.Deletion)
-		return since != nil && time.Since(since.Time) > 2*time.Second
 	})
 }

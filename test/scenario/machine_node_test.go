@@ -1,21 +1,16 @@
 package scenario
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/sandbox"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // Special cases of machine-deletion-process: an unreachable Node cannot say that
@@ -99,22 +94,6 @@ func TestANodeThatDoesNotGoIsLeft(t *testing.T) {
 	w.awaitNode(m, "left, and being deleted", func(n *corev1.Node) bool { return n.DeletionTimestamp != nil })
 }
 
-// Without a limit the Machine waits for its Node.
-func TestAMachineWaitsForItsNodeWithoutLimit(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(0)) })
-	w.keep(&corev1.Node{}, m)
-	w.deleteMachines(m)
-	w.awaitStep(m, v1alpha1.ReasonDeletingNode, "Deleting Node "+m+" since ")
-
-	w.awaitLonger(m, func(d *v1alpha1.MachineDeletionStatus) *metav1.Time { return d.NodeDeletionStartTime })
-	w.awaitStep(m, v1alpha1.ReasonDeletingNode)
-	w.letGo(&corev1.Node{}, m)
-
-	w.awaitNothingLeft(m)
-}
-
 // Two Nodes have the providerID of a Machine that is deleted. Nobody knows which
 // of them is to be drained, so neither is touched until one is gone.
 func TestTwoNodesOfOneMachineAreNotTouched(t *testing.T) {
@@ -169,45 +148,6 @@ func TestAMachineOfAMissingClusterStopsBeforeItsNode(t *testing.T) {
 			help(w, m)
 		})
 	}
-}
-
-// What never was cannot hold a Machine: neither a Cluster nor an instance.
-func TestAMachineThatNeverWasIsGoneAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	without, homeless := w.name("without"), w.name("homeless")
-	w.machineOnly(without)
-	w.machineOnly(homeless, func(m *v1alpha1.Machine) { m.Spec.ClusterName = "nowhere" })
-	w.awaitSays(without, v1alpha1.ConditionBootstrapReady, "False", v1alpha1.ReasonNotFound)
-	w.awaitSays(homeless, v1alpha1.ConditionCreatable, "False", v1alpha1.ReasonNotFound)
-
-	w.deleteMachines(without, homeless)
-
-	w.awaitNothingLeft(without, homeless)
-}
-
-// Somebody deletes the instance of a Machine: it says so. Its Node is drained when
-// the Machine is deleted, as far as that is possible.
-func TestLongAMachineThatLostItsInstanceSaysSo(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.running("m")[0]
-	w.pods(m, pod{name: "web"})
-	instance := w.instance()
-	w.get(instance, m)
-	w.must("delete the instance", w.client.Delete(w.ctx, instance))
-
-	w.awaitPhase(m, v1alpha1.MachineFailed)
-	w.awaitSays(m, v1alpha1.ConditionInfrastructureReady, "False", v1alpha1.ReasonNotFound,
-		"SandboxMachine "+w.ns+"/"+m+" is gone, although the Machine is made of it. Delete the Machine.")
-	w.deleteMachines(m)
-
-	w.awaitNothingLeft(m)
-	// Kubernetes looks every 20 seconds for pods of nodes that have been gone for 40.
-	patience.Eventually(t, "the pod to go with its node", func(ctx context.Context) (string, bool) {
-		err := w.client.Get(ctx, client.ObjectKey{Namespace: w.ns, Name: "web"}, &corev1.Pod{})
-		return fmt.Sprint(err), apierrors.IsNotFound(err)
-	})
 }
 
 // Somebody else deletes the instance in the middle of a drain that a budget holds.

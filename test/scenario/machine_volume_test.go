@@ -114,37 +114,6 @@ func TestAMachineWaitsForItsVolumes(t *testing.T) {
 	w.awaitEvent("m", "VolumesDetached")
 }
 
-// Goal of machine-drain-rules: nobody waits for the volumes of pods that are not
-// drained, claimed or ephemeral. They are still attached when the Node goes.
-func TestLongVolumesOfSkippedPodsAreNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", stays())
-	w.machineRule("agent", skips())
-	w.podWithDisk(m, pod{name: "agent", labels: of("agent")})
-	scratch := pod{name: "scratch", labels: of("agent")}
-	w.createDisk(scratch)
-	w.podWith(m, scratch, corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: w.claimOf(scratch)},
-	}})
-	db := w.podWithDisk(m, pod{name: "db"})
-
-	w.deleteMachines(m)
-
-	w.awaitStep(m, v1alpha1.ReasonWaitingForVolumeDetach, "* PersistentVolumeClaims: "+w.ns+"/db")
-	w.letGo(db, db.Name)
-	w.awaitEmptied(m)
-	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "True", v1alpha1.ReasonVolumesDetached,
-		"No volume is attached to Node "+m+" that matters.")
-	for _, name := range []string{"agent", "scratch"} {
-		w.awaitPod(name, "still running", running)
-		if attachment := w.attachmentOf(w.name(name)); attachment.DeletionTimestamp != nil || !attachment.Status.Attached {
-			t.Errorf("the volume of %s is being detached: %+v", name, attachment)
-		}
-	}
-	w.awaitEnd(m)
-}
-
 // Phase 5 of machine-deletion-process: an annotation leaves out the wait, and so
 // does the end of its time.
 func TestTheWaitForVolumesIsLeftOut(t *testing.T) {

@@ -76,29 +76,3 @@ func TestPodsBelowTheDepthAndStaticPodsAreRetained(t *testing.T) {
 	})
 	w.awaitNoEvacuations()
 }
-
-// Fifty nodes under one maintenance empty at once.
-func TestLongFiftyNodesAtOnce(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var names []string
-	for i := range 50 {
-		names = append(names, "n"+string(rune('a'+i/26))+string(rune('a'+i%26)))
-	}
-	nodes := w.nodes(names...)
-	for _, node := range nodes {
-		w.pods(node, pod{name: node + "-low"}, pod{name: node + "-high", priority: 5000})
-	}
-
-	w.maintain("fleet", v1alpha1.StageDrain, nodes, entry(1000))
-
-	w.awaitDrained("fleet")
-	w.awaitMaintenance("fleet", "50/50 nodes drained in the summary", func(m *v1alpha1.NodeMaintenance) bool {
-		return m.Status.NodeCount == 50 && len(m.Status.NodeStatuses) == 50 && contains(m.Status.Summary, "50/50 nodes drained")
-	})
-	w.awaitPods("no pod", func(pods []corev1.Pod) bool { return len(pods) == 0 })
-	w.setStage("fleet", v1alpha1.StageComplete)
-	for _, node := range nodes {
-		w.awaitNode(node, "schedulable", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	}
-}

@@ -130,21 +130,6 @@ func (r *remote) leadingTo(url string, authority []byte) []byte {
 	})
 }
 
-// A Machine is made as soon as its cluster can be reached.
-func TestLongAMachineWaitsForItsKubeconfig(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	east := w.elsewhere("east")
-	name := east.machine("m")
-
-	east.awaitLost("Secret " + w.ns + "/east does not exist")
-	w.awaitPhase(name, v1alpha1.MachineProvisioning)
-	w.awaitSays(name, v1alpha1.ConditionInfrastructureReady, "False", v1alpha1.ReasonNotReady)
-	east.store(east.proxy.Kubeconfig(t))
-
-	east.awaitRunning(name)
-}
-
 // A kubeconfig whose Secret is deleted is used as long as it works. Then the
 // Cluster names the Secret, and the drain goes on when there is one again.
 func TestLongASecretThatIsDeletedWhileConnectedIsMissedWhenTheConnectionBreaks(t *testing.T) {

@@ -110,30 +110,3 @@ func TestLongMachinesOfALostClusterGo(t *testing.T) {
 	}
 	w.awaitAbsent(&v1alpha1.Cluster{}, "east")
 }
-
-// The manager is killed while it drains a node of another cluster. The next one
-// goes on where it was.
-func TestLongManagerIsKilledWhileItDrainsAnotherCluster(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorldIn(t, mortal)
-	east := w.remote("east")
-	name := east.running("m", stays())
-	east.rule("portworx", ordered(100))
-	east.pods(name, pod{name: "web", held: true}, pod{name: "storage", labels: of("portworx")})
-	w.deleteMachines(name)
-	east.awaitPod("web", "terminating", terminating)
-
-	w.manager.Kill(t)
-	started := w.machineNow(name).Status.Deletion.NodeDrainStartTime
-	east.awaitPod("storage", "still running", running)
-	east.release("web")
-	w.manager.Start(t)
-
-	w.awaitEmptied(name)
-	east.awaitGone("storage")
-	if again := w.machineNow(name).Status.Deletion.NodeDrainStartTime; !started.Equal(again) {
-		t.Errorf("the drain began at %v, and is said to have begun at %v", started, again)
-	}
-	w.edit(name, preTerminate())
-	east.awaitNothingOf(name)
-}

@@ -45,51 +45,6 @@ func TestTwoIntersectingMaintenances(t *testing.T) {
 	w.awaitDrained("maintenance-b")
 }
 
-// A maintenance that comes late to a node whose pods have begun to leave does
-// not turn the drain back; it is carried along and told so.
-func TestThirdMaintenanceIsFastForwarded(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes := w.intersect()
-	one := nodes[0]
-	four := w.nodes("four")[0]
-	w.pods(four, pod{name: "four-2000", priority: 2000, held: true})
-	w.release("three-10000", "one-5000", "two-5000")
-	w.awaitMessages(map[string]map[string]string{"maintenance-b": {one: "Evacuating"}})
-
-	w.maintain("maintenance-c", v1alpha1.StageDrain, []string{one, four}, entry(2000), entry(15000))
-
-	w.awaitMessages(map[string]map[string]string{
-		"maintenance-c": {one: w.says("Evacuating (fast-forwarded by older maintenance-b)"), four: "Evacuating"},
-	})
-	w.assertTargets("maintenance-c", one, 10000)
-	w.assertTargets("maintenance-c", four, 2000)
-	w.awaitEvent("maintenance-c", "FastForwarded")
-
-	w.release("one-10000", "one-15000", "two-15000", "three-15000", "four-2000")
-	w.awaitDrained("maintenance-c")
-}
-
-// When the last of two maintenances leaves a node, and not before, the node is
-// given back.
-func TestNodeIsGivenBackByTheLastMaintenance(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.maintain("first", v1alpha1.StageCordon, []string{node})
-	w.maintain("second", v1alpha1.StageDrain, []string{node})
-	w.awaitDrained("second")
-	w.awaitHolders(node, "first", "second")
-
-	w.setStage("second", v1alpha1.StageComplete)
-	w.awaitHolders(node, "first")
-	w.assertUnschedulable(node, true)
-
-	w.setStage("first", v1alpha1.StageComplete)
-	w.awaitHolders(node)
-	w.assertUnschedulable(node, false)
-}
-
 // intersect builds the world of the KEP's example and starts both maintenances.
 func (w *world) intersect() []string {
 	w.t.Helper()

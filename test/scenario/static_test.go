@@ -193,41 +193,6 @@ func TestStaticPodsLeaveLastAndComeBack(t *testing.T) {
 	})
 }
 
-// Somebody deletes a mirror pod; the kubelet makes it again, with another UID.
-func TestDrainedDoesNotFlipWhenMirrorPodsAreDeleted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	k := w.kubeletOn(node, true)
-	k.run(0, "proxy")
-	drained := false
-	w.maintain("kernel-update", v1alpha1.StageDrain, []string{node})
-	look := func(m *v1alpha1.NodeMaintenance) {
-		for _, c := range m.Status.Conditions {
-			drained = drained || c.Type == v1alpha1.ConditionDrained && c.Status == metav1.ConditionTrue
-		}
-	}
-
-	first := k.awaitAsked("proxy")
-	k.end("proxy")
-	k.awaitLeft(1, 0, 1)
-	look(k.now())
-	k.mirror("proxy", 0)
-	if again := k.awaitAsked("proxy"); again.Name == first.Name {
-		t.Errorf("Evacuation %s is that of a mirror pod that is gone", again.Name)
-	}
-	k.hold("proxy")
-	k.end("proxy")
-	k.awaitLeft(1, 0, 1)
-	look(k.now())
-	w.awaitBlocker("kernel-update", node, v1alpha1.BlockerEvacuatorRunning, "the agent of "+node+" says that it is Holding, not Held. It says: waits for its 30s")
-	if drained {
-		t.Error("Drained was True while the static pod was there")
-	}
-	k.says("proxy", v1alpha1.StaticPodHeld, "")
-	w.awaitDrained("kernel-update")
-}
-
 func TestLongAnAgentThatIsDownHoldsTheDrainUntilItsNodeAgentIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

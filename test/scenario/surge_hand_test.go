@@ -6,7 +6,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -221,25 +220,4 @@ func onNode(pods []corev1.Pod, node string) bool {
 		}
 	}
 	return false
-}
-
-// A replacement that is ready, but not for long enough, is kept when the time is
-// up: its budget lets the old pod be evicted, and to give that back would end both.
-func TestLongAReplacementThatIsReadyTooLateIsKept(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes, letNew := w.oldAndNew()
-	w.serve(app{name: "web", replicas: 1, ready: "4s", edit: func(d *appsv1.Deployment) {
-		d.Spec.MinReadySeconds, d.Spec.ProgressDeadlineSeconds = 14, new(int32(15))
-	}})
-	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
-	pod, endpoints := w.thePod("web"), w.cluster.WatchEndpoints(t, w.key("web"))
-	letNew()
-
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
-
-	w.awaitEventNote(pod.Name, "NotSurged", "Pod "+pod.Name+" waits no longer")
-	w.awaitDrained("upgrade")
-	w.awaitClean(1)
-	endpoints.AssertAtLeast(t, 1)
 }

@@ -47,22 +47,6 @@ func (w *world) serveWithVolume(mode corev1.PersistentVolumeAccessMode) {
 	w.createBudget("web", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
 }
 
-// Two pods of an application can share a volume that many nodes can mount.
-func TestLongADeploymentWithAVolumeOfManyNodesSurges(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	nodes, letNew := w.oldAndNew()
-	w.serveWithVolume(corev1.ReadWriteMany)
-	endpoints := w.cluster.WatchEndpoints(t, w.key("web"))
-	letNew()
-
-	w.maintain("upgrade", v1alpha1.StageDrain, nodes[:1])
-
-	w.awaitDrained("upgrade")
-	w.awaitClean(1)
-	endpoints.AssertAtLeast(t, 1)
-}
-
 // The replacement of a pod could not start while the pod has its volume.
 func TestLongADeploymentWithAVolumeOfOneNodeDoesNotSurge(t *testing.T) {
 	t.Parallel()
