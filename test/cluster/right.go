@@ -180,14 +180,17 @@ func (l *leftover) without(file, manager string) (complete bool, err error) {
 	return true, nil
 }
 
-// chartRights are those that the roles of the chart give, all of them bound or not.
+// forPeople are the roles of the chart that no program has.
+var forPeople = []string{"ebbtide-view", "ebbtide-drain"}
+
+// chartRights are those that the roles of the chart give to programs, all of them bound or not.
 func chartRights() (rights []right, err error) {
 	objects, err := chart(context.Background(), Spec{})
 	if err != nil {
 		return nil, err
 	}
 	for _, object := range objects {
-		if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" {
+		if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" || slices.Contains(forPeople, object.GetName()) {
 			continue
 		}
 		var role rbacv1.Role // A ClusterRole has the same rules.

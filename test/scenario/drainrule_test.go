@@ -1,11 +1,8 @@
 package scenario
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -149,32 +146,3 @@ func (w *world) labelNamespace(value string) {
 
 // uncheckedLabel is on rules that our webhook is not asked about.
 const uncheckedLabel = "scenario.ebbtide.dev/unchecked"
-
-// brokenSelector has a label with a prefix that is too long. The CRD takes it.
-func brokenSelector(app string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": app, strings.Repeat("a", 254) + "/tier": "front"}}
-}
-
-// createUnchecked creates a rule of which our webhook is not asked. Whoever else
-// does that, or starts the manager, may have it asked again meanwhile.
-func (w *world) createUnchecked(rule *v1alpha1.MachineDrainRule) {
-	w.t.Helper()
-	rule.Labels = map[string]string{uncheckedLabel: ""}
-	w.t.Cleanup(func() { w.limitWebhook("null") })
-	w.eventually("the webhook not to be asked", func() (bool, any) {
-		w.limitWebhook(`{"matchExpressions":[{"key":"` + uncheckedLabel + `","operator":"DoesNotExist"}]}`)
-		err := w.client.Create(w.ctx, rule.DeepCopy())
-		return err == nil, fmt.Sprint(err)
-	})
-	w.t.Cleanup(func() { w.must("delete "+rule.Name, client.IgnoreNotFound(w.client.Delete(w.ctx, rule))) })
-}
-
-// limitWebhook has our webhook for rules called for some of them only; null is
-// for all.
-func (w *world) limitWebhook(objectSelector string) {
-	w.t.Helper()
-	patch := client.RawPatch(types.StrategicMergePatchType, []byte(
-		`{"webhooks":[{"name":"machinedrainrules.ebbtide.dev","objectSelector":`+objectSelector+`}]}`))
-	configuration := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "ebbtide"}}
-	w.must("limit the webhook", w.client.Patch(w.ctx, configuration, patch))
-}

@@ -74,21 +74,6 @@ func TestAForeignDrainerWaitsForEvacuators(t *testing.T) {
 	w.awaitNoEvacuations()
 }
 
-func TestADryRunAsksNobody(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	movable := w.movable(w.nodes("one")[0], "movable")
-
-	err := w.evict(movable, metav1.DryRunAll)
-
-	if !apierrors.IsTooManyRequests(err) || !contains(err.Error(), "evacuation in progress: "+mover+" is asked to move pod movable") {
-		t.Errorf("error %v, want the answer of an eviction in earnest", err)
-	}
-	if left := w.evacuations(); len(left) != 0 {
-		t.Errorf("evacuations %v, want none", left)
-	}
-}
-
 // Who drains waits no longer for evacuators when nobody can ask them. Evacuations,
 // which could be asked for by anybody then, wait.
 func TestLongEvictionsWorkWithoutTheManager(t *testing.T) {

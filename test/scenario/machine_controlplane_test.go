@@ -57,51 +57,6 @@ func TestNodesOfAClusterThatIsDeletedAreNotTouched(t *testing.T) {
 	w.awaitAbsent(c, hosts)
 }
 
-// The last Machine of a control plane cannot be drained: there would be nobody to
-// run its pods elsewhere. Nor can workers that outlive it.
-func TestNodesWithoutAControlPlaneAreNotTouched(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	last, worker := w.machine("last", stays(), member), w.machine("worker", stays())
-	w.awaitRunning(last, worker)
-	w.pods(last, pod{name: "scheduler"})
-	w.pods(worker, pod{name: "web"})
-	why := "No other control-plane Machine of Cluster " + w.ns + "/hosts is left."
-
-	w.deleteMachines(last)
-	w.awaitUndrained(last, "scheduler", why)
-	w.awaitNodeLeft(last)
-	w.deleteMachines(worker)
-	w.awaitUndrained(worker, "web", why)
-	w.awaitNodeLeft(worker)
-}
-
-// A KubeadmControlPlane takes a Node out of the control plane while its
-// pre-terminate hook holds the Machine. When it has removed the hook the Node may
-// have no API server to talk to: it is neither drained any more nor waited for.
-func TestANodeThatHasLeftItsControlPlaneIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	old := w.machine("old", member, stays(), annotated(v1alpha1.ControlPlaneHookAnnotation, ""), func(m *v1alpha1.Machine) {
-		m.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "controlplane.cluster.x-k8s.io/v1beta2", Kind: "KubeadmControlPlane", Name: "plane", UID: "1", Controller: new(true),
-		}}
-	})
-	w.awaitRunning(old, w.machine("other", member))
-	w.pods(old, pod{name: "protected", neverEvicted: true})
-	w.deleteMachines(old)
-	w.awaitSays(old, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget protected needs 1")
-
-	w.edit(old, without(v1alpha1.ControlPlaneHookAnnotation))
-
-	w.awaitEmptied(old)
-	gone := "The KubeadmControlPlane has taken it out of the control plane: its pre-terminate hook is gone."
-	w.awaitSays(old, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped, "The Node is not drained: "+gone)
-	w.awaitSays(old, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "its pre-terminate hook is gone.")
-	w.awaitPod("protected", "still running", running)
-	w.awaitEnd(old)
-}
-
 func clusterSays(words string) func(*v1alpha1.Cluster) bool {
 	return func(c *v1alpha1.Cluster) bool {
 		for _, condition := range c.Status.Conditions {

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/sandbox/provider/api"
 )
 
 func hook(name, owner string) v1alpha1.LifecycleHook {
@@ -78,19 +77,6 @@ func TestAMachineIsMadeStepByStep(t *testing.T) {
 	w.awaitSays(name, v1alpha1.ConditionNodeReady, "True", v1alpha1.ReasonReady)
 }
 
-// A Machine waits for its Cluster, says so, and goes on when it is there.
-func TestAMachineWaitsForItsCluster(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	name := w.machine("m", func(m *v1alpha1.Machine) { m.Spec.ClusterName = "later" })
-
-	w.awaitSays(name, v1alpha1.ConditionCreatable, "False", v1alpha1.ReasonNotFound,
-		"Cluster "+w.ns+"/later does not exist. Create it, the Machine waits for it.")
-	w.clusterOf("later")
-
-	w.awaitRunning(name)
-}
-
 // A Machine of a paused Cluster is neither made nor deleted, and says so.
 func TestAPausedClusterStopsEverything(t *testing.T) {
 	t.Parallel()
@@ -151,42 +137,4 @@ func TestInfrastructureThatMayNotBeReadHoldsUpOnlyItsMachine(t *testing.T) {
 	for _, name := range []string{forbidden, unknown} {
 		w.awaitStep(name, v1alpha1.ReasonDrainingNode, "so nobody knows whether there is a Node")
 	}
-}
-
-// Two Machines name one instance. It is the first one's: the other one says so,
-// and leaves it alone when it is deleted.
-func TestAnInstanceBelongsToOneMachine(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	first, second := w.running("first")[0], w.name("second")
-	w.createConfig(second)
-	w.machineOnly(second, func(m *v1alpha1.Machine) { m.Spec.InfrastructureRef.Name = first })
-
-	w.awaitSays(second, v1alpha1.ConditionInfrastructureReady, "False", v1alpha1.ReasonNotOwned,
-		"SandboxMachine "+w.ns+"/"+first+" is controlled by Machine "+first+", so it is neither adopted nor deleted.")
-	w.awaitEvent("second", v1alpha1.ReasonNotOwned)
-	w.deleteMachines(second)
-
-	w.awaitNothingLeft(second)
-	w.assertUntouched(first)
-	w.awaitRunning(first)
-}
-
-// A Machine is deleted while its instance is being made: both are gone, and no
-// Node comes of it.
-func TestAMachineIsDeletedWhileItIsMade(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	name := w.name("m")
-	w.createConfig(name)
-	w.createInstance(name)
-	instance := w.instance()
-	w.change(instance, name, func() { instance.Spec.CreateSeconds = 3600 })
-	w.machineOnly(name)
-	w.awaitPhase(name, v1alpha1.MachineProvisioning)
-	await(w, "being made", instance, name, func(i *api.SandboxMachine) bool { return i.Status.StartTime != nil })
-
-	w.deleteMachines(name)
-
-	w.awaitNothingLeft(name)
 }

@@ -99,48 +99,6 @@ func (w *world) awaitMessage(name, condition, message string) {
 	})
 }
 
-// Phase 3 of machine-deletion-process: an annotation leaves out the drain.
-func TestTheDrainIsLeftOutByAnAnnotation(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", stays(), annotated(v1alpha1.ExcludeNodeDrainingAnnotation, ""))
-	w.pods(m, pod{name: "web"})
-
-	w.deleteMachines(m)
-
-	w.awaitEmptied(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
-		"The Node is not drained: Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.")
-	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "True", v1alpha1.ReasonSkipped, "Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.")
-	w.awaitPod("web", "still running", running)
-	w.assertUnschedulable(m, false)
-	w.awaitEnd(m)
-}
-
-// Phase 3 of machine-deletion-process: the drain is given up when its time is
-// over. Nobody waits for the volumes of what is left, which would never end.
-func TestTheDrainIsGivenUpWhenItsTimeIsOver(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", stays())
-	w.podWithDisk(m, pod{name: "db"})
-	w.createBudget("db", policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1))})
-	w.deleteMachines(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget db needs 1 healthy pods")
-
-	w.edit(m, func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(1)) })
-
-	w.awaitEmptied(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonTimedOut,
-		"The drain of Node "+m+" was given up after 1s (nodeDrainTimeoutSeconds). What is left goes with the Machine, and nobody waits for its volumes.",
-		"The disruption budget db needs 1 healthy pods and has 1 currently: "+w.ns+"/db")
-	w.awaitSays(m, v1alpha1.ConditionMachineDrained, "False", v1alpha1.ReasonTimedOut)
-	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "True", v1alpha1.ReasonVolumesDetached, "when the drain was given up: "+w.ns+"/db")
-	w.awaitEvent("m", "DrainTimedOut")
-	w.awaitPod("db", "still running", running)
-	w.awaitEnd(m)
-}
-
 // An application of one pod that is moved by surging serves all the time while the
 // Machine under it goes: the drain waits for who moves it.
 func TestTheEndOfAMachineTakesNoServiceDown(t *testing.T) {

@@ -86,27 +86,3 @@ func TestLongManagerIsKilledInEveryStepOfADeletion(t *testing.T) {
 	w.awaitGone("web")
 	w.awaitGone("protected")
 }
-
-// The manager is killed while it makes Machines and empties others, again and
-// again. What it has begun has the same end.
-func TestLongManagerIsKilledWhileMachinesComeAndGo(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorldIn(t, mortal)
-	old := w.running("old-1", "old-2", "old-3")
-	for i, name := range []string{"web-1", "web-2", "web-3"} {
-		w.pods(old[i], pod{name: name})
-	}
-	young := []string{w.machine("young-1"), w.machine("young-2")}
-	w.deleteMachines(old...)
-
-	w.manager.Kill(t)
-	w.manager.Start(t)
-	w.manager.Kill(t)
-	w.manager.Start(t)
-
-	w.awaitNothingLeft(old...)
-	w.awaitRunning(young...)
-	for _, name := range []string{"web-1", "web-2", "web-3"} {
-		w.awaitGone(name)
-	}
-}

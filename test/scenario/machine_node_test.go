@@ -60,61 +60,6 @@ func (w *world) watchGraces(name string) func() []int64 {
 	return func() []int64 { stop(); return graces }
 }
 
-// Special cases of machine-deletion-process: somebody else deletes the Node in the
-// middle of the drain. There is nothing left to drain.
-func TestANodeThatIsDeletedBySomebodyElseEndsTheDrain(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", stays())
-	w.pods(m, pod{name: "protected", neverEvicted: true})
-	w.deleteMachines(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining, "The disruption budget protected needs 1")
-
-	w.deleteNode(m)
-
-	w.awaitEmptied(m)
-	w.awaitSays(m, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonSkipped,
-		"The Node is not drained: Node "+m+", which the Machine had, does not exist any more.")
-	w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", v1alpha1.ReasonSkipped, "Node "+m+", which the Machine had, does not exist any more.")
-	w.awaitEnd(m)
-}
-
-// Phase 10 of machine-deletion-process: the deletion of the Node is tried for a
-// while. Then the Machine goes without, and the Node is left and named.
-func TestANodeThatDoesNotGoIsLeft(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.runningAs("m", func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeDeletionTimeoutSeconds = new(int32(1)) })
-	w.keep(&corev1.Node{}, m)
-
-	w.deleteMachines(m)
-
-	w.awaitAbsent(&v1alpha1.Machine{}, m)
-	w.awaitEvent("m", "NodeLeft")
-	w.awaitNode(m, "left, and being deleted", func(n *corev1.Node) bool { return n.DeletionTimestamp != nil })
-}
-
-// Two Nodes have the providerID of a Machine that is deleted. Nobody knows which
-// of them is to be drained, so neither is touched until one is gone.
-func TestTwoNodesOfOneMachineAreNotTouched(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	m := w.name("m")
-	stranger := w.strangeNode("n", "sandbox://"+w.ns+"/"+m)
-	w.machine("m")
-	w.awaitSays(m, v1alpha1.ConditionNodeReady, "Unknown", v1alpha1.ReasonAmbiguous)
-
-	w.deleteMachines(m)
-
-	w.awaitStep(m, v1alpha1.ReasonDrainingNode, "2 Nodes have the providerID sandbox://"+w.ns+"/"+m+": "+m+", "+stranger.Name)
-	w.assertUntouched(m)
-	w.assertUnschedulable(m, false)
-	w.assertUnschedulable(stranger.Name, false)
-	w.deleteNode(stranger.Name)
-
-	w.awaitNothingLeft(m)
-}
-
 // The Cluster of a Machine is gone, so nobody knows how to reach its Node. The
 // deletion stops and says what helps: the Cluster, or annotations.
 func TestAMachineOfAMissingClusterStopsBeforeItsNode(t *testing.T) {

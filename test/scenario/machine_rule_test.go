@@ -168,39 +168,3 @@ func TestRulesChangeWhileMachinesAreDrained(t *testing.T) {
 
 	w.awaitNothingLeft(machines...)
 }
-
-// A rule that cannot be understood got past our webhook. It holds up those of its
-// pods that it may be meant for, on the Machines that it is for, and says so. The
-// storage under these pods stays.
-func TestABrokenRuleHoldsUpOnlyItsMachines(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	odd, other := w.machine("odd", labelled("pool", "odd")), w.machine("other")
-	w.awaitRunning(odd, other)
-	rule := &v1alpha1.MachineDrainRule{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"},
-		Spec: v1alpha1.MachineDrainRuleSpec{
-			Drain:    skips(),
-			Machines: []v1alpha1.MachineDrainRuleMachineSelector{{Selector: labelSelector("pool", "odd")}},
-			Pods:     []v1alpha1.MachineDrainRulePodSelector{{Selector: brokenSelector("web")}},
-		},
-	}
-	w.createUnchecked(rule)
-	w.machineRule("storage", ordered(100))
-	w.pods(odd, pod{name: "web-odd", labels: of("web")}, pod{name: "db-odd", labels: of("db")}, pod{name: "storage-odd", labels: of("storage")})
-	w.pods(other, pod{name: "web-other", labels: of("web")})
-
-	w.deleteMachines(odd, other)
-
-	w.awaitNothingLeft(other)
-	w.awaitGone("db-odd")
-	w.awaitSays(odd, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining,
-		"* Pods that nobody knows how to drain:\n  * MachineDrainRule "+w.ns+"/web may be meant for the pod, but spec.pods[0].selector cannot be understood", w.ns+"/web-odd")
-	w.awaitSays(odd, v1alpha1.ConditionMachineDrained, "False", v1alpha1.ReasonDrainError)
-	w.awaitSays(odd, v1alpha1.ConditionDrainingSucceeded, "False", v1alpha1.ReasonDraining,
-		"* Pods that are evicted after those of order 0 are gone:\n  * order 100: "+w.ns+"/storage-odd")
-	w.awaitPod("web-odd", "still running", running)
-	w.awaitPod("storage-odd", "still running", running)
-	w.must("delete the rule", w.client.Delete(w.ctx, rule))
-	w.awaitNothingLeft(odd)
-}

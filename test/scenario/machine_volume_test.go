@@ -113,37 +113,3 @@ func TestAMachineWaitsForItsVolumes(t *testing.T) {
 	w.awaitNothingLeft(m)
 	w.awaitEvent("m", "VolumesDetached")
 }
-
-// Phase 5 of machine-deletion-process: an annotation leaves out the wait, and so
-// does the end of its time.
-func TestTheWaitForVolumesIsLeftOut(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		change        func(*v1alpha1.Machine)
-		reason, words string
-	}{
-		"by an annotation": {
-			annotated(v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation, ""), v1alpha1.ReasonSkipped,
-			"Volumes are not waited for: Annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach is set.",
-		},
-		"by the end of its time": {
-			func(m *v1alpha1.Machine) { m.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = new(int32(1)) }, v1alpha1.ReasonTimedOut,
-			"was given up after 1s (nodeVolumeDetachTimeoutSeconds). Volumes are still attached to the Node:\n* PersistentVolumeClaims: ",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newMachineWorld(t)
-			m := w.runningAs("m", stays(), test.change)
-			w.podWithDisk(m, pod{name: "db"})
-
-			w.deleteMachines(m)
-
-			w.awaitEmptied(m)
-			w.awaitGone("db")
-			w.awaitSays(m, v1alpha1.ConditionVolumeDetachSucceeded, "False", test.reason, test.words)
-			w.awaitEnd(m)
-		})
-	}
-}

@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 // badInput is a Cluster that cannot be used.
@@ -128,32 +126,4 @@ func (r *remote) leadingTo(url string, authority []byte) []byte {
 			cluster.CertificateAuthorityData = authority
 		}
 	})
-}
-
-// A kubeconfig whose Secret is deleted is used as long as it works. Then the
-// Cluster names the Secret, and the drain goes on when there is one again.
-func TestLongASecretThatIsDeletedWhileConnectedIsMissedWhenTheConnectionBreaks(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	east := w.remote("east")
-	name := east.found("m")
-	east.pods(name, pod{name: "first", neverEvicted: true}, pod{name: "second", neverEvicted: true})
-	w.deleteMachines(name)
-	w.awaitStep(name, v1alpha1.ReasonDrainingNode, "Pods with eviction failed", east.ns+"/first", east.ns+"/second")
-
-	east.forgetSecret()
-	east.openBudget("first")
-	east.awaitGone("first")
-	east.proxy.Cut()
-	east.awaitLost()
-	east.proxy.Restore()
-
-	missing := "Secret " + w.ns + "/east does not exist"
-	east.awaitLost(missing)
-	east.awaitStuck(name, missing)
-	east.store(east.proxy.Kubeconfig(t))
-	east.awaitBack()
-	east.openBudget("second")
-	east.awaitGone("second")
-	east.awaitNothingOf(name)
 }

@@ -84,29 +84,3 @@ func (r *remote) accountKubeconfig() []byte {
 	token := own.AuthInfos[account].Token
 	return r.kubeconfig(func(_ *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) { user.Token = token })
 }
-
-// Credentials are rotated in the middle of a drain: the old token is worth nothing
-// any more. Until the Secret has the new one, the Cluster and its Machine say so.
-func TestLongCredentialsAreRotatedInTheMiddleOfADrain(t *testing.T) {
-	t.Parallel()
-	w := newMachineWorld(t)
-	east := w.elsewhere("east")
-	east.account(rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
-	east.store(east.accountKubeconfig())
-	name := east.found("m")
-	east.pods(name, pod{name: "web", neverEvicted: true})
-	w.deleteMachines(name)
-	w.awaitStep(name, v1alpha1.ReasonDrainingNode, "Pods with eviction failed", east.ns+"/web")
-
-	old := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: east.ns, Name: account}}
-	w.must("revoke the token", east.client.Delete(w.ctx, old))
-	east.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: east.ns, Name: account}})
-
-	refused := "the credentials in the kubeconfig are refused: 401 Unauthorized"
-	east.awaitLost(refused)
-	east.awaitStuck(name, refused)
-	east.openBudget("web")
-	east.store(east.accountKubeconfig())
-	east.awaitGone("web")
-	east.awaitNothingOf(name)
-}

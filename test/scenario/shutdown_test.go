@@ -4,14 +4,12 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
@@ -131,60 +129,4 @@ func TestWhatIsLeftOnANodeThatGoesDownIsDeleted(t *testing.T) {
 	if want := "Node " + node + " is shutting down (reboot)"; m.Spec.Reason != want {
 		t.Errorf("its reason is %q, want %q", m.Spec.Reason, want)
 	}
-}
-
-// Where the kubelet stops all pods itself, nobody is evicted, and no pod of a DaemonSet is made
-// again meanwhile. After the boot the node is
-// given back by what it says itself, whether its agent is back or not.
-func TestLongANodeWhoseKubeletStopsItsPodsIsCordoned(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.pods(node, pod{name: "web"})
-	w.everywhere(daemon{name: "log"}, []string{node})
-	w.everywhere(daemon{name: "proxy", tolerant: true}, []string{node})
-	w.shuts(node, v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeReport)
-	w.awaitNode(node, "cordoned, and kept free of DaemonSets", func(n *corev1.Node) bool { return n.Spec.Unschedulable && suppressed(n) })
-	for _, name := range []string{"log", "proxy"} {
-		w.deletePod(w.on(name, node)) // As the kubelet ends it.
-		w.awaitAway(name, node)
-	}
-	w.awaitHeld("proxy", node)
-	await(w, "wanted nowhere", &appsv1.DaemonSet{}, "log", func(d *appsv1.DaemonSet) bool { return d.Status.DesiredNumberScheduled == 0 })
-	p := &corev1.Pod{}
-	w.get(p, "web")
-	if p.DeletionTimestamp != nil || len(w.evacuations()) > 0 {
-		t.Errorf("pod web is asked to leave: %v, %d evacuations", p.DeletionTimestamp, len(w.evacuations()))
-	}
-
-	w.must("boot", retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		n := &corev1.Node{}
-		w.get(n, node)
-		n.Status.NodeInfo.BootID = "boot-2"
-		return w.client.Status().Update(w.ctx, n)
-	}))
-
-	begin := time.Now()
-	w.awaitNode(node, "given back", func(n *corev1.Node) bool { return !n.Spec.Unschedulable })
-	if took := time.Since(begin); took < 25*time.Second {
-		t.Errorf("given back %s after the boot, want half a minute", took)
-	}
-	w.awaitAbsent(&v1alpha1.NodeMaintenance{}, "node-shutdown-"+node)
-	w.awaitOn("log", []string{node})
-	w.awaitOn("proxy", []string{node})
-	w.assertNothingLeft(node)
-}
-
-// The reboot that somebody drained a node for is no other maintenance.
-func TestTheRebootOfADrainedNodeIsThatOfItsMaintenance(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	w.maintain("kernel-update", v1alpha1.StageDrain, []string{node})
-	w.awaitDrained("kernel-update")
-
-	w.shuts(node, v1alpha1.ShutdownPreparing, v1alpha1.ShutdownModeDrain)
-
-	w.awaitEvent(node, v1alpha1.EventNodeShutdownDetected)
-	w.awaitAbsent(&v1alpha1.NodeMaintenance{}, "node-shutdown-"+node)
 }

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 	"ebbtide.dev/ebbtide/test/cluster"
-	"ebbtide.dev/ebbtide/test/patience"
 )
 
 // kubelet plays the kubelet of a node and the agent beside it: it makes mirror pods,
@@ -191,35 +189,6 @@ func TestStaticPodsLeaveLastAndComeBack(t *testing.T) {
 	w.awaitNode(node, "given back, so that the agent may bring pods back", func(n *corev1.Node) bool {
 		return !n.Spec.Unschedulable && n.Annotations[v1alpha1.DrainTargetsAnnotation] == ""
 	})
-}
-
-func TestLongAnAgentThatIsDownHoldsTheDrainUntilItsNodeAgentIsDeleted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	node := w.nodes("one")[0]
-	k := w.kubeletOn(node, false)
-	// It runs as a unit of the host, so that its Lease would show that it is alive.
-	k.report(func(s *v1alpha1.NodeAgentStatus) { s.PodName = "" })
-	k.run(0, "proxy")
-	k.says("disk", v1alpha1.StaticPodHeld, "")
-
-	w.maintain("kernel-update", v1alpha1.StageDrain, []string{node})
-
-	k.awaitLeft(0, 1, 0)
-	// The manager gives the agent a minute.
-	k.awaitAsked("proxy")
-	patience.Eventually(t, "the agent to be missed", func(context.Context) (string, bool) {
-		m := k.now()
-		return m.Status.Summary, strings.Contains(m.Status.Summary, "1 blocked")
-	})
-	w.awaitBlocker("kernel-update", node, v1alpha1.BlockerNodeAgentDown, node+" keeps 1 static pod away and its agent does not answer since ")
-	w.awaitBlocker("kernel-update", node, v1alpha1.BlockerNodeAgentDown, "for f in /etc/kubernetes/manifests/.*.ebbtide-held; do")
-	w.awaitEvent("one", v1alpha1.EventNodeAgentDown)
-	w.assertNotDrained("kernel-update")
-
-	w.must("delete the NodeAgent", w.remove(k.agent))
-	w.awaitDrained("kernel-update")
-	k.awaitLeft(0, 0, 1)
 }
 
 // What an agent says is what somebody with power over its node says.
