@@ -1,7 +1,6 @@
 package capi
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -33,55 +32,6 @@ func (w *world) runningPod(name, node string, labels map[string]string) {
 	}
 	w.create(pod)
 	w.must(w.c.Client.Status().Patch(w.ctx, pod, mergePatch(`{"status":{"phase":"Running"}}`)))
-}
-
-func (w *world) awaitUncordoned(node string) {
-	w.t.Helper()
-	w.await("node "+node+" to be schedulable", func() (string, bool) { return fmt.Sprint(w.maintenances()), !w.isCordoned(node) })
-}
-
-// A Machine is made anew under the name of one that was drained and whose node stays, as when
-// a host is adopted again: the node is no longer cordoned for the old one.
-func TestLongAMachineMadeAnewIsNotDrainedForTheOldOne(t *testing.T) {
-	w, _ := bareWorld(t)
-	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
-	machine := newMachine(w.ns, "worker", "sandbox:///worker")
-	w.create(machine)
-	w.waitsAtHooks(w.c.Client, machine, node.Name)
-	w.awaitEvent(machine, v1alpha1.EventBridgeDone, node.Name+" is drained; the hook is removed")
-	w.letGoOf(machine)
-
-	again := newMachine(w.ns, "worker", "sandbox:///worker")
-	w.create(again)
-	w.awaitNoMaintenance("worker")
-	w.awaitUncordoned(node.Name)
-
-	// And is drained for the new one when that is deleted.
-	w.waitsAtHooks(w.c.Client, again, node.Name)
-	w.awaitEvent(again, v1alpha1.EventBridgeDone, node.Name+" is drained; the hook is removed")
-	w.letGoOf(again)
-	w.delete(node)
-	w.awaitNoMaintenance("worker")
-}
-
-// The node of a Machine is another one in the middle of its drain, and the old Node stays:
-// the new node is drained, and the old one released.
-func TestLongTheNodeOfAMachineIsAnotherOne(t *testing.T) {
-	w, _ := bareWorld(t)
-	first := w.bareNode(w.ns+"-first", "sandbox:///moves", w.ns, "moves")
-	second := w.bareNode(w.ns+"-second", "sandbox:///moves", w.ns, "moves")
-	w.stuckPod(first.Name)
-	machine := newMachine(w.ns, "moves", "sandbox:///moves")
-	w.create(machine)
-	w.waitsAtHooks(w.c.Client, machine, first.Name)
-	w.awaitEvent(machine, v1alpha1.EventBridgeDraining, first.Name+" is drained for Machine")
-
-	w.must(w.c.Client.Status().Patch(w.ctx, machine, mergePatch(fmt.Sprintf(`{"status":{"nodeRef":{"name":%q}}}`, second.Name))))
-	w.awaitEvent(machine, v1alpha1.EventBridgeDone, second.Name+" is drained; the hook is removed")
-	w.awaitUncordoned(first.Name)
-	w.letGoOf(machine)
-	w.delete(second)
-	w.awaitNoMaintenance("moves")
 }
 
 // A node is deleted and registers again in the middle of its drain, while no manager runs:

@@ -72,34 +72,3 @@ func (w *world) ruled(machine *unstructured.Unstructured, group, pod string) *un
 	w.awaitEvent(machine, v1alpha1.EventBridgeDone, "is drained; the hook is removed")
 	return rule
 }
-
-// A rule for one of two pods hands a drain over that has begun as a maintenance: the node stays
-// cordoned, and when the rule is gone all goes on as before.
-func TestLongARuleHandsADrainOver(t *testing.T) {
-	w, _ := bareWorld(t)
-	w.reachable()
-	node := w.bareNode(w.ns+"-worker", "sandbox:///worker", w.ns, "worker")
-	w.stuckPod(node.Name)
-	w.runningPod("stays", node.Name, map[string]string{"app": node.Name, "stays": "true"})
-	machine := newMachine(w.ns, "worker", "sandbox:///worker")
-	w.create(machine)
-	w.waitsAtHooks(w.c.Client, machine, node.Name)
-	w.awaitEvent(machine, v1alpha1.EventBridgeDraining, "2 pods left")
-
-	rule := w.c.Apply(t, w.ns, `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: MachineDrainRule
-metadata: {name: stays}
-spec:
-  drain: {behavior: Skip}
-  pods: [{selector: {matchLabels: {stays: "true"}}}]
-`)[0]
-	w.awaitNoMaintenance("worker")
-	w.await("the node to be cordoned by the kubeconfig", func() (string, bool) { return "", w.isCordoned(node.Name) })
-
-	w.delete(rule)
-	w.await("a maintenance", func() (string, bool) { return "", len(w.maintenances()) == 1 })
-	w.letGoOf(machine)
-	w.delete(node)
-	w.awaitNoMaintenance("worker")
-}

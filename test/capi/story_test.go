@@ -1,8 +1,6 @@
 package capi
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -165,35 +163,6 @@ func TestLongTheTimeOfADrainIsOver(t *testing.T) {
 	w.awaitNoMaintenance(p.behind.GetName())
 }
 
-// Who opts out has no hooks any more, neither for all Machines nor for one.
-func TestLongOptingOutLeavesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.deployment("workers", "prod", 3)
-	w.awaitHooks(3)
-	w.label(w.machines()[0], v1alpha1.DrainOptLabel, "false")
-	w.awaitHooks(2)
-	prod := w.named(clusterKind, "prod")
-	w.label(prod, v1alpha1.DrainOptLabel, "no")
-	w.awaitHooks(0)
-	w.label(w.machines()[1], v1alpha1.DrainOptLabel, "true")
-	w.awaitHooks(1)
-}
-
-// A Cluster goes with all its machines, and nobody drains for it.
-func TestLongAClusterIsDeleted(t *testing.T) {
-	t.Parallel()
-	w, victim := blocked(t, bridged)
-	prod := w.named(clusterKind, "prod")
-	w.delete(prod)
-	w.await("the Machine to be gone", func() (string, bool) { return fmt.Sprint(len(w.machines())), len(w.machines()) == 0 })
-	w.awaitNoMaintenance(victim.GetName())
-	if node := nodeOf(victim); node != "" {
-		w.at.ForgetNodes(t, node)
-	}
-}
-
 // A pool is scaled down, and one machine of it is remediated.
 func TestLongAPoolIsScaledDownAndRemediated(t *testing.T) {
 	t.Parallel()
@@ -260,30 +229,6 @@ func TestLongTheManagerIsKilledAtEveryWrite(t *testing.T) {
 		t.Errorf("the manager was killed %d times, at %v", w.c.Kills(), seen)
 	}
 	t.Logf("killed %d times, at %v", w.c.Kills(), seen)
-}
-
-// A Machine whose machine never came has no node: nobody waits for Ebbtide.
-func TestLongAMachineWithoutNode(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, bridged)
-	w.cluster("prod", optedIn)
-	w.c.Apply(t, w.ns, `
-apiVersion: cluster.x-k8s.io/v1beta2
-kind: Machine
-metadata: {name: lonely}
-spec:
-  clusterName: prod
-  bootstrap: {dataSecretName: prod-bootstrap}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: SandboxHost, name: nobody}
-`)
-	w.awaitHooks(1)
-	lonely := w.machines()[0]
-	w.delete(lonely)
-	w.await("the Machine to be gone", func() (string, bool) { return "", len(w.machines()) == 0 })
-	events := w.events(lonely)
-	if slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "BridgeDraining") }) {
-		t.Errorf("a node was drained that there is not: %v", events)
-	}
 }
 
 // The first pod leaves at once when Cluster API says that it waits. It is measured alone.

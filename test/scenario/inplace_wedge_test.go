@@ -91,31 +91,3 @@ func (w *world) assertRunsOn(app string, nodes ...string) {
 		return slices.Equal(ready, slices.Sorted(slices.Values(nodes))) && len(ready)+nowhere == 3
 	})
 }
-
-// A reboot as scenarios play it is one for Kubernetes: kwok does not bring the
-// pods back by itself, and the budgets count what is down.
-func TestARebootIsCounted(t *testing.T) {
-	t.Parallel()
-	w := newWorldIn(t, cluster.Spec{Workload: true})
-	nodes := w.nodes("one", "two", "three")
-	w.replicated(myApp)
-
-	w.goDown(nodes[0])
-	w.awaitAllowed(myApp, 0)
-	w.assertBudgetRefuses(w.replica(myApp, nodes[1]))
-	w.boot(nodes[0])
-	w.awaitNode(nodes[0], "free of taints", func(n *corev1.Node) bool { return len(n.Spec.Taints) == 0 })
-	w.awaitAllowed(myApp, 0)
-	w.recover(nodes[0])
-
-	w.awaitAllowed(myApp, 1)
-	w.awaitPods("all as before", readyPods(3))
-}
-
-// assertBudgetRefuses wants the API server not to evict the pod, for its budget.
-func (w *world) assertBudgetRefuses(pod *corev1.Pod) {
-	w.t.Helper()
-	if err := w.evict(pod); err == nil || !contains(err.Error(), refused) {
-		w.t.Errorf("eviction of %s: %v, want %q", pod.Name, err, refused)
-	}
-}
