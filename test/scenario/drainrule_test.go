@@ -143,6 +143,3 @@ func (w *world) labelNamespace(value string) {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+w.ns+`":`+value+`}}}`))
 	w.must("label namespace "+w.ns, w.client.Patch(w.ctx, namespace, patch))
 }
-
-// uncheckedLabel is on rules that our webhook is not asked about.
-const uncheckedLabel = "scenario.ebbtide.dev/unchecked"
