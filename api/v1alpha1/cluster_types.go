@@ -4,9 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Cluster is where Machines of its namespace run: the cluster that Ebbtide
-// itself runs in or, with a kubeconfig, another one. Its labels serve the
-// clusterSelector of MachineDrainRules (machine-deletion-process).
+// Cluster is the cluster of the Machines in its namespace: Ebbtide's own, or another one with a
+// kubeconfig. The clusterSelector of MachineDrainRules uses its labels (machine-deletion-process).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,10 +19,10 @@ type Cluster struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how the cluster is reached and run.
+	// spec is the desired state.
 	// +optional
 	Spec ClusterSpec `json:"spec,omitempty"`
-	// status is what is known of it.
+	// status is the observed state.
 	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
@@ -37,10 +36,10 @@ type ClusterList struct {
 	Items           []Cluster `json:"items"`
 }
 
-// ClusterSpec is how a cluster is reached and run.
+// ClusterSpec describes how to reach a cluster.
 type ClusterSpec struct {
-	// kubeconfigSecretRef is the Secret in the Cluster's namespace that holds the
-	// kubeconfig. Absent means the cluster that Ebbtide runs in.
+	// kubeconfigSecretRef is the Secret with the kubeconfig, in the Cluster's namespace. If unset,
+	// it is Ebbtide's own cluster.
 	// +optional
 	KubeconfigSecretRef *SecretKeyReference `json:"kubeconfigSecretRef,omitempty"`
 
@@ -48,7 +47,7 @@ type ClusterSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// controlPlane is how the control plane is run.
+	// controlPlane describes the control plane.
 	// +optional
 	ControlPlane ClusterControlPlane `json:"controlPlane,omitempty"`
 }
@@ -62,7 +61,7 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="use the name of a Secret, such as \"east-kubeconfig\": lower case letters, digits, - and ., beginning and ending with a letter or digit"
 	Name string `json:"name"`
 
-	// key in the Secret. Defaults to "value", as Cluster API has it.
+	// key in the Secret. Defaults to "value", as in Cluster API.
 	// +optional
 	// +default="value"
 	// +kubebuilder:validation:MinLength=1
@@ -71,21 +70,20 @@ type SecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// ClusterControlPlane is how a control plane is run.
+// ClusterControlPlane describes a control plane.
 type ClusterControlPlane struct {
-	// externallyManaged is true if the control plane does not run on Machines, or
-	// on Machines that others look after. The nodes of Machines are then drained
-	// and deleted although no control-plane Machine is left.
+	// externallyManaged is true if the control plane does not run on Machines of this Cluster.
+	// Nodes are then drained and deleted even if no control plane Machine is left.
 	// +optional
 	ExternallyManaged bool `json:"externallyManaged,omitempty"`
 
-	// ref is the object, in the Cluster's namespace, that manages the control
-	// plane. While it is being deleted nodes are neither drained nor deleted.
+	// ref is the object in the Cluster's namespace that manages the control plane. While it is
+	// being deleted, nodes are neither drained nor deleted.
 	// +optional
 	Ref *ObjectReference `json:"ref,omitempty"`
 }
 
-// ObjectReference names an object in the namespace of the one that refers to it.
+// ObjectReference names an object in the same namespace.
 type ObjectReference struct {
 	// apiVersion is the group and version.
 	// +required
@@ -108,20 +106,19 @@ type ObjectReference struct {
 	Name string `json:"name"`
 }
 
-// ClusterStatus is what is known of a cluster.
+// ClusterStatus is the observed state of a cluster.
 type ClusterStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// controlPlaneMachinesSeen is true since the cluster first had a control-plane
-	// Machine. From then on, unless the control plane is externally managed, the
-	// cluster is taken for lost when none is left, and its nodes are not touched.
+	// controlPlaneMachinesSeen is true once the cluster has had a control plane Machine. If none
+	// is left afterwards, and the control plane is not externally managed, the cluster counts as
+	// lost and its nodes are not touched.
 	// +optional
 	ControlPlaneMachinesSeen bool `json:"controlPlaneMachinesSeen,omitempty"`
 
-	// holdOff is there while the cluster is left alone because it has exceeded a
-	// bound, and remembers that over restarts of the manager.
+	// holdOff is set while the cluster is disconnected because it exceeded a limit.
 	// +optional
 	HoldOff *ClusterHoldOff `json:"holdOff,omitempty"`
 
@@ -132,14 +129,13 @@ type ClusterStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterHoldOff is for how long a cluster is left alone that has exceeded a bound.
+// ClusterHoldOff says how long a cluster stays disconnected that exceeded a limit.
 type ClusterHoldOff struct {
-	// breachCount is how many times in a row it has exceeded one.
+	// breachCount is the number of times in a row that it exceeded a limit.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	BreachCount int32 `json:"breachCount"`
-	// endTime is when it is connected again at the earliest. More than 30 minutes are
-	// not waited.
+	// endTime is the earliest time of the next connection, at most 30 minutes ahead.
 	// +required
 	EndTime metav1.Time `json:"endTime"`
 }

@@ -2,26 +2,23 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Deadline is until when the pods have to be gone, because the nodes are then shut
-// down, taken away or needed otherwise.
+// Deadline is the time at which nodes must be empty, because they will be shut down or removed.
 type Deadline struct {
-	// time is when the nodes are to be empty, such as 2026-03-01T22:00:00Z. It may be
-	// changed until the maintenance is complete.
+	// time is when the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be changed until
+	// the maintenance is complete.
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// onDeadline is what becomes of the pods that are left: Wait goes on as before and
-	// says that the deadline has passed and who is left, and Delete deletes them past their
-	// disruption budgets, which only a user with the verb bypass-budgets on
-	// nodemaintenances may ask for. Defaults to Wait.
+	// onDeadline is the action for the remaining pods. Wait continues and reports them; Delete
+	// deletes them regardless of their budgets, which needs the verb bypass-budgets on
+	// nodemaintenances. Defaults to Wait.
 	// +optional
 	// +default="Wait"
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
-	// deleteBeforeSeconds is how long before time the deletions begin, 3 to 86400. Pods
-	// are deleted lowest priority first, with their grace periods as far as these end two
-	// seconds before time. It means nothing with Wait. Defaults to 60, twice the usual
-	// grace period.
+	// deleteBeforeSeconds is how long before time the deletions start, from 3 to 86400. Pods are
+	// deleted by rising priority, with grace periods that end at most two seconds before time.
+	// Ignored with Wait. Defaults to 60, twice the usual grace period.
 	// +optional
 	// +default=60
 	// +kubebuilder:validation:Minimum=3
@@ -29,45 +26,44 @@ type Deadline struct {
 	DeleteBeforeSeconds int32 `json:"deleteBeforeSeconds,omitempty"`
 }
 
-// DeadlineAction is what is done about pods that are left at a deadline.
+// DeadlineAction is the action for pods that are left at a deadline.
 //
 // +kubebuilder:validation:Enum=Wait;Delete
 // +kubebuilder:validation:MaxLength=6
 type DeadlineAction string
 
 const (
-	// DeadlineWait waits for the pods and says that they are late.
+	// DeadlineWait waits for the pods and reports that they are late.
 	DeadlineWait DeadlineAction = "Wait"
-	// DeadlineDelete deletes the pods, whatever their budgets allow.
+	// DeadlineDelete deletes the pods regardless of their budgets.
 	DeadlineDelete DeadlineAction = "Delete"
 )
 
 // Conditions of a NodeMaintenance with a deadline.
 const (
-	// ConditionPastDeadline says, in stage Drain, whether pods are left at the deadline,
-	// and what becomes of them. It is Unknown with ReasonClockSkewed while nobody knows
-	// whether the deadline has come.
+	// ConditionPastDeadline says, in stage Drain, whether pods are left at the deadline. It is
+	// Unknown with ReasonClockSkewed while the clock is not trusted.
 	ConditionPastDeadline = "PastDeadline"
 )
 
 // Reasons of ConditionPastDeadline.
 const (
-	// ReasonDeadlineAhead: the deadline has not come.
+	// ReasonDeadlineAhead: the deadline is in the future.
 	ReasonDeadlineAhead = "DeadlineAhead"
-	// ReasonDeadlineMet: the deadline has come, and no pod is left.
+	// ReasonDeadlineMet: no pod is left at the deadline.
 	ReasonDeadlineMet = "DeadlineMet"
-	// ReasonDeadlineTooEarly: the deadline had passed before the drain began, so that
-	// nothing is deleted because of it.
+	// ReasonDeadlineTooEarly: the deadline had passed before the drain started, so nothing is
+	// deleted.
 	ReasonDeadlineTooEarly = "DeadlineTooEarly"
-	// ReasonDeletingPods: pods are left and are deleted.
+	// ReasonDeletingPods: the remaining pods are being deleted.
 	ReasonDeletingPods = "DeletingPods"
-	// ReasonWaitingForPods: the deadline has passed, and pods are left that are not deleted.
+	// ReasonWaitingForPods: the deadline has passed, and remaining pods are not deleted.
 	ReasonWaitingForPods = "WaitingForPods"
 )
 
 // Reasons of events about deadlines.
 const (
-	// EventPastDeadline warns, on a NodeMaintenance, that pods are left at its deadline
-	// and, on a Pod and its Node, that it was deleted for that. It is for the audit.
+	// EventPastDeadline warns that pods are left at the deadline (on the NodeMaintenance), or that
+	// a pod was deleted for it (on the Pod and its Node).
 	EventPastDeadline = ConditionPastDeadline
 )

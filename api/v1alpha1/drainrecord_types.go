@@ -7,15 +7,13 @@ import (
 
 // Limits of a lock (skip-drain-on-upgrade).
 const (
-	// MaxLockBytes is how long a lock of a budget may be. A longer one is not read, as if it
-	// were no JSON.
+	// MaxLockBytes is the maximum length of a budget's lock. A longer one counts as unreadable.
 	MaxLockBytes = 32 << 10
 )
 
-// DrainRecord is what the drain of a node has locked, or is about to: it is
-// written before the first lock and ends with the last one, so that whoever comes
-// after a crash knows what to go on with. It is named after the node
-// (skip-drain-on-upgrade). Ebbtide writes it; it is for people to read.
+// DrainRecord tracks the locks of budgets for the drain of one node, so that they survive restarts
+// of the manager. It is named after the node, is written before the first lock, and is deleted
+// after the last one (skip-drain-on-upgrade). Only Ebbtide writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -32,10 +30,10 @@ type DrainRecord struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the drain needs. It is written by the NodeMaintenance controller.
+	// spec lists the locks that the drain needs. The NodeMaintenance controller writes it.
 	// +required
 	Spec DrainRecordSpec `json:"spec"`
-	// status is what the drain has got. It is written by the drain lock controller.
+	// status lists the locks that the drain holds. The drain lock controller writes it.
 	// +optional
 	Status DrainRecordStatus `json:"status,omitempty"`
 }
@@ -49,10 +47,10 @@ type DrainRecordList struct {
 	Items           []DrainRecord `json:"items"`
 }
 
-// DrainRecordSpec is what the drain of a node needs.
+// DrainRecordSpec lists the locks that the drain of a node needs.
 type DrainRecordSpec struct {
-	// maintenanceRef is the maintenance in whose name the locks are taken: the
-	// oldest one in place of the node.
+	// maintenanceRef is the oldest maintenance in place of the node, on whose behalf the locks are
+	// taken.
 	// +required
 	MaintenanceRef MaintenanceReference `json:"maintenanceRef"`
 
@@ -60,45 +58,45 @@ type DrainRecordSpec struct {
 	// +required
 	InPlace InPlace `json:"inPlace"`
 
-	// reason is that of the maintenance; the locks show it. At most 1,024 characters.
+	// reason is that of the maintenance, shown in the locks. At most 1,024 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// pods are those that stay on the node, by namespace and name; at most 512.
-	// Beyond that those without budgets are left out.
+	// pods are the pods that stay on the node, by namespace and name. At most 512; pods without
+	// budgets are omitted first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Pods []StayingPod `json:"pods,omitempty"`
 
-	// budgets are the PodDisruptionBudgets to be locked, in the order of
-	// namespace and name in which locks are taken; at most 256.
+	// budgets are the PodDisruptionBudgets to lock, by namespace and name, which is the order of
+	// locking. At most 256.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Budgets []BudgetReference `json:"budgets,omitempty"`
 
-	// emptying is true while pods have to leave the node: nothing more is locked, and the
-	// node is not promised that it may go down.
+	// emptying is true while pods have to leave the node: no more locks are taken, and the node
+	// may not go down.
 	// +optional
 	Emptying bool `json:"emptying,omitempty"`
 
-	// complete is true if the maintenance is over: each lock goes when the pods
-	// that stayed under it are ready again or gone.
+	// complete is true if the maintenance is over. Each lock is released when its pods are ready
+	// again or gone.
 	// +optional
 	Complete bool `json:"complete,omitempty"`
 }
 
 // MaintenanceReference names a NodeMaintenance.
 type MaintenanceReference struct {
-	// name of the maintenance.
+	// name of the NodeMaintenance.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// uid of the maintenance; another one of the same name is another.
+	// uid of the NodeMaintenance.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
@@ -123,8 +121,8 @@ type StayingPod struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
-	// budgetUIDs are those of the PodDisruptionBudgets that protect it, in the order
-	// of their names; at most 16. A pod under more does not stay.
+	// budgetUIDs are the UIDs of the budgets that protect the pod, in the order of their names. At
+	// most 16; a pod with more does not stay.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -134,8 +132,7 @@ type StayingPod struct {
 	BudgetUIDs []types.UID `json:"budgetUIDs,omitempty"`
 }
 
-// BudgetReference names a PodDisruptionBudget. Another one of the same name is
-// another, and its lock and what was given up of it are no matter of this one.
+// BudgetReference names a PodDisruptionBudget. A later one with the same name is not meant.
 type BudgetReference struct {
 	// namespace of the budget.
 	// +required
@@ -154,53 +151,50 @@ type BudgetReference struct {
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// DrainRecordStatus is what the drain of a node has got.
+// DrainRecordStatus lists the locks that the drain of a node holds.
 type DrainRecordStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// waitStartTime is since when locks are missing; absent while none is.
+	// waitStartTime is the time since which locks are missing. Unset if none is.
 	// +optional
 	WaitStartTime *metav1.Time `json:"waitStartTime,omitempty"`
 
-	// timeoutStartTime is since when inPlace.lockTimeoutSeconds counts; absent while
-	// nothing but the locks of other drains is in the way, whose turn it is.
+	// timeoutStartTime is the time at which lockTimeoutSeconds started counting. Unset while the
+	// node only waits for other drains.
 	// +optional
 	TimeoutStartTime *metav1.Time `json:"timeoutStartTime,omitempty"`
 
-	// nodesAheadCount is how many nodes wait for longer for some of the same locks. It is
-	// rounded up to tens past 10 and is never more than 100; 0 if the node is next, or
-	// does not wait.
+	// nodesAheadCount is the number of nodes that have waited longer for some of the same locks.
+	// It is rounded up to tens above 10, and at most 100.
 	// +optional
 	NodesAheadCount int32 `json:"nodesAheadCount,omitempty"`
 
-	// yieldStartTime is since when the node could have its locks and lets others go
-	// first that wait for longer, for a minute at the most; absent while it does not.
+	// yieldStartTime is the time since which the node lets others go first that have waited
+	// longer, for at most a minute. Unset otherwise.
 	// +optional
 	YieldStartTime *metav1.Time `json:"yieldStartTime,omitempty"`
 
-	// locks are those that were taken, in the order of spec.budgets; at most 512:
-	// those that are needed, and those that are about to go.
+	// locks are the locks that the drain holds, in the order of spec.budgets, including those
+	// about to be released. At most 512.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Locks []RecordedLock `json:"locks,omitempty"`
 
-	// givenUp are the budgets that could not be locked in time; at most 256.
-	// Their pods do not stay.
+	// givenUp are the budgets that could not be locked in time. Their pods do not stay. At most
+	// 256.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	GivenUp []GivenUpBudget `json:"givenUp,omitempty"`
 
-	// boots are the reboots of the node since it was promised that it may go; absent
-	// before.
+	// boots describes the reboots since the node was allowed to go down. Unset before.
 	// +optional
 	Boots *RecordedBoots `json:"boots,omitempty"`
 
-	// completeTime is when the maintenance was first seen to be complete; absent while
-	// it goes on.
+	// completeTime is the time at which the maintenance was first seen complete. Unset before.
 	// +optional
 	CompleteTime *metav1.Time `json:"completeTime,omitempty"`
 
@@ -211,62 +205,57 @@ type DrainRecordStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// RecordedLock is the lock of a budget that the drain has taken.
+// RecordedLock is the lock of a budget that the drain holds.
 type RecordedLock struct {
 	BudgetReference `json:",inline"`
-	// acquiredTime is when it was taken.
+	// acquiredTime is the time at which the lock was taken.
 	// +required
 	AcquiredTime metav1.Time `json:"acquiredTime"`
-	// confirmedTime is when the budget was seen to allow the pods that stay to go
-	// down, after every eviction that may have begun before the lock; absent until
-	// then.
+	// confirmedTime is the time at which the budget was seen to allow its pods to go down, after
+	// every eviction that started before the lock. Unset before.
 	// +optional
 	ConfirmedTime *metav1.Time `json:"confirmedTime,omitempty"`
 }
 
-// RecordedBoots tells what a node and its pods show since the reboot from what they
-// have shown before: a reboot may be over before anybody has noticed that the node
-// was away.
+// RecordedBoots distinguishes what a node and its pods report since the reboot from earlier
+// reports. A reboot can be over before the manager notices it.
 type RecordedBoots struct {
-	// maintenanceUID is that of the maintenance to which these reboots belong.
+	// maintenanceUID is the UID of the maintenance that the reboots belong to.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64
 	MaintenanceUID types.UID `json:"maintenanceUID"`
-	// bootID is the boot that the Node has last reported. At most 128 characters; empty
-	// if it reports none.
+	// bootID is the boot ID that the Node last reported. At most 128 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	BootID string `json:"bootID,omitempty"`
-	// bootTime is when that boot was first seen; absent while it is the one in which the
+	// bootTime is the time at which that boot was first seen. Unset for the boot in which the
 	// locks were confirmed.
 	// +optional
 	BootTime *metav1.Time `json:"bootTime,omitempty"`
-	// rebootCount is how many other boots it has reported since all locks were confirmed;
-	// 10 at the most.
+	// rebootCount is the number of boots reported since all locks were confirmed, at most 10.
 	// +optional
 	RebootCount int32 `json:"rebootCount,omitempty"`
-	// returnedTime is when the node was back, so that its locks are free for others;
-	// absent before.
+	// returnedTime is the time at which the node was back and its locks became free. Unset before.
 	// +optional
 	ReturnedTime *metav1.Time `json:"returnedTime,omitempty"`
-	// withdrawnTime is since when the promise does not stand, because a budget does not
-	// allow the pods that stay to go down any more, or another one is to be locked; absent
-	// while it stands. The node may be on its way all the same.
+	// withdrawnTime is the time since which the node may no longer go down, because a budget does
+	// not allow it any more or another one has to be locked. Unset otherwise. The node may be
+	// going down nevertheless.
 	// +optional
 	WithdrawnTime *metav1.Time `json:"withdrawnTime,omitempty"`
-	// revokedTime is when the node was Ready, without a reboot, for so long after that that
-	// it is not taken to go down by this promise any more; absent before.
+	// revokedTime is the time at which the node had been Ready without a reboot for so long after
+	// withdrawnTime that it is no longer expected to go down. Unset before.
 	// +optional
 	RevokedTime *metav1.Time `json:"revokedTime,omitempty"`
-	// pods are those that stay, in the order of spec.pods; at most 512.
+	// pods are the pods that stay, in the order of spec.pods. At most 512.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
 	Pods []RecordedPod `json:"pods,omitempty"`
 }
 
-// RecordedPod is what has run in a pod that stays.
+// RecordedPod describes the containers of a pod that stays.
 type RecordedPod struct {
 	// uid of the pod.
 	// +required
@@ -274,12 +263,11 @@ type RecordedPod struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
-	// containers is a hash of the containers that were last seen to run in it.
+	// containers is a hash of the containers that were last seen running.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Containers string `json:"containers,omitempty"`
-	// fresh is true if they were started since the last boot, so that the pod is
-	// believed to be ready if it says so.
+	// fresh is true if they started after the last boot, so that the pod's readiness counts.
 	// +optional
 	Fresh bool `json:"fresh,omitempty"`
 }
@@ -287,21 +275,21 @@ type RecordedPod struct {
 // GivenUpBudget is a budget that could not be locked in time.
 type GivenUpBudget struct {
 	BudgetReference `json:",inline"`
-	// action is what is done about its pods: Evict or Delete.
+	// action is what happens to its pods: Evict or Delete.
 	// +required
 	Action LockTimeoutAction `json:"action"`
-	// givenUpTime is when it was given up.
+	// givenUpTime is the time at which it was given up.
 	// +required
 	GivenUpTime metav1.Time `json:"givenUpTime"`
-	// message says what was in the way. At most 1,024 characters.
+	// message describes what prevented the lock. At most 1,024 characters.
 	// +required
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
-	// locked is true if somebody's lock was in the way: when that is gone before the
-	// pods have left, they stay after all.
+	// locked is true if another lock prevented it. If that lock ends before the pods have left,
+	// they stay.
 	// +optional
 	Locked bool `json:"locked,omitempty"`
-	// podUIDs are those of the pods that stayed under it until then; at most 512.
+	// podUIDs are the UIDs of its pods that stayed until then. At most 512.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512

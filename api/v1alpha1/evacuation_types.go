@@ -5,15 +5,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// EvacuationCancellationPolicy says whether an evacuation may still be called off.
+// EvacuationCancellationPolicy says whether an evacuation can be cancelled.
 //
 // +kubebuilder:validation:Enum=Allow;Forbid
 type EvacuationCancellationPolicy string
 
 const (
-	// CancellationAllow lets instigators withdraw; the default.
+	// CancellationAllow lets instigators withdraw. This is the default.
 	CancellationAllow EvacuationCancellationPolicy = "Allow"
-	// CancellationForbid is set by an evacuator past its point of no return.
+	// CancellationForbid is set by an evacuator that cannot stop any more.
 	CancellationForbid EvacuationCancellationPolicy = "Forbid"
 )
 
@@ -21,21 +21,20 @@ const (
 const (
 	// DefaultProgressDeadlineSeconds is how long an evacuator may be silent.
 	DefaultProgressDeadlineSeconds = 1800
-	// ControllerEvacuatorPriority is the priority that goes with the role "controller".
+	// ControllerEvacuatorPriority is the priority for the role "controller".
 	ControllerEvacuatorPriority = 10000
-	// ControllerEvacuatorRole is the role of the evacuator that belongs to the pod's controller.
+	// ControllerEvacuatorRole is the role of the evacuator of the pod's controller.
 	ControllerEvacuatorRole = "controller"
 	// MaxEvacuatorPriority is the highest priority of an evacuator.
 	MaxEvacuatorPriority = 100000
-	// MaxEvacuators is how many evacuators one pod may have.
+	// MaxEvacuators is the maximum number of evacuators of a pod.
 	MaxEvacuators = 100
 )
 
-// Evacuation is the contract by which a pod leaves its node: instigators ask
-// for it by a finalizer, evacuators move the pod in turn, and the evacuation
-// controller evicts it when none is left (KEP-4212, KEP-4563). Its name is
-// "<pod UID>-<first 150 characters of the pod's name>", without the dashes and
-// dots that the cut may leave at its end.
+// Evacuation asks for a pod to leave its node. Instigators ask by a finalizer, evacuators move the
+// pod one after the other, and finally the evacuation controller evicts it (KEP-4212, KEP-4563).
+// Its name is "<pod UID>-<first 150 characters of the pod's name>", without trailing dashes and
+// dots.
 //
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || !has(self.metadata.generateName)",fieldPath=".metadata.generateName",message="metadata.generateName is not supported: set metadata.name to <spec.podRef.uid>-<first 150 characters of spec.podRef.name>"
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || [self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name)].all(full, full.startsWith(self.metadata.name) && full.substring(self.metadata.name.size()).matches('^[-.]*$'))",fieldPath=".metadata.name",messageExpression="'metadata.name must be ' + self.spec.podRef.uid + '-' + (self.spec.podRef.name.size() > 150 ? self.spec.podRef.name.substring(0, 150) : self.spec.podRef.name) + ', which is <spec.podRef.uid>-<first 150 characters of spec.podRef.name>'"
@@ -56,10 +55,10 @@ type Evacuation struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which pod is to leave and who can move it.
+	// spec names the pod and its evacuators.
 	// +required
 	Spec EvacuationSpec `json:"spec"`
-	// status is how far it has come.
+	// status is the progress.
 	// +optional
 	Status EvacuationStatus `json:"status,omitempty"`
 }
@@ -73,7 +72,7 @@ type EvacuationList struct {
 	Items           []Evacuation `json:"items"`
 }
 
-// EvacuationSpec is which pod is to leave and who can move it.
+// EvacuationSpec names the pod and its evacuators.
 //
 // +kubebuilder:validation:XValidation:rule="oldSelf.?evacuators.orValue([]).size() == 0 || self.?evacuators.orValue([]) == oldSelf.evacuators",fieldPath=".evacuators",message="evacuators are set once and then immutable; they come from the pod's annotations when the Evacuation is created"
 type EvacuationSpec struct {
@@ -82,9 +81,8 @@ type EvacuationSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="podRef is immutable; create an Evacuation of its own for another pod"
 	PodRef LocalPodReference `json:"podRef"`
 
-	// progressDeadlineSeconds is how long an evacuator may go without reporting
-	// progress before the next one takes over. 600 to 21600, defaults to 1800.
-	// Immutable.
+	// progressDeadlineSeconds is how long an evacuator may report nothing before the next one
+	// takes over, from 600 to 21600. Defaults to 1800. Immutable.
 	// +optional
 	// +default=1800
 	// +kubebuilder:validation:Minimum=600
@@ -92,8 +90,8 @@ type EvacuationSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="progressDeadlineSeconds is immutable; set it when the Evacuation is created"
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// evacuators are those that registered on the pod, resolved once from its
-	// annotations and immutable from then on.
+	// evacuators are the evacuators registered on the pod, read once from its annotations.
+	// Immutable.
 	// +optional
 	// +listType=map
 	// +listMapKey=evacuatorClass
@@ -101,14 +99,14 @@ type EvacuationSpec struct {
 	Evacuators []Evacuator `json:"evacuators,omitempty"`
 }
 
-// LocalPodReference names one incarnation of a pod in the same namespace.
+// LocalPodReference names a pod in the same namespace by name and UID.
 type LocalPodReference struct {
 	// name of the pod.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// uid of the pod. A pod that is created again under the same name has another.
+	// uid of the pod.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
@@ -116,43 +114,41 @@ type LocalPodReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// Evacuator is somebody who knows how to move the pod.
+// Evacuator can move the pod in its own way.
 type Evacuator struct {
-	// evacuatorClass names the evacuator, as a DNS subdomain.
+	// evacuatorClass is the name of the evacuator, a DNS subdomain.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="evacuatorClass must be a DNS subdomain such as drainer.example.com: lower case letters, digits, - and ., beginning and ending with a letter or digit"
 	EvacuatorClass string `json:"evacuatorClass"`
-	// priority decides who goes first: the highest does; ties go by class name.
+	// priority is the order of the evacuators: the highest comes first, ties are ordered by class
+	// name.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100000
 	Priority int32 `json:"priority"`
-	// role is "controller" for the pod's own controller, or free text.
+	// role is "controller" for the pod's controller, or any other text.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Role string `json:"role,omitempty"`
 }
 
-// EvacuationStatus is how far an evacuation has come. The evacuation controller
-// sets the active evacuator and the eviction counter; the active evacuator
-// reports the rest.
+// EvacuationStatus is the progress of an evacuation. The evacuation controller sets the active
+// evacuator and counts evictions; the active evacuator reports the rest.
 //
 // +kubebuilder:validation:XValidation:rule="self.?failedEvictionCounter.orValue(0) >= oldSelf.?failedEvictionCounter.orValue(0)",fieldPath=".failedEvictionCounter",message="failedEvictionCounter only grows; read the Evacuation again and count on from its value"
 type EvacuationStatus struct {
-	// activeEvacuatorClass is the evacuator whose turn it is.
+	// activeEvacuatorClass is the active evacuator.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ActiveEvacuatorClass string `json:"activeEvacuatorClass,omitempty"`
 
-	// activeEvacuatorCompleted is set by the active evacuator when it has done
-	// what it can.
+	// activeEvacuatorCompleted is set by the active evacuator when it is done.
 	// +optional
 	ActiveEvacuatorCompleted bool `json:"activeEvacuatorCompleted,omitempty"`
 
-	// evacuationProgressTimestamp is when the active evacuator last reported
-	// (KEP-4212).
+	// evacuationProgressTimestamp is the time of the active evacuator's last report (KEP-4212).
 	// +optional
 	EvacuationProgressTimestamp *metav1.Time `json:"evacuationProgressTimestamp,omitempty"`
 
@@ -160,30 +156,28 @@ type EvacuationStatus struct {
 	// +optional
 	ExpectedEvacuationFinishTime *metav1.Time `json:"expectedEvacuationFinishTime,omitempty"`
 
-	// evacuationCancellationPolicy says whether the evacuation may be called
-	// off. Absent means Allow.
+	// evacuationCancellationPolicy says whether the evacuation can be cancelled. If unset, it can.
 	// +optional
 	EvacuationCancellationPolicy EvacuationCancellationPolicy `json:"evacuationCancellationPolicy,omitempty"`
 
-	// failedEvictionCounter counts refused evictions. It only grows (KEP-4212).
+	// failedEvictionCounter is the number of refused evictions. It only grows (KEP-4212).
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	FailedEvictionCounter int32 `json:"failedEvictionCounter,omitempty"`
 
-	// message says what is going on, for people. At most 32,768 characters.
+	// message describes the progress, for people. At most 32,768 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
 
-	// refusingBudgetName is the name of the PodDisruptionBudget that refused the last
-	// eviction, or whose lock kept it from being asked for. Absent if it is no budget
-	// that refuses, or none that is known.
+	// refusingBudgetName is the PodDisruptionBudget that refused the last eviction, or whose lock
+	// prevented it. Unset if no budget refuses, or none is known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	RefusingBudgetName string `json:"refusingBudgetName,omitempty"`
 
-	// conditions: EvictionRefused, with a BlockerType as its reason, while the
-	// API server refuses the eviction. Its message says when that is tried again.
+	// conditions are EvictionRefused, with a BlockerType as its reason, while the API server
+	// refuses the eviction, and those of Ebbtide's evacuators.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

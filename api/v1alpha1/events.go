@@ -2,160 +2,154 @@ package v1alpha1
 
 // Reasons of events on NodeMaintenances and, as far as one node is concerned, on Nodes.
 const (
-	// EventStageStarted: the controller acts on a new stage.
+	// EventStageStarted: the controller started a stage.
 	EventStageStarted = "StageStarted"
-	// EventDrained: no pod is left on any node that has to leave.
+	// EventDrained: all nodes are drained.
 	EventDrained = "Drained"
-	// EventCompletedByItself: the node has come back as completeWhen wants it, and stage
-	// Complete was set.
+	// EventCompletedByItself: the node is back as completeWhen requires, and the stage was set to
+	// Complete.
 	EventCompletedByItself = "CompletedByItself"
 	// EventNoNodes warns that the selector matches no node.
 	EventNoNodes = ReasonNoNodes
-	// EventFastForwarded warns that the drain plan is not kept on a node, because
-	// the drain of another maintenance has come further there (KEP-4212).
+	// EventFastForwarded warns that the drain plan is not followed on a node, because another
+	// maintenance is further ahead there (KEP-4212).
 	EventFastForwarded = "FastForwarded"
-	// EventBlocked warns that something holds a maintenance up: on it and on its nodes when the
-	// cause changes, and on a pod that does not leave. One decision tells it of at most 10 nodes.
+	// EventBlocked warns that a maintenance is blocked: on it, on at most 10 of its nodes when the
+	// cause changes, and on a pod that does not leave.
 	EventBlocked = ReasonBlocked
-	// EventInvalidSpec warns that the spec cannot be understood and is not acted on.
+	// EventInvalidSpec warns that the spec is invalid and ignored.
 	EventInvalidSpec = ReasonInvalidSpec
-	// EventDecisionFailed warns that a defect of Ebbtide keeps it from deciding about the
-	// maintenance and those that share nodes with it.
+	// EventDecisionFailed warns that a defect of Ebbtide prevents decisions about the maintenance
+	// and those that share its nodes.
 	EventDecisionFailed = "DecisionFailed"
-	// EventWriteRefused warns that the API server refuses a write to the maintenance
-	// itself, so that its status is old and its nodes may wait.
+	// EventWriteRefused warns that the API server refuses writes to the maintenance, so its status
+	// is outdated.
 	EventWriteRefused = "WriteRefused"
-	// EventScaleDownAllowed tells that somebody lets an autoscaler remove a node that is under
-	// maintenance.
+	// EventScaleDownAllowed: a user lets an autoscaler remove a node under maintenance.
 	EventScaleDownAllowed = "ScaleDownAllowed"
-	// EventForeignUncordon warns that somebody made a node schedulable during its
-	// maintenance. It is on the Node, too.
+	// EventForeignUncordon warns that someone uncordoned a node during its maintenance. Also on
+	// the Node.
 	EventForeignUncordon = string(BlockerForeignUncordon)
-	// EventNodeCordoned, on a Node: it was made unschedulable.
+	// EventNodeCordoned, on a Node: it was cordoned.
 	EventNodeCordoned = "NodeCordoned"
-	// EventNodeDrained, on a Node: all pods have left that a maintenance waited for.
+	// EventNodeDrained, on a Node: it is drained.
 	EventNodeDrained = "NodeDrained"
-	// EventNodeRestored, on a Node: the last maintenance has given it back as it was.
+	// EventNodeRestored, on a Node: the last maintenance restored it.
 	EventNodeRestored = "NodeRestored"
-	// EventNodeUncordoned, on a Node: a completed maintenance made it schedulable,
-	// which had not cordoned it.
+	// EventNodeUncordoned, on a Node: a completed maintenance uncordoned it although it had not
+	// cordoned it.
 	EventNodeUncordoned = "NodeUncordoned"
-	// EventNodeLeftCordoned warns, on a Node, that it stays cordoned because what it
-	// was before the maintenance is unknown.
+	// EventNodeLeftCordoned warns, on a Node, that it stays cordoned because its earlier state is
+	// unknown.
 	EventNodeLeftCordoned = "NodeLeftCordoned"
-	// EventLedgerUnreadable warns, on a Node, that its CordonAnnotation cannot be read.
+	// EventLedgerUnreadable warns, on a Node, that its CordonAnnotation cannot be parsed.
 	EventLedgerUnreadable = "LedgerUnreadable"
-	// EventCancellationForbidden warns, on a Node and on its NodeMaintenance that ends, that
-	// evacuations go on although no maintenance asks for them, because their evacuators
-	// forbid to cancel them.
+	// EventCancellationForbidden warns, on a Node and its ended NodeMaintenance, that evacuations
+	// continue because their evacuators forbid cancellation.
 	EventCancellationForbidden = "CancellationForbidden"
 	// EventNodeAgentDown warns, on a Node, that its agent is silent while static pods are
 	// to go or to come back.
 	EventNodeAgentDown = string(BlockerNodeAgentDown)
-	// EventConditionsRefused warns, on a Node, that its maintenance conditions could
-	// not be published.
+	// EventConditionsRefused warns, on a Node, that its maintenance conditions could not be
+	// written.
 	EventConditionsRefused = "ConditionsRefused"
 )
 
 // Reasons of events on pods.
 const (
-	// EventDrainLabelIgnored warns that the DrainLabel is not understood.
+	// EventDrainLabelIgnored warns that the value of DrainLabel is unknown.
 	EventDrainLabelIgnored = "DrainLabelIgnored"
-	// EventOnUpgradeLabelIgnored warns that a pod leaves a node that comes back,
-	// because its OnUpgradeLabel is not understood.
+	// EventOnUpgradeLabelIgnored warns that a pod leaves because the value of its OnUpgradeLabel
+	// is unknown.
 	EventOnUpgradeLabelIgnored = "OnUpgradeLabelIgnored"
-	// EventTolerationTooShort warns that a pod that asks to stay leaves, because it
-	// would be deleted while its node is away.
+	// EventTolerationTooShort warns that a pod that should stay leaves, because it would be
+	// deleted while its node is away.
 	EventTolerationTooShort = "TolerationTooShort"
-	// EventTooManyBudgets warns that a pod that asks to stay leaves, because it, or
-	// its node, has more budgets than can be locked.
+	// EventTooManyBudgets warns that a pod that should stay leaves, because it or its node has
+	// more budgets than can be locked.
 	EventTooManyBudgets = "TooManyBudgets"
-	// EventEvictionRequestUnanswered warns that nobody has answered the EvictionRequest of a
-	// pod, which is evacuated without its evictionResponders.
+	// EventEvictionRequestUnanswered warns that no controller answered the EvictionRequest of a
+	// pod, which is evacuated without its responders.
 	EventEvictionRequestUnanswered = "EvictionRequestUnanswered"
-	// EventEvictionRequestNameTaken warns that a pod is evacuated without its
-	// evictionResponders, because its EvictionRequest would have the name of another one.
+	// EventEvictionRequestNameTaken warns that a pod is evacuated without its responders, because
+	// another object has the name of its EvictionRequest.
 	EventEvictionRequestNameTaken = "EvictionRequestNameTaken"
-	// EventEvictionRequestRefused warns that the EvictionRequest cannot be made that the
-	// responders of a pod are to be asked by, so that the pod waits.
+	// EventEvictionRequestRefused warns that the EvictionRequest of a pod cannot be created, so
+	// the pod waits.
 	EventEvictionRequestRefused = "EvictionRequestRefused"
 	// EventPodDetached: the pod was taken out of its ReplicaSet to be replaced.
 	EventPodDetached = "PodDetached"
-	// EventPodGivenBack: a detached pod may go back to its ReplicaSet.
+	// EventPodGivenBack: a detached pod can return to its ReplicaSet.
 	EventPodGivenBack = "PodGivenBack"
-	// EventDetachedPodDeleted: a detached pod was deleted, because it could go back
-	// to no ReplicaSet.
+	// EventDetachedPodDeleted: a detached pod was deleted because no ReplicaSet could take it
+	// back.
 	EventDetachedPodDeleted = "DetachedPodDeleted"
-	// EventDaemonSetPodReleased: a pod that was held back for the maintenance of its
-	// node may go there now.
+	// EventDaemonSetPodReleased: a DaemonSet pod may start on its node again.
 	EventDaemonSetPodReleased = "DaemonSetPodReleased"
-	// EventPodDeletedPastBudget warns, on the pod and on its NodeMaintenance, that it
-	// was deleted although its budget did not allow it. It is for the audit.
+	// EventPodDeletedPastBudget warns, on the pod and its NodeMaintenance, that it was deleted
+	// although its budget did not allow it.
 	EventPodDeletedPastBudget = "PodDeletedPastBudget"
 )
 
 // Reasons of events on Evacuations.
 const (
-	// EventEvacuatorActivated: the first evacuator got its turn.
+	// EventEvacuatorActivated: the first evacuator is active.
 	EventEvacuatorActivated = "EvacuatorActivated"
-	// EventEvacuatorReplaced warns that an evacuator took over from another.
+	// EventEvacuatorReplaced warns that an evacuator took over from another one.
 	EventEvacuatorReplaced = "EvacuatorReplaced"
-	// EventEvacuatorRestarted warns that an evacuator's report was not believed.
+	// EventEvacuatorRestarted warns that an evacuator's report was rejected.
 	EventEvacuatorRestarted = "EvacuatorRestarted"
-	// EventEvacuatorReturned: an evacuator came back and put off the eviction.
+	// EventEvacuatorReturned: an evacuator reported again and postponed the eviction.
 	EventEvacuatorReturned = ReasonEvacuatorReturned
-	// EventEvacuatorsIgnored warns of registrations of evacuators that are left out.
+	// EventEvacuatorsIgnored warns that registrations of evacuators are ignored.
 	EventEvacuatorsIgnored = "EvacuatorsIgnored"
-	// EventEvictionWithdrawn: nobody calls the eviction API for the pod any more.
+	// EventEvictionWithdrawn: no client calls the eviction API for the pod any more.
 	EventEvictionWithdrawn = "EvictionWithdrawn"
 	// EventPodEvicted: the pod was evicted after its evacuators.
 	EventPodEvicted = "PodEvicted"
-	// EventDaemonSetPodDeleted: a DaemonSet pod was deleted for the maintenance of
-	// its node.
+	// EventDaemonSetPodDeleted: a DaemonSet pod was deleted for the maintenance of its node.
 	EventDaemonSetPodDeleted = "DaemonSetPodDeleted"
 	// EventNotSurged warns that a pod is not replaced before it leaves.
 	EventNotSurged = ReasonNotSurged
-	// EventEvacuationGoesOn: nobody asks for the Eviction any more that the Evacuation is
-	// for, but an evacuator has forbidden to cancel it.
+	// EventEvacuationGoesOn: the Eviction was withdrawn, but an evacuator forbids cancellation of
+	// the Evacuation.
 	EventEvacuationGoesOn = "EvacuationGoesOn"
 )
 
 // Reasons of events about locks. The first seven are on the NodeMaintenance and on
 // the Node, the others on the PodDisruptionBudget.
 const (
-	// EventLocksHeld: every budget is locked whose pods stay.
+	// EventLocksHeld: all required budgets are locked.
 	EventLocksHeld = "LocksHeld"
-	// EventLocksReleased: the maintenance has no lock any more.
+	// EventLocksReleased: the maintenance holds no more locks.
 	EventLocksReleased = "LocksReleased"
-	// EventLockLost warns that a lock which it had is gone or somebody else's.
+	// EventLockLost warns that a lock was removed or replaced.
 	EventLockLost = "LockLost"
-	// EventPodsStayAfterAll: the lock that was in the way of a budget is gone before
-	// the pods have left for which it was given up.
+	// EventPodsStayAfterAll: the lock that prevented another one ended before the pods had left.
 	EventPodsStayAfterAll = "PodsStayAfterAll"
 	// EventLockTimedOut warns that a budget could not be locked in time.
 	EventLockTimedOut = "LockTimedOut"
-	// EventNodeReturned: the node is back, and its locks are free for others.
+	// EventNodeReturned: the node is back, and its locks are free.
 	EventNodeReturned = "NodeReturned"
-	// EventLockRanOut warns that a lock has ended before its pods were ready again.
+	// EventLockRanOut warns that a lock ended before its pods were ready again.
 	EventLockRanOut = "LockRanOut"
-	// EventLockUnreadable warns that nobody can read the lock.
+	// EventLockUnreadable warns that a lock cannot be parsed.
 	EventLockUnreadable = "LockUnreadable"
-	// EventEvictionControllerActive tells that Ebbtide is the controller of EvictionRequests
-	// from now on, on the Lease of its leader.
+	// EventEvictionControllerActive, on the leader's Lease: Ebbtide is now the controller of
+	// EvictionRequests.
 	EventEvictionControllerActive = "EvictionControllerActive"
-	// EventEvictionControllerAside tells that another controller answers EvictionRequests, so
-	// that Ebbtide does not, on the Lease of its leader.
+	// EventEvictionControllerAside, on the leader's Lease: another controller answers
+	// EvictionRequests, so Ebbtide does not.
 	EventEvictionControllerAside = "EvictionControllerAside"
-	// EventRightsMissing warns that a part of the manager does not run because its account lacks
-	// rights, on the Lease of its leader.
+	// EventRightsMissing warns, on the leader's Lease, that a part of the manager does not run
+	// because rights are missing.
 	EventRightsMissing = "RightsMissing"
-	// EventClockSkewed warns that nothing that cannot be undone is done because of the time,
-	// since the manager's clock is not trusted, on the Lease of its leader.
+	// EventClockSkewed warns, on the leader's Lease, that time-based, irreversible actions are
+	// paused because the manager's clock is not trusted.
 	EventClockSkewed = "ClockSkewed"
-	// EventStrayLockRemoved warns that the lock of a drain was removed which nobody
-	// remembers.
+	// EventStrayLockRemoved warns that the lock of an unknown drain was removed.
 	EventStrayLockRemoved = "StrayLockRemoved"
-	// EventLockEnded: the lock has ended and was removed.
+	// EventLockEnded: the lock expired and was removed.
 	EventLockEnded = "LockEnded"
 )
 
@@ -164,47 +158,45 @@ const (
 const (
 	// EventHeldByHooks: the Machine waits for hooks.
 	EventHeldByHooks = "HeldByHooks"
-	// EventDrainStarted: pods begin to leave the Node.
+	// EventDrainStarted: the drain of the Node started.
 	EventDrainStarted = "DrainStarted"
-	// EventDrainCompleted: every pod has left that has to.
+	// EventDrainCompleted: all pods that have to leave have left.
 	EventDrainCompleted = "DrainCompleted"
-	// EventDrainTimedOut warns of the pods that go with the Machine.
+	// EventDrainTimedOut warns about pods that are deleted with the Machine.
 	EventDrainTimedOut = "DrainTimedOut"
 	// EventDrainSkipped: the Node is not drained.
 	EventDrainSkipped = "DrainSkipped"
 	// EventVolumesAttached: the Machine waits for volumes.
 	EventVolumesAttached = "VolumesAttached"
-	// EventVolumesDetached: no volume is attached that matters.
+	// EventVolumesDetached: no relevant volume is attached.
 	EventVolumesDetached = ReasonVolumesDetached
-	// EventVolumeDetachTimedOut warns of the volumes that were not detached in time.
+	// EventVolumeDetachTimedOut warns about volumes that were not detached in time.
 	EventVolumeDetachTimedOut = "VolumeDetachTimedOut"
-	// EventVolumeDetachSkipped: no volume is waited for.
+	// EventVolumeDetachSkipped: volumes are not awaited.
 	EventVolumeDetachSkipped = "VolumeDetachSkipped"
-	// EventInfrastructureDeleted: the infrastructure is gone.
+	// EventInfrastructureDeleted: the infrastructure is deleted.
 	EventInfrastructureDeleted = "InfrastructureDeleted"
-	// EventBootstrapDeleted: the bootstrap config is gone.
+	// EventBootstrapDeleted: the bootstrap config is deleted.
 	EventBootstrapDeleted = "BootstrapDeleted"
-	// EventNodeDeleted: the Node is gone.
+	// EventNodeDeleted: the Node is deleted.
 	EventNodeDeleted = "NodeDeleted"
-	// EventNodeLeft warns that the Node is left in the cluster.
+	// EventNodeLeft warns that the Node stays in the cluster.
 	EventNodeLeft = "NodeLeft"
 )
 
 // Reasons of events of the node agent, on its Node.
 const (
-	// EventStaticPodHeld: the manifest of a static pod was put aside, so that the kubelet
-	// ends the pod.
+	// EventStaticPodHeld: the manifest of a static pod was renamed, so the kubelet stops the pod.
 	EventStaticPodHeld = "StaticPodHeld"
 	// EventStaticPodRestored: the manifest of a static pod is back.
 	EventStaticPodRestored = "StaticPodRestored"
-	// EventManifestReplaced warns that somebody wrote a manifest that was put aside. What
-	// was written is put aside instead.
+	// EventManifestReplaced warns that a renamed manifest was written again. The new file is
+	// renamed instead.
 	EventManifestReplaced = "ManifestReplaced"
-	// EventManifestSuperseded warns that somebody wrote a manifest that was put aside, and
-	// that what was put aside stays where it is now.
+	// EventManifestSuperseded warns that a renamed manifest was written again. The new file stays,
+	// and so does the renamed one.
 	EventManifestSuperseded = "ManifestSuperseded"
-	// EventManifestGone warns that somebody took or brought back a manifest that was put
-	// aside.
+	// EventManifestGone warns that a renamed manifest was moved or removed by someone else.
 	EventManifestGone = "ManifestGone"
 )
 
@@ -212,16 +204,16 @@ const (
 const (
 	// EventBridgeWaiting: the drain waits for other hooks, or for what it needs to know.
 	EventBridgeWaiting = "BridgeWaiting"
-	// EventBridgeDraining: the node of the Machine is drained.
+	// EventBridgeDraining: the node of the Machine is being drained.
 	EventBridgeDraining = "BridgeDraining"
-	// EventBridgeBlocked warns that something is in the way of a drain by a kubeconfig that does
-	// not pass by itself, such as a right that its user lacks.
+	// EventBridgeBlocked warns that a drain through a kubeconfig needs help, for example a missing
+	// right.
 	EventBridgeBlocked = "BridgeBlocked"
-	// EventBridgeDone: the node is drained, and the hook of Ebbtide removed.
+	// EventBridgeDone: the node is drained, and Ebbtide's hook is removed.
 	EventBridgeDone = "BridgeDone"
-	// EventBridgeSkipped: the node is not drained by Ebbtide, and the hook removed.
+	// EventBridgeSkipped: Ebbtide does not drain the node, and its hook is removed.
 	EventBridgeSkipped = "BridgeSkipped"
-	// EventBridgeGivenUp warns that the drain took longer than the Machine allows, and that
-	// the hook was removed.
+	// EventBridgeGivenUp warns that the drain took longer than the Machine allows, and that the
+	// hook was removed.
 	EventBridgeGivenUp = "BridgeGivenUp"
 )

@@ -2,223 +2,213 @@ package v1alpha1
 
 // Keys that a source document spells out.
 const (
-	// MaintenanceCompletionFinalizer holds a NodeMaintenance until its Complete
-	// stage has run: nodes restored, evacuations withdrawn (KEP-4212).
+	// MaintenanceCompletionFinalizer keeps a NodeMaintenance until it is completed: nodes
+	// restored, evacuations withdrawn (KEP-4212).
 	MaintenanceCompletionFinalizer = "nodemaintenance.k8s.io/maintenance-completion"
 
-	// InstigatorFinalizerPrefix begins the finalizer by which an instigator asks
-	// for an Evacuation. What follows names the instigator (KEP-4212).
+	// InstigatorFinalizerPrefix starts the finalizer by which an instigator asks for an
+	// Evacuation; the rest names the instigator (KEP-4212).
 	InstigatorFinalizerPrefix = "evacuation.coordination.k8s.io/instigator_"
 	// NodeMaintenanceInstigator is the finalizer of the NodeMaintenance controller.
 	NodeMaintenanceInstigator = InstigatorFinalizerPrefix + "nodemaintenance.k8s.io"
-	// EvictionInstigator is the finalizer in the name of whoever calls the
-	// eviction API, such as kubectl drain or an autoscaler. It is withdrawn when
-	// nobody has called for a while, see EvictionAttemptAnnotation.
+	// EvictionInstigator is the finalizer for clients of the eviction API, such as kubectl drain.
+	// It is removed when they have stopped, see EvictionAttemptAnnotation.
 	EvictionInstigator = InstigatorFinalizerPrefix + "eviction-api.ebbtide.dev"
-	// LifecycleInstigator is the finalizer of Ebbtide's responders to the Evictions of
-	// lifecycle.k8s.io: in their turn of the Eviction that EvictionTurnAnnotation names.
+	// LifecycleInstigator is the finalizer of Ebbtide's responders to Evictions of
+	// lifecycle.k8s.io, see EvictionTurnAnnotation.
 	LifecycleInstigator = InstigatorFinalizerPrefix + "lifecycle.ebbtide.dev"
 
-	// EvacuatorAnnotationPrefix begins the pod annotation by which an evacuator
-	// registers. The rest of the key is its class, the value
-	// "<priority>/<role>" with priority 0..100000 and an optional role (KEP-4563).
+	// EvacuatorAnnotationPrefix starts the pod annotation that registers an evacuator. The rest of
+	// the key is its class, the value is "<priority>/<role>" with a priority from 0 to 100000 and
+	// an optional role (KEP-4563).
 	EvacuatorAnnotationPrefix = "evacuation.coordination.k8s.io/priority_"
 
 	// DeploymentEvacuatorClass moves pods of a Deployment by surging.
 	DeploymentEvacuatorClass = "deployment.apps.k8s.io"
-	// DaemonSetEvacuatorClass removes DaemonSet pods of a node under maintenance.
+	// DaemonSetEvacuatorClass removes DaemonSet pods from a node under maintenance.
 	DaemonSetEvacuatorClass = "daemonset.apps.k8s.io"
-	// KubeletEvacuatorClass removes static pods; the node agent answers to it.
+	// KubeletEvacuatorClass stops static pods, through the node agent.
 	KubeletEvacuatorClass = "kubelet.k8s.io"
 
-	// DrainLabel on a pod overrides how a drain treats it: "skip" retains it,
-	// "wait-completed" waits for it. Values are compared without case; other
-	// values are ignored (machine-drain-rules).
+	// DrainLabel on a pod overrides how a drain treats it: "skip" retains it, "wait-completed"
+	// waits for it. Case does not matter; other values are ignored (machine-drain-rules).
 	DrainLabel = "cluster.x-k8s.io/drain"
 
-	// PreDrainHookAnnotationPrefix begins an annotation of a Machine that is a
-	// pre-drain hook; its value says whose (machine-deletion-process).
+	// PreDrainHookAnnotationPrefix starts the annotation of a pre-drain hook on a Machine; the
+	// value is its owner (machine-deletion-process).
 	PreDrainHookAnnotationPrefix = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
-	// PreTerminateHookAnnotationPrefix begins an annotation of a Machine that is a
-	// pre-terminate hook; its value says whose (machine-deletion-process).
+	// PreTerminateHookAnnotationPrefix starts the annotation of a pre-terminate hook on a Machine;
+	// the value is its owner (machine-deletion-process).
 	PreTerminateHookAnnotationPrefix = "pre-terminate.delete.hook.machine.cluster.x-k8s.io"
 	// ControlPlaneHookAnnotation is the pre-terminate hook of a KubeadmControlPlane.
 	ControlPlaneHookAnnotation = PreTerminateHookAnnotationPrefix + "/kcp-cleanup"
-	// ExcludeNodeDrainingAnnotation on a Machine leaves out its drain; any value.
+	// ExcludeNodeDrainingAnnotation on a Machine, with any value, skips its drain.
 	ExcludeNodeDrainingAnnotation = "machine.cluster.x-k8s.io/exclude-node-draining"
-	// ExcludeWaitForNodeVolumeDetachAnnotation on a Machine leaves out the wait
-	// for its volumes; any value.
+	// ExcludeWaitForNodeVolumeDetachAnnotation on a Machine, with any value, skips the wait for
+	// its volumes.
 	ExcludeWaitForNodeVolumeDetachAnnotation = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach"
-	// KarpenterDoNotDisruptAnnotation keeps Karpenter from consolidating or replacing a Node
-	// if its value is "true". On a Pod that, or a duration, keeps it from the Pod's node.
+	// KarpenterDoNotDisruptAnnotation with the value "true" prevents Karpenter from consolidating
+	// or replacing a Node. On a Pod, "true" or a duration protects its node.
 	KarpenterDoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
-	// KarpenterDisruptedTaint is on Nodes that Karpenter empties and removes.
+	// KarpenterDisruptedTaint is on Nodes that Karpenter is removing.
 	KarpenterDisruptedTaint = "karpenter.sh/disrupted"
-	// KarpenterTerminationFinalizer holds a Node until Karpenter is through with it.
+	// KarpenterTerminationFinalizer keeps a Node until Karpenter has finished.
 	KarpenterTerminationFinalizer = "karpenter.sh/termination"
-	// ScaleDownDisabledAnnotation keeps the cluster-autoscaler from removing a Node if its
-	// value is "true".
+	// ScaleDownDisabledAnnotation with the value "true" prevents cluster-autoscaler from removing
+	// a Node.
 	ScaleDownDisabledAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// ToBeDeletedTaint is on Nodes that the cluster-autoscaler empties and removes; its value
-	// is when it began, in Unix seconds.
+	// ToBeDeletedTaint is on Nodes that cluster-autoscaler is removing; its value is the start
+	// time in Unix seconds.
 	ToBeDeletedTaint = "ToBeDeletedByClusterAutoscaler"
-	// DeletionCandidateTaint is on Nodes that the cluster-autoscaler thinks of removing.
+	// DeletionCandidateTaint is on Nodes that cluster-autoscaler may remove.
 	DeletionCandidateTaint = "DeletionCandidateOfClusterAutoscaler"
 
-	// ControlPlaneLabel on a Machine says that it is one of the control plane; any value.
+	// ControlPlaneLabel on a Machine, with any value, marks a control plane Machine.
 	ControlPlaneLabel = "cluster.x-k8s.io/control-plane"
 )
 
 // Keys of Ebbtide itself.
 const (
-	// CordonAnnotation on a Node is the ledger of its cordon: JSON with what the
-	// node was before and which maintenances hold it. It is written in the same
-	// update as the cordon and removed in the one that lifts it.
+	// CordonAnnotation on a Node is JSON with the state before the cordon and the maintenances
+	// that hold the node. It is written in the same update as the cordon and removed with it.
 	CordonAnnotation = "ebbtide.dev/cordon"
-	// NodeAnnotation on an Evacuation, or on an EvictionRequest of Ebbtide,
-	// names the node that the pod leaves.
+	// NodeAnnotation on an Evacuation or on Ebbtide's EvictionRequest names the node that the pod
+	// leaves.
 	NodeAnnotation = "ebbtide.dev/node"
-	// CompleteLabel on an Evacuation says that its pod is gone or has finished, so
-	// that it is deleted together with others. The evacuation controller sets it, to
-	// "true", in the write by which it lets go of the object.
+	// CompleteLabel with the value "true" marks an Evacuation whose pod is gone or has finished,
+	// so that such objects are deleted together. The evacuation controller sets it in the same
+	// write that removes the finalizers.
 	CompleteLabel = "ebbtide.dev/complete"
-	// EvictionAttemptAnnotation on an Evacuation is when somebody last called the
-	// eviction API for the pod, in RFC 3339. It goes with EvictionInstigator.
+	// EvictionAttemptAnnotation on an Evacuation is the time of the last call of the eviction API
+	// for the pod, in RFC 3339. It goes with EvictionInstigator.
 	EvictionAttemptAnnotation = "ebbtide.dev/last-eviction-attempt"
 
-	// EvictionTurnAnnotation on an Evacuation says whose turn of which Eviction it is for:
-	// JSON with name, uid and responder. It goes with LifecycleInstigator.
+	// EvictionTurnAnnotation on an Evacuation names the Eviction and its active responder: JSON
+	// with name, uid and responder. It goes with LifecycleInstigator.
 	EvictionTurnAnnotation = "ebbtide.dev/eviction-turn"
-	// DeploymentSurgeResponder is the name by which a pod has Ebbtide replace it before it is
-	// evicted, in its spec.evictionResponders. It registers DeploymentEvacuatorClass as well.
+	// DeploymentSurgeResponder in a pod's spec.evictionResponders lets Ebbtide replace the pod
+	// before it is evicted. It also registers DeploymentEvacuatorClass.
 	DeploymentSurgeResponder = "ebbtide.dev/deployment-surge"
 
-	// DrainTargetsAnnotation on a Node is what of its DaemonSet and static pods
-	// has to stay away until the maintenance is complete: JSON, the drainTargets
-	// of these types. It is written with the cordon and removed with it.
+	// DrainTargetsAnnotation on a Node lists which DaemonSet and static pods stay away until the
+	// maintenance is complete: JSON, the drainTargets of these types. It is written and removed
+	// with the cordon.
 	DrainTargetsAnnotation = "ebbtide.dev/drain-targets"
-	// DaemonSetDrainLabel on a Node, always "true", goes with DrainTargetsAnnotation: by it the
-	// API server finds the nodes whose new DaemonSet pods MaintenanceGate holds back.
+	// DaemonSetDrainLabel on a Node, always "true", goes with DrainTargetsAnnotation. It selects
+	// the nodes whose new DaemonSet pods get MaintenanceGate.
 	DaemonSetDrainLabel = "ebbtide.dev/daemonset-drain"
-	// DaemonSetTaint on a Node, effect NoSchedule, keeps the DaemonSet controller
-	// from creating pods there. It is there while all DaemonSet pods are targeted.
+	// DaemonSetTaint on a Node, effect NoSchedule, prevents the DaemonSet controller from creating
+	// pods there. It is set while all DaemonSet pods are targeted.
 	DaemonSetTaint = "ebbtide.dev/daemonset-drain"
-	// MaintenanceGate is the scheduling gate that holds back a pod of a DaemonSet,
-	// created all the same, until its node's maintenance is complete.
+	// MaintenanceGate is the scheduling gate of a DaemonSet pod that waits until its node's
+	// maintenance is complete.
 	MaintenanceGate = "ebbtide.dev/node-maintenance"
 
-	// NodeMaintenanceRequester is who NodeMaintenances are in the API group lifecycle.k8s.io:
-	// spec.requester of their EvictionRequests.
+	// NodeMaintenanceRequester is spec.requester of the EvictionRequests of NodeMaintenances.
 	NodeMaintenanceRequester = "ebbtide.dev/node-maintenance"
-	// EvacuationRequester is who those are there who ask for an Evacuation otherwise than by a
-	// NodeMaintenance.
+	// EvacuationRequester is spec.requester of EvictionRequests for Evacuations that other
+	// instigators asked for.
 	EvacuationRequester = "ebbtide.dev/evacuation"
-	// WithdrawnAnnotation on an EvictionRequest of one of both requesters is when it was
-	// withdrawn, in RFC 3339, by the clock of the API server. It is deleted a minute later at
-	// the latest.
+	// WithdrawnAnnotation on Ebbtide's EvictionRequest is the API server's time of its withdrawal,
+	// in RFC 3339. The request is deleted at most a minute later.
 	WithdrawnAnnotation = "ebbtide.dev/withdrawn"
-	// UnansweredAnnotation on an EvictionRequest that was withdrawn, with the value "true",
-	// says that nobody had answered it, so that the pod has an Evacuation instead.
+	// UnansweredAnnotation with the value "true" marks an EvictionRequest that was withdrawn
+	// because no controller answered it.
 	UnansweredAnnotation = "ebbtide.dev/unanswered"
 
-	// AllowScaleDownAnnotation on a NodeMaintenance with the value "true" lets autoscalers
-	// remove its nodes when they are empty: they are to go. It is read where a bridge keeps
-	// an autoscaler from nodes under maintenance.
+	// AllowScaleDownAnnotation with the value "true" on a NodeMaintenance lets autoscalers remove
+	// its empty nodes.
 	AllowScaleDownAnnotation = "ebbtide.dev/allow-scale-down"
 
-	// HandedOverAnnotation on a NodeMaintenance with completeWhen is what its node was when
-	// it was Drained, and what it has been since: JSON with bootID, kubeletVersion,
-	// kernelVersion, osImage, containerRuntimeVersion and time. Without it nothing is compared.
+	// HandedOverAnnotation on a NodeMaintenance with completeWhen describes its node at the
+	// handover and since: JSON with bootID, kubeletVersion, kernelVersion, osImage,
+	// containerRuntimeVersion and time.
 	HandedOverAnnotation = "ebbtide.dev/handed-over"
-	// HandedOverLabel on a Node, always "true", says that a NodeMaintenance with completeWhen
-	// has drained it and waits for it to come back, so that the work on it may begin. It
-	// goes in the update that gives the node back.
+	// HandedOverLabel on a Node, always "true", means that a NodeMaintenance with completeWhen has
+	// drained it, so the work can start. It is removed when the node is restored.
 	HandedOverLabel = "ebbtide.dev/handed-over"
-	// HandedOverByAnnotation on such a Node has the names of these NodeMaintenances,
-	// separated by commas, at most 16.
+	// HandedOverByAnnotation on such a Node names these NodeMaintenances, separated by commas. At
+	// most 16.
 	HandedOverByAnnotation = "ebbtide.dev/handed-over-by"
 
-	// SurgeAnnotation on a pod is the record of its detachment: JSON with its
-	// Deployment and the pod-template-hash that it had. It is written in the same
-	// update as the changed label and removed in the one that restores it.
+	// SurgeAnnotation on a pod records its detachment: JSON with its Deployment and its former
+	// pod-template-hash. It is written and removed together with the label.
 	SurgeAnnotation = "ebbtide.dev/surge"
-	// SurgeReplacementAnnotation on a pod says that it got a low deletion cost in
-	// favour of a pod that goes back to its ReplicaSet: JSON, whose, and the cost before.
+	// SurgeReplacementAnnotation on a pod records a lowered deletion cost, in favour of a pod that
+	// returns to its ReplicaSet: JSON with that pod and the former cost.
 	SurgeReplacementAnnotation = "ebbtide.dev/surge-replacement"
 
-	// MachineFinalizer holds a Machine until its deletion is through.
+	// MachineFinalizer keeps a Machine until its deletion is complete.
 	MachineFinalizer = "ebbtide.dev/machine"
-	// ClusterFinalizer holds a Cluster while it has Machines.
+	// ClusterFinalizer keeps a Cluster while it has Machines.
 	ClusterFinalizer = "ebbtide.dev/cluster"
-	// EvictionRequestAnnotation on an Eviction says that it is made for an
-	// EvictionRequest: its author waits for the evacuators of the pod, as others do. Its
-	// value is the responder that makes it, which need not wait for itself in its turn.
+	// EvictionRequestAnnotation on an eviction names the responder that makes it for an
+	// EvictionRequest. Like others, it waits for the evacuators of the pod, but not for itself.
 	EvictionRequestAnnotation = "ebbtide.dev/eviction-request"
-	// MachineDrainAnnotation on an Eviction says that it is made for a Machine:
-	// unlike those of an Evacuation it waits for the pod's evacuators.
+	// MachineDrainAnnotation on an eviction marks one for a Machine. It waits for the pod's
+	// evacuators, unlike the eviction of an Evacuation.
 	MachineDrainAnnotation = "ebbtide.dev/machine-drain"
 
-	// OnUpgradeLabel on a pod with the value OnUpgradeStay has it stay on a node
-	// whose maintenance is in place (skip-drain-on-upgrade).
+	// OnUpgradeLabel on a pod with the value OnUpgradeStay keeps it on a node whose maintenance is
+	// in place (skip-drain-on-upgrade).
 	OnUpgradeLabel = "ebbtide.dev/on-upgrade"
-	// OnUpgradeStay is the only value of OnUpgradeLabel; case makes no difference.
+	// OnUpgradeStay is the only value of OnUpgradeLabel. Case does not matter.
 	OnUpgradeStay = "stay"
-	// LockAnnotation on a PodDisruptionBudget is its lock: JSON with holder,
-	// reason, acquiredAt, renewedAt and expiresAt. While it holds, nobody is to
-	// disrupt the pods of the budget (skip-drain-on-upgrade).
+	// LockAnnotation on a PodDisruptionBudget is its lock: JSON with holder, reason, acquiredAt,
+	// renewedAt and expiresAt. While it is valid, the pods of the budget must not be disrupted
+	// (skip-drain-on-upgrade).
 	LockAnnotation = "ebbtide.dev/lock"
-	// BackAnnotation on a DrainRecord with the value "true" is a person's word that the
-	// node is back, or was never away, so that what is said of its pods can be believed.
+	// BackAnnotation with the value "true" on a DrainRecord is a user's confirmation that the node
+	// is back or was never away.
 	BackAnnotation = "ebbtide.dev/back"
-	// RebootPromiseAnnotation on a Node records that the node was promised, or is about to
-	// be, that it may go down: JSON with recordUID, maintenanceRef, bootID,
-	// expectedDowntimeSeconds and time. It is there before the Node is Drained, and is
-	// removed when the node is back. Until then no other node locks a PodDisruptionBudget
-	// that protects a pod on it, even if its DrainRecord or the budget was deleted.
+	// RebootPromiseAnnotation on a Node records that it may go down: JSON with recordUID,
+	// maintenanceRef, bootID, expectedDowntimeSeconds and time. It is written before the Node is
+	// Drained and removed when the node is back. Until then no other node locks a budget that
+	// protects a pod on it, even if its DrainRecord or the budget was deleted.
 	RebootPromiseAnnotation = "ebbtide.dev/reboot-promise"
-	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it
-	// takes the locks that it needs (skip-drain-on-upgrade).
+	// DrainLockMutex is the Lease in Ebbtide's namespace that a node holds while it takes locks
+	// (skip-drain-on-upgrade).
 	DrainLockMutex = "drain-lock-mutex"
-	// MissingRightsLabel on the Lease of Ebbtide's leader names the parts of the manager that
-	// do not run because its account lacks rights, separated by dots: machines,
-	// eviction-requests, cluster-api, openshift. It is empty if all run that are switched on.
+	// MissingRightsLabel on the leader's Lease lists the parts of the manager that do not run
+	// because rights are missing, separated by dots: machines, eviction-requests, cluster-api,
+	// openshift.
 	MissingRightsLabel = "ebbtide.dev/missing-rights"
-	// StartedByAnnotation on a NodeMaintenance is the user who created it, or who moved it to
-	// stage Cordon or Drain since, as the API server knows them. It is only shown to people.
+	// StartedByAnnotation on a NodeMaintenance is the authenticated user who created it or last
+	// moved it to stage Cordon or Drain.
 	StartedByAnnotation = "ebbtide.dev/started-by"
 
-	// CreatedByLabel on a NodeMaintenance with the value CreatedByNodeAgent says that it was
-	// made for the shutdown of a node. It is deleted when that is over (KEP-4212).
+	// CreatedByLabel with the value CreatedByNodeAgent marks a NodeMaintenance for a node that
+	// shuts down. It is deleted afterwards (KEP-4212).
 	CreatedByLabel = "ebbtide.dev/created-by"
-	// CreatedByNodeAgent is the only value of CreatedByLabel that means anything.
+	// CreatedByNodeAgent is the only value of CreatedByLabel.
 	CreatedByNodeAgent = "node-agent"
-	// DrainOptLabel on a Cluster or Machine of Cluster API, or on a MachineSet or Machine of
-	// OpenShift, asks with the value "true" that Ebbtide drains their nodes. What a Machine
-	// says itself counts more; any other value is no.
+	// DrainOptLabel with the value "true" on a Cluster or Machine of Cluster API, or a MachineSet
+	// or Machine of OpenShift, lets Ebbtide drain their nodes. A Machine's label overrides the
+	// others; other values mean no.
 	DrainOptLabel = "ebbtide.dev/drain"
-	// BridgeHookAnnotation on a Machine of Cluster API is Ebbtide's pre-drain hook: nobody
-	// drains its node before it is removed. Its value is BridgeOwner.
+	// BridgeHookAnnotation on a Machine of Cluster API is Ebbtide's pre-drain hook. Its value is
+	// BridgeOwner.
 	BridgeHookAnnotation = PreDrainHookAnnotationPrefix + "/ebbtide"
-	// BridgeHookName is the name of this hook in the lifecycleHooks of a Machine of OpenShift.
+	// BridgeHookName is the name of this hook in the lifecycleHooks of an OpenShift Machine.
 	BridgeHookName = "ebbtide"
-	// BridgeOwner is whose the hook is.
+	// BridgeOwner is the owner of the hook.
 	BridgeOwner = "ebbtide.dev"
-	// BridgeLabel on a NodeMaintenance or MachineDrainRule says for whose Machine it was made:
-	// cluster-api or openshift. It is deleted when the node is gone.
+	// BridgeLabel on a NodeMaintenance or MachineDrainRule names the bridge that created it:
+	// cluster-api or openshift. It is deleted with the node.
 	BridgeLabel = "ebbtide.dev/bridge"
-	// BridgePausedAnnotation on a NodeMaintenance for a Machine is true while no pod is asked to
-	// leave for it: its Machine is paused, waits for something else, or is no longer drained.
+	// BridgePausedAnnotation on a Machine's NodeMaintenance is "true" while no pod has to leave
+	// for it, because the Machine is paused, waits, or is no longer drained.
 	BridgePausedAnnotation = "ebbtide.dev/bridge-paused"
-	// BridgeDrainStartAnnotation on a Machine of Cluster API is when its drain began, RFC 3339.
+	// BridgeDrainStartAnnotation on a Machine of Cluster API is the start time of its drain, in
+	// RFC 3339.
 	BridgeDrainStartAnnotation = "ebbtide.dev/drain-start"
-	// BridgeMachineAnnotation beside BridgeLabel is the namespace/name of this Machine.
+	// BridgeMachineAnnotation beside BridgeLabel is the namespace/name of the Machine.
 	BridgeMachineAnnotation = "ebbtide.dev/bridge-machine"
-	// BridgeUIDsAnnotation beside it is the UIDs of this Machine and of its node, with a slash
-	// between them.
+	// BridgeUIDsAnnotation beside it has the UIDs of the Machine and its node, separated by a
+	// slash.
 	BridgeUIDsAnnotation = "ebbtide.dev/bridge-uids"
-	// ConditionBridgeDrained is a condition of a Machine of Cluster API: what its drain waits for,
-	// and which pods are left and why if the node is drained by the kubeconfig of its Cluster. Its
-	// reason is that of the event that says so.
+	// ConditionBridgeDrained on a Machine of Cluster API describes what its drain waits for and,
+	// for drains through a kubeconfig, the remaining pods. Its reason is that of the event.
 	ConditionBridgeDrained = "ebbtide.dev/Drained"
 	// BypassBudgetsVerb on nodemaintenances is the right to ask for LockTimeoutDelete and
 	// DeadlineDelete.

@@ -7,18 +7,18 @@ import (
 
 // Defaults of a Machine.
 const (
-	// DefaultNodeDeletionTimeoutSeconds is for how long the deletion of a Node is
-	// tried: a cloud controller manager usually deletes it, too.
+	// DefaultNodeDeletionTimeoutSeconds is how long the deletion of a Node is retried. A cloud
+	// controller manager usually deletes it as well.
 	DefaultNodeDeletionTimeoutSeconds = 10
 )
 
-// MachinePhase is how far a Machine has come, for people.
+// MachinePhase is the progress of a Machine, for people.
 //
 // +kubebuilder:validation:Enum=Pending;Provisioning;Provisioned;Running;Deleting;Failed
 type MachinePhase string
 
 const (
-	// MachinePending has preCreate hooks, or waits for its bootstrap data.
+	// MachinePending waits for preCreate hooks or its bootstrap data.
 	MachinePending MachinePhase = "Pending"
 	// MachineProvisioning waits for its infrastructure.
 	MachineProvisioning MachinePhase = "Provisioning"
@@ -28,12 +28,12 @@ const (
 	MachineRunning MachinePhase = "Running"
 	// MachineDeleting is being deleted.
 	MachineDeleting MachinePhase = "Deleting"
-	// MachineFailed has infrastructure or bootstrap data that failed for good.
+	// MachineFailed has infrastructure or bootstrap data that failed permanently.
 	MachineFailed MachinePhase = "Failed"
 )
 
-// Machine is the life of one node, from its creation to the clean-up after its
-// deletion (machine-deletion-process, machine-deletion-hooks).
+// Machine represents one node from creation to deletion (machine-deletion-process,
+// machine-deletion-hooks).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -50,10 +50,10 @@ type Machine struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the Machine is made of and how it goes.
+	// spec is the desired state.
 	// +required
 	Spec MachineSpec `json:"spec"`
-	// status is how far it has come.
+	// status is the observed state.
 	// +optional
 	Status MachineStatus `json:"status,omitempty"`
 }
@@ -67,7 +67,7 @@ type MachineList struct {
 	Items           []Machine `json:"items"`
 }
 
-// MachineSpec is what a Machine is made of and how it goes.
+// MachineSpec is the desired state of a Machine.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || has(self.providerID)",fieldPath=".providerID",message="providerID can be set once and not be removed; a Machine of other infrastructure is another Machine"
 // +kubebuilder:validation:XValidation:rule="self.?bootstrap.?configRef.hasValue() == oldSelf.?bootstrap.?configRef.hasValue()",fieldPath=".bootstrap",message="configRef can neither be added nor removed; create another Machine instead"
@@ -81,64 +81,62 @@ type MachineSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterName is immutable; create another Machine in the other Cluster"
 	ClusterName string `json:"clusterName"`
 
-	// providerID is by what the provider of the infrastructure and the Node know
-	// the Machine. Set when the infrastructure has it, and from then on immutable.
+	// providerID identifies the Machine at its provider and on its Node. Set once the
+	// infrastructure has it, and then immutable.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="providerID can be set once; a Machine of other infrastructure is another Machine"
 	ProviderID string `json:"providerID,omitempty"`
 
-	// bootstrap is what makes a Node of the infrastructure.
+	// bootstrap describes how the infrastructure becomes a Node.
 	// +optional
 	Bootstrap MachineBootstrap `json:"bootstrap,omitempty"`
 
-	// infrastructureRef is the object that stands for the infrastructure. Any kind
-	// whose provider is made for these Machines, with the fields of Cluster API's
-	// contract. Immutable except for the version.
+	// infrastructureRef is the infrastructure object. Its provider must be made for these Machines
+	// and follow Cluster API's contract. Immutable except for the version.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]",message="infrastructureRef is immutable except for the version in apiVersion; create another Machine instead"
 	InfrastructureRef ObjectReference `json:"infrastructureRef"`
 
-	// lifecycleHooks hold the Machine at points of its life.
+	// lifecycleHooks pause the Machine at steps of its life.
 	// +optional
 	LifecycleHooks LifecycleHooks `json:"lifecycleHooks,omitempty"`
 
-	// deletion is how the Machine goes.
+	// deletion configures the deletion.
 	// +optional
 	Deletion MachineDeletionSpec `json:"deletion,omitempty"`
 }
 
-// MachineBootstrap is what makes a Node of the infrastructure.
+// MachineBootstrap describes how the infrastructure becomes a Node.
 type MachineBootstrap struct {
-	// configRef is the object that makes the bootstrap data. Any kind whose provider
-	// is made for these Machines, with the fields of Cluster API's contract. Absent
-	// if the infrastructure needs none. Immutable except for the version.
+	// configRef is the object that creates the bootstrap data. Its provider must be made for these
+	// Machines and follow Cluster API's contract. If unset, the infrastructure needs none.
+	// Immutable except for the version.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind && self.name == oldSelf.name && self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]",message="configRef is immutable except for the version in apiVersion; create another Machine instead"
 	ConfigRef *ObjectReference `json:"configRef,omitempty"`
 }
 
-// LifecycleHooks hold a Machine at points of its life until whoever added them
-// removes them. They have no order and never time out. When the Machine is being
-// deleted they may only be removed (machine-deletion-hooks).
+// LifecycleHooks pause a Machine until their owners remove them. They have no order and no
+// timeout. On a deleted Machine they can only be removed (machine-deletion-hooks).
 type LifecycleHooks struct {
-	// preCreate hooks are in front of the creation of the infrastructure. None can
-	// be added when providerID is set.
+	// preCreate hooks delay the creation of the infrastructure. None can be added once providerID
+	// is set.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	PreCreate []LifecycleHook `json:"preCreate,omitempty"`
 
-	// preDrain hooks are in front of the drain of the Node.
+	// preDrain hooks delay the drain of the Node.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	PreDrain []LifecycleHook `json:"preDrain,omitempty"`
 
-	// preTerminate hooks are in front of the deletion of the infrastructure.
+	// preTerminate hooks delay the deletion of the infrastructure.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -146,42 +144,41 @@ type LifecycleHooks struct {
 	PreTerminate []LifecycleHook `json:"preTerminate,omitempty"`
 }
 
-// LifecycleHook is one who holds a Machine.
+// LifecycleHook pauses a Machine.
 type LifecycleHook struct {
-	// name of the hook, one to three words such as MigrateImportantApp, pre-drain or
-	// example.com/x; 3 to 256 characters without spaces.
+	// name of the hook, such as MigrateImportantApp, pre-drain or example.com/x. From 3 to 256
+	// characters without spaces.
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]*[A-Za-z][!-~]*$')",message="use at least one letter, and no spaces and no letters beyond ASCII, such as MigrateImportantApp, pre-drain or example.com/x"
 	Name string `json:"name"`
 
-	// owner is who removes the hook, in words that tell people whom to ask; 3 to
-	// 512 characters.
+	// owner is who removes the hook, for people. From 3 to 512 characters.
 	// +required
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=512
 	Owner string `json:"owner"`
 }
 
-// MachineDeletionSpec is how a Machine goes.
+// MachineDeletionSpec configures the deletion of a Machine.
 type MachineDeletionSpec struct {
-	// nodeDrainTimeoutSeconds is how long the drain of the Node may take. Absent or
-	// 0 is no limit. What is left then goes with the Machine.
+	// nodeDrainTimeoutSeconds is how long the drain of the Node may take; the remaining pods are
+	// then deleted with the Machine. If unset or 0, there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	NodeDrainTimeoutSeconds *int32 `json:"nodeDrainTimeoutSeconds,omitempty"`
 
-	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to be detached.
-	// Absent or 0 is no limit.
+	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to detach. If unset or 0, there
+	// is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	NodeVolumeDetachTimeoutSeconds *int32 `json:"nodeVolumeDetachTimeoutSeconds,omitempty"`
 
-	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is tried,
-	// from its first try. 0 is no limit. Defaults to 10.
+	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is retried. 0 means no
+	// limit. Defaults to 10.
 	// +optional
 	// +default=10
 	// +kubebuilder:validation:Minimum=0
@@ -189,39 +186,38 @@ type MachineDeletionSpec struct {
 	NodeDeletionTimeoutSeconds *int32 `json:"nodeDeletionTimeoutSeconds,omitempty"`
 }
 
-// MachineStatus is how far a Machine has come. Conditions of the types
-// PreCreate<Name>Succeeded, PreDrain<Name>Succeeded and
-// PreTerminate<Name>Succeeded belong to whoever implements the hook; everything
-// else is written by the Machine controller only.
+// MachineStatus is the observed state of a Machine. Conditions PreCreate<Name>Succeeded,
+// PreDrain<Name>Succeeded and PreTerminate<Name>Succeeded belong to the owners of hooks; the
+// Machine controller writes everything else.
 type MachineStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// phase is how far it has come, for people.
+	// phase is the progress, for people.
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
 
-	// nodeRef is the Machine's Node, as long as that has the providerID in spec.
+	// nodeRef is the Machine's Node, while it has the providerID in spec.
 	// +optional
 	NodeRef *MachineNodeReference `json:"nodeRef,omitempty"`
 
-	// controlPlaneHookSeen is true since the pre-terminate hook of a
-	// KubeadmControlPlane was first seen. When it is gone then, the Node has left
-	// its control plane and is neither drained nor waited for.
+	// controlPlaneHookSeen is true once the pre-terminate hook of a KubeadmControlPlane was seen.
+	// When the hook is gone, the Node has left its control plane and is neither drained nor
+	// awaited.
 	// +optional
 	ControlPlaneHookSeen bool `json:"controlPlaneHookSeen,omitempty"`
 
-	// infrastructureSeen is true since the Machine's infrastructure was first seen.
-	// When it is gone then, nothing is left of the Node to be drained.
+	// infrastructureSeen is true once the Machine's infrastructure was seen. If it is gone
+	// afterwards, there is no Node to drain.
 	// +optional
 	InfrastructureSeen bool `json:"infrastructureSeen,omitempty"`
 
-	// deletion is when the steps of the deletion began.
+	// deletion has the start times of the deletion's steps.
 	// +optional
 	Deletion *MachineDeletionStatus `json:"deletion,omitempty"`
 
-	// conditions are those of the Machine and of who implements its hooks.
+	// conditions are those of the Machine and of the owners of hooks.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -234,35 +230,35 @@ type MachineNodeReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	Name string `json:"name"`
-	// uid of the Node; another one of that name is not the Machine's.
+	// uid of the Node.
 	// +required
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MinLength=1
 	UID types.UID `json:"uid"`
 }
 
-// MachineDeletionStatus is when the steps of a deletion began. Each is written
-// before the step acts and never changes.
+// MachineDeletionStatus has the start times of a deletion's steps. Each is written before the step
+// acts and never changes.
 type MachineDeletionStatus struct {
-	// preDrainHookWaitStartTime is when the wait for pre-drain hooks began.
+	// preDrainHookWaitStartTime is the start of the wait for pre-drain hooks.
 	// +optional
 	PreDrainHookWaitStartTime *metav1.Time `json:"preDrainHookWaitStartTime,omitempty"`
-	// nodeDrainStartTime is when the drain began.
+	// nodeDrainStartTime is the start of the drain.
 	// +optional
 	NodeDrainStartTime *metav1.Time `json:"nodeDrainStartTime,omitempty"`
-	// waitForNodeVolumeDetachStartTime is when the wait for volumes began.
+	// waitForNodeVolumeDetachStartTime is the start of the wait for volumes.
 	// +optional
 	WaitForNodeVolumeDetachStartTime *metav1.Time `json:"waitForNodeVolumeDetachStartTime,omitempty"`
-	// preTerminateHookWaitStartTime is when the wait for pre-terminate hooks began.
+	// preTerminateHookWaitStartTime is the start of the wait for pre-terminate hooks.
 	// +optional
 	PreTerminateHookWaitStartTime *metav1.Time `json:"preTerminateHookWaitStartTime,omitempty"`
-	// infrastructureDeletionStartTime is when the deletion of the infrastructure began.
+	// infrastructureDeletionStartTime is the start of the infrastructure's deletion.
 	// +optional
 	InfrastructureDeletionStartTime *metav1.Time `json:"infrastructureDeletionStartTime,omitempty"`
-	// bootstrapDeletionStartTime is when the deletion of the bootstrap config began.
+	// bootstrapDeletionStartTime is the start of the bootstrap config's deletion.
 	// +optional
 	BootstrapDeletionStartTime *metav1.Time `json:"bootstrapDeletionStartTime,omitempty"`
-	// nodeDeletionStartTime is when the deletion of the Node began.
+	// nodeDeletionStartTime is the start of the Node's deletion.
 	// +optional
 	NodeDeletionStartTime *metav1.Time `json:"nodeDeletionStartTime,omitempty"`
 }

@@ -4,30 +4,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DrainBehavior is how a drain treats a pod (machine-drain-rules).
+// DrainBehavior says how a drain treats a pod (machine-drain-rules).
 //
 // +kubebuilder:validation:Enum=Drain;Skip;WaitCompleted
 // +kubebuilder:validation:MaxLength=13
 type DrainBehavior string
 
 const (
-	// DrainBehaviorDrain evicts the pod and waits until it is gone; the default.
+	// DrainBehaviorDrain evicts the pod and waits until it is gone. This is the default.
 	DrainBehaviorDrain DrainBehavior = "Drain"
-	// DrainBehaviorSkip retains the pod: it is neither evicted nor waited for, and
-	// nobody waits for its volumes.
+	// DrainBehaviorSkip leaves the pod alone, and does not wait for it or its volumes.
 	DrainBehaviorSkip DrainBehavior = "Skip"
-	// DrainBehaviorWaitCompleted waits until the pod has finished by itself.
+	// DrainBehaviorWaitCompleted waits until the pod has finished on its own.
 	DrainBehaviorWaitCompleted DrainBehavior = "WaitCompleted"
 )
 
-// MachineDrainRule says how pods leave the nodes of some Machines, or of some
-// NodeMaintenances: whether, and in which order (machine-drain-rules). Of several
-// rules that match a pod the first by name counts; the pod's own label counts
-// more than any rule.
+// MachineDrainRule says whether and in which order pods leave the nodes of Machines or
+// NodeMaintenances (machine-drain-rules). The first rule by name that matches a pod applies; the
+// pod's own label overrides all rules.
 //
-// For Machines the rules of the Machine's namespace count, except those with
-// nodes and without machines. For NodeMaintenances the rules with nodes count
-// that are in Ebbtide's own namespace.
+// For Machines, rules in the Machine's namespace apply, except those with nodes and without
+// machines. For NodeMaintenances, rules with nodes in Ebbtide's own namespace apply.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=mdr
@@ -40,7 +37,7 @@ type MachineDrainRule struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is which pods of which nodes are meant, and how they are drained.
+	// spec selects the pods and says how they are drained.
 	// +required
 	Spec MachineDrainRuleSpec `json:"spec"`
 }
@@ -54,16 +51,15 @@ type MachineDrainRuleList struct {
 	Items           []MachineDrainRule `json:"items"`
 }
 
-// MachineDrainRuleSpec is which pods of which nodes are meant, and how they are
-// drained. Inside an entry of a list all selectors have to match, of a list one
-// entry. A list that is absent matches everything.
+// MachineDrainRuleSpec selects pods and says how they are drained. All selectors of an entry have
+// to match, and one entry of a list. An unset list matches everything.
 type MachineDrainRuleSpec struct {
-	// drain is how the pods are drained.
+	// drain says how the pods are drained.
 	// +required
 	Drain MachineDrainRuleDrain `json:"drain"`
 
-	// machines are the Machines whose nodes are meant. Absent means all, unless
-	// there are nodes. 1 to 32 unique entries.
+	// machines selects the Machines whose nodes are meant. If unset, all are, unless nodes is set.
+	// From 1 to 32 unique entries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -71,7 +67,7 @@ type MachineDrainRuleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="entries in machines must be unique"
 	Machines []MachineDrainRuleMachineSelector `json:"machines,omitempty"`
 
-	// pods are the pods that are meant. Absent means all. 1 to 32 unique entries.
+	// pods selects the pods. If unset, all are meant. From 1 to 32 unique entries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -79,8 +75,8 @@ type MachineDrainRuleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(e, self.exists_one(other, e == other))",message="entries in pods must be unique"
 	Pods []MachineDrainRulePodSelector `json:"pods,omitempty"`
 
-	// nodes are the nodes under a NodeMaintenance that are meant. Absent means
-	// none. 1 to 32 unique entries.
+	// nodes selects nodes under a NodeMaintenance. If unset, none is meant. From 1 to 32 unique
+	// entries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -89,7 +85,7 @@ type MachineDrainRuleSpec struct {
 	Nodes []MachineDrainRuleNodeSelector `json:"nodes,omitempty"`
 }
 
-// MachineDrainRuleDrain is how pods are drained.
+// MachineDrainRuleDrain says how pods are drained.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.order) || self.behavior == 'Drain'",fieldPath=".order",message="order must not be set if drain behavior is \"Skip\" or \"WaitCompleted\""
 type MachineDrainRuleDrain struct {
@@ -97,51 +93,51 @@ type MachineDrainRuleDrain struct {
 	// +required
 	Behavior DrainBehavior `json:"behavior"`
 
-	// order is when the pods are evicted: when all pods of a lower order are gone.
-	// It may be negative, and only be set if the behavior is Drain. Defaults to 0,
-	// which is also the order of pods with WaitCompleted.
+	// order is the position of the pods: they are evicted when all pods with a lower order are
+	// gone. It can be negative, and is only allowed for the behavior Drain. Defaults to 0, which
+	// is also the order of WaitCompleted.
 	// +optional
 	// +kubebuilder:validation:Minimum=-2147483648
 	// +kubebuilder:validation:Maximum=2147483647
 	Order *int32 `json:"order,omitempty"`
 }
 
-// MachineDrainRuleMachineSelector selects Machines. An entry is not empty.
+// MachineDrainRuleMachineSelector selects Machines. At least one field is set.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.clusterSelector)",message="an empty entry does not say what it selects; give it at least one of selector and clusterSelector, such as selector: {} for all"
 type MachineDrainRuleMachineSelector struct {
-	// selector selects by the labels of the Machine. Absent or empty matches all.
+	// selector selects by the labels of the Machine. If unset or empty, all match.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// clusterSelector selects by the labels of the Machine's Cluster. Absent or
-	// empty matches all.
+	// clusterSelector selects by the labels of the Machine's Cluster. If unset or empty, all
+	// match.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 }
 
-// MachineDrainRulePodSelector selects pods. An entry is not empty.
+// MachineDrainRulePodSelector selects pods. At least one field is set.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="has(self.selector) || has(self.namespaceSelector)",message="an empty entry does not say what it selects; give it at least one of selector and namespaceSelector, such as selector: {} for all"
 type MachineDrainRulePodSelector struct {
-	// selector selects by the labels of the pod. Absent or empty matches all.
+	// selector selects by the labels of the pod. If unset or empty, all match.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// namespaceSelector selects by the labels of the pod's namespace. Absent or
-	// empty matches all.
+	// namespaceSelector selects by the labels of the pod's namespace. If unset or empty, all
+	// match.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// MachineDrainRuleNodeSelector selects nodes. An entry is not empty.
+// MachineDrainRuleNodeSelector selects nodes. At least one field is set.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="has(self.selector)",message="an empty entry does not say what it selects; give it a selector, such as selector: {} for all"
 type MachineDrainRuleNodeSelector struct {
-	// selector selects by the labels of the node. Absent or empty matches all.
+	// selector selects by the labels of the node. If unset or empty, all match.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }

@@ -4,10 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodeAgent is what the agent on a node says of the static pods that it can take down, and
-// of a shutdown that it sees coming (KEP-4212, "kubelet: Static Pods" and "kubelet:
-// Graceful Node Shutdown"). It has the name of the node and ends with it. The agent of that
-// node writes it, and nobody else.
+// NodeAgent is the report of a node's agent about static pods and shutdowns (KEP-4212, "kubelet:
+// Static Pods" and "kubelet: Graceful Node Shutdown"). It is named after the node and deleted with
+// it. Only that node's agent writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,7 +24,7 @@ type NodeAgent struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// status is what the agent has seen and done.
+	// status is the agent's report.
 	// +optional
 	Status NodeAgentStatus `json:"status,omitempty"`
 }
@@ -39,16 +38,16 @@ type NodeAgentList struct {
 	Items           []NodeAgent `json:"items"`
 }
 
-// NodeAgentStatus is what the agent of a node has seen and done. It is written when
-// something changes: whether the agent is there is told by its pod, or by its Lease.
+// NodeAgentStatus is the report of a node's agent. It is written when something changes; the
+// agent's pod or Lease shows whether it is alive.
 type NodeAgentStatus struct {
 	// agentVersion is the version of the agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	AgentVersion string `json:"agentVersion,omitempty"`
 
-	// podName is the pod of the agent. Empty if the agent runs as a unit of the host, and
-	// keeps the Lease ebbtide-agent-<node> in Ebbtide's namespace instead.
+	// podName is the pod of the agent. Unset if the agent is a host service with the Lease
+	// ebbtide-agent-<node> in Ebbtide's namespace.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PodName string `json:"podName,omitempty"`
@@ -58,22 +57,23 @@ type NodeAgentStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	PodNamespace string `json:"podNamespace,omitempty"`
 
-	// bootID is the boot of the node in which this was written.
+	// bootID is the boot ID of the node at the time of this report.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID,omitempty"`
 
-	// manifestDir is the folder that the agent takes for the kubelet's staticPodPath.
+	// manifestDir is the folder of static pod manifests, which must be the kubelet's
+	// staticPodPath.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	ManifestDir string `json:"manifestDir,omitempty"`
 
-	// heldCount is how many static pods are being taken down or kept away.
+	// heldCount is the number of static pods that are stopped or being stopped.
 	// +optional
 	HeldCount int32 `json:"heldCount,omitempty"`
 
-	// staticPods are those of the node, by namespace and name; at most 256. Beyond that
-	// those that run are left out first.
+	// staticPods lists the static pods of the node, by namespace and name. At most 256; running
+	// ones are omitted first.
 	// +optional
 	// +listType=map
 	// +listMapKey=namespace
@@ -81,7 +81,7 @@ type NodeAgentStatus struct {
 	// +kubebuilder:validation:MaxItems=256
 	StaticPods []StaticPod `json:"staticPods,omitempty"`
 
-	// shutdown is what is known of the shutdown of the node.
+	// shutdown describes a shutdown of the node.
 	// +optional
 	Shutdown *NodeShutdown `json:"shutdown,omitempty"`
 
@@ -93,33 +93,33 @@ type NodeAgentStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// StaticPodState is how far a static pod has been taken down.
+// StaticPodState is the state of a static pod.
 //
 // +kubebuilder:validation:Enum=Running;Holding;Held;Restoring;Unmanageable
 // +kubebuilder:validation:MaxLength=16
 type StaticPodState string
 
 const (
-	// StaticPodRunning says that the pod has its manifest, and can be taken down.
+	// StaticPodRunning means that the pod has its manifest and can be stopped.
 	StaticPodRunning StaticPodState = "Running"
-	// StaticPodHolding says that its manifest has been put aside, and that it terminates.
+	// StaticPodHolding means that its manifest is renamed and it is terminating.
 	StaticPodHolding StaticPodState = "Holding"
-	// StaticPodHeld says that it is gone, and stays away.
+	// StaticPodHeld means that it is stopped and stays away.
 	StaticPodHeld StaticPodState = "Held"
-	// StaticPodRestoring says that its manifest is back, and that it has yet to start.
+	// StaticPodRestoring means that its manifest is back and it is starting.
 	StaticPodRestoring StaticPodState = "Restoring"
-	// StaticPodUnmanageable says that the agent cannot take it down; why is its reason.
+	// StaticPodUnmanageable means that the agent cannot stop it, for the given reason.
 	StaticPodUnmanageable StaticPodState = "Unmanageable"
 )
 
-// StaticPod is a pod that the kubelet makes from a file.
+// StaticPod is a pod that the kubelet runs from a file.
 type StaticPod struct {
 	// namespace of the pod.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
-	// name of its mirror pod in the API: that of the manifest, "-", and the node's.
+	// name of its mirror pod: the name in the manifest, "-", and the name of the node.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -127,46 +127,46 @@ type StaticPod struct {
 	// priority of the pod.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
-	// manifest is the name of its file in manifestDir; empty if there is none.
+	// manifest is the name of its file in manifestDir. Unset if there is none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
 	Manifest string `json:"manifest,omitempty"`
-	// state is how far it has been taken down.
+	// state of the pod.
 	// +required
 	State StaticPodState `json:"state"`
-	// reason says in one word why it is in this state; empty while it runs.
+	// reason of the state, for programs. Unset while it runs.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
-	// message says the same to people. At most 1,024 characters.
+	// message is the reason for people. At most 1,024 characters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
-	// sinceTime is since when it is in this state.
+	// sinceTime is the start of this state.
 	// +optional
 	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
-	// maintenanceName is the NodeMaintenance for which it was taken down.
+	// maintenanceName is the NodeMaintenance that it was stopped for.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	MaintenanceName string `json:"maintenanceName,omitempty"`
 }
 
-// NodeShutdownPhase is how far a shutdown has come.
+// NodeShutdownPhase is the progress of a shutdown.
 //
 // +kubebuilder:validation:Enum=None;Scheduled;Preparing;Released;Cancelled
 // +kubebuilder:validation:MaxLength=16
 type NodeShutdownPhase string
 
 const (
-	// ShutdownNone says that nobody shuts the node down.
+	// ShutdownNone means that the node is not shutting down.
 	ShutdownNone NodeShutdownPhase = "None"
-	// ShutdownScheduled says that somebody has set a time for it.
+	// ShutdownScheduled means that a shutdown is scheduled.
 	ShutdownScheduled NodeShutdownPhase = "Scheduled"
-	// ShutdownPreparing says that the node shuts down and waits for the agent.
+	// ShutdownPreparing means that the node is shutting down and waits for the agent.
 	ShutdownPreparing NodeShutdownPhase = "Preparing"
-	// ShutdownReleased says that the agent no longer holds the shutdown up.
+	// ShutdownReleased means that the agent no longer delays the shutdown.
 	ShutdownReleased NodeShutdownPhase = "Released"
-	// ShutdownCancelled says that the node does not shut down after all.
+	// ShutdownCancelled means that the shutdown was cancelled.
 	ShutdownCancelled NodeShutdownPhase = "Cancelled"
 )
 
@@ -177,31 +177,31 @@ const (
 type NodeShutdownMode string
 
 const (
-	// ShutdownModeDrain has the node drained while the shutdown waits.
+	// ShutdownModeDrain drains the node while the shutdown waits.
 	ShutdownModeDrain NodeShutdownMode = "Drain"
-	// ShutdownModeReport has it cordoned and told, because the kubelet stops all pods itself.
+	// ShutdownModeReport cordons the node and reports, because the kubelet stops all pods itself.
 	ShutdownModeReport NodeShutdownMode = "Report"
-	// ShutdownModeOff leaves shutdowns alone.
+	// ShutdownModeOff ignores shutdowns.
 	ShutdownModeOff NodeShutdownMode = "Off"
 )
 
-// NodeShutdown is what is known of the shutdown of a node.
+// NodeShutdown describes the shutdown of a node.
 type NodeShutdown struct {
-	// phase is how far it has come.
+	// phase is the progress.
 	// +required
 	Phase NodeShutdownPhase `json:"phase"`
-	// type is what comes of it, in the words of systemd-logind: reboot, power-off, halt,
-	// kexec, soft-reboot, or unknown.
+	// type of the shutdown, as systemd-logind names it: reboot, power-off, halt, kexec,
+	// soft-reboot, or unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Type string `json:"type,omitempty"`
-	// startTime is when the agent first heard of it.
+	// startTime is the time at which the agent first saw it.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// deadlineTime is when the node goes down, whether it is drained or not.
+	// deadlineTime is the time at which the node goes down, drained or not.
 	// +optional
 	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
-	// delaySeconds is for how long systemd-logind lets a shutdown wait.
+	// delaySeconds is how long systemd-logind delays a shutdown.
 	// +optional
 	DelaySeconds int32 `json:"delaySeconds,omitempty"`
 	// mode is what the agent does about it.
@@ -211,47 +211,46 @@ type NodeShutdown struct {
 
 // Conditions of a NodeAgent.
 const (
-	// ConditionStaticPodsManageable says whether the agent can take static pods down. It is
-	// False with the reason of the folder, or NotStarted; the pods have their own.
+	// ConditionStaticPodsManageable says whether the agent can stop static pods. If it is False,
+	// the reason is that of the folder, or NotStarted; each pod has its own.
 	ConditionStaticPodsManageable = "StaticPodsManageable"
-	// ConditionShutdownManageable says whether the agent can have the node drained before
-	// it shuts down.
+	// ConditionShutdownManageable says whether the agent can have the node drained before it shuts
+	// down.
 	ConditionShutdownManageable = "ShutdownManageable"
 )
 
 // Why a static pod cannot be taken down. ReadOnly and SingleFile are of the folder, and
 // so of all of its pods.
 const (
-	// StaticPodControlPlane: it is part of the control plane, and the message says what has
-	// to be otherwise for it to go.
+	// StaticPodControlPlane: it belongs to the control plane; the message names the missing
+	// condition.
 	StaticPodControlPlane = "ControlPlane"
 	// StaticPodFromURL: it comes from the kubelet's staticPodURL.
 	StaticPodFromURL = "FromURL"
-	// StaticPodNoManifest: no file in the folder makes it.
+	// StaticPodNoManifest: no file in the folder defines it.
 	StaticPodNoManifest = "NoManifest"
-	// StaticPodSeveralManifests: several files make it.
+	// StaticPodSeveralManifests: several files define it.
 	StaticPodSeveralManifests = "SeveralManifests"
-	// StaticPodReadOnly: the folder cannot be written.
+	// StaticPodReadOnly: the folder is not writable.
 	StaticPodReadOnly = "ReadOnly"
 	// StaticPodSingleFile: the kubelet's staticPodPath is a file.
 	StaticPodSingleFile = "SingleFile"
-	// StaticPodUnparsable: the file is no pod.
+	// StaticPodUnparsable: the file is not a pod.
 	StaticPodUnparsable = "Unparsable"
-	// StaticPodUnreadable: the folder cannot be read, or what else has to be known first.
+	// StaticPodUnreadable: the folder, or other required data, cannot be read.
 	StaticPodUnreadable = "Unreadable"
-	// StaticPodNoMirror: a file makes it, and the API shows nothing of it.
+	// StaticPodNoMirror: a file defines it, but there is no mirror pod.
 	StaticPodNoMirror = "NoMirror"
-	// StaticPodRefused: its manifest can be put neither aside nor back; the words are those
-	// of the node, or of whoever did not answer.
+	// StaticPodRefused: its manifest cannot be renamed; the message has the cause.
 	StaticPodRefused = "Refused"
-	// StaticPodsFound is the reason of a folder whose pods can be taken down.
+	// StaticPodsFound is the reason of a folder whose pods can be stopped.
 	StaticPodsFound = "Found"
 	// StaticPodsNone is the reason of a folder that does not exist.
 	StaticPodsNone = "NoFolder"
-	// StaticPodNotStarted: its manifest is back, and the kubelet does not start it.
+	// StaticPodNotStarted: its manifest is back, but the kubelet does not start it.
 	StaticPodNotStarted = "NotStarted"
-	// StaticPodStuck: its manifest is aside for longer than it may take, and it still runs.
+	// StaticPodStuck: its manifest is renamed, but it still runs after its grace period.
 	StaticPodStuck = "Stuck"
-	// StaticPodKubeletDown: the kubelet does not answer, so that nobody stops it.
+	// StaticPodKubeletDown: the kubelet does not respond, so the pod cannot be stopped.
 	StaticPodKubeletDown = "KubeletDown"
 )

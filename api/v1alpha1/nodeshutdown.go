@@ -3,40 +3,39 @@ package v1alpha1
 // Reasons of events about the shutdown of a node, on the Node and, from the manager, on
 // the NodeMaintenance that comes of it.
 const (
-	// EventNodeShutdownDetected: the node shuts down, or somebody has set a time for it.
+	// EventNodeShutdownDetected: the node is shutting down, or a shutdown is scheduled.
 	EventNodeShutdownDetected = "NodeShutdownDetected"
-	// EventNodeShutdownCancelled: it does not shut down after all.
+	// EventNodeShutdownCancelled: the shutdown was cancelled.
 	EventNodeShutdownCancelled = "NodeShutdownCancelled"
-	// EventNodeShutdownEnded, on the NodeMaintenance: it is deleted, because the shutdown is over.
+	// EventNodeShutdownEnded, on the NodeMaintenance: the shutdown is over, and it is deleted.
 	EventNodeShutdownEnded = "NodeShutdownEnded"
-	// EventNodeShutdownReleased: the agent no longer holds the shutdown up.
+	// EventNodeShutdownReleased: the agent no longer delays the shutdown.
 	EventNodeShutdownReleased = "NodeShutdownReleased"
 )
 
 // Conditions of a Node that its agent writes.
 const (
-	// NodeGracefulShutdown is True while the node shuts down. Kubernetes has the name for
-	// it (KEP-4212).
+	// NodeGracefulShutdown is True while the node shuts down. The name is that of KEP-4212.
 	NodeGracefulShutdown = "GracefulNodeShutdownInProgress"
 )
 
 // Reasons of NodeGracefulShutdown.
 const (
-	// ReasonNodeShutdown: the node shuts down.
+	// ReasonNodeShutdown: the node is shutting down.
 	ReasonNodeShutdown = "NodeShutdown"
-	// ReasonNodeShutdownCancelled: it does not after all.
+	// ReasonNodeShutdownCancelled: the shutdown was cancelled.
 	ReasonNodeShutdownCancelled = "NodeShutdownCancelled"
-	// ReasonNodeReady: it has booted since.
+	// ReasonNodeReady: the node has booted since.
 	ReasonNodeReady = "NodeReady"
 )
 
 // Reasons of ConditionShutdownManageable.
 const (
-	// ReasonShutdownWaits: a shutdown waits for the pods, for a while.
+	// ReasonShutdownWaits: a shutdown waits for the pods for a limited time.
 	ReasonShutdownWaits = "ShutdownWaits"
-	// ReasonShutdownDelayTooShort: it waits for too short a time.
+	// ReasonShutdownDelayTooShort: the delay is too short.
 	ReasonShutdownDelayTooShort = "DelayTooShort"
-	// ReasonShutdownDelayRefused: systemd-logind does not allow what --shutdown-delay asks for.
+	// ReasonShutdownDelayRefused: systemd-logind refuses the delay of --shutdown-delay.
 	ReasonShutdownDelayRefused = "DelayRefused"
 	// ReasonKubeletShutdown: the kubelet stops all pods itself.
 	ReasonKubeletShutdown = "KubeletShutdown"
@@ -44,8 +43,8 @@ const (
 	ReasonShutdownReportOnly = "ReportOnly"
 	// ReasonShutdownOff: --shutdown=off.
 	ReasonShutdownOff = "SwitchedOff"
-	// ReasonNoLogind: nobody tells of shutdowns.
+	// ReasonNoLogind: systemd-logind does not respond.
 	ReasonNoLogind = "NoLogind"
-	// ReasonInhibitorRefused: systemd-logind lets nobody hold a shutdown up.
+	// ReasonInhibitorRefused: systemd-logind refuses inhibitors.
 	ReasonInhibitorRefused = "InhibitorRefused"
 )

@@ -10,21 +10,20 @@ import (
 // BlockerApplyConfiguration represents a declarative configuration of the Blocker type for use
 // with apply.
 //
-// Blocker is one reason why pods of a node do not leave, and what to do about it.
+// Blocker is one reason why pods of a node do not leave, and what helps.
 type BlockerApplyConfiguration struct {
-	// type is the kind of reason. The set is open: expect values that are not among
-	// the BlockerType constants, and show them with their message.
+	// type is the reason. Expect values that are not among the BlockerType constants, and show
+	// them with their message.
 	Type *apiv1alpha1.BlockerType `json:"type,omitempty"`
-	// object is what blocks. Absent if nobody knows, such as which budget it was
-	// that refused.
+	// object is what blocks. Unset if it is unknown.
 	Object *BlockerObjectApplyConfiguration `json:"object,omitempty"`
-	// podCount is how many pods it holds back on this node.
+	// podCount is the number of pods that it blocks on this node.
 	PodCount *int32 `json:"podCount,omitempty"`
-	// sinceTime is when it was first seen.
+	// sinceTime is the time at which it was first seen.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
-	// message says what is in the way, in the API server's words where it gave any.
+	// message describes the cause, with the API server's text if there is one.
 	Message *string `json:"message,omitempty"`
-	// suggestion says what would help.
+	// suggestion describes what helps.
 	Suggestion *string `json:"suggestion,omitempty"`
 }
 

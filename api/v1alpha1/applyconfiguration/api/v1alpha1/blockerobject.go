@@ -9,19 +9,18 @@ import (
 // BlockerObjectApplyConfiguration represents a declarative configuration of the BlockerObject type for use
 // with apply.
 //
-// BlockerObject identifies what blocks. Two kinds are no objects of an API and
-// have no apiVersion: an Evacuator, which is named by its class, and a Webhook, as
-// an API server names it when it refuses.
+// BlockerObject identifies what blocks. An Evacuator, named by its class, and a Webhook, named by
+// the API server, are not API objects and have no apiVersion.
 type BlockerObjectApplyConfiguration struct {
-	// apiVersion is the group and version. Absent for an Evacuator and a Webhook.
+	// apiVersion is the group and version. Unset for an Evacuator and a Webhook.
 	APIVersion *string `json:"apiVersion,omitempty"`
 	// kind of the object.
 	Kind *string `json:"kind,omitempty"`
-	// namespace of the object. Absent if its kind has none.
+	// namespace of the object. Unset for cluster-scoped kinds.
 	Namespace *string `json:"namespace,omitempty"`
 	// name of the object.
 	Name *string `json:"name,omitempty"`
-	// uid of the object, if it was seen; another one of the same name is another.
+	// uid of the object, if it was seen.
 	UID *types.UID `json:"uid,omitempty"`
 }
 

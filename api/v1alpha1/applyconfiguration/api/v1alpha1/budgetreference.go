@@ -9,8 +9,7 @@ import (
 // BudgetReferenceApplyConfiguration represents a declarative configuration of the BudgetReference type for use
 // with apply.
 //
-// BudgetReference names a PodDisruptionBudget. Another one of the same name is
-// another, and its lock and what was given up of it are no matter of this one.
+// BudgetReference names a PodDisruptionBudget. A later one with the same name is not meant.
 type BudgetReferenceApplyConfiguration struct {
 	// namespace of the budget.
 	Namespace *string `json:"namespace,omitempty"`

@@ -14,16 +14,15 @@ import (
 // ClusterApplyConfiguration represents a declarative configuration of the Cluster type for use
 // with apply.
 //
-// Cluster is where Machines of its namespace run: the cluster that Ebbtide
-// itself runs in or, with a kubeconfig, another one. Its labels serve the
-// clusterSelector of MachineDrainRules (machine-deletion-process).
+// Cluster is the cluster of the Machines in its namespace: Ebbtide's own, or another one with a
+// kubeconfig. The clusterSelector of MachineDrainRules uses its labels (machine-deletion-process).
 type ClusterApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is how the cluster is reached and run.
+	// spec is the desired state.
 	Spec *ClusterSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what is known of it.
+	// status is the observed state.
 	Status *ClusterStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -5,14 +5,13 @@ package v1alpha1
 // ClusterControlPlaneApplyConfiguration represents a declarative configuration of the ClusterControlPlane type for use
 // with apply.
 //
-// ClusterControlPlane is how a control plane is run.
+// ClusterControlPlane describes a control plane.
 type ClusterControlPlaneApplyConfiguration struct {
-	// externallyManaged is true if the control plane does not run on Machines, or
-	// on Machines that others look after. The nodes of Machines are then drained
-	// and deleted although no control-plane Machine is left.
+	// externallyManaged is true if the control plane does not run on Machines of this Cluster.
+	// Nodes are then drained and deleted even if no control plane Machine is left.
 	ExternallyManaged *bool `json:"externallyManaged,omitempty"`
-	// ref is the object, in the Cluster's namespace, that manages the control
-	// plane. While it is being deleted nodes are neither drained nor deleted.
+	// ref is the object in the Cluster's namespace that manages the control plane. While it is
+	// being deleted, nodes are neither drained nor deleted.
 	Ref *ObjectReferenceApplyConfiguration `json:"ref,omitempty"`
 }
 

@@ -9,12 +9,11 @@ import (
 // ClusterHoldOffApplyConfiguration represents a declarative configuration of the ClusterHoldOff type for use
 // with apply.
 //
-// ClusterHoldOff is for how long a cluster is left alone that has exceeded a bound.
+// ClusterHoldOff says how long a cluster stays disconnected that exceeded a limit.
 type ClusterHoldOffApplyConfiguration struct {
-	// breachCount is how many times in a row it has exceeded one.
+	// breachCount is the number of times in a row that it exceeded a limit.
 	BreachCount *int32 `json:"breachCount,omitempty"`
-	// endTime is when it is connected again at the earliest. More than 30 minutes are
-	// not waited.
+	// endTime is the earliest time of the next connection, at most 30 minutes ahead.
 	EndTime *v1.Time `json:"endTime,omitempty"`
 }
 

@@ -5,14 +5,14 @@ package v1alpha1
 // ClusterSpecApplyConfiguration represents a declarative configuration of the ClusterSpec type for use
 // with apply.
 //
-// ClusterSpec is how a cluster is reached and run.
+// ClusterSpec describes how to reach a cluster.
 type ClusterSpecApplyConfiguration struct {
-	// kubeconfigSecretRef is the Secret in the Cluster's namespace that holds the
-	// kubeconfig. Absent means the cluster that Ebbtide runs in.
+	// kubeconfigSecretRef is the Secret with the kubeconfig, in the Cluster's namespace. If unset,
+	// it is Ebbtide's own cluster.
 	KubeconfigSecretRef *SecretKeyReferenceApplyConfiguration `json:"kubeconfigSecretRef,omitempty"`
 	// paused stops all work on the Cluster's Machines.
 	Paused *bool `json:"paused,omitempty"`
-	// controlPlane is how the control plane is run.
+	// controlPlane describes the control plane.
 	ControlPlane *ClusterControlPlaneApplyConfiguration `json:"controlPlane,omitempty"`
 }
 

@@ -9,16 +9,15 @@ import (
 // ClusterStatusApplyConfiguration represents a declarative configuration of the ClusterStatus type for use
 // with apply.
 //
-// ClusterStatus is what is known of a cluster.
+// ClusterStatus is the observed state of a cluster.
 type ClusterStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// controlPlaneMachinesSeen is true since the cluster first had a control-plane
-	// Machine. From then on, unless the control plane is externally managed, the
-	// cluster is taken for lost when none is left, and its nodes are not touched.
+	// controlPlaneMachinesSeen is true once the cluster has had a control plane Machine. If none
+	// is left afterwards, and the control plane is not externally managed, the cluster counts as
+	// lost and its nodes are not touched.
 	ControlPlaneMachinesSeen *bool `json:"controlPlaneMachinesSeen,omitempty"`
-	// holdOff is there while the cluster is left alone because it has exceeded a
-	// bound, and remembers that over restarts of the manager.
+	// holdOff is set while the cluster is disconnected because it exceeded a limit.
 	HoldOff *ClusterHoldOffApplyConfiguration `json:"holdOff,omitempty"`
 	// conditions are Reachable, and Deleting while Machines hold the Cluster.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`

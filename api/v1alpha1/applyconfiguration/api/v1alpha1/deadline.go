@@ -10,21 +10,18 @@ import (
 // DeadlineApplyConfiguration represents a declarative configuration of the Deadline type for use
 // with apply.
 //
-// Deadline is until when the pods have to be gone, because the nodes are then shut
-// down, taken away or needed otherwise.
+// Deadline is the time at which nodes must be empty, because they will be shut down or removed.
 type DeadlineApplyConfiguration struct {
-	// time is when the nodes are to be empty, such as 2026-03-01T22:00:00Z. It may be
-	// changed until the maintenance is complete.
+	// time is when the nodes must be empty, such as 2026-03-01T22:00:00Z. It can be changed until
+	// the maintenance is complete.
 	Time *v1.Time `json:"time,omitempty"`
-	// onDeadline is what becomes of the pods that are left: Wait goes on as before and
-	// says that the deadline has passed and who is left, and Delete deletes them past their
-	// disruption budgets, which only a user with the verb bypass-budgets on
-	// nodemaintenances may ask for. Defaults to Wait.
+	// onDeadline is the action for the remaining pods. Wait continues and reports them; Delete
+	// deletes them regardless of their budgets, which needs the verb bypass-budgets on
+	// nodemaintenances. Defaults to Wait.
 	OnDeadline *apiv1alpha1.DeadlineAction `json:"onDeadline,omitempty"`
-	// deleteBeforeSeconds is how long before time the deletions begin, 3 to 86400. Pods
-	// are deleted lowest priority first, with their grace periods as far as these end two
-	// seconds before time. It means nothing with Wait. Defaults to 60, twice the usual
-	// grace period.
+	// deleteBeforeSeconds is how long before time the deletions start, from 3 to 86400. Pods are
+	// deleted by rising priority, with grace periods that end at most two seconds before time.
+	// Ignored with Wait. Defaults to 60, twice the usual grace period.
 	DeleteBeforeSeconds *int32 `json:"deleteBeforeSeconds,omitempty"`
 }
 

@@ -12,10 +12,10 @@ import (
 //
 // DrainPlanEntry selects pods of one type up to a priority (KEP-4212).
 type DrainPlanEntryApplyConfiguration struct {
-	// podSelector narrows the entry to pods with these labels. Absent selects all.
+	// podSelector selects pods by their labels. If unset, all pods match.
 	PodSelector *v1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
-	// podPriority selects pods whose priority is at most this value. A pod
-	// without a priority has priority 0.
+	// podPriority selects pods with at most this priority. A pod without a priority has priority
+	// 0.
 	PodPriority *int32 `json:"podPriority,omitempty"`
 	// podType selects pods of this type. Defaults to Default.
 	PodType *apiv1alpha1.PodType `json:"podType,omitempty"`

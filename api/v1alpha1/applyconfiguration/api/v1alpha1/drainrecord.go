@@ -14,17 +14,16 @@ import (
 // DrainRecordApplyConfiguration represents a declarative configuration of the DrainRecord type for use
 // with apply.
 //
-// DrainRecord is what the drain of a node has locked, or is about to: it is
-// written before the first lock and ends with the last one, so that whoever comes
-// after a crash knows what to go on with. It is named after the node
-// (skip-drain-on-upgrade). Ebbtide writes it; it is for people to read.
+// DrainRecord tracks the locks of budgets for the drain of one node, so that they survive restarts
+// of the manager. It is named after the node, is written before the first lock, and is deleted
+// after the last one (skip-drain-on-upgrade). Only Ebbtide writes it.
 type DrainRecordApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is that of the node.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the drain needs. It is written by the NodeMaintenance controller.
+	// spec lists the locks that the drain needs. The NodeMaintenance controller writes it.
 	Spec *DrainRecordSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the drain has got. It is written by the drain lock controller.
+	// status lists the locks that the drain holds. The drain lock controller writes it.
 	Status *DrainRecordStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -5,26 +5,26 @@ package v1alpha1
 // DrainRecordSpecApplyConfiguration represents a declarative configuration of the DrainRecordSpec type for use
 // with apply.
 //
-// DrainRecordSpec is what the drain of a node needs.
+// DrainRecordSpec lists the locks that the drain of a node needs.
 type DrainRecordSpecApplyConfiguration struct {
-	// maintenanceRef is the maintenance in whose name the locks are taken: the
-	// oldest one in place of the node.
+	// maintenanceRef is the oldest maintenance in place of the node, on whose behalf the locks are
+	// taken.
 	MaintenanceRef *MaintenanceReferenceApplyConfiguration `json:"maintenanceRef,omitempty"`
 	// inPlace are the settings of that maintenance.
 	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
-	// reason is that of the maintenance; the locks show it. At most 1,024 characters.
+	// reason is that of the maintenance, shown in the locks. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
-	// pods are those that stay on the node, by namespace and name; at most 512.
-	// Beyond that those without budgets are left out.
+	// pods are the pods that stay on the node, by namespace and name. At most 512; pods without
+	// budgets are omitted first.
 	Pods []StayingPodApplyConfiguration `json:"pods,omitempty"`
-	// budgets are the PodDisruptionBudgets to be locked, in the order of
-	// namespace and name in which locks are taken; at most 256.
+	// budgets are the PodDisruptionBudgets to lock, by namespace and name, which is the order of
+	// locking. At most 256.
 	Budgets []BudgetReferenceApplyConfiguration `json:"budgets,omitempty"`
-	// emptying is true while pods have to leave the node: nothing more is locked, and the
-	// node is not promised that it may go down.
+	// emptying is true while pods have to leave the node: no more locks are taken, and the node
+	// may not go down.
 	Emptying *bool `json:"emptying,omitempty"`
-	// complete is true if the maintenance is over: each lock goes when the pods
-	// that stayed under it are ready again or gone.
+	// complete is true if the maintenance is over. Each lock is released when its pods are ready
+	// again or gone.
 	Complete *bool `json:"complete,omitempty"`
 }
 

@@ -10,33 +10,30 @@ import (
 // DrainRecordStatusApplyConfiguration represents a declarative configuration of the DrainRecordStatus type for use
 // with apply.
 //
-// DrainRecordStatus is what the drain of a node has got.
+// DrainRecordStatus lists the locks that the drain of a node holds.
 type DrainRecordStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// waitStartTime is since when locks are missing; absent while none is.
+	// waitStartTime is the time since which locks are missing. Unset if none is.
 	WaitStartTime *v1.Time `json:"waitStartTime,omitempty"`
-	// timeoutStartTime is since when inPlace.lockTimeoutSeconds counts; absent while
-	// nothing but the locks of other drains is in the way, whose turn it is.
+	// timeoutStartTime is the time at which lockTimeoutSeconds started counting. Unset while the
+	// node only waits for other drains.
 	TimeoutStartTime *v1.Time `json:"timeoutStartTime,omitempty"`
-	// nodesAheadCount is how many nodes wait for longer for some of the same locks. It is
-	// rounded up to tens past 10 and is never more than 100; 0 if the node is next, or
-	// does not wait.
+	// nodesAheadCount is the number of nodes that have waited longer for some of the same locks.
+	// It is rounded up to tens above 10, and at most 100.
 	NodesAheadCount *int32 `json:"nodesAheadCount,omitempty"`
-	// yieldStartTime is since when the node could have its locks and lets others go
-	// first that wait for longer, for a minute at the most; absent while it does not.
+	// yieldStartTime is the time since which the node lets others go first that have waited
+	// longer, for at most a minute. Unset otherwise.
 	YieldStartTime *v1.Time `json:"yieldStartTime,omitempty"`
-	// locks are those that were taken, in the order of spec.budgets; at most 512:
-	// those that are needed, and those that are about to go.
+	// locks are the locks that the drain holds, in the order of spec.budgets, including those
+	// about to be released. At most 512.
 	Locks []RecordedLockApplyConfiguration `json:"locks,omitempty"`
-	// givenUp are the budgets that could not be locked in time; at most 256.
-	// Their pods do not stay.
+	// givenUp are the budgets that could not be locked in time. Their pods do not stay. At most
+	// 256.
 	GivenUp []GivenUpBudgetApplyConfiguration `json:"givenUp,omitempty"`
-	// boots are the reboots of the node since it was promised that it may go; absent
-	// before.
+	// boots describes the reboots since the node was allowed to go down. Unset before.
 	Boots *RecordedBootsApplyConfiguration `json:"boots,omitempty"`
-	// completeTime is when the maintenance was first seen to be complete; absent while
-	// it goes on.
+	// completeTime is the time at which the maintenance was first seen complete. Unset before.
 	CompleteTime *v1.Time `json:"completeTime,omitempty"`
 	// conditions are Locked.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`

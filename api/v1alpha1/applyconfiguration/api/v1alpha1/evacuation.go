@@ -14,18 +14,17 @@ import (
 // EvacuationApplyConfiguration represents a declarative configuration of the Evacuation type for use
 // with apply.
 //
-// Evacuation is the contract by which a pod leaves its node: instigators ask
-// for it by a finalizer, evacuators move the pod in turn, and the evacuation
-// controller evicts it when none is left (KEP-4212, KEP-4563). Its name is
-// "<pod UID>-<first 150 characters of the pod's name>", without the dashes and
-// dots that the cut may leave at its end.
+// Evacuation asks for a pod to leave its node. Instigators ask by a finalizer, evacuators move the
+// pod one after the other, and finally the evacuation controller evicts it (KEP-4212, KEP-4563).
+// Its name is "<pod UID>-<first 150 characters of the pod's name>", without trailing dashes and
+// dots.
 type EvacuationApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is which pod is to leave and who can move it.
+	// spec names the pod and its evacuators.
 	Spec *EvacuationSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is how far it has come.
+	// status is the progress.
 	Status *EvacuationStatusApplyConfiguration `json:"status,omitempty"`
 }
 

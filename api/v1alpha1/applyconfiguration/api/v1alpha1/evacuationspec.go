@@ -5,16 +5,15 @@ package v1alpha1
 // EvacuationSpecApplyConfiguration represents a declarative configuration of the EvacuationSpec type for use
 // with apply.
 //
-// EvacuationSpec is which pod is to leave and who can move it.
+// EvacuationSpec names the pod and its evacuators.
 type EvacuationSpecApplyConfiguration struct {
 	// podRef is the pod. Immutable.
 	PodRef *LocalPodReferenceApplyConfiguration `json:"podRef,omitempty"`
-	// progressDeadlineSeconds is how long an evacuator may go without reporting
-	// progress before the next one takes over. 600 to 21600, defaults to 1800.
-	// Immutable.
+	// progressDeadlineSeconds is how long an evacuator may report nothing before the next one
+	// takes over, from 600 to 21600. Defaults to 1800. Immutable.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// evacuators are those that registered on the pod, resolved once from its
-	// annotations and immutable from then on.
+	// evacuators are the evacuators registered on the pod, read once from its annotations.
+	// Immutable.
 	Evacuators []EvacuatorApplyConfiguration `json:"evacuators,omitempty"`
 }
 

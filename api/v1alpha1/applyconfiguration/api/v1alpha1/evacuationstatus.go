@@ -11,33 +11,28 @@ import (
 // EvacuationStatusApplyConfiguration represents a declarative configuration of the EvacuationStatus type for use
 // with apply.
 //
-// EvacuationStatus is how far an evacuation has come. The evacuation controller
-// sets the active evacuator and the eviction counter; the active evacuator
-// reports the rest.
+// EvacuationStatus is the progress of an evacuation. The evacuation controller sets the active
+// evacuator and counts evictions; the active evacuator reports the rest.
 type EvacuationStatusApplyConfiguration struct {
-	// activeEvacuatorClass is the evacuator whose turn it is.
+	// activeEvacuatorClass is the active evacuator.
 	ActiveEvacuatorClass *string `json:"activeEvacuatorClass,omitempty"`
-	// activeEvacuatorCompleted is set by the active evacuator when it has done
-	// what it can.
+	// activeEvacuatorCompleted is set by the active evacuator when it is done.
 	ActiveEvacuatorCompleted *bool `json:"activeEvacuatorCompleted,omitempty"`
-	// evacuationProgressTimestamp is when the active evacuator last reported
-	// (KEP-4212).
+	// evacuationProgressTimestamp is the time of the active evacuator's last report (KEP-4212).
 	EvacuationProgressTimestamp *v1.Time `json:"evacuationProgressTimestamp,omitempty"`
 	// expectedEvacuationFinishTime is the active evacuator's estimate.
 	ExpectedEvacuationFinishTime *v1.Time `json:"expectedEvacuationFinishTime,omitempty"`
-	// evacuationCancellationPolicy says whether the evacuation may be called
-	// off. Absent means Allow.
+	// evacuationCancellationPolicy says whether the evacuation can be cancelled. If unset, it can.
 	EvacuationCancellationPolicy *apiv1alpha1.EvacuationCancellationPolicy `json:"evacuationCancellationPolicy,omitempty"`
-	// failedEvictionCounter counts refused evictions. It only grows (KEP-4212).
+	// failedEvictionCounter is the number of refused evictions. It only grows (KEP-4212).
 	FailedEvictionCounter *int32 `json:"failedEvictionCounter,omitempty"`
-	// message says what is going on, for people. At most 32,768 characters.
+	// message describes the progress, for people. At most 32,768 characters.
 	Message *string `json:"message,omitempty"`
-	// refusingBudgetName is the name of the PodDisruptionBudget that refused the last
-	// eviction, or whose lock kept it from being asked for. Absent if it is no budget
-	// that refuses, or none that is known.
+	// refusingBudgetName is the PodDisruptionBudget that refused the last eviction, or whose lock
+	// prevented it. Unset if no budget refuses, or none is known.
 	RefusingBudgetName *string `json:"refusingBudgetName,omitempty"`
-	// conditions: EvictionRefused, with a BlockerType as its reason, while the
-	// API server refuses the eviction. Its message says when that is tried again.
+	// conditions are EvictionRefused, with a BlockerType as its reason, while the API server
+	// refuses the eviction, and those of Ebbtide's evacuators.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

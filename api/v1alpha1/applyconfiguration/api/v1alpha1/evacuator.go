@@ -5,13 +5,14 @@ package v1alpha1
 // EvacuatorApplyConfiguration represents a declarative configuration of the Evacuator type for use
 // with apply.
 //
-// Evacuator is somebody who knows how to move the pod.
+// Evacuator can move the pod in its own way.
 type EvacuatorApplyConfiguration struct {
-	// evacuatorClass names the evacuator, as a DNS subdomain.
+	// evacuatorClass is the name of the evacuator, a DNS subdomain.
 	EvacuatorClass *string `json:"evacuatorClass,omitempty"`
-	// priority decides who goes first: the highest does; ties go by class name.
+	// priority is the order of the evacuators: the highest comes first, ties are ordered by class
+	// name.
 	Priority *int32 `json:"priority,omitempty"`
-	// role is "controller" for the pod's own controller, or free text.
+	// role is "controller" for the pod's controller, or any other text.
 	Role *string `json:"role,omitempty"`
 }
 

@@ -14,16 +14,16 @@ import (
 // GivenUpBudget is a budget that could not be locked in time.
 type GivenUpBudgetApplyConfiguration struct {
 	BudgetReferenceApplyConfiguration `json:""`
-	// action is what is done about its pods: Evict or Delete.
+	// action is what happens to its pods: Evict or Delete.
 	Action *apiv1alpha1.LockTimeoutAction `json:"action,omitempty"`
-	// givenUpTime is when it was given up.
+	// givenUpTime is the time at which it was given up.
 	GivenUpTime *v1.Time `json:"givenUpTime,omitempty"`
-	// message says what was in the way. At most 1,024 characters.
+	// message describes what prevented the lock. At most 1,024 characters.
 	Message *string `json:"message,omitempty"`
-	// locked is true if somebody's lock was in the way: when that is gone before the
-	// pods have left, they stay after all.
+	// locked is true if another lock prevented it. If that lock ends before the pods have left,
+	// they stay.
 	Locked *bool `json:"locked,omitempty"`
-	// podUIDs are those of the pods that stayed under it until then; at most 512.
+	// podUIDs are the UIDs of its pods that stayed until then. At most 512.
 	PodUIDs []types.UID `json:"podUIDs,omitempty"`
 }
 

@@ -9,25 +9,24 @@ import (
 // InPlaceApplyConfiguration represents a declarative configuration of the InPlace type for use
 // with apply.
 //
-// InPlace is how pods stay on a node that comes back (skip-drain-on-upgrade).
+// InPlace says how pods stay on a node that returns (skip-drain-on-upgrade).
 type InPlaceApplyConfiguration struct {
-	// expectedDowntimeSeconds is how long a node is away, 1 to 3600. A pod stays
-	// only if it tolerates the taints node.kubernetes.io/unreachable and
-	// node.kubernetes.io/not-ready with effect NoExecute for so long; any other is
-	// drained.
+	// expectedDowntimeSeconds is how long a node is away, from 1 to 3600. A pod stays only if it
+	// tolerates the taints node.kubernetes.io/unreachable and node.kubernetes.io/not-ready with
+	// effect NoExecute for this long. Other pods leave.
 	ExpectedDowntimeSeconds *int32 `json:"expectedDowntimeSeconds,omitempty"`
-	// lockTimeoutSeconds is how long a node waits for the locks of the disruption
-	// budgets of the pods that stay, 1 to 86400, before onLockTimeout. It does not count
-	// while only other drains have locked them. Defaults to 300.
+	// lockTimeoutSeconds is how long a node waits for the locks of its budgets before
+	// onLockTimeout applies, from 1 to 86400. Time in which only other drains hold the locks does
+	// not count. Defaults to 300.
 	LockTimeoutSeconds *int32 `json:"lockTimeoutSeconds,omitempty"`
-	// onLockTimeout is what becomes then of the pods whose budgets could not be
-	// locked: Evict drains them as if they had no label, Wait goes on waiting, and
-	// Delete deletes them past their budget, which only a user with the verb
-	// bypass-budgets on nodemaintenances may ask for. Defaults to Evict.
+	// onLockTimeout is the action for pods whose budgets could not be locked in time. Evict evicts
+	// them, Wait waits, and Delete deletes them regardless of their budgets, which needs the verb
+	// bypass-budgets on nodemaintenances. Defaults to Evict.
 	OnLockTimeout *apiv1alpha1.LockTimeoutAction `json:"onLockTimeout,omitempty"`
-	// expectedRebootCount is after how many reboots a node is back, 0 to 10. When it is, and
-	// is Ready, and the pods that stayed are ready again, it gives its locks to the next
-	// node before the maintenance is complete. 0 keeps them until then. Defaults to 1.
+	// expectedRebootCount is the number of reboots after which a node is considered back, from 0
+	// to 10. The node also has to be Ready, and the pods that stayed have to be ready. It then
+	// passes its locks to the next node. With 0 it keeps them until the maintenance is complete.
+	// Defaults to 1.
 	ExpectedRebootCount *int32 `json:"expectedRebootCount,omitempty"`
 }
 

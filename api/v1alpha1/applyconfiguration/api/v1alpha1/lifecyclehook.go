@@ -5,13 +5,12 @@ package v1alpha1
 // LifecycleHookApplyConfiguration represents a declarative configuration of the LifecycleHook type for use
 // with apply.
 //
-// LifecycleHook is one who holds a Machine.
+// LifecycleHook pauses a Machine.
 type LifecycleHookApplyConfiguration struct {
-	// name of the hook, one to three words such as MigrateImportantApp, pre-drain or
-	// example.com/x; 3 to 256 characters without spaces.
+	// name of the hook, such as MigrateImportantApp, pre-drain or example.com/x. From 3 to 256
+	// characters without spaces.
 	Name *string `json:"name,omitempty"`
-	// owner is who removes the hook, in words that tell people whom to ask; 3 to
-	// 512 characters.
+	// owner is who removes the hook, for people. From 3 to 512 characters.
 	Owner *string `json:"owner,omitempty"`
 }
 

@@ -5,16 +5,15 @@ package v1alpha1
 // LifecycleHooksApplyConfiguration represents a declarative configuration of the LifecycleHooks type for use
 // with apply.
 //
-// LifecycleHooks hold a Machine at points of its life until whoever added them
-// removes them. They have no order and never time out. When the Machine is being
-// deleted they may only be removed (machine-deletion-hooks).
+// LifecycleHooks pause a Machine until their owners remove them. They have no order and no
+// timeout. On a deleted Machine they can only be removed (machine-deletion-hooks).
 type LifecycleHooksApplyConfiguration struct {
-	// preCreate hooks are in front of the creation of the infrastructure. None can
-	// be added when providerID is set.
+	// preCreate hooks delay the creation of the infrastructure. None can be added once providerID
+	// is set.
 	PreCreate []LifecycleHookApplyConfiguration `json:"preCreate,omitempty"`
-	// preDrain hooks are in front of the drain of the Node.
+	// preDrain hooks delay the drain of the Node.
 	PreDrain []LifecycleHookApplyConfiguration `json:"preDrain,omitempty"`
-	// preTerminate hooks are in front of the deletion of the infrastructure.
+	// preTerminate hooks delay the deletion of the infrastructure.
 	PreTerminate []LifecycleHookApplyConfiguration `json:"preTerminate,omitempty"`
 }
 

@@ -9,11 +9,11 @@ import (
 // LocalPodReferenceApplyConfiguration represents a declarative configuration of the LocalPodReference type for use
 // with apply.
 //
-// LocalPodReference names one incarnation of a pod in the same namespace.
+// LocalPodReference names a pod in the same namespace by name and UID.
 type LocalPodReferenceApplyConfiguration struct {
 	// name of the pod.
 	Name *string `json:"name,omitempty"`
-	// uid of the pod. A pod that is created again under the same name has another.
+	// uid of the pod.
 	UID *types.UID `json:"uid,omitempty"`
 }
 

@@ -14,15 +14,15 @@ import (
 // MachineApplyConfiguration represents a declarative configuration of the Machine type for use
 // with apply.
 //
-// Machine is the life of one node, from its creation to the clean-up after its
-// deletion (machine-deletion-process, machine-deletion-hooks).
+// Machine represents one node from creation to deletion (machine-deletion-process,
+// machine-deletion-hooks).
 type MachineApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the Machine is made of and how it goes.
+	// spec is the desired state.
 	Spec *MachineSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is how far it has come.
+	// status is the observed state.
 	Status *MachineStatusApplyConfiguration `json:"status,omitempty"`
 }
 

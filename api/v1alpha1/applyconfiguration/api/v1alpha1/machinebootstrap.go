@@ -5,11 +5,11 @@ package v1alpha1
 // MachineBootstrapApplyConfiguration represents a declarative configuration of the MachineBootstrap type for use
 // with apply.
 //
-// MachineBootstrap is what makes a Node of the infrastructure.
+// MachineBootstrap describes how the infrastructure becomes a Node.
 type MachineBootstrapApplyConfiguration struct {
-	// configRef is the object that makes the bootstrap data. Any kind whose provider
-	// is made for these Machines, with the fields of Cluster API's contract. Absent
-	// if the infrastructure needs none. Immutable except for the version.
+	// configRef is the object that creates the bootstrap data. Its provider must be made for these
+	// Machines and follow Cluster API's contract. If unset, the infrastructure needs none.
+	// Immutable except for the version.
 	ConfigRef *ObjectReferenceApplyConfiguration `json:"configRef,omitempty"`
 }
 

@@ -5,16 +5,16 @@ package v1alpha1
 // MachineDeletionSpecApplyConfiguration represents a declarative configuration of the MachineDeletionSpec type for use
 // with apply.
 //
-// MachineDeletionSpec is how a Machine goes.
+// MachineDeletionSpec configures the deletion of a Machine.
 type MachineDeletionSpecApplyConfiguration struct {
-	// nodeDrainTimeoutSeconds is how long the drain of the Node may take. Absent or
-	// 0 is no limit. What is left then goes with the Machine.
+	// nodeDrainTimeoutSeconds is how long the drain of the Node may take; the remaining pods are
+	// then deleted with the Machine. If unset or 0, there is no limit.
 	NodeDrainTimeoutSeconds *int32 `json:"nodeDrainTimeoutSeconds,omitempty"`
-	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to be detached.
-	// Absent or 0 is no limit.
+	// nodeVolumeDetachTimeoutSeconds is how long volumes may take to detach. If unset or 0, there
+	// is no limit.
 	NodeVolumeDetachTimeoutSeconds *int32 `json:"nodeVolumeDetachTimeoutSeconds,omitempty"`
-	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is tried,
-	// from its first try. 0 is no limit. Defaults to 10.
+	// nodeDeletionTimeoutSeconds is how long the deletion of the Node is retried. 0 means no
+	// limit. Defaults to 10.
 	NodeDeletionTimeoutSeconds *int32 `json:"nodeDeletionTimeoutSeconds,omitempty"`
 }
 

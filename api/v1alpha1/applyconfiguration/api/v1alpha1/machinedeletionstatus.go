@@ -9,22 +9,22 @@ import (
 // MachineDeletionStatusApplyConfiguration represents a declarative configuration of the MachineDeletionStatus type for use
 // with apply.
 //
-// MachineDeletionStatus is when the steps of a deletion began. Each is written
-// before the step acts and never changes.
+// MachineDeletionStatus has the start times of a deletion's steps. Each is written before the step
+// acts and never changes.
 type MachineDeletionStatusApplyConfiguration struct {
-	// preDrainHookWaitStartTime is when the wait for pre-drain hooks began.
+	// preDrainHookWaitStartTime is the start of the wait for pre-drain hooks.
 	PreDrainHookWaitStartTime *v1.Time `json:"preDrainHookWaitStartTime,omitempty"`
-	// nodeDrainStartTime is when the drain began.
+	// nodeDrainStartTime is the start of the drain.
 	NodeDrainStartTime *v1.Time `json:"nodeDrainStartTime,omitempty"`
-	// waitForNodeVolumeDetachStartTime is when the wait for volumes began.
+	// waitForNodeVolumeDetachStartTime is the start of the wait for volumes.
 	WaitForNodeVolumeDetachStartTime *v1.Time `json:"waitForNodeVolumeDetachStartTime,omitempty"`
-	// preTerminateHookWaitStartTime is when the wait for pre-terminate hooks began.
+	// preTerminateHookWaitStartTime is the start of the wait for pre-terminate hooks.
 	PreTerminateHookWaitStartTime *v1.Time `json:"preTerminateHookWaitStartTime,omitempty"`
-	// infrastructureDeletionStartTime is when the deletion of the infrastructure began.
+	// infrastructureDeletionStartTime is the start of the infrastructure's deletion.
 	InfrastructureDeletionStartTime *v1.Time `json:"infrastructureDeletionStartTime,omitempty"`
-	// bootstrapDeletionStartTime is when the deletion of the bootstrap config began.
+	// bootstrapDeletionStartTime is the start of the bootstrap config's deletion.
 	BootstrapDeletionStartTime *v1.Time `json:"bootstrapDeletionStartTime,omitempty"`
-	// nodeDeletionStartTime is when the deletion of the Node began.
+	// nodeDeletionStartTime is the start of the Node's deletion.
 	NodeDeletionStartTime *v1.Time `json:"nodeDeletionStartTime,omitempty"`
 }
 

@@ -14,19 +14,17 @@ import (
 // MachineDrainRuleApplyConfiguration represents a declarative configuration of the MachineDrainRule type for use
 // with apply.
 //
-// MachineDrainRule says how pods leave the nodes of some Machines, or of some
-// NodeMaintenances: whether, and in which order (machine-drain-rules). Of several
-// rules that match a pod the first by name counts; the pod's own label counts
-// more than any rule.
+// MachineDrainRule says whether and in which order pods leave the nodes of Machines or
+// NodeMaintenances (machine-drain-rules). The first rule by name that matches a pod applies; the
+// pod's own label overrides all rules.
 //
-// For Machines the rules of the Machine's namespace count, except those with
-// nodes and without machines. For NodeMaintenances the rules with nodes count
-// that are in Ebbtide's own namespace.
+// For Machines, rules in the Machine's namespace apply, except those with nodes and without
+// machines. For NodeMaintenances, rules with nodes in Ebbtide's own namespace apply.
 type MachineDrainRuleApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is which pods of which nodes are meant, and how they are drained.
+	// spec selects the pods and says how they are drained.
 	Spec *MachineDrainRuleSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

@@ -9,13 +9,13 @@ import (
 // MachineDrainRuleDrainApplyConfiguration represents a declarative configuration of the MachineDrainRuleDrain type for use
 // with apply.
 //
-// MachineDrainRuleDrain is how pods are drained.
+// MachineDrainRuleDrain says how pods are drained.
 type MachineDrainRuleDrainApplyConfiguration struct {
 	// behavior is Drain, Skip or WaitCompleted.
 	Behavior *apiv1alpha1.DrainBehavior `json:"behavior,omitempty"`
-	// order is when the pods are evicted: when all pods of a lower order are gone.
-	// It may be negative, and only be set if the behavior is Drain. Defaults to 0,
-	// which is also the order of pods with WaitCompleted.
+	// order is the position of the pods: they are evicted when all pods with a lower order are
+	// gone. It can be negative, and is only allowed for the behavior Drain. Defaults to 0, which
+	// is also the order of WaitCompleted.
 	Order *int32 `json:"order,omitempty"`
 }
 

@@ -9,12 +9,12 @@ import (
 // MachineDrainRuleMachineSelectorApplyConfiguration represents a declarative configuration of the MachineDrainRuleMachineSelector type for use
 // with apply.
 //
-// MachineDrainRuleMachineSelector selects Machines. An entry is not empty.
+// MachineDrainRuleMachineSelector selects Machines. At least one field is set.
 type MachineDrainRuleMachineSelectorApplyConfiguration struct {
-	// selector selects by the labels of the Machine. Absent or empty matches all.
+	// selector selects by the labels of the Machine. If unset or empty, all match.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
-	// clusterSelector selects by the labels of the Machine's Cluster. Absent or
-	// empty matches all.
+	// clusterSelector selects by the labels of the Machine's Cluster. If unset or empty, all
+	// match.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 }
 

@@ -9,9 +9,9 @@ import (
 // MachineDrainRuleNodeSelectorApplyConfiguration represents a declarative configuration of the MachineDrainRuleNodeSelector type for use
 // with apply.
 //
-// MachineDrainRuleNodeSelector selects nodes. An entry is not empty.
+// MachineDrainRuleNodeSelector selects nodes. At least one field is set.
 type MachineDrainRuleNodeSelectorApplyConfiguration struct {
-	// selector selects by the labels of the node. Absent or empty matches all.
+	// selector selects by the labels of the node. If unset or empty, all match.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
 }
 

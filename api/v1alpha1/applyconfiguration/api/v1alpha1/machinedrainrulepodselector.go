@@ -9,12 +9,12 @@ import (
 // MachineDrainRulePodSelectorApplyConfiguration represents a declarative configuration of the MachineDrainRulePodSelector type for use
 // with apply.
 //
-// MachineDrainRulePodSelector selects pods. An entry is not empty.
+// MachineDrainRulePodSelector selects pods. At least one field is set.
 type MachineDrainRulePodSelectorApplyConfiguration struct {
-	// selector selects by the labels of the pod. Absent or empty matches all.
+	// selector selects by the labels of the pod. If unset or empty, all match.
 	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
-	// namespaceSelector selects by the labels of the pod's namespace. Absent or
-	// empty matches all.
+	// namespaceSelector selects by the labels of the pod's namespace. If unset or empty, all
+	// match.
 	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
 }
 

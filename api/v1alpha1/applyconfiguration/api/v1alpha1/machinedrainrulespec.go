@@ -5,19 +5,18 @@ package v1alpha1
 // MachineDrainRuleSpecApplyConfiguration represents a declarative configuration of the MachineDrainRuleSpec type for use
 // with apply.
 //
-// MachineDrainRuleSpec is which pods of which nodes are meant, and how they are
-// drained. Inside an entry of a list all selectors have to match, of a list one
-// entry. A list that is absent matches everything.
+// MachineDrainRuleSpec selects pods and says how they are drained. All selectors of an entry have
+// to match, and one entry of a list. An unset list matches everything.
 type MachineDrainRuleSpecApplyConfiguration struct {
-	// drain is how the pods are drained.
+	// drain says how the pods are drained.
 	Drain *MachineDrainRuleDrainApplyConfiguration `json:"drain,omitempty"`
-	// machines are the Machines whose nodes are meant. Absent means all, unless
-	// there are nodes. 1 to 32 unique entries.
+	// machines selects the Machines whose nodes are meant. If unset, all are, unless nodes is set.
+	// From 1 to 32 unique entries.
 	Machines []MachineDrainRuleMachineSelectorApplyConfiguration `json:"machines,omitempty"`
-	// pods are the pods that are meant. Absent means all. 1 to 32 unique entries.
+	// pods selects the pods. If unset, all are meant. From 1 to 32 unique entries.
 	Pods []MachineDrainRulePodSelectorApplyConfiguration `json:"pods,omitempty"`
-	// nodes are the nodes under a NodeMaintenance that are meant. Absent means
-	// none. 1 to 32 unique entries.
+	// nodes selects nodes under a NodeMaintenance. If unset, none is meant. From 1 to 32 unique
+	// entries.
 	Nodes []MachineDrainRuleNodeSelectorApplyConfiguration `json:"nodes,omitempty"`
 }
 

@@ -13,7 +13,7 @@ import (
 type MachineNodeReferenceApplyConfiguration struct {
 	// name of the Node.
 	Name *string `json:"name,omitempty"`
-	// uid of the Node; another one of that name is not the Machine's.
+	// uid of the Node.
 	UID *types.UID `json:"uid,omitempty"`
 }
 

@@ -5,22 +5,21 @@ package v1alpha1
 // MachineSpecApplyConfiguration represents a declarative configuration of the MachineSpec type for use
 // with apply.
 //
-// MachineSpec is what a Machine is made of and how it goes.
+// MachineSpec is the desired state of a Machine.
 type MachineSpecApplyConfiguration struct {
 	// clusterName is the Cluster, in the Machine's namespace. Immutable.
 	ClusterName *string `json:"clusterName,omitempty"`
-	// providerID is by what the provider of the infrastructure and the Node know
-	// the Machine. Set when the infrastructure has it, and from then on immutable.
+	// providerID identifies the Machine at its provider and on its Node. Set once the
+	// infrastructure has it, and then immutable.
 	ProviderID *string `json:"providerID,omitempty"`
-	// bootstrap is what makes a Node of the infrastructure.
+	// bootstrap describes how the infrastructure becomes a Node.
 	Bootstrap *MachineBootstrapApplyConfiguration `json:"bootstrap,omitempty"`
-	// infrastructureRef is the object that stands for the infrastructure. Any kind
-	// whose provider is made for these Machines, with the fields of Cluster API's
-	// contract. Immutable except for the version.
+	// infrastructureRef is the infrastructure object. Its provider must be made for these Machines
+	// and follow Cluster API's contract. Immutable except for the version.
 	InfrastructureRef *ObjectReferenceApplyConfiguration `json:"infrastructureRef,omitempty"`
-	// lifecycleHooks hold the Machine at points of its life.
+	// lifecycleHooks pause the Machine at steps of its life.
 	LifecycleHooks *LifecycleHooksApplyConfiguration `json:"lifecycleHooks,omitempty"`
-	// deletion is how the Machine goes.
+	// deletion configures the deletion.
 	Deletion *MachineDeletionSpecApplyConfiguration `json:"deletion,omitempty"`
 }
 

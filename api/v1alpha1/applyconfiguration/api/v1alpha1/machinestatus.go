@@ -10,27 +10,26 @@ import (
 // MachineStatusApplyConfiguration represents a declarative configuration of the MachineStatus type for use
 // with apply.
 //
-// MachineStatus is how far a Machine has come. Conditions of the types
-// PreCreate<Name>Succeeded, PreDrain<Name>Succeeded and
-// PreTerminate<Name>Succeeded belong to whoever implements the hook; everything
-// else is written by the Machine controller only.
+// MachineStatus is the observed state of a Machine. Conditions PreCreate<Name>Succeeded,
+// PreDrain<Name>Succeeded and PreTerminate<Name>Succeeded belong to the owners of hooks; the
+// Machine controller writes everything else.
 type MachineStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// phase is how far it has come, for people.
+	// phase is the progress, for people.
 	Phase *apiv1alpha1.MachinePhase `json:"phase,omitempty"`
-	// nodeRef is the Machine's Node, as long as that has the providerID in spec.
+	// nodeRef is the Machine's Node, while it has the providerID in spec.
 	NodeRef *MachineNodeReferenceApplyConfiguration `json:"nodeRef,omitempty"`
-	// controlPlaneHookSeen is true since the pre-terminate hook of a
-	// KubeadmControlPlane was first seen. When it is gone then, the Node has left
-	// its control plane and is neither drained nor waited for.
+	// controlPlaneHookSeen is true once the pre-terminate hook of a KubeadmControlPlane was seen.
+	// When the hook is gone, the Node has left its control plane and is neither drained nor
+	// awaited.
 	ControlPlaneHookSeen *bool `json:"controlPlaneHookSeen,omitempty"`
-	// infrastructureSeen is true since the Machine's infrastructure was first seen.
-	// When it is gone then, nothing is left of the Node to be drained.
+	// infrastructureSeen is true once the Machine's infrastructure was seen. If it is gone
+	// afterwards, there is no Node to drain.
 	InfrastructureSeen *bool `json:"infrastructureSeen,omitempty"`
-	// deletion is when the steps of the deletion began.
+	// deletion has the start times of the deletion's steps.
 	Deletion *MachineDeletionStatusApplyConfiguration `json:"deletion,omitempty"`
-	// conditions are those of the Machine and of who implements its hooks.
+	// conditions are those of the Machine and of the owners of hooks.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -11,9 +11,9 @@ import (
 //
 // MaintenanceReference names a NodeMaintenance.
 type MaintenanceReferenceApplyConfiguration struct {
-	// name of the maintenance.
+	// name of the NodeMaintenance.
 	Name *string `json:"name,omitempty"`
-	// uid of the maintenance; another one of the same name is another.
+	// uid of the NodeMaintenance.
 	UID *types.UID `json:"uid,omitempty"`
 }
 

@@ -14,15 +14,14 @@ import (
 // NodeAgentApplyConfiguration represents a declarative configuration of the NodeAgent type for use
 // with apply.
 //
-// NodeAgent is what the agent on a node says of the static pods that it can take down, and
-// of a shutdown that it sees coming (KEP-4212, "kubelet: Static Pods" and "kubelet:
-// Graceful Node Shutdown"). It has the name of the node and ends with it. The agent of that
-// node writes it, and nobody else.
+// NodeAgent is the report of a node's agent about static pods and shutdowns (KEP-4212, "kubelet:
+// Static Pods" and "kubelet: Graceful Node Shutdown"). It is named after the node and deleted with
+// it. Only that node's agent writes it.
 type NodeAgentApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata. The name is that of the node.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// status is what the agent has seen and done.
+	// status is the agent's report.
 	Status *NodeAgentStatusApplyConfiguration `json:"status,omitempty"`
 }
 

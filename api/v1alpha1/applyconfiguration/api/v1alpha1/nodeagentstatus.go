@@ -9,26 +9,27 @@ import (
 // NodeAgentStatusApplyConfiguration represents a declarative configuration of the NodeAgentStatus type for use
 // with apply.
 //
-// NodeAgentStatus is what the agent of a node has seen and done. It is written when
-// something changes: whether the agent is there is told by its pod, or by its Lease.
+// NodeAgentStatus is the report of a node's agent. It is written when something changes; the
+// agent's pod or Lease shows whether it is alive.
 type NodeAgentStatusApplyConfiguration struct {
 	// agentVersion is the version of the agent.
 	AgentVersion *string `json:"agentVersion,omitempty"`
-	// podName is the pod of the agent. Empty if the agent runs as a unit of the host, and
-	// keeps the Lease ebbtide-agent-<node> in Ebbtide's namespace instead.
+	// podName is the pod of the agent. Unset if the agent is a host service with the Lease
+	// ebbtide-agent-<node> in Ebbtide's namespace.
 	PodName *string `json:"podName,omitempty"`
 	// podNamespace is the namespace of that pod. Defaults to Ebbtide's namespace.
 	PodNamespace *string `json:"podNamespace,omitempty"`
-	// bootID is the boot of the node in which this was written.
+	// bootID is the boot ID of the node at the time of this report.
 	BootID *string `json:"bootID,omitempty"`
-	// manifestDir is the folder that the agent takes for the kubelet's staticPodPath.
+	// manifestDir is the folder of static pod manifests, which must be the kubelet's
+	// staticPodPath.
 	ManifestDir *string `json:"manifestDir,omitempty"`
-	// heldCount is how many static pods are being taken down or kept away.
+	// heldCount is the number of static pods that are stopped or being stopped.
 	HeldCount *int32 `json:"heldCount,omitempty"`
-	// staticPods are those of the node, by namespace and name; at most 256. Beyond that
-	// those that run are left out first.
+	// staticPods lists the static pods of the node, by namespace and name. At most 256; running
+	// ones are omitted first.
 	StaticPods []StaticPodApplyConfiguration `json:"staticPods,omitempty"`
-	// shutdown is what is known of the shutdown of the node.
+	// shutdown describes a shutdown of the node.
 	Shutdown *NodeShutdownApplyConfiguration `json:"shutdown,omitempty"`
 	// conditions are StaticPodsManageable and ShutdownManageable.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`

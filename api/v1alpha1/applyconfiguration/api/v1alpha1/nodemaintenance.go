@@ -14,15 +14,14 @@ import (
 // NodeMaintenanceApplyConfiguration represents a declarative configuration of the NodeMaintenance type for use
 // with apply.
 //
-// NodeMaintenance asks for a set of nodes to be emptied of pods and, once it is
-// complete, to be given back (KEP-4212).
+// NodeMaintenance drains a set of nodes and restores them when it is complete (KEP-4212).
 type NodeMaintenanceApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what is asked for.
+	// spec is the desired state.
 	Spec *NodeMaintenanceSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is how far it has come.
+	// status is the observed state.
 	Status *NodeMaintenanceStatusApplyConfiguration `json:"status,omitempty"`
 }
 

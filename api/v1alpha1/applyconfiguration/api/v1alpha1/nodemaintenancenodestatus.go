@@ -11,37 +11,34 @@ import (
 //
 // NodeMaintenanceNodeStatus is the progress of one node (KEP-4212).
 type NodeMaintenanceNodeStatusApplyConfiguration struct {
-	// nodeRef identifies the node.
+	// nodeRef names the node.
 	NodeRef *NodeReferenceApplyConfiguration `json:"nodeRef,omitempty"`
-	// drainTargets is which pods of this node are being evacuated: one line per
-	// pod type and selector with the highest priority reached. All maintenances
-	// of a node show the same targets, and targets never shrink.
+	// drainTargets lists the pods of this node that are being evacuated: one entry for each pod
+	// type and selector, with the highest priority reached. All maintenances of a node show the
+	// same targets, which never shrink.
 	DrainTargets []DrainPlanEntryApplyConfiguration `json:"drainTargets,omitempty"`
-	// state is how far the drain of the node is. Absent in stages Cordon and Complete, and
-	// in what a manager before this field wrote. The set is open.
+	// state is the state of the node's drain. Unset in stages Cordon and Complete. Expect unknown
+	// values.
 	State *apiv1alpha1.NodeState `json:"state,omitempty"`
 	// drainMessage describes the state, for people.
 	DrainMessage *string `json:"drainMessage,omitempty"`
-	// awaitedNodes are the nodes whose pods have to leave first, in state
-	// WaitingForNodes; at most 3 of them.
+	// awaitedNodes lists nodes whose pods have to leave first, in state WaitingForNodes. At most 3
+	// nodes.
 	AwaitedNodes []NodeReferenceApplyConfiguration `json:"awaitedNodes,omitempty"`
-	// fastForwardedBy names the NodeMaintenance whose older drain had come further on
-	// this node. It is there until this one has come as far, or no older drain of the
-	// node had (KEP-4212).
+	// fastForwardedBy is the NodeMaintenance whose older drain was further ahead on this node.
+	// Unset when this one has caught up (KEP-4212).
 	FastForwardedBy *string `json:"fastForwardedBy,omitempty"`
-	// podsPendingEvacuation is how many pods have to leave and have no Evacuation yet
+	// podsPendingEvacuation is the number of pods that have to leave and have no Evacuation yet
 	// (KEP-4212).
 	PodsPendingEvacuation *int32 `json:"podsPendingEvacuation,omitempty"`
-	// podsEvacuating is how many pods have to leave and have an Evacuation (KEP-4212).
+	// podsEvacuating is the number of pods that have to leave and have an Evacuation (KEP-4212).
 	PodsEvacuating *int32 `json:"podsEvacuating,omitempty"`
-	// podsRetained is how many pods stay on the node on purpose.
+	// podsRetained is the number of pods that stay on purpose.
 	PodsRetained *int32 `json:"podsRetained,omitempty"`
-	// blockers are the reasons why pods do not leave, those of most pods first;
-	// at most 10.
+	// blockers are the reasons why pods do not leave, those with most pods first. At most 10.
 	Blockers []BlockerApplyConfiguration `json:"blockers,omitempty"`
-	// retained are the pods that stay on purpose, summed up like blockers: why they
-	// stay, and what would have them leave. At most 10; left out where the object
-	// would grow too large.
+	// retained lists why pods stay on purpose, and what would let them leave. At most 10; omitted
+	// if the object would become too large.
 	Retained []BlockerApplyConfiguration `json:"retained,omitempty"`
 }
 

@@ -10,45 +10,39 @@ import (
 // NodeMaintenanceSpecApplyConfiguration represents a declarative configuration of the NodeMaintenanceSpec type for use
 // with apply.
 //
-// NodeMaintenanceSpec is what is asked of the selected nodes.
+// NodeMaintenanceSpec is the desired state of the selected nodes.
 type NodeMaintenanceSpecApplyConfiguration struct {
-	// nodeSelector selects the nodes, by labels or by name. Terms are ORed; each
-	// needs at least one expression or field.
+	// nodeSelector selects the nodes by labels or by name. Terms are ORed; each needs at least one
+	// expression or field.
 	NodeSelector *v1.NodeSelector `json:"nodeSelector,omitempty"`
-	// stage is how far the maintenance may go. It only moves forward along
-	// Idle, Cordon, Drain, Complete. Defaults to Idle.
+	// stage is how far the maintenance may go. It only moves forward, in the order Idle, Cordon,
+	// Drain, Complete. Defaults to Idle.
 	Stage *apiv1alpha1.NodeMaintenanceStage `json:"stage,omitempty"`
-	// completedNodes are the nodes that are given back before the others, in the way in
-	// which stage Complete gives back all: they are uncordoned, and nothing is drained there
-	// any more. Nodes are added in stages Cordon and Drain and are never removed. A node that
-	// is created later under the same name is not taken either. At most 256.
+	// completedNodes lists the nodes that are restored before the others, as stage Complete does
+	// for all. Nodes can be added in stages Cordon and Drain, and never removed. A later Node with
+	// the same name stays free as well. At most 256 nodes.
 	CompletedNodes []NodeReferenceApplyConfiguration `json:"completedNodes,omitempty"`
-	// drainPlan is the order in which pods leave: entries are worked through
-	// from first to last, each when all selected nodes have finished the one
-	// before. Entries are ordered by podType (Default, DaemonSet, Static), then
-	// by ascending podPriority, then with podSelector before without. Twelve
-	// entries that together select every pod are always added. Immutable.
+	// drainPlan is the order in which pods leave. An entry starts when all selected nodes have
+	// finished the previous one. Entries are ordered by podType (Default, DaemonSet, Static), then
+	// by ascending podPriority, then with podSelector before without. Twelve entries that together
+	// select every pod are always added. Immutable.
 	DrainPlan []DrainPlanEntryApplyConfiguration `json:"drainPlan,omitempty"`
-	// drainDepth is the last pod type that is removed; deeper ones are
-	// retained. Defaults to Static, which removes everything.
+	// drainDepth is the last pod type that leaves; deeper types are retained. Defaults to Static,
+	// which removes all pods.
 	DrainDepth *apiv1alpha1.PodType `json:"drainDepth,omitempty"`
-	// inPlace says that the nodes come back with everything on their disks, as
-	// after a reboot: pods with the label ebbtide.dev/on-upgrade: stay are left on
-	// them, under a lock of their disruption budgets. Absent, everything is drained.
-	// It may be added, changed and removed at any time; pods that have left by then
-	// do not come back.
+	// inPlace declares that the nodes return with their disks, for example after a reboot. Pods
+	// with the label ebbtide.dev/on-upgrade: stay then stay on the nodes, while their disruption
+	// budgets are locked. If unset, all pods leave. It can be set, changed and removed at any
+	// time; pods that have left do not return.
 	InPlace *InPlaceApplyConfiguration `json:"inPlace,omitempty"`
-	// completeWhen says in advance when the work on the node is done: stage Complete is
-	// set when the node has come back as it says. Absent, an administrator sets it. It is
-	// for one node, which nodeSelector names by matchFields metadata.name, and may be set,
-	// changed and removed until Complete. There is no timeout.
+	// completeWhen sets the stage to Complete when the node meets these conditions. If unset, a
+	// user completes the maintenance. It works for a single node, selected by matchFields
+	// metadata.name, and can be changed until Complete. There is no timeout.
 	CompleteWhen *CompleteWhenApplyConfiguration `json:"completeWhen,omitempty"`
-	// deadline is until when the pods have to be gone, and what becomes of those that are
-	// not. Absent, the drain takes as long as it takes. It may be added, changed and
-	// removed at any time.
+	// deadline is the time at which the nodes must be empty. If unset, the drain takes as long as
+	// necessary. It can be set, changed and removed at any time.
 	Deadline *DeadlineApplyConfiguration `json:"deadline,omitempty"`
-	// reason says, in an administrator's words, what the maintenance is for. It
-	// is shown wherever the maintenance is. At most 1,024 characters.
+	// reason describes the purpose of the maintenance, for people. At most 1,024 characters.
 	Reason *string `json:"reason,omitempty"`
 }
 

@@ -9,28 +9,24 @@ import (
 // NodeMaintenanceStatusApplyConfiguration represents a declarative configuration of the NodeMaintenanceStatus type for use
 // with apply.
 //
-// NodeMaintenanceStatus is how far a maintenance has come. It is written by the
-// NodeMaintenance controller only.
+// NodeMaintenanceStatus is the observed state of a maintenance. Only the NodeMaintenance
+// controller writes it.
 type NodeMaintenanceStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// nodeCount is how many nodes the selector matches that are not in completedNodes; 0 is
-	// shown too.
+	// nodeCount is the number of selected nodes that are not in completedNodes.
 	NodeCount *int32 `json:"nodeCount,omitempty"`
-	// summary is the state in one short line, for people.
+	// summary is the state in one line, for people.
 	Summary *string `json:"summary,omitempty"`
-	// stageStatuses lists the stages that were run, in order; Cordon is run before
-	// Drain in any case.
+	// stageStatuses lists the stages that have started, in order. Cordon always precedes Drain.
 	StageStatuses []StageStatusApplyConfiguration `json:"stageStatuses,omitempty"`
-	// nodeStatuses describes the selected nodes by name. In stage Idle it says what a drain
-	// would do, as far as the nodes themselves show: which pods would go first, how many would
-	// have to leave, which would stay, and what would hold them up. Past 1,000 nodes those
-	// that are not drained come first, blocked ones before others, and the last ones may
-	// be left out so that the object stays small; summary then says how many. The
-	// drainTargets of the last one are then also those of the nodes left out.
+	// nodeStatuses describes the selected nodes, by name. In stage Idle it previews the drain, as
+	// far as the nodes themselves show it. With more than 1,000 nodes, nodes that are not drained
+	// come first, blocked ones before others, and the last ones may be omitted; summary then has
+	// their number. The drainTargets of the last entry also cover the omitted nodes.
 	NodeStatuses []NodeMaintenanceNodeStatusApplyConfiguration `json:"nodeStatuses,omitempty"`
-	// conditions are Drained, Blocked, Returned if there is a completeWhen, PastDeadline in
-	// stage Drain if there is a deadline, and, from Complete on, Succeeded.
+	// conditions are Drained, Blocked, Returned with completeWhen, PastDeadline in stage Drain
+	// with a deadline, and Succeeded from Complete on.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -10,18 +10,18 @@ import (
 // NodeShutdownApplyConfiguration represents a declarative configuration of the NodeShutdown type for use
 // with apply.
 //
-// NodeShutdown is what is known of the shutdown of a node.
+// NodeShutdown describes the shutdown of a node.
 type NodeShutdownApplyConfiguration struct {
-	// phase is how far it has come.
+	// phase is the progress.
 	Phase *apiv1alpha1.NodeShutdownPhase `json:"phase,omitempty"`
-	// type is what comes of it, in the words of systemd-logind: reboot, power-off, halt,
-	// kexec, soft-reboot, or unknown.
+	// type of the shutdown, as systemd-logind names it: reboot, power-off, halt, kexec,
+	// soft-reboot, or unknown.
 	Type *string `json:"type,omitempty"`
-	// startTime is when the agent first heard of it.
+	// startTime is the time at which the agent first saw it.
 	StartTime *v1.Time `json:"startTime,omitempty"`
-	// deadlineTime is when the node goes down, whether it is drained or not.
+	// deadlineTime is the time at which the node goes down, drained or not.
 	DeadlineTime *v1.Time `json:"deadlineTime,omitempty"`
-	// delaySeconds is for how long systemd-logind lets a shutdown wait.
+	// delaySeconds is how long systemd-logind delays a shutdown.
 	DelaySeconds *int32 `json:"delaySeconds,omitempty"`
 	// mode is what the agent does about it.
 	Mode *apiv1alpha1.NodeShutdownMode `json:"mode,omitempty"`

@@ -5,7 +5,7 @@ package v1alpha1
 // ObjectReferenceApplyConfiguration represents a declarative configuration of the ObjectReference type for use
 // with apply.
 //
-// ObjectReference names an object in the namespace of the one that refers to it.
+// ObjectReference names an object in the same namespace.
 type ObjectReferenceApplyConfiguration struct {
 	// apiVersion is the group and version.
 	APIVersion *string `json:"apiVersion,omitempty"`

@@ -10,32 +10,28 @@ import (
 // RecordedBootsApplyConfiguration represents a declarative configuration of the RecordedBoots type for use
 // with apply.
 //
-// RecordedBoots tells what a node and its pods show since the reboot from what they
-// have shown before: a reboot may be over before anybody has noticed that the node
-// was away.
+// RecordedBoots distinguishes what a node and its pods report since the reboot from earlier
+// reports. A reboot can be over before the manager notices it.
 type RecordedBootsApplyConfiguration struct {
-	// maintenanceUID is that of the maintenance to which these reboots belong.
+	// maintenanceUID is the UID of the maintenance that the reboots belong to.
 	MaintenanceUID *types.UID `json:"maintenanceUID,omitempty"`
-	// bootID is the boot that the Node has last reported. At most 128 characters; empty
-	// if it reports none.
+	// bootID is the boot ID that the Node last reported. At most 128 characters.
 	BootID *string `json:"bootID,omitempty"`
-	// bootTime is when that boot was first seen; absent while it is the one in which the
+	// bootTime is the time at which that boot was first seen. Unset for the boot in which the
 	// locks were confirmed.
 	BootTime *v1.Time `json:"bootTime,omitempty"`
-	// rebootCount is how many other boots it has reported since all locks were confirmed;
-	// 10 at the most.
+	// rebootCount is the number of boots reported since all locks were confirmed, at most 10.
 	RebootCount *int32 `json:"rebootCount,omitempty"`
-	// returnedTime is when the node was back, so that its locks are free for others;
-	// absent before.
+	// returnedTime is the time at which the node was back and its locks became free. Unset before.
 	ReturnedTime *v1.Time `json:"returnedTime,omitempty"`
-	// withdrawnTime is since when the promise does not stand, because a budget does not
-	// allow the pods that stay to go down any more, or another one is to be locked; absent
-	// while it stands. The node may be on its way all the same.
+	// withdrawnTime is the time since which the node may no longer go down, because a budget does
+	// not allow it any more or another one has to be locked. Unset otherwise. The node may be
+	// going down nevertheless.
 	WithdrawnTime *v1.Time `json:"withdrawnTime,omitempty"`
-	// revokedTime is when the node was Ready, without a reboot, for so long after that that
-	// it is not taken to go down by this promise any more; absent before.
+	// revokedTime is the time at which the node had been Ready without a reboot for so long after
+	// withdrawnTime that it is no longer expected to go down. Unset before.
 	RevokedTime *v1.Time `json:"revokedTime,omitempty"`
-	// pods are those that stay, in the order of spec.pods; at most 512.
+	// pods are the pods that stay, in the order of spec.pods. At most 512.
 	Pods []RecordedPodApplyConfiguration `json:"pods,omitempty"`
 }
 

@@ -10,14 +10,13 @@ import (
 // RecordedLockApplyConfiguration represents a declarative configuration of the RecordedLock type for use
 // with apply.
 //
-// RecordedLock is the lock of a budget that the drain has taken.
+// RecordedLock is the lock of a budget that the drain holds.
 type RecordedLockApplyConfiguration struct {
 	BudgetReferenceApplyConfiguration `json:""`
-	// acquiredTime is when it was taken.
+	// acquiredTime is the time at which the lock was taken.
 	AcquiredTime *v1.Time `json:"acquiredTime,omitempty"`
-	// confirmedTime is when the budget was seen to allow the pods that stay to go
-	// down, after every eviction that may have begun before the lock; absent until
-	// then.
+	// confirmedTime is the time at which the budget was seen to allow its pods to go down, after
+	// every eviction that started before the lock. Unset before.
 	ConfirmedTime *v1.Time `json:"confirmedTime,omitempty"`
 }
 

@@ -9,14 +9,13 @@ import (
 // RecordedPodApplyConfiguration represents a declarative configuration of the RecordedPod type for use
 // with apply.
 //
-// RecordedPod is what has run in a pod that stays.
+// RecordedPod describes the containers of a pod that stays.
 type RecordedPodApplyConfiguration struct {
 	// uid of the pod.
 	UID *types.UID `json:"uid,omitempty"`
-	// containers is a hash of the containers that were last seen to run in it.
+	// containers is a hash of the containers that were last seen running.
 	Containers *string `json:"containers,omitempty"`
-	// fresh is true if they were started since the last boot, so that the pod is
-	// believed to be ready if it says so.
+	// fresh is true if they started after the last boot, so that the pod's readiness counts.
 	Fresh *bool `json:"fresh,omitempty"`
 }
 

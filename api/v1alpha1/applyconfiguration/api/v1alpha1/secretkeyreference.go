@@ -9,7 +9,7 @@ package v1alpha1
 type SecretKeyReferenceApplyConfiguration struct {
 	// name of the Secret.
 	Name *string `json:"name,omitempty"`
-	// key in the Secret. Defaults to "value", as Cluster API has it.
+	// key in the Secret. Defaults to "value", as in Cluster API.
 	Key *string `json:"key,omitempty"`
 }
 

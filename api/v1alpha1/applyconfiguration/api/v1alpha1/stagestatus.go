@@ -10,11 +10,11 @@ import (
 // StageStatusApplyConfiguration represents a declarative configuration of the StageStatus type for use
 // with apply.
 //
-// StageStatus records that a stage was started.
+// StageStatus records the start of a stage.
 type StageStatusApplyConfiguration struct {
 	// name is the stage.
 	Name *apiv1alpha1.NodeMaintenanceStage `json:"name,omitempty"`
-	// startTimestamp is when the controller began to act on the stage (KEP-4212).
+	// startTimestamp is the time at which the controller started the stage (KEP-4212).
 	StartTimestamp *v1.Time `json:"startTimestamp,omitempty"`
 }
 

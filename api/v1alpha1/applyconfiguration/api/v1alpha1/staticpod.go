@@ -10,25 +10,25 @@ import (
 // StaticPodApplyConfiguration represents a declarative configuration of the StaticPod type for use
 // with apply.
 //
-// StaticPod is a pod that the kubelet makes from a file.
+// StaticPod is a pod that the kubelet runs from a file.
 type StaticPodApplyConfiguration struct {
 	// namespace of the pod.
 	Namespace *string `json:"namespace,omitempty"`
-	// name of its mirror pod in the API: that of the manifest, "-", and the node's.
+	// name of its mirror pod: the name in the manifest, "-", and the name of the node.
 	Name *string `json:"name,omitempty"`
 	// priority of the pod.
 	Priority *int32 `json:"priority,omitempty"`
-	// manifest is the name of its file in manifestDir; empty if there is none.
+	// manifest is the name of its file in manifestDir. Unset if there is none.
 	Manifest *string `json:"manifest,omitempty"`
-	// state is how far it has been taken down.
+	// state of the pod.
 	State *apiv1alpha1.StaticPodState `json:"state,omitempty"`
-	// reason says in one word why it is in this state; empty while it runs.
+	// reason of the state, for programs. Unset while it runs.
 	Reason *string `json:"reason,omitempty"`
-	// message says the same to people. At most 1,024 characters.
+	// message is the reason for people. At most 1,024 characters.
 	Message *string `json:"message,omitempty"`
-	// sinceTime is since when it is in this state.
+	// sinceTime is the start of this state.
 	SinceTime *v1.Time `json:"sinceTime,omitempty"`
-	// maintenanceName is the NodeMaintenance for which it was taken down.
+	// maintenanceName is the NodeMaintenance that it was stopped for.
 	MaintenanceName *string `json:"maintenanceName,omitempty"`
 }
 

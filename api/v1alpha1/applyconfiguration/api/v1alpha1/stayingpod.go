@@ -17,8 +17,8 @@ type StayingPodApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// uid of the pod.
 	UID *types.UID `json:"uid,omitempty"`
-	// budgetUIDs are those of the PodDisruptionBudgets that protect it, in the order
-	// of their names; at most 16. A pod under more does not stay.
+	// budgetUIDs are the UIDs of the budgets that protect the pod, in the order of their names. At
+	// most 16; a pod with more does not stay.
 	BudgetUIDs []types.UID `json:"budgetUIDs,omitempty"`
 }
 
