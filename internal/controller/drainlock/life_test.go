@@ -3,7 +3,6 @@ package drainlock
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -230,26 +229,6 @@ func (p *play) live() {
 // ended is what every life leaves behind.
 var ended = []string{`budget db: ""`, `budget web: ""`, "mutex: "}
 
-func TestALifeOfLocks(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, -1, aRecord("one", "db", "web"))
-	p.live()
-	if diff := cmp.Diff(ended, p.state()); diff != "" {
-		t.Errorf("left behind (-want +got):\n%s", diff)
-	}
-	if waited := p.clock.Now().Sub(noon); waited > 5*time.Second {
-		t.Errorf("the locks took %s, want no more than it takes to settle", waited)
-	}
-	order := slices.DeleteFunc(p.api.Writes(), func(write string) bool { return strings.HasPrefix(write, "update status") })
-	want := []string{
-		"create Lease drain-lock-mutex", "patch PodDisruptionBudget db", "patch PodDisruptionBudget web", "update Lease drain-lock-mutex",
-		"patch Node one", "patch PodDisruptionBudget web", "patch PodDisruptionBudget db", "patch Node one", "delete DrainRecord one",
-	}
-	if diff := cmp.Diff(want, order); diff != "" {
-		t.Errorf("writes other than those of the status (-want +got):\n%s", diff)
-	}
-}
-
 // A manager that dies behind any of its writes leaves a state from which the next
 // one, which remembers nothing, comes to the same end.
 func TestAManagerThatDiesBetweenAnyTwoWritesIsContinued(t *testing.T) {
@@ -304,36 +283,5 @@ func (p *play) refuseOnce(after int, refusal error) {
 			return refusal
 		}
 		return nil
-	}
-}
-
-// Two nodes each have a replica of both applications, which allow one disruption:
-// with two kubectl drain each takes one of them and waits for the other.
-func TestTwoNodesThatNeedTheSameBothEnd(t *testing.T) {
-	t.Parallel()
-	p := newPlay(t, -1, aRecord("one", "db", "web"), aRecord("two", "db", "web"))
-	p.until("the first is held", func() bool { return p.held("one") || p.held("two") })
-	first, second := "one", "two"
-	if p.held(second) {
-		first, second = second, first
-	}
-	p.setReady(first, false)
-	for range 5 {
-		p.step()
-		p.clock.Step(core.Settle)
-	}
-	if p.held(second) {
-		t.Errorf("node %s has its locks while node %s is away", second, first)
-	}
-	if holder := p.mutex(); holder != "" {
-		t.Errorf("the mutex is held by %s while nothing can be locked", holder)
-	}
-	p.setReady(first, true)
-	p.complete(first)
-	p.until("the second is held", func() bool { return p.held(second) })
-	p.complete(second)
-	p.until("gone", p.gone)
-	if diff := cmp.Diff(ended, p.state()); diff != "" {
-		t.Errorf("left behind (-want +got):\n%s", diff)
 	}
 }

@@ -63,39 +63,6 @@ func (w *world) cordons(names ...string) map[string]string {
 	return state
 }
 
-func TestCordonAndLedgerAreOneWrite(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, aNode("one"))
-
-	w.act(w.manager(), nil, w.cordonOf("one"))
-	if diff := cmp.Diff([]string{"patch Node one"}, w.api.Writes()); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{"one": `true {"holders":["upgrade"]}`}, w.cordons("one")); diff != "" {
-		t.Errorf("node (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"Cordoned on Node/one: for upgrade"}, w.api.Events()); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-func TestUncordonTakesTheLedgerAway(t *testing.T) {
-	t.Parallel()
-	node := aNode("one")
-	node.Spec.Unschedulable = true
-	node.Annotations = map[string]string{v1alpha1.CordonAnnotation: `{"holders":["upgrade"]}`, "somebody.else/note": "stays"}
-	w := newWorld(t, node)
-
-	w.act(w.manager(), nil, maintenance.NodeDecision{Node: w.node("one"), Cordon: &cordon.Change{}})
-	restored := w.node("one")
-	if restored.Spec.Unschedulable {
-		t.Error("the node is still cordoned")
-	}
-	if diff := cmp.Diff(map[string]string{"somebody.else/note": "stays"}, restored.Annotations); diff != "" {
-		t.Errorf("annotations (-want +got):\n%s", diff)
-	}
-}
-
 func TestAFailedCordonStopsOnlyItsNode(t *testing.T) {
 	t.Parallel()
 	podOne, podTwo := aPod("pod-one", "one"), aPod("pod-two", "two")
@@ -211,20 +178,6 @@ func TestAskingForEvacuations(t *testing.T) {
 				t.Errorf("evacuations and their instigators (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestWithdrawLeavesTheInstigatorsOfOthers(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	asked := evacuation.New(aPod("shop-1", "one"), v1alpha1.NodeMaintenanceInstigator, nil)
-	theirs := v1alpha1.InstigatorFinalizerPrefix + "autoscaler.example.com"
-	asked.Finalizers = append(asked.Finalizers, theirs)
-	stored := w.existing(asked)
-
-	w.act(w.manager(), nil, maintenance.NodeDecision{Node: aNode("one"), Withdraw: []*v1alpha1.Evacuation{stored}})
-	if diff := cmp.Diff([]string{theirs}, w.evacuations()[0].Finalizers); diff != "" {
-		t.Errorf("instigators (-want +got):\n%s", diff)
 	}
 }
 
