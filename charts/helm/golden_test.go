@@ -1,22 +1,17 @@
 package helm_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/charts"
+	"ebbtide.dev/ebbtide/test/golden"
 )
-
-var update = flag.Bool("update", false, "write what the chart renders into testdata")
 
 // sets are how people install Ebbtide.
 var sets = map[string]struct{ namespace, values string }{
@@ -76,19 +71,7 @@ func TestWhatIsInstalled(t *testing.T) {
 	for name := range sets {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, got := filepath.Join("testdata", name+".yaml"), excerpt(t, name)
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			golden, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(golden), got); diff != "" {
-				t.Errorf("go test ./charts/helm -update accepts it (-want +got):\n%s", diff)
-			}
+			golden.Equal(t, name+".yaml", excerpt(t, name))
 		})
 	}
 }

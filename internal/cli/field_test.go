@@ -1,21 +1,16 @@
 package cli
 
 import (
-	"flag"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"ebbtide.dev/ebbtide/internal/core/lint"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/test/golden"
 )
-
-var update = flag.Bool("update", false, "accept the fields of -o json as they are")
 
 // Scripts read -o json. A field that is gone, or has another name or type, breaks them: a new
 // one is accepted with -update, any other change is a mistake.
@@ -26,20 +21,7 @@ func TestFieldsForScripts(t *testing.T) {
 		fields = append(fields, fieldsOf(verb+": ", reflect.TypeOf(model))...)
 	}
 	slices.Sort(fields)
-	got := strings.Join(slices.Compact(fields), "\n") + "\n"
-	const file = "testdata/fields.txt"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("fields (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "fields.txt", strings.Join(slices.Compact(fields), "\n")+"\n")
 }
 
 // fieldsOf are the paths of the JSON of a type, with the kinds of their values.

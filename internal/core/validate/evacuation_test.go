@@ -5,11 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
@@ -39,28 +37,28 @@ func given(own ...v1alpha1.Evacuator) validate.EvacuationFacts {
 	}
 }
 
-func TestEvacuationIsCreated(t *testing.T) {
+func TestEvacuationCreationRefusesForeignPodsAndEvacuators(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*validate.EvacuationFacts)
-		want   string
+		want   []string
 	}{
-		"of its pod":                  {func(*validate.EvacuationFacts) {}, ""},
-		"evacuators in another order": {func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators = evacuators("b", "a") }, ""},
+		"of its pod":                  {func(*validate.EvacuationFacts) {}, nil},
+		"evacuators in another order": {func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators = evacuators("b", "a") }, nil},
 		"without a pod": {
 			func(e *validate.EvacuationFacts) { e.Pod = nil },
-			`spec.podRef.name: Invalid value: "web-0": there is no pod of this name in namespace shop; an Evacuation lives in the namespace of its pod`,
+			[]string{"spec.podRef.name: Invalid value"},
 		},
 		"of a pod with another UID": {
 			func(e *validate.EvacuationFacts) { e.Pod = webPod("beef") },
-			`spec.podRef.uid: Invalid value: "0f1e": pod web-0 has the UID beef, so that this is another pod of the same name; read the pod again`,
+			[]string{"spec.podRef.uid: Invalid value"},
 		},
 		"with an evacuator too many": {
 			func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators = evacuators("a", "b", "c") },
-			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed",
+			[]string{"spec.evacuators: Forbidden"},
 		},
 		"with another priority": {
 			func(e *validate.EvacuationFacts) { e.Object.Spec.Evacuators[0].Priority = 7 },
-			"spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed",
+			[]string{"spec.evacuators: Forbidden"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,17 +69,17 @@ func TestEvacuationIsCreated(t *testing.T) {
 	}
 }
 
-func TestEvacuationIsUpdated(t *testing.T) {
+func TestEvacuationUpdateRefusesMadeUpEvacuators(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after []v1alpha1.Evacuator
 		podGone       bool
-		want          string
+		want          []string
 	}{
 		"a finalizer is dropped":               {before: evacuators("a"), after: evacuators("a")},
 		"the same, long after":                 {before: evacuators("a"), after: evacuators("a"), podGone: true},
 		"evacuators are resolved later":        {after: evacuators("a", "b")},
-		"evacuators are made up later":         {after: evacuators("c"), want: "spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed"},
-		"evacuators for a pod that is no more": {after: evacuators("a"), podGone: true, want: "spec.evacuators: Forbidden: evacuators are those that are registered on pod web-0 and no others; leave them out, or try again if they have just changed"},
+		"evacuators are made up later":         {after: evacuators("c"), want: []string{"spec.evacuators: Forbidden"}},
+		"evacuators for a pod that is no more": {after: evacuators("a"), podGone: true, want: []string{"spec.evacuators: Forbidden"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := given(tc.after...)
@@ -93,28 +91,27 @@ func TestEvacuationIsUpdated(t *testing.T) {
 	}
 }
 
-func TestOnlyTheControllerMarksAnEvacuation(t *testing.T) {
-	const refused = "metadata.labels[ebbtide.dev/complete]: Forbidden: only the evacuation controller sets it, when the pod is gone; " +
-		"leave it as it is, and drop your finalizer if you no longer ask for the evacuation"
+func TestEvacuationUpdateRefusesCompleteLabel(t *testing.T) {
+	refused := []string{"metadata.labels[ebbtide.dev/complete]: Forbidden"}
 	marked := given(evacuators("a")...)
 	marked.Object.Labels = map[string]string{v1alpha1.CompleteLabel: "true"}
 	expect(t, refused, validate.UpdateEvacuation(marked, given(evacuators("a")...).Object))
 	expect(t, refused, validate.UpdateEvacuation(given(evacuators("a")...), marked.Object))
-	expect(t, "", validate.UpdateEvacuation(marked, marked.Object))
+	expect(t, nil, validate.UpdateEvacuation(marked, marked.Object))
 }
 
-func TestEvacuationIsDeleted(t *testing.T) {
-	const refused = "status.evacuationCancellationPolicy: Forbidden: evacuator mover.example.com has forbidden to cancel the evacuation of pod web-0; it ends when the pod is gone"
+func TestEvacuationDeletionIsRefusedIfCancellationIsForbidden(t *testing.T) {
+	refused := []string{"status.evacuationCancellationPolicy: Forbidden"}
 	for name, tc := range map[string]struct {
 		policy v1alpha1.EvacuationCancellationPolicy
 		pod    *corev1.Pod
-		want   string
+		want   []string
 	}{
-		"nobody minds":                       {"", webPod("0f1e"), ""},
-		"allowed":                            {v1alpha1.CancellationAllow, webPod("0f1e"), ""},
+		"nobody minds":                       {"", webPod("0f1e"), nil},
+		"allowed":                            {v1alpha1.CancellationAllow, webPod("0f1e"), nil},
 		"forbidden":                          {v1alpha1.CancellationForbid, webPod("0f1e"), refused},
-		"forbidden, but the pod is gone":     {v1alpha1.CancellationForbid, nil, ""},
-		"forbidden, but the pod is replaced": {v1alpha1.CancellationForbid, webPod("beef"), ""},
+		"forbidden, but the pod is gone":     {v1alpha1.CancellationForbid, nil, nil},
+		"forbidden, but the pod is replaced": {v1alpha1.CancellationForbid, webPod("beef"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := given()
@@ -126,20 +123,20 @@ func TestEvacuationIsDeleted(t *testing.T) {
 	}
 }
 
-func TestEvacuationStatus(t *testing.T) {
+func TestEvacuationStatusRefusesProgressInTheFuture(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
 	in := func(offset time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(offset)} }
 	for name, tc := range map[string]struct {
 		before, after *metav1.Time
-		want          string
+		want          []string
 	}{
-		"no progress":                    {nil, nil, ""},
-		"now":                            {nil, in(0), ""},
-		"a clock that is slightly fast":  {nil, in(time.Minute), ""},
-		"the future":                     {in(0), in(61 * time.Second), `status.evacuationProgressTimestamp: Invalid value: "2026-03-01T08:01:01Z": must not be later than 2026-03-01T08:01:00Z, a minute from now; check the clock of the evacuator`},
-		"the future, as it was already":  {in(time.Hour), in(time.Hour), ""},
-		"another future than it was":     {in(time.Hour), in(2 * time.Hour), `status.evacuationProgressTimestamp: Invalid value: "2026-03-01T10:00:00Z": must not be later than 2026-03-01T08:01:00Z, a minute from now; check the clock of the evacuator`},
-		"the future, and then the truth": {in(time.Hour), in(0), ""},
+		"no progress":                    {nil, nil, nil},
+		"now":                            {nil, in(0), nil},
+		"a clock that is slightly fast":  {nil, in(time.Minute), nil},
+		"the future":                     {in(0), in(61 * time.Second), []string{"status.evacuationProgressTimestamp: Invalid value"}},
+		"the future, as it was already":  {in(time.Hour), in(time.Hour), nil},
+		"another future than it was":     {in(time.Hour), in(2 * time.Hour), []string{"status.evacuationProgressTimestamp: Invalid value"}},
+		"the future, and then the truth": {in(time.Hour), in(0), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := v1alpha1.EvacuationStatus{}, v1alpha1.EvacuationStatus{}
@@ -150,7 +147,7 @@ func TestEvacuationStatus(t *testing.T) {
 }
 
 // KEP-4212 prints Evacuations with the finalizer of the NodeMaintenance controller.
-func TestWhoAsksInTheNameOfNodeMaintenancesIsWarned(t *testing.T) {
+func TestEvacuationWithFinalizerOfNodeMaintenancesWarns(t *testing.T) {
 	if got := validate.InstigatorWarnings(given().Object); len(got) != 1 || !strings.Contains(got[0], v1alpha1.NodeMaintenanceInstigator) {
 		t.Errorf("warnings are %q, want one about the finalizer", got)
 	}
@@ -160,35 +157,21 @@ func TestWhoAsksInTheNameOfNodeMaintenancesIsWarned(t *testing.T) {
 	}
 }
 
-func TestEvacuationWarnings(t *testing.T) {
-	const replaced = "spec.evacuators: replaced by those that are registered on pod web-0"
+func TestEvacuationWithReplacedEvacuatorsWarns(t *testing.T) {
 	problems := []podclass.Problem{{Key: "k", Message: "annotation k is ignored: why"}}
 	for name, tc := range map[string]struct {
 		given    []v1alpha1.Evacuator
 		problems []podclass.Problem
-		want     []string
+		want     int
 	}{
-		"none given":              {nil, nil, nil},
-		"the same in other order": {evacuators("b", "a"), nil, nil},
-		"others":                  {evacuators("c"), nil, []string{replaced}},
-		"a malformed annotation":  {nil, problems, []string{"pod web-0: annotation k is ignored: why"}},
-		"both":                    {evacuators("a"), problems, []string{replaced, "pod web-0: annotation k is ignored: why"}},
+		"none given":              {nil, nil, 0},
+		"the same in other order": {evacuators("b", "a"), nil, 0},
+		"others":                  {evacuators("c"), nil, 1},
+		"a malformed annotation":  {nil, problems, 1},
+		"both":                    {evacuators("a"), problems, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, validate.EvacuationWarnings(tc.given, given(), tc.problems)); diff != "" {
-				t.Errorf("warnings (-want +got):\n%s", diff)
-			}
+			expectWarnings(t, tc.want, validate.EvacuationWarnings(tc.given, given(), tc.problems))
 		})
-	}
-}
-
-func expect(t *testing.T, want string, refused field.ErrorList) {
-	t.Helper()
-	got := ""
-	if err := refused.ToAggregate(); err != nil {
-		got = err.Error()
-	}
-	if got != want {
-		t.Errorf("refused with %q, want %q", got, want)
 	}
 }

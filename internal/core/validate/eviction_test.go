@@ -19,7 +19,7 @@ func node(name string) *corev1.Node {
 }
 
 // Only who evicts from a node that no maintenance has to do with is told of them.
-func TestWhoIsToldOfNodeMaintenances(t *testing.T) {
+func TestEvictionNoticeOnlyWithoutMaintenance(t *testing.T) {
 	t.Parallel()
 	held, leaving, broken := node("w-1"), of("Drain", "rack", "1"), of("Drain", "rack", "1")
 	held.Annotations = map[string]string{v1alpha1.CordonAnnotation: "}"}
@@ -52,7 +52,7 @@ func TestWhoIsToldOfNodeMaintenances(t *testing.T) {
 }
 
 // The spec in the notice drains that node and no other, whatever its name looks like in YAML.
-func TestTheNoticeSaysWhatToWrite(t *testing.T) {
+func TestEvictionNoticeNamesAValidSpec(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"w-1", "12", "true", "1e3"} {
 		notice := validate.EvictionNotice(node(name), nil)
