@@ -1,6 +1,7 @@
 package blocker_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 var now = time.Date(2026, time.March, 1, 8, 0, 0, 0, time.UTC)
@@ -162,6 +164,13 @@ func unclear(f *known) {
 
 func ownerless(f *known) { f.Pod.OwnerReferences = nil }
 
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
+
+// blocks is a blocker of one pod, for so long; testdata/messages.txt has its words.
+func blocks(by v1alpha1.BlockerType, object v1alpha1.BlockerObject, since time.Duration) v1alpha1.Blocker {
+	return v1alpha1.Blocker{Type: by, Object: object, PodCount: 1, SinceTime: ago(since)}
+}
+
 type story struct {
 	facts *blocker.Facts
 	want  v1alpha1.Blocker
@@ -172,6 +181,11 @@ func check(t *testing.T, tests map[string]story) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, blocked := blocker.Of(tc.facts)
+			if blocked {
+				golden.Message(t, string(got.Type), got.Message)
+				golden.Message(t, got.Suggestion)
+				got.Message, got.Suggestion = "", ""
+			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("blocker (-want +got):\n%s", diff)
 			}
@@ -182,7 +196,7 @@ func check(t *testing.T, tests map[string]story) {
 	}
 }
 
-func TestNothingBlocks(t *testing.T) {
+func TestPodThatMayLeaveIsNotBlocked(t *testing.T) {
 	check(t, map[string]story{
 		"a pod that nobody asked for yet":        {facts(), v1alpha1.Blocker{}},
 		"an unreachable node alone":              {facts(unreachable), v1alpha1.Blocker{}},
@@ -194,63 +208,20 @@ func TestNothingBlocks(t *testing.T) {
 	})
 }
 
-func TestSomethingElseRefuses(t *testing.T) {
+func TestEvictionRefusedByOthersBlocks(t *testing.T) {
 	const denial = `admission webhook "guard.example.com" denied the request: not on a Friday`
 	check(t, map[string]story{
-		"a webhook": {
-			facts(refused(v1alpha1.BlockerWebhookDenied, denial)),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerWebhookDenied, Object: webhook, PodCount: 1, SinceTime: ago(time.Minute), Message: denial,
-				Suggestion: "Do what its message asks for. Its configuration: " +
-					"kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | grep -B 40 'name: guard.example.com'",
-			},
-		},
-		"a terminating namespace": {
-			facts(refused(v1alpha1.BlockerNamespaceTerminating, "it is being terminated")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerNamespaceTerminating, Object: namespace, PodCount: 1, SinceTime: ago(time.Minute), Message: "it is being terminated",
-				Suggestion: "The conditions of the namespace name what its deletion waits for: kubectl get namespace shop -o yaml",
-			},
-		},
-		"anything else": {
-			facts(refused(v1alpha1.BlockerEvictionError, "etcdserver: request timed out")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvictionError, Object: pod, PodCount: 1, SinceTime: ago(time.Minute), Message: "etcdserver: request timed out",
-				Suggestion: "See the whole story: kubectl -n shop describe evacuation 0f1e-web-0",
-			},
-		},
+		"a webhook":               {facts(refused(v1alpha1.BlockerWebhookDenied, denial)), blocks(v1alpha1.BlockerWebhookDenied, webhook, time.Minute)},
+		"a terminating namespace": {facts(refused(v1alpha1.BlockerNamespaceTerminating, "it is being terminated")), blocks(v1alpha1.BlockerNamespaceTerminating, namespace, time.Minute)},
+		"anything else":           {facts(refused(v1alpha1.BlockerEvictionError, "etcdserver: request timed out")), blocks(v1alpha1.BlockerEvictionError, pod, time.Minute)},
 	})
 }
 
-func TestATerminatingPodStays(t *testing.T) {
+func TestTerminatingPodThatStaysBlocks(t *testing.T) {
 	check(t, map[string]story{
-		"a finalizer keeps it": {
-			facts(terminatingSince(ago(5*time.Second), 0, "example.com/keep", "example.com/too")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerTerminatingFinalizer, Object: pod, PodCount: 1, SinceTime: ago(5 * time.Second),
-				Message: "The pod terminates and is kept by its finalizers: example.com/keep, example.com/too.",
-				Suggestion: "The owner of a finalizer removes it. Find the owner: kubectl -n shop get pod web-0 -o yaml --show-managed-fields. " +
-					"If the owner no longer exists, remove its finalizer and leave the others: kubectl -n shop edit pod web-0",
-			},
-		},
-		"it outlived its grace period": {
-			facts(terminatingSince(ago(11*time.Second), 30)),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerTerminatingGrace, Object: pod, PodCount: 1, SinceTime: ago(11 * time.Second),
-				Message: "The pod should have stopped by 2026-03-01T07:59:49Z and its kubelet has not confirmed it.",
-				Suggestion: "Look at the kubelet and the container runtime of node node-one; if the pod's processes have certainly ended: " +
-					"kubectl -n shop delete pod web-0 --grace-period=0 --force",
-			},
-		},
-		"its node does not answer": {
-			facts(unreachable, terminatingSince(ago(-time.Minute), 90, "example.com/keep")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerNodeUnreachable, Object: node, PodCount: 1, SinceTime: ago(5 * time.Minute),
-				Message: "The kubelet of node node-one does not answer, so nobody confirms that its terminating pods have stopped.",
-				Suggestion: "Bring the node back. If the machine is certainly off: " +
-					"kubectl taint nodes node-one node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
-			},
-		},
+		"a finalizer keeps it":         {facts(terminatingSince(ago(5*time.Second), 0, "example.com/keep", "example.com/too")), blocks(v1alpha1.BlockerTerminatingFinalizer, pod, 5*time.Second)},
+		"it outlived its grace period": {facts(terminatingSince(ago(11*time.Second), 30)), blocks(v1alpha1.BlockerTerminatingGrace, pod, 11*time.Second)},
+		"its node does not answer":     {facts(unreachable, terminatingSince(ago(-time.Minute), 90, "example.com/keep")), blocks(v1alpha1.BlockerNodeUnreachable, node, 5*time.Minute)},
 	})
 }
 
@@ -266,84 +237,21 @@ func unplaced(class string) func(*known) {
 	}
 }
 
-func TestAReplacementFitsNowhere(t *testing.T) {
+func TestUnschedulableReplacementBlocks(t *testing.T) {
 	check(t, map[string]story{
-		"an evacuator whose replacement fits nowhere": {
-			facts(unplaced(v1alpha1.DeploymentEvacuatorClass)),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerReplacementUnschedulable, Object: pod, PodCount: 1, SinceTime: ago(2 * time.Second),
-				Message:    "No node has room for the replacement of the pod: 0/3 nodes are available: 3 Insufficient cpu.",
-				Suggestion: "Make room, or give cordoned nodes back: kubectl ebbtide status. Without room the pod is evicted when progressDeadlineSeconds of its Deployment are over",
-			},
-		},
-		"an evacuator after one whose replacement fitted nowhere": {
-			facts(unplaced("mover.example.com")),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvacuatorRunning, Object: mover, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
-				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
-			},
-		},
+		"an evacuator whose replacement fits nowhere":             {facts(unplaced(v1alpha1.DeploymentEvacuatorClass)), blocks(v1alpha1.BlockerReplacementUnschedulable, pod, 2*time.Second)},
+		"an evacuator after one whose replacement fitted nowhere": {facts(unplaced("mover.example.com")), blocks(v1alpha1.BlockerEvacuatorRunning, mover, time.Minute)},
 	})
 }
 
-func TestSomebodyIsAtWork(t *testing.T) {
+func TestWorkInProgressBlocks(t *testing.T) {
 	check(t, map[string]story{
-		"an evacuator": {
-			facts(evacuator),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvacuatorRunning, Object: mover, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
-				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
-			},
-		},
-		"the pod itself": {
-			facts(waited),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerWaitingForCompletion, Object: replicaSet, PodCount: 1, SinceTime: ago(30 * time.Minute),
-				Message:    "The pod is left to complete by itself, as label cluster.x-k8s.io/drain asks; the drain waits for it.",
-				Suggestion: "If it need not finish, evacuate it like any other: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain-",
-			},
-		},
-		"the pod itself, by a rule": {
-			facts(waitedByRule),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerWaitingForCompletion, Object: replicaSet, PodCount: 1, SinceTime: ago(30 * time.Minute),
-				Message:    "The pod is left to complete by itself, as MachineDrainRule batch asks; the drain waits for it.",
-				Suggestion: "If it need not finish: kubectl -n shop delete pod web-0. If that goes for all of its kind, change MachineDrainRule/ebbtide-system/batch.",
-			},
-		},
-		"nobody, because a rule is unclear": {
-			facts(unclear),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerDrainRuleUnclear, Object: rule, PodCount: 1, SinceTime: ago(30 * time.Minute),
-				Message:    "Nobody knows how to drain the pod: MachineDrainRule batch is a riddle.",
-				Suggestion: "To decide about this pod alone, retain it or let it complete: kubectl -n shop label pod web-0 cluster.x-k8s.io/drain=skip (or wait-completed)",
-			},
-		},
-		"an evacuator, whatever rules say": {
-			facts(evacuator, unclear),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerEvacuatorRunning, Object: mover, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "Evacuator mover.example.com moves the pod. It says: 2 of 5 shards moved",
-				Suggestion: "Wait: if it is silent for too long, the next one takes over by itself. Its reports: kubectl -n shop describe evacuation 0f1e-web-0",
-			},
-		},
-		"an owner who puts it back by tolerating everything": {
-			facts(cameBack, tolerant),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerRecreated, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "ReplicaSet web puts pods back on node node-one although it is cordoned.",
-				Suggestion: "Take the toleration of node.kubernetes.io/unschedulable out of the pod template of ReplicaSet web.",
-			},
-		},
-		"an owner who pins it": {
-			facts(cameBack),
-			v1alpha1.Blocker{
-				Type: v1alpha1.BlockerRecreated, Object: replicaSet, PodCount: 1, SinceTime: ago(time.Minute),
-				Message:    "ReplicaSet web puts pods back on node node-one although it is cordoned.",
-				Suggestion: "Take spec.nodeName or the pin to this node out of its pod template: kubectl -n shop get pod web-0 -o yaml",
-			},
-		},
+		"an evacuator":                                       {facts(evacuator), blocks(v1alpha1.BlockerEvacuatorRunning, mover, time.Minute)},
+		"the pod itself":                                     {facts(waited), blocks(v1alpha1.BlockerWaitingForCompletion, replicaSet, 30*time.Minute)},
+		"the pod itself, by a rule":                          {facts(waitedByRule), blocks(v1alpha1.BlockerWaitingForCompletion, replicaSet, 30*time.Minute)},
+		"nobody, because a rule is unclear":                  {facts(unclear), blocks(v1alpha1.BlockerDrainRuleUnclear, rule, 30*time.Minute)},
+		"an evacuator, whatever rules say":                   {facts(evacuator, unclear), blocks(v1alpha1.BlockerEvacuatorRunning, mover, time.Minute)},
+		"an owner who puts it back by tolerating everything": {facts(cameBack, tolerant), blocks(v1alpha1.BlockerRecreated, replicaSet, time.Minute)},
+		"an owner who pins it":                               {facts(cameBack), blocks(v1alpha1.BlockerRecreated, replicaSet, time.Minute)},
 	})
 }

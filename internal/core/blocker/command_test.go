@@ -12,7 +12,7 @@ import (
 
 // Attack: whoever runs a webhook, writes the status of an Evacuation or locks a budget has
 // the person who looks for help run a command.
-func TestTextOfOthersIsNoPartOfASuggestedCommand(t *testing.T) {
+func TestSuggestedCommandHasNoTextOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x'; touch owned; echo '", "$(touch owned)", "x owned", "owned\n", "--owned", "`owned`"} {
 		for what, f := range map[string]*blocker.Facts{

@@ -7,7 +7,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 )
 
-func TestABlockerIsExplainedWithWhatBlocks(t *testing.T) {
+func TestExplainBeginsWithObject(t *testing.T) {
 	for want, object := range map[string]v1alpha1.BlockerObject{
 		"PodDisruptionBudget/shop/web: No. Wait.": seenBudget,
 		"Node/node-one: No. Wait.":                node,

@@ -17,7 +17,7 @@ func blocking(object string, pods int32, since *metav1.Time, message string) v1a
 	return v1alpha1.Blocker{Type: v1alpha1.BlockerPDBExhausted, Object: v1alpha1.BlockerObject{Kind: "PodDisruptionBudget", Name: object}, PodCount: pods, SinceTime: since, Message: message}
 }
 
-func TestSum(t *testing.T) {
+func TestSumIsByTypeAndObject(t *testing.T) {
 	input := []v1alpha1.Blocker{
 		blocking("b", 1, ago(time.Minute), "newer"),
 		blocking("a", 1, nil, "unknown since"),
@@ -55,7 +55,7 @@ func TestSumKeepsThoseOfMostPods(t *testing.T) {
 }
 
 // Who names a budget that is gone by now and who still saw it mean the same one.
-func TestSumTakesAnObjectForTheSameWhetherItWasSeenOrNot(t *testing.T) {
+func TestSumIgnoresUnknownUID(t *testing.T) {
 	named, seen := blocking("web", 1, ago(time.Hour), "gone"), blocking("web", 2, ago(time.Minute), "seen")
 	seen.Object.UID = "4c5d"
 	got := blocker.Sum([]v1alpha1.Blocker{seen, named})
