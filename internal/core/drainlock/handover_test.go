@@ -13,9 +13,9 @@ func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
 	t.Run("a node that was back locks again", func(t *testing.T) {
 		t.Parallel()
 		l := newLife(t)
-		l.keeps(9, both1, boots("boot-2"))
-		l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
-		l.keeps(20, "False/Locking: To be locked: shop/db, shop/web.", disk)
+		l.keeps(9, allHeld, boots("boot-2"))
+		l.frees(10, "web db", returned, runs("db-0", "b"), runs("web-0", "b"))
+		l.keeps(20, toBeLocked, disk)
 		if drainlock.Held(l.s.Record) {
 			t.Error("the locks of an earlier maintenance count")
 		}
@@ -23,13 +23,13 @@ func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
 	t.Run("the reboot under way is that of the one before", func(t *testing.T) {
 		t.Parallel()
 		l := newLife(t)
-		l.keeps(10, both1, lost, unready("db-0"))
-		l.keeps(11, both1, disk)
-		l.keeps(20, both1, boots("boot-2"))
-		l.keeps(21, both1, runs("db-0", "b"))
-		l.keeps(22, both1, runs("web-0", "b"))
-		l.keeps(30, both1, boots("boot-3"))
-		l.frees(31, "web db", "False/Returned: The node is back after a reboot, since 2026-11-21T08:00:31Z. It holds no locks.", runs("db-0", "c"), runs("web-0", "c"))
+		l.keeps(10, allHeld, lost, unready("db-0"))
+		l.keeps(11, allHeld, disk)
+		l.keeps(20, allHeld, boots("boot-2"))
+		l.keeps(21, allHeld, runs("db-0", "b"))
+		l.keeps(22, allHeld, runs("web-0", "b"))
+		l.keeps(30, allHeld, boots("boot-3"))
+		l.frees(31, "web db", returned, runs("db-0", "c"), runs("web-0", "c"))
 	})
 }
 
@@ -38,10 +38,10 @@ func TestEachMaintenanceHasItsOwnReboots(t *testing.T) {
 func TestARebootUnderWayIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	l.keeps(10, both1, lost, unready("db-0"), unready("web-0"))
-	l.keeps(11, both1, disk)
-	l.keeps(20, "False/Releasing: The maintenance is over. Locks are kept until these pods are ready: shop/db-0, shop/web-0.", over, boots("boot-2"))
-	l.frees(21, "web db", allFree, runs("db-0", "b"), runs("web-0", "b"))
+	l.keeps(10, allHeld, lost, unready("db-0"), unready("web-0"))
+	l.keeps(11, allHeld, disk)
+	l.keeps(20, releasing, over, boots("boot-2"))
+	l.frees(21, "web db", releasing, runs("db-0", "b"), runs("web-0", "b"))
 }
 
 // TestWhatDoesNotCountAsAPromise.
@@ -130,10 +130,10 @@ func TestAnEarlierMaintenanceIsBackForItselfOnly(t *testing.T) {
 func TestLocksThatWereHadAnewArePromisedAnew(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	l.keeps(9, both1, boots("boot-2"))
-	l.frees(10, "web db", back1, runs("db-0", "b"), runs("web-0", "b"))
+	l.keeps(9, allHeld, boots("boot-2"))
+	l.frees(10, "web db", returned, runs("db-0", "b"), runs("web-0", "b"))
 	l.keeps(20, settling, disk, unready("db-0"), taken("db", 17), taken("web", 17), noted("db", 17), noted("web", 17))
-	l.keeps(22, both1)
+	l.keeps(22, allHeld)
 	if got := l.s.Record.Status.Boots; got.MaintenanceUID != "disk-uid" || got.RebootCount != 0 || got.ReturnedTime != nil {
 		t.Errorf("its reboots are %+v", got)
 	}

@@ -16,9 +16,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 )
 
-func TestKeep(t *testing.T) {
+func TestKeepRemovesEndedAndStrayLocks(t *testing.T) {
 	t.Parallel()
-	const where = "PodDisruptionBudget Warning "
 	tests := map[string]struct {
 		lock          change
 		of            string
@@ -28,7 +27,7 @@ func TestKeep(t *testing.T) {
 	}{
 		"no lock":            {lock: annotation("db", "")},
 		"its owner's":        {lock: lockedBy("alice", "db", 0, 90), again: 90 * time.Second},
-		"its owner's, ended": {lock: lockedBy("alice", "db", -90, 0), remove: true, tells: []string{"PodDisruptionBudget Normal LockEnded: The lock of PodDisruptionBudget shop/db by alice has ended at 2026-11-21T08:00:00Z and was removed."}},
+		"its owner's, ended": {lock: lockedBy("alice", "db", -90, 0), remove: true, tells: []string{"PodDisruptionBudget Normal LockEnded"}},
 		"for years ends after the longest time": {
 			lock: lockedBy("alice", "db", 0, 1e8), again: 4 * time.Hour,
 		},
@@ -36,24 +35,24 @@ func TestKeep(t *testing.T) {
 		"a node's with its record, ended": {lock: taken("db", -2000), of: "node-1"},
 		"a node's with another one's record": {
 			lock: lockedBy("nodemaintenance/disk/node-2", "db", 0, 90), of: "node-1", remove: true, stray: true,
-			tells: []string{where + "StrayLockRemoved: The lock of PodDisruptionBudget shop/db was removed, because node node-2 has no DrainRecord: PodDisruptionBudget shop/db is locked by nodemaintenance/disk/node-2 until 2026-11-21T08:01:30Z."},
+			tells: []string{"PodDisruptionBudget Warning StrayLockRemoved"},
 		},
 		"a node's without a record": {
 			lock: lockedBy(ours, "db", 0, 90), remove: true, stray: true,
-			tells: []string{where + "StrayLockRemoved: The lock of PodDisruptionBudget shop/db was removed, because node node-1 has no DrainRecord: PodDisruptionBudget shop/db is locked by nodemaintenance/kernel/node-1 until 2026-11-21T08:01:30Z."},
+			tells: []string{"PodDisruptionBudget Warning StrayLockRemoved"},
 		},
 		"a node's without a record, ended": {
 			lock: lockedBy(ours, "db", -90, 0), remove: true,
-			tells: []string{"PodDisruptionBudget Normal LockEnded: The lock of PodDisruptionBudget shop/db by nodemaintenance/kernel/node-1 has ended at 2026-11-21T08:00:00Z and was removed."},
+			tells: []string{"PodDisruptionBudget Normal LockEnded"},
 		},
 		"almost a node's is its owner's": {lock: lockedBy("nodemaintenance/kernel", "db", 0, 90), again: 90 * time.Second},
 		"one that nobody can read": {
 			lock: annotated("db", "mine!"), again: 10 * time.Minute,
-			tells: []string{where + "LockUnreadable: PodDisruptionBudget shop/db is locked by an unknown holder until 2026-11-21T08:10:00Z: annotation ebbtide.dev/lock is no JSON of a lock: invalid character 'm' looking for beginning of value. If nobody needs it, remove it: kubectl -n shop annotate poddisruptionbudget db ebbtide.dev/lock-"},
+			tells: []string{"PodDisruptionBudget Warning LockUnreadable"},
 		},
 		"one that nobody could read for 10 minutes": {
 			lock: annotation("db", "mine!"), remove: true,
-			tells: []string{"PodDisruptionBudget Normal LockEnded: The lock of PodDisruptionBudget shop/db, which nobody can read, was removed 10m0s after the budget was last changed."},
+			tells: []string{"PodDisruptionBudget Normal LockEnded"},
 		},
 	}
 	for name, test := range tests {
@@ -63,14 +62,14 @@ func TestKeep(t *testing.T) {
 			if k.Remove != test.remove || k.Stray != test.stray || k.RequeueAfter != test.again {
 				t.Errorf("remove %t, stray %t, again %s; want %t, %t, %s", k.Remove, k.Stray, k.RequeueAfter, test.remove, test.stray, test.again)
 			}
-			if diff := cmp.Diff(test.tells, told(k.Events)); diff != "" {
+			if diff := cmp.Diff(test.tells, told(t, k.Events)); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestConcerns(t *testing.T) {
+func TestRecordConcernsBudgetsThatItLocks(t *testing.T) {
 	t.Parallel()
 	needed := func(*drainlock.Snapshot) {}
 	tests := map[string]struct {
@@ -96,7 +95,7 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-func TestNeedsLive(t *testing.T) {
+func TestRecordNeedsLiveReadBeforeConfirmation(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		seen []change
@@ -120,7 +119,7 @@ func TestNeedsLive(t *testing.T) {
 	}
 }
 
-func TestNeeds(t *testing.T) {
+func TestNeedsOfStayingPods(t *testing.T) {
 	t.Parallel()
 	all := newBudget("all")
 	all.Spec.Selector = &metav1.LabelSelector{}
@@ -183,7 +182,7 @@ func texts(uids []types.UID) []string {
 
 // Somebody makes a budget anew whenever it was given up. The record does not grow for
 // ever: the oldest ones are forgotten.
-func TestWhatWasGivenUpIsBounded(t *testing.T) {
+func TestGivenUpBudgetsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := snapshot(exhausted("db"), after(300), recordIs(func(r *v1alpha1.DrainRecord) {
 		for i := range drainlock.MaxBudgets {

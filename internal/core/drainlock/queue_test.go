@@ -61,19 +61,18 @@ func ahead(earlier int) change {
 
 func TestTheQueue(t *testing.T) {
 	t.Parallel()
-	const behind = "False/WaitingForBudget: Node node-2 waits for longer, and locks PodDisruptionBudget shop/db first."
 	run(t, map[string]story{
-		"who could go waits for who waits for longer": {seen: ahead(1).and(), says: behind + " In the queue 1 node waits for longer.", again: time.Minute},
+		"who could go waits for who waits for longer": {seen: ahead(1).and(), says: waitingForBudget, again: time.Minute},
 		"it is no lock timeout": {
-			seen: ahead(9).and(after(1000)), says: behind + " In the queue 9 nodes wait for longer.", again: time.Minute,
+			seen: ahead(9).and(after(1000)), says: waitingForBudget, again: time.Minute,
 		},
 		"for no more than a minute": {
 			seen: ahead(1).and(recordIs(func(r *v1alpha1.DrainRecord) { since := stamped(-60); r.Status.YieldStartTime = &since })),
-			does: `TakeMutex "kernel/node-1"`, says: "False/Locking: To be locked: shop/db, shop/web.",
+			does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
 		},
 		"which does not begin in the future": {
 			seen: ahead(1).and(recordIs(func(r *v1alpha1.DrainRecord) { since := stamped(3600); r.Status.YieldStartTime = &since })),
-			says: behind + " In the queue 1 node waits for longer.", again: time.Minute,
+			says: waitingForBudget, again: time.Minute,
 		},
 		"who is back needs no mutex": {
 			seen: mutexOf("kernel/node-2", 0).and(func(s *drainlock.Snapshot) {
@@ -81,20 +80,20 @@ func TestTheQueue(t *testing.T) {
 				now := stamped(0)
 				s.MutexRecord.Status.Boots = &v1alpha1.RecordedBoots{ReturnedTime: &now}
 			}),
-			does: `TakeMutex "kernel/node-1"`, says: "False/Locking: To be locked: shop/db, shop/web.",
+			does: `TakeMutex "kernel/node-1"`, says: toBeLocked,
 		},
-		"a place far behind is told roughly": {seen: ahead(11).and(), says: behind + " In the queue about 20 nodes wait for longer.", again: time.Minute},
-		"one very far behind not at all":     {seen: ahead(3000).and(), says: behind + " In the queue 100 nodes or more wait for longer.", again: time.Minute},
+		"a place far behind is told roughly": {seen: ahead(11).and(), says: waitingForBudget, again: time.Minute},
+		"one very far behind not at all":     {seen: ahead(3000).and(), says: waitingForBudget, again: time.Minute},
 		"who cannot go says on whom it waits": {
 			seen: ahead(2).and(lockedBy("alice", "db", 0, 60)), again: time.Minute,
-			says: "False/WaitingForBudget: " + byAlice + " In the queue 2 nodes wait for longer.",
+			says: waitingForBudget,
 		},
 		"who has the mutex goes on": {
-			seen: ahead(1).and(mutexOf("kernel/node-1", 0)), does: "WriteLock db", says: "False/Locking: To be locked: shop/db, shop/web.", again: 0,
+			seen: ahead(1).and(mutexOf("kernel/node-1", 0)), does: "WriteLock db", says: toBeLocked, again: 0,
 		},
 		"who has a lock goes on": {
 			seen: ahead(1).and(taken("db", 0), noted("db", 0)), does: `TakeMutex "kernel/node-1"`, locks: "db",
-			says: "False/Locking: To be locked: shop/db, shop/web.", again: 10 * time.Minute,
+			says: toBeLocked, again: 10 * time.Minute,
 		},
 	})
 }

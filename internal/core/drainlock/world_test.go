@@ -2,6 +2,7 @@ package drainlock_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 // change makes something of a snapshot.
@@ -29,15 +31,17 @@ type story struct {
 	seen []change
 	// does is the step, and what it is done to.
 	does string
-	// says is condition Locked as "status/reason: message".
+	// says is condition Locked as "status/reason"; testdata/messages.txt has its words.
 	says string
 	// locks are those recorded: the name of the budget, and ! if it is confirmed.
 	locks string
-	// tells are the events on the maintenance, the pod or the budget, and their words.
+	// tells are the events on the maintenance, the pod or the budget.
 	tells []string
 	// again is when time alone changes something.
 	again time.Duration
 }
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 func run(t *testing.T, stories map[string]story) {
 	t.Helper()
@@ -54,14 +58,14 @@ func (s story) check(t *testing.T) {
 	seen := snapshot(s.seen...)
 	before := seen.Record.DeepCopy()
 	d := drainlock.Decide(seen)
-	got := story{does: does(d.Step), again: d.RequeueAfter, tells: append(told(d.Events), told(d.Step.Events)...)}
+	got := story{does: does(d.Step), again: d.RequeueAfter, tells: append(told(t, d.Events), told(t, d.Step.Events)...)}
 	after := seen.Record.Status
 	if d.Status != nil {
 		after = *d.Status
 	}
 	got.locks = locks(after)
 	if c := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionLocked); c != nil {
-		got.says = fmt.Sprintf("%s/%s: %s", c.Status, c.Reason, c.Message)
+		got.says = said(t, c)
 	}
 	s.seen = nil
 	if diff := cmp.Diff(s, got, cmp.AllowUnexported(story{})); diff != "" {
@@ -91,12 +95,21 @@ func does(step drainlock.Step) string {
 	return strings.Join(words, " ")
 }
 
-// told is what events say, each once although it is on the node, too.
-func told(events []event.Event) []string {
+// said is the status and the reason of a condition.
+func said(t *testing.T, c *metav1.Condition) string {
+	t.Helper()
+	golden.Message(t, c.Reason, c.Message)
+	return fmt.Sprintf("%s/%s", c.Status, c.Reason)
+}
+
+// told are events, each once although it is on the node, too.
+func told(t *testing.T, events []event.Event) []string {
+	t.Helper()
 	var words []string
 	for _, e := range events {
 		if e.Regarding.Kind != "Node" {
-			words = append(words, fmt.Sprintf("%s %s %s: %s", e.Regarding.Kind, e.Type, e.Reason, e.Message))
+			golden.Message(t, e.Reason, e.Message)
+			words = append(words, fmt.Sprintf("%s %s %s", e.Regarding.Kind, e.Type, e.Reason))
 		}
 	}
 	return words
