@@ -48,7 +48,7 @@ var over = evacuation.Responders{Phase: evacuation.RespondersDone, Reason: v1alp
 // What an evacuation does while its pod has responders, "True/ResponderActive: message" of
 // what it tells.
 func TestRespondersComeFirst(t *testing.T) {
-	const first = "True/ResponderActive: The leader's turn."
+	const first = "True/ResponderActive"
 	saved := turnOf("saving", 0)
 	saved.Finish = &metav1.Time{Time: now.Add(time.Hour)}
 	for name, test := range map[string]struct {
@@ -61,19 +61,19 @@ func TestRespondersComeFirst(t *testing.T) {
 		"they are asked":                       {of(barePod(), responders(evacuation.Responders{Phase: evacuation.RespondersAwaited, RequeueAfter: time.Second})), evacuation.StateResponding, "", time.Second},
 		"they cannot be asked yet":             {of(barePod(), responders(evacuation.Responders{Phase: evacuation.RespondersAwaited, Words: "Why."})), evacuation.StateResponding, "Why.", 0},
 		"a turn begins":                        {of(barePod(), responders(turnOf("", 0))), evacuation.StateResponding, first, 0},
-		"it says something at once":            {of(barePod(), responders(saved)), evacuation.StateResponding, first + " It says: saving", 0},
+		"it says something at once":            {of(barePod(), responders(saved)), evacuation.StateResponding, first, 0},
 		"another turn begins":                  {of(barePod(), responders(turnOf("", 0)), told("True", "Another's turn."), progress(-time.Second)), evacuation.StateResponding, first, 0},
 		"nothing is new":                       {of(barePod(), responders(turnOf("", 0)), told("True", "The leader's turn."), progress(0)), evacuation.StateResponding, "", 0},
 		"what it says waits a little":          {of(barePod(), responders(turnOf("saving", 0)), told("True", "The leader's turn."), progress(-5*time.Second)), evacuation.StateResponding, "", 15 * time.Second},
-		"what it says is told":                 {of(barePod(), responders(turnOf("saving", 0)), told("True", "The leader's turn."), progress(-20*time.Second)), evacuation.StateResponding, first + " It says: saving", 0},
+		"what it says is told":                 {of(barePod(), responders(turnOf("saving", 0)), told("True", "The leader's turn."), progress(-20*time.Second)), evacuation.StateResponding, first, 0},
 		"when it will be ready is told":        {of(barePod(), responders(func() evacuation.Responders { r := turnOf("", -time.Minute); r.Finish = saved.Finish; return r }()), told("True", "The leader's turn."), progress(-20*time.Second)), evacuation.StateResponding, first, 0},
 		"a sign of life is told":               {of(barePod(), responders(turnOf("", 0)), told("True", "The leader's turn."), progress(-20*time.Second)), evacuation.StateResponding, first, 0},
 		"it was told of at a time to come":     {of(barePod(), responders(turnOf("saving", 0)), told("True", "The leader's turn."), progress(time.Hour)), evacuation.StateResponding, "", 20 * time.Second},
 		"an evacuator has its report":          {of(barePod(), responders(turnOf("saving", 0)), active("mover", at(-time.Hour)), told("True", "The leader's turn.")), evacuation.StateResponding, "", 0},
-		"they have had their turns":            {of(barePod(), responders(over), told("True", "The leader's turn."), progress(0)), evacuation.StateResponding, "False/RespondersDone: All had their turns.", 0},
-		"nobody could be asked":                {of(barePod(), responders(over)), evacuation.StateResponding, "False/RespondersDone: All had their turns.", 0},
+		"they have had their turns":            {of(barePod(), responders(over), told("True", "The leader's turn."), progress(0)), evacuation.StateResponding, "False/RespondersDone", 0},
+		"nobody could be asked":                {of(barePod(), responders(over)), evacuation.StateResponding, "False/RespondersDone", 0},
 		"they are asked no more, for good":     {of(barePod(), responders(turnOf("", 0)), told("False", "All had their turns.")), evacuation.StateEvicting, "", 0},
-		"requests are served no more":          {of(barePod(), responders(evacuation.Responders{}), told("True", "The leader's turn.")), evacuation.StateResponding, "False/NotServed: The responders of pod web-0 cannot be asked any more.", 0},
+		"requests are served no more":          {of(barePod(), responders(evacuation.Responders{}), told("True", "The leader's turn.")), evacuation.StateResponding, "False/NotServed", 0},
 		"a maintenance asks for the pod":       {of(barePod(), responders(turnOf("", 0)), finalizers(v1alpha1.NodeMaintenanceInstigator, v1alpha1.InstigatorFinalizerPrefix+"a.example.com")), evacuation.StateEvicting, "", 0},
 		"a responder of ours asks for it":      {of(barePod(), responders(turnOf("", 0)), finalizers(v1alpha1.LifecycleInstigator, v1alpha1.InstigatorFinalizerPrefix+"a.example.com")), evacuation.StateEvicting, "", 0},
 		"only a responder of ours asks for it": {of(barePod(), responders(over), finalizers(v1alpha1.LifecycleInstigator)), evacuation.StateEvicting, "", 0},

@@ -22,8 +22,8 @@ var cleanUp = map[string]story{
 		},
 		does: "WaitingForVolumeDetach",
 		says: map[string]string{
-			volumesCondition:  "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
-			deletingCondition: "True/WaitingForVolumeDetach: Waiting for the volumes of Node node-1 since 2026-11-21T08:00:00Z: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: kubernetes.io/nfs/share",
+			volumesCondition:  "False/WaitingForVolumeDetach",
+			deletingCondition: "True/WaitingForVolumeDetach",
 		},
 		events: []string{"VolumesAttached"},
 	},
@@ -37,17 +37,15 @@ var cleanUp = map[string]story{
 			annotate(s, v1alpha1.ExcludeNodeDrainingAnnotation)
 			s.Drain.Pods = []*corev1.Pod{pod("a")}
 		},
-		does: "WaitingForVolumeDetach",
-		says: map[string]string{volumesCondition: "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: csi-1\n" +
-			"The pods that use them may never leave, because annotation machine.cluster.x-k8s.io/exclude-node-draining is set. " +
-			"Annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach leaves out this wait, too."},
+		does:   "WaitingForVolumeDetach",
+		says:   map[string]string{volumesCondition: "False/WaitingForVolumeDetach"},
 		events: []string{"VolumesAttached"},
 	},
 	"6. Pods that come after the drain are evicted while volumes are waited for": {
 		of: detaching, change: func(s *lifecycle.Snapshot) { mount(s, pod("late")) },
 		does: "WaitingForVolumeDetach, evict app/late",
 		says: map[string]string{
-			volumesCondition: "False/WaitingForVolumeDetach: Volumes are still attached to the Node:\n* PersistentVolumeClaims: app/late\nPods that came after the drain have to leave, too: app/late",
+			volumesCondition: "False/WaitingForVolumeDetach",
 		},
 		events: []string{"VolumesAttached"},
 	},
@@ -62,8 +60,8 @@ var cleanUp = map[string]story{
 		},
 		does: "WaitingForPreTerminateHook",
 		says: map[string]string{
-			deletingCondition:            "True/WaitingForPreTerminateHook: Waiting for pre-terminate hooks since 2026-11-21T08:00:05Z: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
-			v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: BackupFileSytem (owner backup), WaitForStorageDetach (owner storage)",
+			deletingCondition:            "True/WaitingForPreTerminateHook",
+			v1alpha1.ConditionTerminable: "False/HookPresent",
 		},
 		events: []string{"HeldByHooks"},
 	},
@@ -77,12 +75,12 @@ var cleanUp = map[string]story{
 	},
 	"8. Machine controller deletes the InfrastructureMachine object of the Machine": {
 		of: terminating, does: "WaitingForInfrastructureDeletion, delete infrastructure",
-		says: map[string]string{deletingCondition: "True/WaitingForInfrastructureDeletion: Deleting DockerMachine prod/worker-1 since 2026-11-21T08:00:00Z."},
+		says: map[string]string{deletingCondition: "True/WaitingForInfrastructureDeletion"},
 	},
 	"8. and waits until it is gone": {
 		of: terminating, change: func(s *lifecycle.Snapshot) { s.Infrastructure.Object.Deleting = true },
 		does: "WaitingForInfrastructureDeletion",
-		says: map[string]string{infraCondition: "False/NotReady: DockerMachine prod/worker-1 is being deleted."},
+		says: map[string]string{infraCondition: "False/NotReady"},
 	},
 	"9. Machine controller deletes the BootstrapConfig object of the machine": {
 		of: terminating, change: func(s *lifecycle.Snapshot) {
@@ -90,7 +88,7 @@ var cleanUp = map[string]story{
 			s.Machine.Status.Deletion.BootstrapDeletionStartTime = at(9)
 		},
 		does:   "WaitingForBootstrapDeletion, delete bootstrap",
-		says:   map[string]string{deletingCondition: "True/WaitingForBootstrapDeletion: Deleting KubeadmConfig prod/worker-1 since 2026-11-21T08:00:09Z."},
+		says:   map[string]string{deletingCondition: "True/WaitingForBootstrapDeletion"},
 		events: []string{"InfrastructureDeleted"},
 	},
 	"9. and waits until it is gone, too": {
@@ -109,12 +107,12 @@ var cleanUp = map[string]story{
 	},
 	"10. Machine controller deletes the Node object in the workload cluster": {
 		of: leaving, does: "DeletingNode, delete node, look again in 10s",
-		says: map[string]string{deletingCondition: "True/DeletingNode: Deleting Node node-1 since 2026-11-21T08:00:00Z, until 2026-11-21T08:00:10Z at the longest."},
+		says: map[string]string{deletingCondition: "True/DeletingNode"},
 	},
 	"10. Node deletion will be retried until the Node object is gone": {
 		of: leaving, change: func(s *lifecycle.Snapshot) { s.Nodes, s.Now = nil, after(3) },
 		does:   "DeletionCompleted, drop finalizer",
-		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Everything is gone.", nodeCondition: "False/NotFound: Node node-1, which the Machine had, does not exist any more."},
+		says:   map[string]string{deletingCondition: "True/DeletionCompleted", nodeCondition: "False/NotFound"},
 		events: []string{"NodeDeleted"},
 	},
 	"10. the Node is being deleted already": {
@@ -128,8 +126,8 @@ var cleanUp = map[string]story{
 		},
 		does: "DeletionCompleted, drop finalizer",
 		says: map[string]string{
-			nodeCondition:     "False/TimedOut: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
-			deletingCondition: "True/DeletionCompleted: Left behind: Deleting Node node-1 was given up after 1m0s (nodeDeletionTimeoutSeconds), so it is left: It is still there.",
+			nodeCondition:     "False/TimedOut",
+			deletingCondition: "True/DeletionCompleted",
 		},
 		events: []string{"NodeLeft"},
 	},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 // clusterBegan is when the cluster of these tests began to answer.
@@ -50,7 +51,7 @@ func TestWhoHoldsACluster(t *testing.T) {
 	tests := map[string]struct {
 		snapshot  ClusterSnapshot
 		add, drop bool
-		deleting  string
+		deleting  bool
 	}{
 		"new":  {snapshot: clusterSnapshot(func(s *ClusterSnapshot) { s.Cluster.Finalizers = nil }), add: true},
 		"held": {snapshot: clusterSnapshot(func(s *ClusterSnapshot) { s.Machines = []*v1alpha1.Machine{ofCluster("a")} })},
@@ -65,11 +66,11 @@ func TestWhoHoldsACluster(t *testing.T) {
 		},
 		"deleted with Machines that nobody deletes": {
 			snapshot: clusterSnapshot(deletedCluster(ofCluster("d"), ofCluster("c"), ofCluster("b", goes), ofCluster("a", goes))),
-			deleting: "The Cluster goes when its Machines are gone: a, b, c, ... (1 more). Delete those that nobody has deleted yet: c, d.",
+			deleting: true,
 		},
 		"deleted with Machines that go": {
 			snapshot: clusterSnapshot(deletedCluster(ofCluster("b", goes), ofCluster("a", goes))),
-			deleting: "The Cluster goes when its Machines are gone: a, b. All of them are being deleted; their condition Deleting says what each waits for.",
+			deleting: true,
 		},
 	}
 	for name, test := range tests {
@@ -83,10 +84,13 @@ func TestWhoHoldsACluster(t *testing.T) {
 				Type: v1alpha1.ConditionReachable, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReachable,
 				Message: "The cluster answers.", LastTransitionTime: clusterBegan, ObservedGeneration: 3,
 			}}
-			if test.deleting != "" {
+			if test.deleting {
+				deleting := &d.Status.Conditions[len(d.Status.Conditions)-1]
+				golden.Message(t, deleting.Reason, deleting.Message)
+				deleting.Message = ""
 				want = append(want, metav1.Condition{
 					Type: v1alpha1.ConditionDeleting, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMachinesLeft,
-					Message: test.deleting, LastTransitionTime: metav1.NewTime(clusterBegan.Add(time.Hour)), ObservedGeneration: 3,
+					LastTransitionTime: metav1.NewTime(clusterBegan.Add(time.Hour)), ObservedGeneration: 3,
 				})
 			}
 			if diff := cmp.Diff(v1alpha1.ClusterStatus{ObservedGeneration: 3, Conditions: want}, d.Status); diff != "" {

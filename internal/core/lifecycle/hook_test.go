@@ -29,7 +29,7 @@ var hookStories = map[string]story{
 	"Story 1: perform different actions between the time a Machine is marked deleted and the time it is deleted from the infrastructure provider": {
 		of: detaching, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("AwaitReplacement") },
 		does:   "WaitingForPreTerminateHook, record",
-		says:   map[string]string{v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: AwaitReplacement (owner my-controller)"},
+		says:   map[string]string{v1alpha1.ConditionTerminable: "False/HookPresent"},
 		events: []string{"VolumesDetached", "HeldByHooks"},
 	},
 	"Story 1: prolonged periods of one fewer host are prevented although the infrastructure is unreadable": {
@@ -42,7 +42,7 @@ var hookStories = map[string]story{
 	"Story 2: some action after the Machine has been drained, but before it is removed: Drained says when": {
 		of: draining, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreTerminate = hook("SyncLogs") },
 		does:   "WaitingForPreTerminateHook, record",
-		says:   map[string]string{drainedCondition: "True/Drained: Node node-1 is drained."},
+		says:   map[string]string{drainedCondition: "True/Drained"},
 		events: []string{"DrainStarted", "DrainCompleted", "VolumesDetached", "HeldByHooks"},
 	},
 	"Story 3: utilize my own draining controller instead of the built-in logic": {
@@ -56,7 +56,7 @@ var hookStories = map[string]story{
 	"Story 4: utilize my own creation controller": {
 		of: newborn, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
 		does:   "WaitingForPreCreateHook",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: IPAMController (owner my-controller)"},
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
 		events: []string{"HeldByHooks"},
 	},
 	"Creatable is kept up to date while the Machine is deleted": {
@@ -64,9 +64,8 @@ var hookStories = map[string]story{
 			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
 			s.Drain.Pods = []*corev1.Pod{pod("a")}
 		},
-		does: "DrainingNode, evict app/a",
-		says: map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: The Machine is made or deleted already, so that these hold nothing any more: " +
-			"IPAMController (owner my-controller)"},
+		does:   "DrainingNode, evict app/a",
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
 		events: []string{"DrainStarted"},
 	},
 	"Each lifecycle point can have 0 hooks": {of: newborn, does: "WaitingForBootstrap, adopt bootstrap"},
@@ -75,7 +74,7 @@ var hookStories = map[string]story{
 			s.Machine.Spec.LifecycleHooks.PreCreate = append(hook("Zebra"), hook("Ant")...)
 		},
 		does:   "WaitingForPreCreateHook",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: Ant (owner my-controller), Zebra (owner my-controller)"},
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
 		events: []string{"HeldByHooks"},
 	},
 	"When all hooks for a given lifecycle-point are removed, reconciliation will continue as normal": {
@@ -97,16 +96,16 @@ var hookStories = map[string]story{
 		},
 		does: "Running",
 		says: map[string]string{
-			v1alpha1.ConditionDrainable:  "False/HookPresent: Held by pre-drain hooks: One (owner my-controller)",
-			v1alpha1.ConditionTerminable: "False/HookPresent: Held by pre-terminate hooks: Two (owner my-controller)",
-			v1alpha1.ConditionCreatable:  "True/NoHooks: There are no preCreate hooks.",
+			v1alpha1.ConditionDrainable:  "False/HookPresent",
+			v1alpha1.ConditionTerminable: "False/HookPresent",
+			v1alpha1.ConditionCreatable:  "True/NoHooks",
 			drainedCondition:             "",
 		},
 	},
 	"preCreate hooks that come before the infrastructure hold it": {
 		of: bootstrapped, change: func(s *lifecycle.Snapshot) { s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController") },
 		does:   "WaitingForPreCreateHook",
-		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: Held by preCreate hooks: IPAMController (owner my-controller)"},
+		says:   map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
 		events: []string{"HeldByHooks"},
 	},
 	"preCreate hooks that come later hold nothing": {
@@ -115,8 +114,7 @@ var hookStories = map[string]story{
 			s.Machine.Spec.LifecycleHooks.PreCreate = hook("IPAMController")
 		},
 		does: "WaitingForInfrastructure",
-		says: map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent: The Machine is made or deleted already, so that these hold nothing any more: " +
-			"IPAMController (owner my-controller)"},
+		says: map[string]string{v1alpha1.ConditionCreatable: "False/HookPresent"},
 	},
 	"a pre-drain hook that gets past admission while pods leave holds the rest of them": {
 		of: draining, change: func(s *lifecycle.Snapshot) {

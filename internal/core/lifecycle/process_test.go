@@ -21,8 +21,6 @@ const (
 	deletingCondition = v1alpha1.ConditionDeleting
 	infraCondition    = v1alpha1.ConditionInfrastructureReady
 	nodeCondition     = v1alpha1.ConditionNodeReady
-
-	triedAgain = "\n* Evictions that failed are tried again: as soon as their budget allows them or its lock ends, all others at least once a minute"
 )
 
 // TestProcess holds the decision to every sentence of the ten phases of the
@@ -36,7 +34,7 @@ var phases = map[string]story{
 	"1. Machine deletion is triggered (i.e. the metadata.deletionTimestamp is set)": {
 		of:   deleted,
 		does: "DrainingNode, record",
-		says: map[string]string{deletingCondition: "True/DrainingNode: Draining Node node-1 since 2026-11-21T08:00:00Z: No pod has to leave, but the Node has to be cordoned."},
+		says: map[string]string{deletingCondition: "True/DrainingNode"},
 	},
 	"2. Machine controller waits until all pre-drain hooks succeeded, if any are registered": {
 		of: deleted, change: func(s *lifecycle.Snapshot) {
@@ -45,18 +43,18 @@ var phases = map[string]story{
 		},
 		does: "WaitingForPreDrainHook",
 		says: map[string]string{
-			deletingCondition:                "True/WaitingForPreDrainHook: Waiting for pre-drain hooks since 2026-11-21T08:00:00Z: MigrateImportantApp (owner my-app-migration-controller)",
-			v1alpha1.ConditionDrainable:      "False/HookPresent: Held by pre-drain hooks: MigrateImportantApp (owner my-app-migration-controller)",
+			deletingCondition:                "True/WaitingForPreDrainHook",
+			v1alpha1.ConditionDrainable:      "False/HookPresent",
 			drainedCondition:                 "",
-			v1alpha1.ConditionTerminable:     "True/NoHooks: There are no pre-terminate hooks.",
-			v1alpha1.ConditionNodeReady:      "True/Ready: Node node-1.",
-			v1alpha1.ConditionCreatable:      "True/NoHooks: There are no preCreate hooks.",
+			v1alpha1.ConditionTerminable:     "True/NoHooks",
+			v1alpha1.ConditionNodeReady:      "True/Ready",
+			v1alpha1.ConditionCreatable:      "True/NoHooks",
 			v1alpha1.ConditionPaused:         "",
 			v1alpha1.ConditionBlocked:        "",
 			drainingCondition:                "",
 			volumesCondition:                 "",
-			infraCondition:                   "True/Ready: DockerMachine prod/worker-1 is ready.",
-			v1alpha1.ConditionBootstrapReady: "True/Ready: KubeadmConfig prod/worker-1 is ready.",
+			infraCondition:                   "True/Ready",
+			v1alpha1.ConditionBootstrapReady: "True/Ready",
 		},
 		events: []string{"HeldByHooks"},
 	},
@@ -68,9 +66,8 @@ var phases = map[string]story{
 				v1alpha1.PreDrainHookAnnotationPrefix + ".other":   "",
 			}
 		},
-		does: "WaitingForPreDrainHook",
-		says: map[string]string{deletingCondition: "True/WaitingForPreDrainHook: Waiting for pre-drain hooks since 2026-11-21T08:00:00Z: " +
-			"annotation pre-drain.delete.hook.machine.cluster.x-k8s.io.other (owner not given), annotation pre-drain.delete.hook.machine.cluster.x-k8s.io/migrate (owner app-operator)"},
+		does:   "WaitingForPreDrainHook",
+		says:   map[string]string{deletingCondition: "True/WaitingForPreDrainHook"},
 		events: []string{"HeldByHooks"},
 	},
 	"3. drain is skipped if the Machine has the machine.cluster.x-k8s.io/exclude-node-draining annotation": {
@@ -81,8 +78,8 @@ var phases = map[string]story{
 		},
 		does: "WaitingForVolumeDetach, record",
 		says: map[string]string{
-			drainedCondition:  "True/Skipped: The Node is not drained: Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.",
-			drainingCondition: "False/Skipped: The Node is not drained: Annotation machine.cluster.x-k8s.io/exclude-node-draining is set.",
+			drainedCondition:  "True/Skipped",
+			drainingCondition: "False/Skipped",
 		},
 		events: []string{"DrainSkipped"},
 	},
@@ -94,8 +91,7 @@ var phases = map[string]story{
 		},
 		does: "WaitingForVolumeDetach, record",
 		says: map[string]string{
-			drainingCondition: "False/TimedOut: The drain of Node node-1 was given up after 10m0s (nodeDrainTimeoutSeconds). What is left goes with the Machine, and nobody waits for its volumes. " +
-				"Drain not completed yet:\n* Pods with eviction requested: app/a",
+			drainingCondition: "False/TimedOut",
 		},
 		events: []string{"DrainTimedOut"},
 	},
@@ -104,9 +100,8 @@ var phases = map[string]story{
 			s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(600))
 			s.Now, s.Drain.Pods = after(599), []*corev1.Pod{pod("a")}
 		},
-		does: "DrainingNode, evict app/a, look again in 1s",
-		says: map[string]string{deletingCondition: "True/DrainingNode: Draining Node node-1 since 2026-11-21T08:00:00Z, until 2026-11-21T08:10:00Z at the longest: " +
-			"Drain not completed yet:\n* Pods with eviction requested: app/a"},
+		does:   "DrainingNode, evict app/a, look again in 1s",
+		says:   map[string]string{deletingCondition: "True/DrainingNode"},
 		events: []string{"DrainStarted"},
 	},
 	"3. unset nodeDrainTimeout means no timeout": {
@@ -129,8 +124,8 @@ var phases = map[string]story{
 		},
 		does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{
-			drainingCondition: "False/Skipped: The Node is not drained: The KubeadmControlPlane has taken it out of the control plane: its pre-terminate hook is gone.",
-			volumesCondition:  "False/Skipped: Volumes are not waited for: The KubeadmControlPlane has taken the Node out of the control plane: its pre-terminate hook is gone.",
+			drainingCondition: "False/Skipped",
+			volumesCondition:  "False/Skipped",
 		},
 		events: []string{"DrainSkipped", "VolumeDetachSkipped"},
 	},
@@ -165,7 +160,7 @@ var phases = map[string]story{
 			s.Drain.Pods = []*corev1.Pod{pod("a"), pod("b"), static}
 		},
 		does:   "DrainingNode, evict app/a, app/b",
-		says:   map[string]string{drainedCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction requested: app/a, app/b"},
+		says:   map[string]string{drainedCondition: "False/Draining"},
 		events: []string{"DrainStarted"},
 	},
 	"Node is cordoned": {
@@ -182,8 +177,8 @@ var phases = map[string]story{
 	"If there are no more Pods that have to be drained Node drain is completed": {
 		of: draining, does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{
-			drainedCondition:  "True/Drained: Node node-1 is drained.",
-			drainingCondition: "True/Drained: Node node-1 is drained.",
+			drainedCondition:  "True/Drained",
+			drainingCondition: "True/Drained",
 		},
 		events: []string{"DrainStarted", "DrainCompleted", "VolumesDetached"},
 	},
@@ -194,7 +189,7 @@ var phases = map[string]story{
 			s.Drain.Pods = []*corev1.Pod{job}
 		},
 		does:   "DrainingNode, drain",
-		says:   map[string]string{drainingCondition: "False/Draining: Drain not completed yet:\n* Pods that are waited for to complete by themselves: app/job"},
+		says:   map[string]string{drainingCondition: "False/Draining"},
 		events: []string{"DrainStarted"},
 	},
 	"the Pod also has to be terminated and the Pod object has to go away for the drain to complete": {
@@ -204,7 +199,7 @@ var phases = map[string]story{
 			s.Drain.Pods = []*corev1.Pod{leaving}
 		},
 		does:   "DrainingNode, drain",
-		says:   map[string]string{drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with deletionTimestamp that still exist: app/a"},
+		says:   map[string]string{drainingCondition: "False/Draining"},
 		events: []string{"DrainStarted"},
 	},
 	"The eviction would violate a PodDisruptionBudget": {
@@ -213,8 +208,8 @@ var phases = map[string]story{
 		},
 		does: "DrainingNode, evict app/a",
 		says: map[string]string{
-			drainedCondition:  "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * Cannot evict pod as it would violate the pod's disruption budget.: app/a" + triedAgain,
-			drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * Cannot evict pod as it would violate the pod's disruption budget.: app/a" + triedAgain,
+			drainedCondition:  "False/Draining",
+			drainingCondition: "False/Draining",
 		},
 		events: []string{"DrainStarted"},
 	},
@@ -224,8 +219,8 @@ var phases = map[string]story{
 		},
 		does: "DrainingNode, evict app/a",
 		says: map[string]string{
-			drainedCondition:  "False/DrainError: Drain not completed yet:\n* Pods with eviction failed:\n  * connection refused: app/a" + triedAgain,
-			drainingCondition: "False/Draining: Drain not completed yet:\n* Pods with eviction failed:\n  * connection refused: app/a" + triedAgain,
+			drainedCondition:  "False/DrainError",
+			drainingCondition: "False/Draining",
 		},
 		events: []string{"DrainStarted", "DrainError"},
 	},
@@ -235,7 +230,7 @@ var phases = map[string]story{
 			annotate(s, v1alpha1.ExcludeWaitForNodeVolumeDetachAnnotation)
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{volumesCondition: "False/Skipped: Volumes are not waited for: Annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach is set."},
+		says:   map[string]string{volumesCondition: "False/Skipped"},
 		events: []string{"VolumeDetachSkipped"},
 	},
 	"5. volume wait is skipped if nodeVolumeDetachTimeout is set and already expired": {
@@ -244,9 +239,8 @@ var phases = map[string]story{
 			s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds = new(int32(60))
 			s.Now = after(60)
 		},
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{volumesCondition: "False/TimedOut: Waiting for the volumes of Node node-1 was given up after 1m0s (nodeVolumeDetachTimeoutSeconds). " +
-			"Volumes are still attached to the Node:\n* Attachments without a PersistentVolume: csi-1"},
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{volumesCondition: "False/TimedOut"},
 		events: []string{"VolumeDetachTimedOut"},
 	},
 	"5. nodeVolumeDetachTimeout counts from the start of its own step": {

@@ -29,9 +29,9 @@ var untouched = map[string]story{
 		},
 		does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{
-			drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
-			volumesCondition:  "False/Skipped: Volumes are not waited for: Cluster prod/east is being deleted.",
-			drainedCondition:  "True/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
+			drainingCondition: "False/Skipped",
+			volumesCondition:  "False/Skipped",
+			drainedCondition:  "True/Skipped",
 		},
 		events: skipped,
 	},
@@ -42,8 +42,8 @@ var untouched = map[string]story{
 		},
 		does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{
-			drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted.",
-			nodeCondition:     "Unknown/Unknown: Nodes could not be read: no route to host",
+			drainingCondition: "False/Skipped",
+			nodeCondition:     "Unknown/Unknown",
 		},
 		events: []string{"Unknown", "DrainSkipped", "VolumeDetachSkipped"},
 	},
@@ -52,9 +52,8 @@ var untouched = map[string]story{
 			s.Cluster.Object.DeletionTimestamp = at(0)
 			s.Machine.Spec.LifecycleHooks.PreDrain = []v1alpha1.LifecycleHook{{Name: "MigrateImportantApp", Owner: "app"}}
 		},
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Cluster prod/east is being deleted. " +
-			"Pre-drain hooks therefore hold nothing: MigrateImportantApp (owner app)"},
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: skipped,
 	},
 	"Pre-terminate hooks count even then": {
@@ -67,7 +66,7 @@ var untouched = map[string]story{
 	"the Node is left": {
 		of: leaving, change: func(s *lifecycle.Snapshot) { s.Cluster.Object.DeletionTimestamp = at(0) },
 		does:   "DeletionCompleted, drop finalizer",
-		says:   map[string]string{deletingCondition: "True/DeletionCompleted: Left behind: Node node-1 is left: Cluster prod/east is being deleted."},
+		says:   map[string]string{deletingCondition: "True/DeletionCompleted"},
 		events: []string{"NodeLeft"},
 	},
 	"no nodeRef and no providerID": {
@@ -76,13 +75,13 @@ var untouched = map[string]story{
 			s.Infrastructure.Object.ProviderID = ""
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The Machine has no providerID, so it has no Node."},
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: skipped,
 	},
 	"no nodeRef and none found by providerID": {
 		of: deleted, change: func(s *lifecycle.Snapshot) { s.Machine.Status.NodeRef, s.Nodes = nil, nil },
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No Node has the providerID docker://worker-1, and the Machine never had one."},
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: skipped,
 	},
 	"no nodeRef, but one found by providerID: it is recorded first": {
@@ -101,9 +100,8 @@ var untouched = map[string]story{
 			s.Drain.Pods = []*corev1.Pod{pod("a")}
 			s.Siblings = []*v1alpha1.Machine{having("worker-2", "node-uid")}
 		},
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Node node-1 has the providerID docker://worker-1, " +
-			"but is the Node of Machine worker-2, so it is neither drained nor deleted."},
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: []string{"NotOwned", "DrainSkipped", "VolumeDetachSkipped"},
 	},
 	"the Node of the providerID is that of another Machine, and only the finalizer is left": {
@@ -118,7 +116,7 @@ var untouched = map[string]story{
 			s.ControlPlane = new(read(lifecycle.External{Kind: "KubeadmControlPlane", Name: "east", Deleting: true}))
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The control plane KubeadmControlPlane east is being deleted."},
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: skipped,
 	},
 	"the control plane is being deleted, which is asked before who manages it": {
@@ -127,7 +125,7 @@ var untouched = map[string]story{
 			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: The control plane KubeadmControlPlane east is being deleted."},
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: skipped,
 	},
 	"nobody knows whether the control plane is being deleted, and it is externally managed": {
@@ -136,7 +134,7 @@ var untouched = map[string]story{
 			s.Cluster.Object.Spec.ControlPlane.ExternallyManaged = true
 		},
 		does:   "DrainingNode",
-		says:   map[string]string{drainedCondition: "False/DrainError: Nobody knows whether the control plane of Cluster prod/east is being deleted: forbidden"},
+		says:   map[string]string{drainedCondition: "False/DrainError"},
 		events: []string{"DrainError"},
 	},
 	"the control plane does not exist, which is not the same as being deleted": {
@@ -149,7 +147,7 @@ var untouched = map[string]story{
 			s.Siblings = []*v1alpha1.Machine{{}}
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainingCondition: "False/Skipped: The Node is not drained: No other control-plane Machine of Cluster prod/east is left."},
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: skipped,
 	},
 	"all other control-plane Machines are being deleted": {
@@ -195,8 +193,8 @@ var special = map[string]story{
 		},
 		does: "WaitingForInfrastructureDeletion, record",
 		says: map[string]string{
-			drainingCondition: "False/Skipped: The Node is not drained: Node node-1, which the Machine had, does not exist any more.",
-			volumesCondition:  "False/Skipped: Volumes are not waited for: Node node-1, which the Machine had, does not exist any more.",
+			drainingCondition: "False/Skipped",
+			volumesCondition:  "False/Skipped",
 		},
 		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
 	},
@@ -209,16 +207,14 @@ var special = map[string]story{
 	},
 	"a Node of the same name is another one": {
 		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "docker://other" },
-		does: "WaitingForInfrastructureDeletion, record",
-		says: map[string]string{drainingCondition: "False/Skipped: The Node is not drained: Node node-1 of UID node-uid is gone; " +
-			"the Node of that name that is there now has UID other and providerID \"docker://other\", not \"docker://worker-1\", and is not the Machine's."},
+		does:   "WaitingForInfrastructureDeletion, record",
+		says:   map[string]string{drainingCondition: "False/Skipped"},
 		events: []string{"DrainSkipped", "VolumeDetachSkipped", "NotFound"},
 	},
 	"a Node of the same name may be the Machine's": {
 		of: draining, change: func(s *lifecycle.Snapshot) { s.Nodes[0].UID, s.Nodes[0].Spec.ProviderID = "other", "" },
-		does: "DrainingNode",
-		says: map[string]string{drainedCondition: "False/DrainError: Node node-1 has no providerID, so nobody knows whether it is still the Machine's. " +
-			"Delete it if it is not."},
+		does:   "DrainingNode",
+		says:   map[string]string{drainedCondition: "False/DrainError"},
 		events: []string{"Unknown", "DrainError"},
 	},
 	"the Machine's Node has registered again": {
@@ -233,7 +229,7 @@ var special = map[string]story{
 			attach(s)
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{drainedCondition: "True/Drained: Node node-1 is drained."},
+		says:   map[string]string{drainedCondition: "True/Drained"},
 		events: []string{"DrainStarted", "DrainCompleted", "VolumeDetachSkipped"},
 	},
 	"a Pod whose deletionTimestamp is not that long ago is waited for, and looked at when it is": {
@@ -266,7 +262,7 @@ var special = map[string]story{
 			attach(s)
 		},
 		does:   "WaitingForInfrastructureDeletion, record",
-		says:   map[string]string{volumesCondition: "False/Skipped: Volumes are not waited for: Node node-1 is unreachable."},
+		says:   map[string]string{volumesCondition: "False/Skipped"},
 		events: []string{"VolumeDetachSkipped"},
 	},
 }

@@ -2,6 +2,8 @@ package lifecycle_test
 
 import (
 	"encoding/json"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/lifecycle"
 	"ebbtide.dev/ebbtide/internal/core/nodedrain"
 	"ebbtide.dev/ebbtide/internal/core/volume"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 var start = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
@@ -187,11 +190,13 @@ type story struct {
 	change func(*lifecycle.Snapshot)
 	// does is the step and the acts.
 	does string
-	// says is what conditions say; empty means that the condition is absent.
+	// says is the status and the reason of conditions; empty means that the condition is absent.
 	says map[string]string
 	// events are the reasons of the events, in their order.
 	events []string
 }
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
 
 // run checks stories by name.
 func run(t *testing.T, stories map[string]story) {
@@ -218,10 +223,13 @@ func (c story) check(t *testing.T) {
 	if diff := cmp.Diff(c.does, did); diff != "" {
 		t.Errorf("acts (-want +got):\n%s", diff)
 	}
-	for condition, want := range c.says {
-		if diff := cmp.Diff(want, told(d.Status, condition)); diff != "" {
-			t.Errorf("condition %s (-want +got):\n%s", condition, diff)
+	for _, condition := range slices.Sorted(maps.Keys(c.says)) {
+		want := c.says[condition]
+		text := told(d.Status, condition)
+		if got, _, _ := strings.Cut(text, ": "); got != want {
+			t.Errorf("condition %s is %s, want %s", condition, text, want)
 		}
+		golden.Message(t, condition, text)
 	}
 	if diff := cmp.Diff(c.events, reasons(d)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
