@@ -46,10 +46,10 @@ func compare(name, got string) (diff string, err error) {
 	return cmp.Diff(string(want), got), err
 }
 
-// scenario is what one test said, in its order.
+// scenario is what one test said.
 type scenario struct {
-	test  testing.TB
-	lines []string
+	test     testing.TB
+	messages []string
 }
 
 var (
@@ -57,7 +57,8 @@ var (
 	scenarios = map[string]scenario{}
 )
 
-// Message adds messages to those of a test. The first word is a reason, if there is one.
+// Message adds a message to those of a test, behind its reason if there is one. They are
+// compared in the order of the alphabet, and each once.
 func Message(t testing.TB, words ...string) {
 	mutex.Lock()
 	defer mutex.Unlock()
@@ -65,9 +66,7 @@ func Message(t testing.TB, words ...string) {
 	if s.test != t { // A test that runs again begins again.
 		s = scenario{test: t}
 	}
-	for line := range strings.Lines(strings.Join(words, ": ")) {
-		s.lines = append(s.lines, "  "+strings.TrimRight(line, "\n"))
-	}
+	s.messages = append(s.messages, "  "+strings.ReplaceAll(strings.Join(words, ": "), "\n", "\n    "))
 	scenarios[t.Name()] = s
 }
 
@@ -76,7 +75,7 @@ func Main(m *testing.M) (code int) {
 	if code = m.Run(); code != 0 || len(scenarios) == 0 {
 		return code
 	}
-	diff, err := compareMessages()
+	diff, err := compareMessages(flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "")
 	if err != nil || diff != "" {
 		fmt.Printf("messages in testdata/%s, which -update writes (-want +got): %v\n%s", messages, err, diff)
 		return 1
@@ -84,16 +83,16 @@ func Main(m *testing.M) (code int) {
 	return code
 }
 
-func compareMessages() (diff string, err error) {
+// compareMessages keeps what tests said that did not run, if only some did.
+func compareMessages(some bool) (diff string, err error) {
 	all := map[string][]string{}
-	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
-		// Tests that did not run keep what they said.
+	if some {
 		if all, err = read(); err != nil {
 			return "", err
 		}
 	}
 	for name, s := range scenarios {
-		all[name] = s.lines
+		all[name] = slices.Compact(slices.Sorted(slices.Values(s.messages)))
 	}
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -1,6 +1,7 @@
 package nodeagent_test
 
 import (
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -11,8 +12,10 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/nodeagent"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 var now = time.Date(2026, time.March, 1, 14, 2, 0, 0, time.UTC)
@@ -134,14 +137,25 @@ func states(s *nodeagent.Snapshot, d nodeagent.Decision) (words []string) {
 	return words
 }
 
-func reasons(d nodeagent.Decision) (words []string) {
-	for _, e := range d.Events {
-		words = append(words, e.Reason+": "+e.Message)
-	}
-	for _, m := range d.Moves {
-		for _, e := range m.Events {
-			words = append(words, e.Reason+": "+e.Message)
+// reasons are those of the events, each once; testdata/messages.txt has their words.
+func reasons(t *testing.T, d nodeagent.Decision) (all []string) {
+	t.Helper()
+	var words []string
+	for _, e := range append(slices.Clone(d.Events), eventsOf(d.Moves)...) {
+		if !slices.Contains(words, e.Message) {
+			words = append(words, e.Message)
+			golden.Message(t, e.Reason, e.Message)
+			all = append(all, e.Reason)
 		}
 	}
-	return slices.Compact(words)
+	return all
 }
+
+func eventsOf(moves []nodeagent.Move) (all []event.Event) {
+	for _, m := range moves {
+		all = append(all, m.Events...)
+	}
+	return all
+}
+
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }

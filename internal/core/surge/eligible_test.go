@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/surge"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 const registers = v1alpha1.EvacuatorAnnotationPrefix + v1alpha1.DeploymentEvacuatorClass
@@ -23,32 +24,32 @@ func TestWhatADeploymentSaysAgainstSurging(t *testing.T) {
 		return func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate.MaxSurge = &most }
 	}
 	tests := map[string]struct {
-		change func(*appsv1.Deployment)
-		want   string
+		change     func(*appsv1.Deployment)
+		ineligible bool
 	}{
-		"nothing":            {func(*appsv1.Deployment) {}, ""},
-		"a default maxSurge": {func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate = nil }, ""},
-		"a share rounds up":  {maxSurge(intstr.FromString("1%")), ""},
-		"no surge":           {maxSurge(intstr.FromInt32(0)), "its maxSurge is 0"},
-		"no share":           {maxSurge(intstr.FromString("0%")), "its maxSurge is 0"},
-		"nonsense":           {maxSurge(intstr.FromString("much")), "its maxSurge is 0"},
-		"deletion":           {func(d *appsv1.Deployment) { d.DeletionTimestamp = new(ago(0)) }, "it is being deleted"},
-		"a pause":            {func(d *appsv1.Deployment) { d.Spec.Paused = true }, "it is paused"},
-		"Recreate":           {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }, "its strategy is Recreate"},
+		"nothing":            {func(*appsv1.Deployment) {}, false},
+		"a default maxSurge": {func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate = nil }, false},
+		"a share rounds up":  {maxSurge(intstr.FromString("1%")), false},
+		"no surge":           {maxSurge(intstr.FromInt32(0)), true},
+		"no share":           {maxSurge(intstr.FromString("0%")), true},
+		"nonsense":           {maxSurge(intstr.FromString("much")), true},
+		"deletion":           {func(d *appsv1.Deployment) { d.DeletionTimestamp = new(ago(0)) }, true},
+		"a pause":            {func(d *appsv1.Deployment) { d.Spec.Paused = true }, true},
+		"Recreate":           {func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType }, true},
 		"a selected hash": {
 			func(d *appsv1.Deployment) {
 				d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{hashLabel: "abc"}}
-			}, "its selector names the label pod-template-hash",
+			}, true,
 		},
 		"a hash in an expression": {
 			func(d *appsv1.Deployment) {
 				d.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: hashLabel, Operator: metav1.LabelSelectorOpExists}}}
-			}, "its selector names the label pod-template-hash",
+			}, true,
 		},
 		"a port of the node": {
 			func(d *appsv1.Deployment) {
 				d.Spec.Template.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80}, {HostPort: 8080}}}}
-			}, "two of its pods cannot share host port 8080",
+			}, true,
 		},
 	}
 	for name, test := range tests {
@@ -56,8 +57,10 @@ func TestWhatADeploymentSaysAgainstSurging(t *testing.T) {
 			t.Parallel()
 			d := web(1).Deployment
 			test.change(d)
-			if got := surge.Ineligible(d); got != test.want {
-				t.Errorf("ineligible because %q, want %q", got, test.want)
+			got := surge.Ineligible(d)
+			golden.Message(t, got)
+			if (got != "") != test.ineligible {
+				t.Errorf("ineligible because %q, want it ineligible: %t", got, test.ineligible)
 			}
 		})
 	}
@@ -120,20 +123,22 @@ func TestWhyAPodCannotBeReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode   surge.Mode
 		change func(*scene)
-		want   string
+		unable bool
 	}{
-		"it can":                                {surge.Annotated, func(*scene) {}, ""},
-		"off":                                   {surge.Off, func(*scene) {}, "Pod web-0 is not replaced: surging is switched off."},
-		"off, and on its way":                   {surge.Off, func(s *scene) { s.detached(0, 0) }, ""},
-		"of nobody":                             {surge.Annotated, func(s *scene) { s.Pods[0].OwnerReferences = nil }, "Pod web-0 belongs to no Deployment that could surge."},
-		"of a Deployment that nobody knows yet": {surge.Annotated, func(s *scene) { s.Deployment = nil }, ""},
-		"of a Job":                              {surge.Annotated, func(s *scene) { s.Pods[0].OwnerReferences[0].Kind = "Job" }, "Pod web-0 belongs to no Deployment that could surge."},
-		"paused":                                {surge.Annotated, func(s *scene) { s.Deployment.Spec.Paused = true }, "Deployment web cannot surge: it is paused."},
+		"it can":                                {surge.Annotated, func(*scene) {}, false},
+		"off":                                   {surge.Off, func(*scene) {}, true},
+		"off, and on its way":                   {surge.Off, func(s *scene) { s.detached(0, 0) }, false},
+		"of nobody":                             {surge.Annotated, func(s *scene) { s.Pods[0].OwnerReferences = nil }, true},
+		"of a Deployment that nobody knows yet": {surge.Annotated, func(s *scene) { s.Deployment = nil }, false},
+		"of a Job":                              {surge.Annotated, func(s *scene) { s.Pods[0].OwnerReferences[0].Kind = "Job" }, true},
+		"paused":                                {surge.Annotated, func(s *scene) { s.Deployment.Spec.Paused = true }, true},
 	} {
 		s := web(1)
 		test.change(s)
-		if got := surge.Unable(s.Pods[0], s.Deployment, test.mode); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		got := surge.Unable(s.Pods[0], s.Deployment, test.mode)
+		golden.Message(t, got)
+		if (got != "") != test.unable {
+			t.Errorf("%s: %q, want it unable: %t", name, got, test.unable)
 		}
 	}
 }

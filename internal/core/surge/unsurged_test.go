@@ -14,16 +14,15 @@ import (
 func TestAPodThatIsNotReplacedSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		s    *scene
-		want string
+		s         *scene
+		notSurged bool
 	}{
 		"given up": {
-			web(1).evacuated(0).detached(0, 10*time.Minute).newcomer(false),
-			"Gave up on replacing pod web-0 after 10m0s; it goes back to ReplicaSet web-abc. Not available: web-1. Look at: kubectl -n shop describe pod web-1",
+			web(1).evacuated(0).detached(0, 10*time.Minute).newcomer(false), true,
 		},
-		"never begun":  {web(1).evacuated(0).with(func(s *scene) { s.Deployment.Spec.Paused = true }), "Deployment web cannot surge: it is paused."},
-		"switched off": {web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Mode = surge.Off }), "Pod web-0 goes back to ReplicaSet web-abc: surging is switched off."},
-		"replaced":     {web(1).evacuated(0).detached(0, time.Minute).newcomer(true), ""},
+		"never begun":  {web(1).evacuated(0).with(func(s *scene) { s.Deployment.Spec.Paused = true }), true},
+		"switched off": {web(1).evacuated(0).detached(0, time.Minute).with(func(s *scene) { s.Mode = surge.Off }), true},
+		"replaced":     {web(1).evacuated(0).detached(0, time.Minute).newcomer(true), false},
 	} {
 		d := surge.Decide(test.s.Snapshot)
 		status := d.Moves[0][0].Status
@@ -31,10 +30,8 @@ func TestAPodThatIsNotReplacedSaysSo(t *testing.T) {
 			t.Fatalf("%s: %+v does not end the turn", name, d.Moves[0][0])
 		}
 		told := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionSurged)
-		switch {
-		case told == nil && test.want == "":
-		case told == nil, told.Message != test.want, told.Reason != v1alpha1.ReasonNotSurged:
-			t.Errorf("%s: %+v, want %q", name, told, test.want)
+		if (told != nil) != test.notSurged || told != nil && told.Reason != v1alpha1.ReasonNotSurged {
+			t.Errorf("%s: %+v, want NotSurged: %t", name, told, test.notSurged)
 		}
 	}
 	alone := surge.DecideAlone(now, web(1).evacuated(0).Evacuations[0]).Moves[0][0].Status
