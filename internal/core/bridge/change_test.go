@@ -92,23 +92,23 @@ func TestWhatAStepChanges(t *testing.T) {
 func TestMachinesOfOpenShift(t *testing.T) {
 	t.Parallel()
 	s := bridge.Snapshot{Now: now, Machine: read(t, openShift), Around: &bridge.Around{Opt: "true"}}
-	if s.Machine.Around != "workers" || told(bridge.Decide(s)) != "put" {
-		t.Errorf("in %s: %s", s.Machine.Around, told(bridge.Decide(s)))
+	if s.Machine.Around != "workers" || told(t, bridge.Decide(s)) != "put" {
+		t.Errorf("in %s: %s", s.Machine.Around, told(t, bridge.Decide(s)))
 	}
 	s.Machine.Deleting, s.Machine.Hooked, s.Machine.Waits = true, true, true
-	if got := told(bridge.Decide(s)); got != "keep; BridgeWaiting: waits for other pre-drain hooks: backup (owner: db-team)" {
+	if got := told(t, bridge.Decide(s)); got != "keep; BridgeWaiting" {
 		t.Error(got)
 	}
 	s.Machine.Others = nil
-	if got := told(bridge.Decide(s)); got != "finish; BridgeDone: node-7 is gone; the hook is removed" {
+	if got := told(t, bridge.Decide(s)); got != "finish; BridgeDone" {
 		t.Error(got)
 	}
 	s.Node = node7()
-	if got := told(bridge.Decide(s)); got != "keep; BridgeWaiting: waits: node node-7 does not say that it is of this Machine (annotation machine.openshift.io/machine and the providerID)" {
+	if got := told(t, bridge.Decide(s)); got != "keep; BridgeWaiting" {
 		t.Error(got)
 	}
 	s.Node.Annotations = map[string]string{"machine.openshift.io/machine": "openshift-machine-api/worker-1"}
-	if got := told(bridge.Decide(s)); got != "create "+bridge.MaintenanceName(bridge.OpenShift, "openshift-machine-api", "worker-1")+", keep" {
+	if got := told(t, bridge.Decide(s)); got != "create "+bridge.MaintenanceName(bridge.OpenShift, "openshift-machine-api", "worker-1")+", keep" {
 		t.Error(got)
 	}
 }
@@ -124,8 +124,8 @@ func TestMachinesThatAreNone(t *testing.T) {
 		"{apiVersion: machine.openshift.io/v1beta1, kind: Machine, spec: {lifecycleHooks: {preDrain: {}}}}",
 	} {
 		m := bridge.Read(object(t, text))
-		if d := bridge.Decide(bridge.Snapshot{Now: now, Machine: &m}); told(d) != "keep" {
-			t.Errorf("%s: %s", text, told(d))
+		if d := bridge.Decide(bridge.Snapshot{Now: now, Machine: &m}); told(t, d) != "keep" {
+			t.Errorf("%s: %s", text, told(t, d))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestWhatOfAMaintenanceMatters(t *testing.T) {
 		if d.Said != nil && d.Said.Reason == v1alpha1.EventBridgeDraining {
 			d.Said.Message = "" // How many are left is said once.
 		}
-		return bridge.ReadProgress(s.Maintenance), told(d)
+		return bridge.ReadProgress(s.Maintenance), told(t, d)
 	}
 	before, decision := decided(func(*v1alpha1.NodeMaintenance) {})
 	for name, test := range map[string]struct {

@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/bridge"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 // now is ten minutes after the Machine began to wait.
@@ -84,8 +86,11 @@ func begun(t *testing.T, s bridge.Snapshot, left int32) bridge.Snapshot {
 	return s
 }
 
-// told is a decision in words.
-func told(d bridge.Decision) string {
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
+
+// told is a decision, with the reason that it gives; testdata/messages.txt has its words.
+func told(t *testing.T, d bridge.Decision) string {
+	t.Helper()
 	var all []string
 	if d.Create != nil {
 		all = append(all, "create "+d.Create.Name)
@@ -105,7 +110,8 @@ func told(d bridge.Decision) string {
 	}
 	text := strings.Join(all, ", ")
 	if d.Said != nil {
-		text += "; " + d.Said.Reason + ": " + d.Said.Message
+		golden.Message(t, d.Said.Reason, d.Said.Message)
+		text += "; " + d.Said.Reason
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"ebbtide.dev/ebbtide/internal/core/placement"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 // read is an object of its YAML.
@@ -74,37 +76,43 @@ func asking(requests string) string {
 	return "containers: [{name: app, resources: {requests: {" + requests + "}}}]"
 }
 
-// filter is a story: where a pod goes, or why nowhere.
+// filter is a story: where a pod goes, nowhere if that is empty; testdata/messages.txt says why.
 type filter struct {
 	world      placement.World
 	pod        *corev1.Pod
-	node, why  string
+	node       string
 	thenCordon string // and asked again
 	thenNode   string
-	thenWhy    string
 }
 
-func (f filter) check(t *testing.T) {
+func TestMain(m *testing.M) { os.Exit(golden.Main(m)) }
+
+// check returns why the pod goes nowhere at first.
+func (f filter) check(t *testing.T) (why string) {
 	t.Helper()
 	e := placement.New(f.world)
 	pod := f.pod
 	if pod == nil {
 		pod = newPod("new", "", "", "{}")
 	}
-	wantPlace(t, e, pod, f.node, f.why)
-	if f.thenCordon == "" {
-		return
+	why = wantPlace(t, e, pod, f.node)
+	if f.thenCordon != "" {
+		e.Cordon(f.thenCordon)
+		wantPlace(t, e, pod, f.thenNode)
 	}
-	e.Cordon(f.thenCordon)
-	wantPlace(t, e, pod, f.thenNode, f.thenWhy)
+	return why
 }
 
-func wantPlace(t *testing.T, e *placement.Estimate, pod *corev1.Pod, node, why string) {
+func wantPlace(t *testing.T, e *placement.Estimate, pod *corev1.Pod, node string) (why string) {
 	t.Helper()
-	gotNode, gotWhy := e.Place(pod)
-	if gotNode != node || gotWhy != why {
-		t.Errorf("%s: placed on %q, because %q\nwant %q, because %q", pod.Name, gotNode, gotWhy, node, why)
+	got, why := e.Place(pod)
+	if got != node || (why == "") != (node != "") {
+		t.Errorf("%s: placed on %q, because %q, want %q", pod.Name, got, why, node)
 	}
+	if why != "" {
+		golden.Message(t, why)
+	}
+	return why
 }
 
 func nodes(all ...*corev1.Node) []*corev1.Node { return all }
