@@ -61,7 +61,7 @@ type reconciler struct {
 	kinds  *kinds
 	// clusters connects to the clusters of Machines, watchIndex knows what they watch there.
 	clusters   clusters
-	watchIndex watchIndex
+	watchIndex *workload.WatchIndex[request, *workload.Connection]
 	// emit publishes events, each on the object that it is about.
 	emit func(...event.Event)
 	now  kube.Now
@@ -89,7 +89,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: kube.Live(mgr.GetAPIReader()),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now,
-		clusters: options.Registry, watchIndex: newWatchIndex(),
+		clusters: options.Registry, watchIndex: workload.NewWatchIndex[request, *workload.Connection](),
 		metrics: newMetrics(crmetrics.Registry, served, time.Now),
 	}
 	r.followElsewhere(options.Registry)
@@ -98,7 +98,7 @@ func Add(mgr manager.Manager, options Options) error {
 		return err
 	}
 	return kube.AddController(mgr, "bridge", kube.Controller[request]{
-		Reconciler: r, Share: r.watchIndex.share, Limit: workers, Timeout: passTimeout,
+		Reconciler: r, Share: r.share, Limit: workers, Timeout: passTimeout,
 	}, append(r.sources(mgr.GetCache()), kube.OnSkew(options.Skew, r.held)))
 }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,90 +31,18 @@ type clusters interface {
 	Release(cluster, user types.NamespacedName)
 }
 
-// watchedNode is the node that a Machine watches in another cluster.
-type watchedNode struct {
-	cluster    types.NamespacedName
-	node       string
-	connection *workload.Connection
-}
-
-// watchIndex maps Machines to the remote nodes that they watch, and back: a change of a pod
-// wakes only the Machines of its node.
-type watchIndex struct {
-	mu  sync.Mutex
-	all map[request]watchedNode
-	// at are the Machines by cluster and node.
-	at map[types.NamespacedName]map[string]map[request]bool
-}
-
-func newWatchIndex() watchIndex {
-	return watchIndex{all: map[request]watchedNode{}, at: map[types.NamespacedName]map[string]map[request]bool{}}
-}
-
-// watch records what a Machine watches, and reports whether it watched that cluster before.
-func (s *watchIndex) watch(q request, at watchedNode) (again bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, known := s.all[q]
-	if known {
-		s.forget(q, before)
-	}
-	s.all[q] = at
-	nodes := s.at[at.cluster]
-	if nodes == nil {
-		nodes = map[string]map[request]bool{}
-		s.at[at.cluster] = nodes
-	}
-	if nodes[at.node] == nil {
-		nodes[at.node] = map[request]bool{}
-	}
-	nodes[at.node][q] = true
-	return known && before.cluster == at.cluster
-}
-
 // share is the cluster that a Machine looks at, or else its namespace. A cluster that hangs
 // holds up no other; unlike a namespace, it has a slash in its name.
-func (s *watchIndex) share(q request) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at, known := s.all[q]; known {
-		return at.cluster.String()
+func (r *reconciler) share(q request) string {
+	if at, _, known := r.watchIndex.Of(q); known {
+		return at.Cluster.String()
 	}
 	return q.Namespace
 }
 
-func (s *watchIndex) unwatch(q request) (before watchedNode, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before, known = s.all[q]; known {
-		s.forget(q, before)
-		delete(s.all, q)
-	}
-	return before, known
-}
-
-func (s *watchIndex) forget(q request, before watchedNode) {
-	nodes := s.at[before.cluster]
-	delete(nodes[before.node], q)
-	if len(nodes[before.node]) == 0 {
-		delete(nodes, before.node)
-	}
-	if len(nodes) == 0 {
-		delete(s.at, before.cluster)
-	}
-}
-
-// of are those that look at a node of a cluster, or at any of it.
-func (s *watchIndex) of(cluster types.NamespacedName, node string) (found []request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if node != "" {
-		return slices.Collect(maps.Keys(s.at[cluster][node]))
-	}
-	for _, machines := range s.at[cluster] {
-		found = slices.AppendSeq(found, maps.Keys(machines))
-	}
-	return found
+// inCluster returns the Machines that watch any node of a cluster.
+func (r *reconciler) inCluster(cluster types.NamespacedName) []request {
+	return r.watchIndex.Where(func(_ request, at workload.Place, _ *workload.Connection) bool { return at.Cluster == cluster })
 }
 
 // drainOf is how the drain in another cluster goes, and with what it goes on.
@@ -143,9 +69,9 @@ func clusterOf(seen *observed) *v1alpha1.Cluster {
 // and has read nothing, if the pass does not have a worker of that cluster.
 func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *observed) (read bool) {
 	cluster := clusterOf(seen)
-	at := watchedNode{cluster: client.ObjectKeyFromObject(cluster), node: seen.Machine.Node}
+	at := workload.Place{Cluster: client.ObjectKeyFromObject(cluster), Node: seen.Machine.Node}
 	// Before anything is asked: what changes from now on wakes the Machine.
-	if again := r.watchIndex.watch(q, at); !again {
+	if before, _, known := r.watchIndex.Watch(q, at, nil); !known || before.Cluster != at.Cluster {
 		return false
 	}
 	connection, err := r.clusters.Use(cluster, userOf(q))
@@ -156,8 +82,7 @@ func (r *reconciler) observeElsewhere(ctx context.Context, q request, seen *obse
 		seen.Remote = &core.Remote{Problem: strings.ReplaceAll(err.Error(), foreign, "")}
 		return true
 	}
-	at.connection = connection
-	r.watchIndex.watch(q, at)
+	r.watchIndex.Watch(q, at, connection)
 	drain, err := r.drainOf(ctx, seen, connection, connection.Client)
 	if err == nil && drain.decision.Done {
 		// A cache that is behind knows nothing of what came last.
@@ -216,14 +141,14 @@ func (r *reconciler) drainElsewhere(ctx context.Context, q request, seen *observ
 
 // leave ends what was begun in another cluster.
 func (r *reconciler) leave(q request) {
-	before, known := r.watchIndex.unwatch(q)
+	before, connection, known := r.watchIndex.Unwatch(q)
 	if !known {
 		return
 	}
-	if before.connection != nil {
-		before.connection.Evictions.Want(userOf(q), nil, nil)
+	if connection != nil {
+		connection.Evictions.Want(userOf(q), nil, nil)
 	}
-	r.clusters.Release(before.cluster, userOf(q))
+	r.clusters.Release(before.Cluster, userOf(q))
 }
 
 // followElsewhere has Machines woken by what happens in their clusters.
@@ -231,26 +156,26 @@ func (r *reconciler) followElsewhere(registry *workload.Registry) {
 	registry.Watch(&corev1.Pod{}, func(cluster types.NamespacedName, old, now client.Object) {
 		pod, ok := cmpOr(now, old).(*corev1.Pod)
 		if ok && strings.HasPrefix(cluster.Name, foreign) && pod.Spec.NodeName != "" {
-			r.wake(r.watchIndex.of(cluster, pod.Spec.NodeName)...)
+			r.wake(r.watchIndex.Users(workload.Place{Cluster: cluster, Node: pod.Spec.NodeName})...)
 		}
 	})
 	registry.Watch(&corev1.Node{}, func(cluster types.NamespacedName, old, now client.Object) {
 		if strings.HasPrefix(cluster.Name, foreign) && nodeMatters(old, now) {
-			r.wake(r.watchIndex.of(cluster, cmpOr(now, old).GetName())...)
+			r.wake(r.watchIndex.Users(workload.Place{Cluster: cluster, Node: cmpOr(now, old).GetName()})...)
 		}
 	})
 	// What rules go by. What is new has no pods yet.
 	registry.Watch(&corev1.Namespace{}, func(cluster types.NamespacedName, old, now client.Object) {
 		if old != nil && now != nil && !maps.Equal(old.GetLabels(), now.GetLabels()) {
-			r.wake(r.watchIndex.of(cluster, "")...)
+			r.wake(r.inCluster(cluster)...)
 		}
 	})
 	registry.Watch(&appsv1.DaemonSet{}, func(cluster types.NamespacedName, _, now client.Object) {
 		if now == nil {
-			r.wake(r.watchIndex.of(cluster, "")...)
+			r.wake(r.inCluster(cluster)...)
 		}
 	})
-	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.watchIndex.of(cluster, "")...) })
+	registry.OnChange(func(cluster types.NamespacedName) { r.wake(r.inCluster(cluster)...) })
 	registry.OnNews(func(owner types.NamespacedName) {
 		if name, ours := strings.CutPrefix(owner.Name, foreign); ours {
 			r.wake(requestOf(core.ClusterAPI, owner.Namespace, name)...)

@@ -34,18 +34,18 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 		return
 	}
 	connection, err := r.clusters.Use(cluster, key)
-	at := view{cluster: client.ObjectKeyFromObject(cluster), place: place{cluster: workload.Identity(cluster)}}
+	place, at := workload.Place{Cluster: workload.Identity(cluster)}, view{cluster: client.ObjectKeyFromObject(cluster)}
 	if err != nil {
-		r.look(key, at)
+		r.look(key, place, at)
 		seen.NodesProblem = err.Error()
 		return
 	}
-	if !r.turns.take(at.place.cluster, key) {
+	if !r.turns.take(place.Cluster, key) {
 		seen.crowded = true
 		return
 	}
 	seen.connection, at.evictions = connection, connection.Evictions
-	r.look(key, at)
+	r.look(key, place, at)
 	if seen.Nodes, err = nodesOf(ctx, connection, seen.Machine); err != nil {
 		seen.NodesProblem, seen.unread = err.Error(), true
 		return
@@ -54,26 +54,27 @@ func (r *reconciler) observeNode(ctx context.Context, seen *observed) {
 	if seen.Machine.DeletionTimestamp == nil || len(own) != 1 {
 		return
 	}
-	seen.node, at.place.node = own[0], own[0].Name
-	r.look(key, at)
+	seen.node, place.Node = own[0], own[0].Name
+	r.look(key, place, at)
 	r.observePods(ctx, seen, connection.Client)
 	observeVolumes(ctx, seen)
 }
 
 // look notes what the Machine looks at. Whoever was to evict its pods elsewhere,
 // before its Cluster became another one, does so no more.
-func (r *reconciler) look(machine types.NamespacedName, at view) {
-	if before := r.views.look(machine, at); before.evictions != nil && before.evictions != at.evictions {
+func (r *reconciler) look(machine types.NamespacedName, place workload.Place, at view) {
+	if _, before, _ := r.views.Watch(machine, place, at); before.evictions != nil && before.evictions != at.evictions {
 		before.evictions.Want(machine, nil, nil)
 	}
 }
 
 // release says that the Machine does not need its Node any more.
 func (r *reconciler) release(machine types.NamespacedName) {
-	before, known := r.views.away(machine)
+	_, before, known := r.views.Unwatch(machine)
 	if !known {
 		return
 	}
+	r.views.logged.Delete(machine)
 	if before.evictions != nil {
 		before.evictions.Want(machine, nil, nil)
 	}

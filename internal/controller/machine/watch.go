@@ -162,12 +162,12 @@ func ready(node *corev1.Node) corev1.ConditionStatus {
 // podChanged drops the pods of nodes that are not being drained.
 func (r *reconciler) podChanged(cluster types.NamespacedName, old, now client.Object) {
 	pod := either(old, now).(*corev1.Pod)
-	r.wakeUnlessAlike(r.views.of(place{cluster, pod.Spec.NodeName}), old, now)
+	r.wakeUnlessAlike(r.views.Users(workload.Place{Cluster: cluster, Node: pod.Spec.NodeName}), old, now)
 }
 
 func (r *reconciler) attachmentChanged(cluster types.NamespacedName, old, now client.Object) {
 	attachment := either(old, now).(*storagev1.VolumeAttachment)
-	r.wakeUnlessAlike(r.views.of(place{cluster, attachment.Spec.NodeName}), old, now)
+	r.wakeUnlessAlike(r.views.Users(workload.Place{Cluster: cluster, Node: attachment.Spec.NodeName}), old, now)
 }
 
 // volumeChanged is about whose volumes are whose. Volumes are known by several

@@ -42,14 +42,14 @@ func listening(t *testing.T) (r *reconciler, woken func() []string) {
 	server := fault.NewServer(t, one, two, three, four, cluster)
 
 	r = newReconciler(server.Manager, server.Manager, nil, clock.RealClock{}, newMetrics(prometheus.NewRegistry(), time.Now))
-	r.views.look(client.ObjectKeyFromObject(one), view{place: place{node: "node"}})
+	r.views.Watch(client.ObjectKeyFromObject(one), workload.Place{Node: "node"}, view{})
 	user := aPod("user")
 	user.OwnerReferences = []metav1.OwnerReference{{Kind: kindDaemonSet, Name: "agent", Controller: new(true)}}
 	user.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 	}}}
 	r.views.surround(client.ObjectKeyFromObject(one), surroundingsOf([]corev1.Pod{*user}))
-	r.views.look(client.ObjectKeyFromObject(two), view{})
+	r.views.Watch(client.ObjectKeyFromObject(two), workload.Place{}, view{})
 	var names []string
 	r.wake = func(machines ...types.NamespacedName) {
 		for _, machine := range machines {
