@@ -30,9 +30,9 @@ func (t *targeted) stayers(n *node) (staying []*corev1.Pod, torn bool) {
 	for i := range n.pods {
 		p := &n.pods[i]
 		switch {
-		case p.staying == nil || !slices.ContainsFunc(n.drains, func(one *selection) bool { return one.maintenance.keeps(p) }):
+		case !p.staying.Stays || !slices.ContainsFunc(n.drains, func(one *selection) bool { return one.maintenance.keeps(p) }):
 		case p.counted:
-			torn = torn || len(t.budgets.applying(p.object)) > 0
+			torn = torn || len(t.budgets.Applying(p.object)) > 0
 		default:
 			staying = append(staying, p.object)
 		}
@@ -56,7 +56,7 @@ func (n *node) leavers() []*corev1.Pod {
 func (t *targeted) budgetsOf(pods []*corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var found []*policyv1.PodDisruptionBudget
 	for _, object := range pods {
-		for _, b := range t.budgets.applying(object) {
+		for _, b := range t.budgets.Applying(object) {
 			if !slices.Contains(found, b) {
 				found = append(found, b)
 			}

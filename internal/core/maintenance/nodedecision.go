@@ -154,12 +154,12 @@ func (o *outcome) warnings(p *pod) []event.Event {
 	if _, problems := podclass.OnUpgrade(p.object); len(problems) > 0 {
 		return append(events, event.OnUpgradeLabelIgnored(p.object, problems[0].Message))
 	}
-	if p.surplus != "" {
-		return append(events, event.TooManyBudgets(p.object, p.surplus))
+	if p.staying.Surplus != "" {
+		return append(events, event.TooManyBudgets(p.object, p.staying.Surplus))
 	}
 	if longest := o.longestWithout(p); longest != nil {
 		events = append(events, event.TolerationTooShort(p.object, event.ShortToleration{
-			Taint: p.staying.taint, Endured: p.staying.endurance, Needed: longest.downtime, Maintenance: longest.name(),
+			Taint: p.staying.Taint, Endured: p.staying.Endurance, Needed: longest.downtime, Maintenance: longest.name(),
 		}))
 	}
 	return events
@@ -168,7 +168,7 @@ func (o *outcome) warnings(p *pod) []event.Event {
 // longestWithout is the maintenance in place of the longest downtime that does not
 // leave the pod on the node although the pod asks for it; nil if there is none.
 func (o *outcome) longestWithout(p *pod) *maintenance {
-	if p.staying == nil {
+	if !p.staying.Stays {
 		return nil
 	}
 	var longest *maintenance

@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
@@ -10,11 +9,11 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
-	"ebbtide.dev/ebbtide/internal/core/drainlock"
 	"ebbtide.dev/ebbtide/internal/core/drainplan"
 	"ebbtide.dev/ebbtide/internal/core/drainrule"
 	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/drainrecord"
+	"ebbtide.dev/ebbtide/internal/core/maintenance/staying"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -25,10 +24,8 @@ type pod struct {
 	evacuation *v1alpha1.Evacuation
 	// treatment is not changed: it belongs to many pods.
 	treatment *drainrule.Treatment
-	// staying is not nil if the pod asks to stay and there is a maintenance in place.
-	staying *staying
-	// surplus is why a pod that asks to stay has too many budgets; empty if it has not.
-	surplus string
+	// staying is whether the pod may stay for a maintenance in place, if there is one.
+	staying staying.Pod
 	// givenUp is true of a terminating pod that its node can no longer confirm as stopped.
 	givenUp bool
 	// counted is true if some maintenance in Drain waits for the pod.
@@ -46,14 +43,6 @@ type pod struct {
 	// unmirrored is true of a static pod that only its agent knows of; the object stands
 	// in for its mirror pod.
 	unmirrored bool
-}
-
-// staying is a pod that asks to stay on a node that comes back.
-type staying struct {
-	// endurance is how long it tolerates that its node is down, taint the key of
-	// the taint that it tolerates the shortest.
-	endurance time.Duration
-	taint     string
 }
 
 var (
@@ -100,14 +89,11 @@ func (r *reader) readPods(n *node) {
 		p.treatment = r.treatment(n, &p, rules)
 		at := podclass.GivenUpTime(p.object, n.object)
 		p.givenUp = !at.IsZero() && !r.ClockSkewed && !at.After(r.Now)
-		if n.inPlace != nil {
-			p.staying = r.staying(n, &p)
-		}
 		n.pods = append(n.pods, p)
 	}
 	r.readUnmirrored(n)
 	if n.inPlace != nil {
-		r.surplus(n)
+		r.readStaying(n)
 	}
 	for _, one := range n.drains {
 		one.counts = make([]bool, len(n.pods))
@@ -174,29 +160,27 @@ func hasThirdParty(object *corev1.Pod) bool {
 // builtIn are the classes of our own evacuators.
 var builtIn = []string{v1alpha1.DeploymentEvacuatorClass, v1alpha1.DaemonSetEvacuatorClass, v1alpha1.KubeletEvacuatorClass}
 
-// staying returns what a pod that asks to stay is like; nil if it does not ask, is
-// on its way out, or is under a budget that the node has given up to lock. Only who
-// would be evicted can ask: a pod that is to complete is waited for, and one that is
-// skipped is nobody's concern.
-func (r *reader) staying(n *node, p *pod) *staying {
-	asks, _ := podclass.OnUpgrade(p.object)
-	evicted := p.treatment.Behavior == v1alpha1.DrainBehaviorDrain && !p.unclear()
-	switch {
-	case !asks, p.object.DeletionTimestamp != nil, !evicted && p.treatment != &unremovable, r.givenUp(n, p.object):
-		return nil
+// readStaying finds out which pods may stay on a node. Only a pod that would be evicted can
+// ask: one that is to complete is waited for, and one that is skipped is nobody's concern.
+func (r *reader) readStaying(n *node) {
+	var record *v1alpha1.DrainRecord
+	if drainrecord.InForce(n.object, n.record) {
+		record = n.record
 	}
-	endurance, taint := podclass.Endurance(p.object)
-	return &staying{endurance: endurance, taint: taint}
-}
-
-// givenUp returns true if the node has given up to lock a budget of the pod.
-func (r *reader) givenUp(n *node, object *corev1.Pod) bool {
-	if !drainrecord.InForce(n.object, n.record) || len(n.record.Status.GivenUp) == 0 {
-		return false
+	asking := map[int]*corev1.Pod{}
+	for i := range n.pods {
+		p := &n.pods[i]
+		evicted := p.treatment.Behavior == v1alpha1.DrainBehaviorDrain && !p.unclear()
+		if !p.unmirrored && (evicted || p.treatment == &unremovable) {
+			p.staying = staying.Ask(p.object, record, r.budgets)
+		}
+		if p.staying.Stays {
+			asking[i] = p.object
+		}
 	}
-	return slices.ContainsFunc(r.budgets.applying(object), func(b *policyv1.PodDisruptionBudget) bool {
-		return drainlock.GivenUp(n.record, drainlock.ReferenceTo(b))
-	})
+	for i, why := range staying.Surplus(asking, record, r.budgets) {
+		n.pods[i].staying = staying.Pod{Surplus: why}
+	}
 }
 
 // budgets are those of a snapshot. They are compiled when they are first asked for.
@@ -219,7 +203,10 @@ func (b budgets) in(namespace string) budget.Compiled {
 	return compiled
 }
 
-// applying are the budgets that protect a pod.
-func (b budgets) applying(object *corev1.Pod) []*policyv1.PodDisruptionBudget {
+// Count is how many budgets a namespace has.
+func (b budgets) Count(namespace string) int { return len(b.all[namespace]) }
+
+// Applying are the budgets that protect a pod.
+func (b budgets) Applying(object *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return b.in(object.Namespace).Applying(object)
 }

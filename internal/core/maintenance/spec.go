@@ -70,7 +70,7 @@ func (m *maintenance) selects(node *corev1.Node) bool {
 
 // keeps returns true if the maintenance leaves the pod on its node.
 func (m *maintenance) keeps(p *pod) bool {
-	return p.staying != nil && m.inPlace != nil && p.staying.endurance >= m.downtime
+	return p.staying.Stays && m.inPlace != nil && p.staying.Endurance >= m.downtime
 }
 
 // counts returns true if the maintenance waits for the pod. It does not wait for

@@ -1,0 +1,147 @@
+// Package staying decides which pods may stay on a node that comes back, because they ask for
+// it and their budgets can be locked meanwhile.
+//
+// A node has locks for a bounded number of pods and budgets: those stay that its DrainRecord
+// names already, and then those under the fewest budgets, so that a user who gives pods many
+// budgets does not drive those of others away.
+package staying
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/drainlock"
+	"ebbtide.dev/ebbtide/internal/core/podclass"
+)
+
+// Budgets finds PodDisruptionBudgets.
+type Budgets interface {
+	// Applying are those that protect a pod, Count is how many there are in a namespace.
+	Applying(pod *corev1.Pod) []*policyv1.PodDisruptionBudget
+	Count(namespace string) int
+}
+
+// Pod is what is decided about a pod.
+type Pod struct {
+	// Stays is true if the pod may stay.
+	Stays bool
+	// Endurance is how long it tolerates that its node is down, Taint the key of the taint
+	// that it tolerates the shortest.
+	Endurance time.Duration
+	Taint     string
+	// Surplus is why a pod that asks to stay has too many budgets; empty if it has not.
+	Surplus string
+}
+
+// Ask returns what a pod that would have to leave otherwise asks for, as far as it is alone.
+// It cannot stay if it does not ask, is on its way out, or is under a budget that its node has
+// given up to lock. Record is the DrainRecord in force; nil if there is none.
+func Ask(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) Pod {
+	asks, _ := podclass.OnUpgrade(object)
+	if !asks || object.DeletionTimestamp != nil || givenUp(object, record, budgets) {
+		return Pod{}
+	}
+	endurance, taint := podclass.Endurance(object)
+	return Pod{Stays: true, Endurance: endurance, Taint: taint}
+}
+
+// givenUp returns true if the node has given up to lock a budget of the pod.
+func givenUp(object *corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) bool {
+	if record == nil || len(record.Status.GivenUp) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(budgets.Applying(object), func(b *policyv1.PodDisruptionBudget) bool {
+		return drainlock.GivenUp(record, drainlock.ReferenceTo(b))
+	})
+}
+
+// Surplus returns, by their index, why those of the pods that ask to stay have to leave for
+// which the record of the node has no room.
+func Surplus(asking map[int]*corev1.Pod, record *v1alpha1.DrainRecord, budgets Budgets) map[int]string {
+	if !mayBeSurplus(asking, budgets) {
+		return nil
+	}
+	surplus := map[int]string{}
+	var claims []claim
+	for index, object := range asking {
+		protecting := budgets.Applying(object)
+		switch {
+		case len(protecting) > drainlock.MaxBudgetsOfPod:
+			surplus[index] = fmt.Sprintf("it is under %d PodDisruptionBudgets, and a pod under more than %d is not kept. Let fewer budgets select it.",
+				len(protecting), drainlock.MaxBudgetsOfPod)
+		case len(protecting) > 0:
+			claims = append(claims, claim{index, object, names(record, object.UID), protecting})
+		}
+	}
+	slices.SortFunc(claims, claim.compare)
+	named, pods := map[v1alpha1.BudgetReference]bool{}, 0
+	for _, c := range claims {
+		if pods == drainlock.MaxPods || len(named)+c.beyond(named) > drainlock.MaxBudgets {
+			surplus[c.index] = fmt.Sprintf("more pods ask to stay there than the %d pods under %d PodDisruptionBudgets for which a node can have locks.",
+				drainlock.MaxPods, drainlock.MaxBudgets)
+			continue
+		}
+		pods++
+		for _, b := range c.budgets {
+			named[drainlock.ReferenceTo(b)] = true
+		}
+	}
+	return surplus
+}
+
+// mayBeSurplus is false where nobody need look at the budgets of each pod.
+func mayBeSurplus(asking map[int]*corev1.Pod, budgets Budgets) bool {
+	count, seen := 0, map[string]bool{}
+	for _, object := range asking {
+		if !seen[object.Namespace] {
+			seen[object.Namespace] = true
+			count += budgets.Count(object.Namespace)
+		}
+	}
+	return len(asking) > drainlock.MaxPods || count > drainlock.MaxBudgetsOfPod
+}
+
+// claim is a pod that asks to stay under budgets.
+type claim struct {
+	index  int
+	object *corev1.Pod
+	// recorded is true if the record of the node names it already.
+	recorded bool
+	budgets  []*policyv1.PodDisruptionBudget
+}
+
+// compare puts the claims first that are granted first.
+func (c claim) compare(other claim) int {
+	return cmp.Or(
+		ones(other.recorded)-ones(c.recorded), cmp.Compare(len(c.budgets), len(other.budgets)),
+		cmp.Compare(c.object.Namespace, other.object.Namespace), cmp.Compare(c.object.Name, other.object.Name), cmp.Compare(c.object.UID, other.object.UID),
+	)
+}
+
+// beyond is how many budgets of the claim are not among these.
+func (c claim) beyond(named map[v1alpha1.BudgetReference]bool) int {
+	more := 0
+	for _, b := range c.budgets {
+		more += ones(!named[drainlock.ReferenceTo(b)])
+	}
+	return more
+}
+
+// names returns true if the record names the pod.
+func names(record *v1alpha1.DrainRecord, pod types.UID) bool {
+	return record != nil && slices.ContainsFunc(record.Spec.Pods, func(p v1alpha1.StayingPod) bool { return p.UID == pod })
+}
+
+func ones(counts bool) int {
+	if counts {
+		return 1
+	}
+	return 0
+}
