@@ -14,7 +14,8 @@ import (
 
 // blockedPod is a pod that something holds.
 type blockedPod struct {
-	pod     *pod
+	// index is its place among the pods of the node.
+	index   int
 	blocker v1alpha1.Blocker
 }
 
@@ -31,7 +32,7 @@ func (t *targeted) block(o *outcome) {
 			found, blocked = t.blockPod(o, i, facts)
 		}
 		if blocked {
-			o.blocked = append(o.blocked, blockedPod{pod: p, blocker: found})
+			o.blocked = append(o.blocked, blockedPod{index: i, blocker: found})
 		}
 		if p.awaitsAnswer() {
 			o.wake(t.Now, t.Now.Add(t.Requester.Left(p.request)))
@@ -146,7 +147,7 @@ func (o *outcome) obstaclesFor(one *selection) obstacles {
 	if !of.pods {
 		pods = nil
 	}
-	foreign := func(b blockedPod) bool { return !m.counts(b.pod) }
+	foreign := func(b blockedPod) bool { return !one.waitsFor(b.index) }
 	if slices.ContainsFunc(pods, foreign) {
 		return o.obstaclesOf(of, slices.DeleteFunc(slices.Clone(pods), foreign))
 	}

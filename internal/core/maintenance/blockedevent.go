@@ -61,8 +61,8 @@ func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []eve
 		}
 		o := &c.nodes[s.selection.node.index]
 		events := []event.Event{event.NodeBlocked(o.object, s.selection.maintenance.name(), blocker.Explain(*b))}
-		if pod := o.blockedBy(b.Type, s.selection.maintenance); pod != nil {
-			events = append(events, event.PodBlocked(pod.pod.object, blocker.Explain(pod.blocker)))
+		if pod := o.blockedBy(b.Type, s.selection); pod != nil {
+			events = append(events, event.PodBlocked(o.pods[pod.index].object, blocker.Explain(pod.blocker)))
 		}
 		return events
 	}
@@ -70,10 +70,10 @@ func (c *conclusion) blockedNode(s *nodeStatus, listed []v1alpha1.Blocker) []eve
 }
 
 // blockedBy is the first pod, by its name, that a maintenance waits for and that a cause holds.
-func (o *outcome) blockedBy(cause v1alpha1.BlockerType, m *maintenance) (first *blockedPod) {
+func (o *outcome) blockedBy(cause v1alpha1.BlockerType, one *selection) (first *blockedPod) {
 	for i := range o.blocked {
 		p := &o.blocked[i]
-		if p.blocker.Type == cause && m.counts(p.pod) && (first == nil || compareNames(p.pod.object, first.pod.object) < 0) {
+		if p.blocker.Type == cause && one.waitsFor(p.index) && (first == nil || compareNames(o.pods[p.index].object, o.pods[first.index].object) < 0) {
 			first = p
 		}
 	}

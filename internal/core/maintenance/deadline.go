@@ -78,7 +78,7 @@ func latePods(one *selection, covered []bool) []deadline.Pod {
 	var pods []deadline.Pod
 	for i := range n.pods {
 		p := &n.pods[i]
-		if !one.counts[i] {
+		if !one.waitsFor(i) {
 			continue
 		}
 		pods = append(pods, deadline.Pod{
@@ -200,7 +200,7 @@ func (c *conclusion) leftOf(m *maintenance) string {
 		}
 		var left []string
 		for i := range one.node.pods {
-			if p := &one.node.pods[i]; m.counts(p) {
+			if p := &one.node.pods[i]; one.waitsFor(i) {
 				left = append(left, p.object.Namespace+"/"+p.object.Name+" on "+one.node.name())
 			}
 		}

@@ -78,21 +78,19 @@ func (c *conclusion) verdict(one *selection) NodeVerdict {
 	o := &c.nodes[one.node.index]
 	v := NodeVerdict{
 		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.waveText(),
-		Targets: o.target.shown.Full.Lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one.maintenance),
+		Targets: o.target.shown.Full.Lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one),
 		Standing: o.standing(one), Others: o.others(one), Emptied: o.emptied(one),
 	}
-	places := make(map[*pod]int, len(o.pods))
 	for i := range o.pods {
 		p := &o.pods[i]
-		places[p] = i
-		v.Pods[i] = PodVerdict{Pod: p.object, Counted: one.maintenance.counts(p), Covered: o.covered[i], Treatment: *p.treatment}
+		v.Pods[i] = PodVerdict{Pod: p.object, Counted: one.waitsFor(i), Covered: o.covered[i], Treatment: *p.treatment}
 		if !v.Pods[i].Counted {
 			retained := o.retain(retention{why: one.maintenance.whyRetained(p), example: p})
 			v.Pods[i].Retained = &retained
 		}
 	}
 	for i := range o.blocked {
-		v.Pods[places[o.blocked[i].pod]].Blocker = &o.blocked[i].blocker
+		v.Pods[o.blocked[i].index].Blocker = &o.blocked[i].blocker
 	}
 	return v
 }

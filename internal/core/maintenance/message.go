@@ -47,7 +47,7 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 	case progress.Under == 0:
 		return c.waitingFor(progress, one.maintenance)
 	}
-	state, text := o.doing(one.maintenance)
+	state, text := o.doing(one)
 	switch {
 	case progress.Limiter != nil && (progress.Beyond || progress.ForwardedBy == ""):
 		text = fmt.Sprintf("%s (limited by %s)", text, progress.Limiter.Name)
@@ -59,18 +59,18 @@ func (c *conclusion) explain(o *outcome, one *selection) Explanation {
 
 // doing says whether some pod that a maintenance waits for, and that its node has come to,
 // is about to leave, or what holds all of them.
-func (o *outcome) doing(m *maintenance) (state v1alpha1.NodeState, text string) {
+func (o *outcome) doing(one *selection) (state v1alpha1.NodeState, text string) {
 	state, text = v1alpha1.NodeStateWaitingForCompletion, "Waiting for pods to complete"
 	blocked := o.blocked
 	for i := range o.pods {
 		p, kind := &o.pods[i], v1alpha1.BlockerType("")
 		// What is blocked is in the order of the pods.
-		if len(blocked) > 0 && blocked[0].pod == p {
+		if len(blocked) > 0 && blocked[0].index == i {
 			kind, blocked = blocked[0].blocker.Type, blocked[1:]
 		}
 		leaves := p.object.DeletionTimestamp != nil || blocker.AtWork(kind) || kind == "" && !o.awaitsWave(i)
 		switch {
-		case !o.covered[i] || !m.counts(p) || kind == v1alpha1.BlockerWaitingForCompletion:
+		case !o.covered[i] || !one.waitsFor(i) || kind == v1alpha1.BlockerWaitingForCompletion:
 		case leaves:
 			return v1alpha1.NodeStateDraining, "Evacuating"
 		case kind != "":

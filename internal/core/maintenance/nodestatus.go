@@ -35,7 +35,7 @@ func (c *conclusion) nodeStatuses(m *maintenance) ([]nodeStatus, status.Totals) 
 		if m.stage == v1alpha1.StageDrain {
 			s.Targets = &o.target.shown
 			if len(m.selections) <= status.PlainNodes && one.retained > 0 {
-				s.Retained = o.retainedBy(m)
+				s.Retained = o.retainedBy(one)
 			}
 			e := c.explain(o, one)
 			s.State, s.DrainMessage, s.AwaitedNodes = e.State, e.Message, e.AwaitedNodes

@@ -21,17 +21,17 @@ type retention struct {
 
 // retainedBy says which pods of the node stay as far as a maintenance is concerned, and
 // why: those of most pods first, at most ten.
-func (n *node) retainedBy(m *maintenance) []v1alpha1.Blocker {
+func (n *node) retainedBy(one *selection) []v1alpha1.Blocker {
 	var all []retention
 	for i := range n.pods {
 		p := &n.pods[i]
-		if m.counts(p) {
+		if one.waitsFor(i) {
 			continue
 		}
-		one := retention{why: m.whyRetained(p), owner: ownerOf(p.object), pods: 1, example: p}
-		at := slices.IndexFunc(all, func(r retention) bool { return r.why == one.why && r.owner == one.owner })
+		why, owner := one.maintenance.whyRetained(p), ownerOf(p.object)
+		at := slices.IndexFunc(all, func(r retention) bool { return r.why == why && r.owner == owner })
 		if at < 0 {
-			all = append(all, one)
+			all = append(all, retention{why: why, owner: owner, pods: 1, example: p})
 			continue
 		}
 		all[at].pods++
@@ -43,9 +43,9 @@ func (n *node) retainedBy(m *maintenance) []v1alpha1.Blocker {
 		return cmp.Or(cmp.Compare(b.pods, a.pods), cmp.Compare(a.why, b.why), comparePods(a.example.object, b.example.object))
 	})
 	var retained []v1alpha1.Blocker
-	for _, one := range all[:min(blocker.MaxBlockers, len(all))] {
-		b := n.retain(one)
-		b.PodCount = one.pods
+	for _, r := range all[:min(blocker.MaxBlockers, len(all))] {
+		b := n.retain(r)
+		b.PodCount = r.pods
 		retained = append(retained, b)
 	}
 	return retained

@@ -81,6 +81,9 @@ type selection struct {
 	counts []bool
 }
 
+// waitsFor returns true if the maintenance waits for the pod at this place.
+func (s *selection) waitsFor(i int) bool { return i < len(s.counts) && s.counts[i] }
+
 // counted is how many pods the maintenance waits for on the node.
 func (s *selection) counted() int32 { return s.pending + s.evacuating }
 
