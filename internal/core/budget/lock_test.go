@@ -14,6 +14,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/budget"
+	"ebbtide.dev/ebbtide/test/golden"
 )
 
 // midday is the time of every look at a lock.
@@ -95,23 +96,22 @@ func TestALockHoldsUntilItSaysButNotForLong(t *testing.T) {
 
 func TestALockThatNobodyCanReadHoldsForTenMinutes(t *testing.T) {
 	t.Parallel()
-	const head = "PodDisruptionBudget shop/web is locked by an unknown holder until 2026-03-01T11:10:00Z: annotation ebbtide.dev/lock "
-	for name, tc := range map[string]struct{ text, want string }{
-		"empty":                {"", head + "is no JSON of a lock: unexpected end of JSON input"},
-		"words":                {"mine!", head + "is no JSON of a lock: invalid character 'm' looking for beginning of value"},
-		"two locks":            {lockText(func(*budget.Lock) {}) + "{}", head + "is no JSON of a lock: invalid character '{' after top-level value"},
-		"a list":               {"[]", head + "is no JSON of a lock: json: cannot unmarshal array into Go value of type budget.Lock"},
-		"a number":             {"1e999999", head + "is no JSON of a lock: json: cannot unmarshal number into Go value of type budget.Lock"},
-		"null":                 {"null", head + "names no holder"},
-		"no holder":            {lockText(func(l *budget.Lock) { l.Holder = "" }), head + "names no holder"},
-		"a holder of spaces":   {lockText(func(l *budget.Lock) { l.Holder = " \t" }), head + "names no holder"},
-		"an invisible holder":  {lockText(func(l *budget.Lock) { l.Holder = "\x00\u200b" }), head + "names no holder"},
-		"a holder of its own":  {`{"holder":{"name":"dba"}}`, head + "is no JSON of a lock: json: cannot unmarshal object into Go struct field Lock.holder of type string"},
-		"no end":               {`{"holder":"dba"}`, head + "has no expiresAt"},
-		"null as its end":      {`{"holder":"dba","expiresAt":null}`, head + "has no expiresAt"},
-		"a time that is none":  {`{"holder":"dba","expiresAt":"tomorrow"}`, head + `is no JSON of a lock: parsing time "tomorrow" as "2006-01-02T15:04:05Z07:00": cannot parse "tomorrow" as "2006"`},
-		"a number as its end":  {`{"holder":"dba","expiresAt":1770000000}`, head + "is no JSON of a lock: json: cannot unmarshal number into Go struct field Lock.expiresAt of type string"},
-		"a date without a day": {`{"holder":"dba","acquiredAt":"2026-02-30T00:00:00Z","expiresAt":"2026-03-01T13:00:00Z"}`, head + `is no JSON of a lock: parsing time "2026-02-30T00:00:00Z": day out of range`},
+	for name, tc := range map[string]struct{ text string }{
+		"empty":                {""},
+		"words":                {"mine!"},
+		"two locks":            {lockText(func(*budget.Lock) {}) + "{}"},
+		"a list":               {"[]"},
+		"a number":             {"1e999999"},
+		"null":                 {"null"},
+		"no holder":            {lockText(func(l *budget.Lock) { l.Holder = "" })},
+		"a holder of spaces":   {lockText(func(l *budget.Lock) { l.Holder = " \t" })},
+		"an invisible holder":  {lockText(func(l *budget.Lock) { l.Holder = "\x00\u200b" })},
+		"a holder of its own":  {`{"holder":{"name":"dba"}}`},
+		"no end":               {`{"holder":"dba"}`},
+		"null as its end":      {`{"holder":"dba","expiresAt":null}`},
+		"a time that is none":  {`{"holder":"dba","expiresAt":"tomorrow"}`},
+		"a number as its end":  {`{"holder":"dba","expiresAt":1770000000}`},
+		"a date without a day": {`{"holder":"dba","acquiredAt":"2026-02-30T00:00:00Z","expiresAt":"2026-03-01T13:00:00Z"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,9 +120,7 @@ func TestALockThatNobodyCanReadHoldsForTenMinutes(t *testing.T) {
 			if !locked || hold.Unreadable == nil {
 				t.Errorf("%+v, locked %t; want an unreadable lock in force", hold, locked)
 			}
-			if diff := cmp.Diff(tc.want, hold.Describe(b)); diff != "" {
-				t.Errorf("Describe (-want +got):\n%s", diff)
-			}
+			golden.Message(t, hold.Describe(b))
 			if _, locked := budget.LockOf(b, midday.Add(-50*time.Minute), 0); locked {
 				t.Error("it should have ended ten minutes after the last change")
 			}
@@ -140,30 +138,25 @@ func TestABudgetThatNobodyHasChangedIsAsOldAsItIs(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestDescribeNamesHolderEndAndReason(t *testing.T) {
 	t.Parallel()
-	const head = "PodDisruptionBudget shop/web is locked by "
 	long := strings.Repeat("ä", 5000)
 	for name, tc := range map[string]struct {
 		change func(*budget.Lock)
-		want   string
 	}{
-		"with a reason":    {func(*budget.Lock) {}, head + "dba@example.com until 2026-03-01T13:00:00Z: defragmentation"},
-		"without a reason": {func(l *budget.Lock) { l.Reason = "" }, head + "dba@example.com until 2026-03-01T13:00:00Z"},
-		"a drain":          {func(l *budget.Lock) { l.Holder = budget.Holder("kernel", "node-1") }, head + "nodemaintenance/kernel/node-1 until 2026-03-01T13:00:00Z: defragmentation"},
-		"many lines":       {func(l *budget.Lock) { l.Reason = "first\n* second\r\n\tthird\x1b[31m" }, head + "dba@example.com until 2026-03-01T13:00:00Z: first * second third [31m"},
+		"with a reason":    {func(*budget.Lock) {}},
+		"without a reason": {func(l *budget.Lock) { l.Reason = "" }},
+		"a drain":          {func(l *budget.Lock) { l.Holder = budget.Holder("kernel", "node-1") }},
+		"many lines":       {func(l *budget.Lock) { l.Reason = "first\n* second\r\n\tthird\x1b[31m" }},
 		"a long story": {
 			func(l *budget.Lock) { l.Holder, l.Reason = long, long },
-			head + long[:1024] + "… until 2026-03-01T13:00:00Z: " + long[:1024] + "…",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := annotated(lockText(tc.change))
 			hold, _ := budget.LockOf(b, midday, 0)
-			if diff := cmp.Diff(tc.want, hold.Describe(b)); diff != "" {
-				t.Errorf("Describe (-want +got):\n%s", diff)
-			}
+			golden.Message(t, hold.Describe(b))
 		})
 	}
 }
@@ -185,7 +178,7 @@ func TestAnAnnotationOfKilobytesIsNotQuoted(t *testing.T) {
 	}
 }
 
-func TestFirstLocked(t *testing.T) {
+func TestFirstLockedSkipsEndedLocks(t *testing.T) {
 	t.Parallel()
 	free, over, first, second := annotated(""), annotated(""), annotated(lockText(func(*budget.Lock) {})), annotated(lockText(func(*budget.Lock) {}))
 	free.Annotations, first.Name, second.Name = nil, "first", "second"
@@ -199,7 +192,7 @@ func TestFirstLocked(t *testing.T) {
 	}
 }
 
-func TestHolderOf(t *testing.T) {
+func TestHolderOfDrainsNamesMaintenanceAndNode(t *testing.T) {
 	t.Parallel()
 	type answer struct {
 		Maintenance, Node string
