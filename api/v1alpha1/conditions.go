@@ -41,11 +41,6 @@ const (
 	// ConditionReplacementUnschedulable is True while the replacement of the pod cannot be
 	// scheduled; the message is the scheduler's. Absent otherwise.
 	ConditionReplacementUnschedulable = "ReplacementUnschedulable"
-	// ConditionEvictionRequested is True while the pod's responders (spec.evictionResponders) are
-	// asked to move it; the message names the active one. It is False permanently when the
-	// evacuation continues itself, with one of the reasons below. Absent from pods without
-	// responders, and if EvictionRequests are not served.
-	ConditionEvictionRequested = "EvictionRequested"
 )
 
 // Reasons of ConditionSurged. ReasonClockSkewed is another: the pod waits for its replacement
@@ -64,22 +59,6 @@ const (
 
 // ReasonUnschedulable is the reason of ConditionReplacementUnschedulable.
 const ReasonUnschedulable = "Unschedulable"
-
-// Reasons of ConditionEvictionRequested.
-const (
-	// ReasonResponderActive: a responder of the pod is active.
-	ReasonResponderActive = "ResponderActive"
-	// ReasonRespondersDone: all responders of the pod are done.
-	ReasonRespondersDone = "RespondersDone"
-	// ReasonRequestUnanswered: no controller answers EvictionRequests.
-	ReasonRequestUnanswered = "Unanswered"
-	// ReasonRequestFailed: the EvictionRequest has failed; the message says why.
-	ReasonRequestFailed = "RequestFailed"
-	// ReasonRequestNameTaken: another object has the name of the EvictionRequest.
-	ReasonRequestNameTaken = "NameTaken"
-	// ReasonRequestsNotServed: EvictionRequests are no longer served, or are not answered.
-	ReasonRequestsNotServed = "NotServed"
-)
 
 // Conditions of a DrainRecord.
 const (

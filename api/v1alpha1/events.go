@@ -74,9 +74,6 @@ const (
 	// EventEvictionRequestNameTaken warns that a pod is evacuated without its responders, because
 	// another object has the name of its EvictionRequest.
 	EventEvictionRequestNameTaken = "EvictionRequestNameTaken"
-	// EventEvictionRequestRefused warns that the EvictionRequest of a pod cannot be created, so
-	// the pod waits.
-	EventEvictionRequestRefused = "EvictionRequestRefused"
 	// EventPodDetached: the pod was taken out of its ReplicaSet to be replaced.
 	EventPodDetached = "PodDetached"
 	// EventPodGivenBack: a detached pod can return to its ReplicaSet.

@@ -106,9 +106,6 @@ const (
 
 	// NodeMaintenanceRequester is spec.requester of the EvictionRequests of NodeMaintenances.
 	NodeMaintenanceRequester = "ebbtide.dev/node-maintenance"
-	// EvacuationRequester is spec.requester of EvictionRequests for Evacuations that other
-	// instigators asked for.
-	EvacuationRequester = "ebbtide.dev/evacuation"
 	// WithdrawnAnnotation on Ebbtide's EvictionRequest is the API server's time of its withdrawal,
 	// in RFC 3339. The request is deleted at most a minute later.
 	WithdrawnAnnotation = "ebbtide.dev/withdrawn"

@@ -63,7 +63,7 @@ func add(mgr manager.Manager, f flags, g guards) error {
 		return err
 	}
 	if err := evacuation.Add(mgr, evacuation.Options{
-		Workers: f.evacuationWorkers, Surge: f.surge, Dispatcher: dispatcher, Skew: g.skew, Requests: asks,
+		Workers: f.evacuationWorkers, Surge: f.surge, Dispatcher: dispatcher, Skew: g.skew,
 	}); err != nil {
 		return err
 	}
@@ -85,15 +85,9 @@ func add(mgr manager.Manager, f flags, g guards) error {
 	return addMachines(mgr, f, g, dispatcher)
 }
 
-// requests are what NodeMaintenances and Evacuations ask the responders of pods by.
-type requests interface {
-	nodemaintenance.Requests
-	evacuation.Requests
-}
-
 // addEvictionRequests has it run what answers EvictionRequests, where they are served, and
-// returns what pods are asked by; nil if they never are.
-func addEvictionRequests(mgr manager.Manager, f flags, g guards) (requests, error) {
+// returns what NodeMaintenances ask by; nil if they never do.
+func addEvictionRequests(mgr manager.Manager, f flags, g guards) (nodemaintenance.Requests, error) {
 	options := evictionrequest.RoleOptions{Mode: f.evictionRequests, Namespace: f.namespace, Skew: g.skew}
 	if f.evictionRequests == core.ModeOff {
 		if _, err := evictionrequest.NewRole(mgr, options); err != nil {

@@ -69,7 +69,7 @@ func (w *world) awaitDrained(m *v1alpha1.NodeMaintenance) {
 
 // own is the request of NodeMaintenances for a pod, by its name alone.
 func own(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
-	return &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: core.Maintenances.NameFor(pod.UID)}}
+	return &lifecyclev1alpha1.EvictionRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: core.NameFor(pod.UID)}}
 }
 
 // A pod that names a responder is moved by that, and its maintenance says whose turn it is.
@@ -82,7 +82,7 @@ func TestAMaintenanceAsksResponders(t *testing.T) {
 	e := w.awaitEviction("pod-1-web-0", awaiting, turns)
 	request := own(pod)
 	w.awaitRequest(request, awaiting)
-	if len(w.evacuations()) != 0 || e.Labels[core.Maintenances.Name()] != "requester" || request.Annotations[v1alpha1.NodeAnnotation] != w.cluster.Nodes[0] {
+	if len(w.evacuations()) != 0 || e.Labels[v1alpha1.NodeMaintenanceRequester] != "requester" || request.Annotations[v1alpha1.NodeAnnotation] != w.cluster.Nodes[0] {
 		t.Errorf("there are the Evacuations %+v, and the request is %+v of labels %v", w.evacuations(), request, e.Labels)
 	}
 	w.awaitBlocker(m, v1alpha1.BlockerEvacuatorRunning, "Responder example.com/leader moves the pod.")
@@ -127,14 +127,14 @@ func TestSomebodyForgesARequest(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictionrequests"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete"}})
 	idle := w.pod("idle-0", "example.com/leader 20000")
-	forged := core.Maintenances.New(idle)
+	forged := core.New(idle)
 	w.must(mallory.Create(w.ctx, forged))
 	w.awaitGone(forged)
 	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(idle), idle))
 	w.must(w.client.Delete(w.ctx, idle, client.GracePeriodSeconds(0)))
 
 	pod := w.pod("web-0", "example.com/leader 20000")
-	taken := core.Maintenances.New(pod)
+	taken := core.New(pod)
 	taken.Spec.Requester = "example.com/mallory"
 	taken.Spec.Intent = lifecyclev1alpha1.EvictionRequestIntentWithdrawn
 	w.must(mallory.Create(w.ctx, taken))

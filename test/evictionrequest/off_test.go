@@ -34,7 +34,7 @@ func TestSomebodyHidesARequest(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{"lifecycle.k8s.io"}, Resources: []string{"evictionrequests"}, Verbs: []string{"create", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete"}})
 	idle := w.pod("idle-0", leader+" 20000")
-	forged := core.Maintenances.New(idle)
+	forged := core.New(idle)
 	forged.Annotations = nil
 	w.must(mallory.Create(w.ctx, forged))
 	w.awaitGone(forged)

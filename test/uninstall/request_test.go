@@ -71,7 +71,7 @@ func (r *requesting) pod(name string) *corev1.Pod {
 // asked makes the request of maintenances for a pod, once it was changed.
 func (r *requesting) asked(pod *corev1.Pod, change func(*lifecyclev1alpha1.EvictionRequest)) *lifecyclev1alpha1.EvictionRequest {
 	r.t.Helper()
-	request := evictionrequest.Maintenances.New(pod)
+	request := evictionrequest.New(pod)
 	change(request)
 	r.create(request)
 	return request
@@ -104,10 +104,10 @@ func (r *requesting) leave() {
 	r.ours = []client.Object{asked, failed, withdrawn, turn, lease}
 
 	others := r.pod("of-others")
-	theirs := evictionrequest.Maintenances.New(others)
+	theirs := evictionrequest.New(others)
 	theirs.Name, theirs.Spec.Requester = "upgrade", "example.com/upgrade"
 	// It has our name, and somebody else asks by it.
-	taken := evictionrequest.Maintenances.New(others)
+	taken := evictionrequest.New(others)
 	taken.Spec.Requester = "example.com/mallory"
 	r.create(theirs)
 	r.create(taken)

@@ -20,7 +20,6 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/event"
-	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/eviction"
 	"ebbtide.dev/ebbtide/internal/kube"
@@ -38,17 +37,6 @@ type Options struct {
 	Dispatcher *eviction.Dispatcher
 	// Skew knows what time it is.
 	Skew *kube.Skew
-	// Requests is what is known of EvictionRequests; nil if nobody asks by them.
-	Requests Requests
-}
-
-// Requests are the EvictionRequests by which the responders of pods are asked.
-type Requests interface {
-	// State is what is known now.
-	State() evictionrequest.Prospect
-	// OnEvacuation has a function called with the name of an Evacuation, empty is every one,
-	// about which that may have changed, or what has come of its request.
-	OnEvacuation(changed func(types.NamespacedName))
 }
 
 const defaultWorkers = 32
@@ -64,7 +52,6 @@ type reconciler struct {
 	clock     clock.PassiveClock
 	began     kube.Began
 	surge     surge.Mode
-	requests  Requests
 	metrics   *metrics
 	evictions *eviction.Caller
 	// wake has evacuations reconciled at once, before all others.
@@ -97,7 +84,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := &reconciler{
 		client: mgr.GetClient(), bulk: bulk, live: mgr.GetAPIReader(),
 		emit: kube.Emitter(mgr.GetEventRecorder("ebbtide")), now: options.Skew.Now, clock: clock.RealClock{},
-		surge: options.Surge, requests: options.Requests, metrics: newMetrics(crmetrics.Registry),
+		surge: options.Surge, metrics: newMetrics(crmetrics.Registry),
 	}
 	r.evictions = options.Dispatcher.Caller(eviction.CallerOptions{
 		Evictor: evictor, Wake: func(keys ...types.NamespacedName) { r.wake(keys...) },

@@ -13,7 +13,6 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
-	"ebbtide.dev/ebbtide/internal/core/evictionrequest"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -42,30 +41,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (*co
 	if seen.Pod == nil {
 		return seen, nil
 	}
-	if err := r.registered(ctx, seen); err != nil {
-		return nil, err
-	}
-	return seen, r.responders(ctx, seen)
-}
-
-// responders finds out how far the responders of the pod are. The rights are given with
-// those of internal/controller/requester, and nothing is read while that does not see it.
-func (r *reconciler) responders(ctx context.Context, seen *core.Snapshot) error {
-	if r.requests == nil || !evictionrequest.Requestable(seen.Pod) || !core.AskedByOthers(seen.Evacuation) || core.RespondersOver(seen.Evacuation) {
-		return nil
-	}
-	translation := evictionrequest.Translation{Prospect: r.requests.State(), Evacuation: seen.Evacuation, Pod: seen.Pod}
-	if translation.Prospect.Served {
-		key := client.ObjectKey{Namespace: seen.Pod.Namespace, Name: evictionrequest.Evacuations.NameFor(seen.Pod.UID)}
-		request, evictions, err := kube.Requested(ctx, r.client, key, seen.Pod.UID)
-		if err != nil {
-			return err
-		}
-		translation.Request = request
-		translation.Eviction, _ = evictionrequest.Relevant(evictions)
-	}
-	seen.Responders = translation.Responders()
-	return nil
+	return seen, r.registered(ctx, seen)
 }
 
 // registered finds the evacuators that are registered for the pod, unless one of

@@ -11,13 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	core "ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/eviction"
-	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
@@ -39,29 +37,10 @@ func (r *reconciler) sources(c cache.Cache) []source.Source {
 			r.sweepLater = func(namespace string, after time.Duration) { sweepLater(q, namespace, after) }
 			return nil
 		}),
-		source.Func(r.onResponders),
 		source.Kind(c, &v1alpha1.Evacuation{}, &handler.TypedEnqueueRequestForObject[*v1alpha1.Evacuation]{}),
 		source.Kind(c, &corev1.Pod{}, eviction.LeavingPods(r.cleanLater)),
 		source.Kind(c, &policyv1.PodDisruptionBudget{}, r.evictions.Budgets()),
 	}
-}
-
-// onResponders looks at evacuations again when the responders of their pods go on, and at
-// all of them when it changes whether these can be asked.
-func (r *reconciler) onResponders(ctx context.Context, q eviction.Requests) error {
-	if r.requests == nil {
-		return nil
-	}
-	r.requests.OnEvacuation(func(key types.NamespacedName) {
-		if key.Name != "" {
-			q.Add(reconcile.Request{NamespacedName: key})
-			return
-		}
-		for _, request := range kube.AllOf(r.client, &v1alpha1.EvacuationList{})(ctx) {
-			q.Add(request)
-		}
-	})
-	return nil
 }
 
 // sweepLater queues a request without a name, which is that of the whole namespace.

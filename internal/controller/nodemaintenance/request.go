@@ -49,7 +49,7 @@ func (r *reconciler) evictionRequests(ctx context.Context, snapshot *maintenance
 }
 
 func (r *reconciler) evictionRequest(ctx context.Context, pod *maintenance.Pod) error {
-	key := client.ObjectKey{Namespace: pod.Object.Namespace, Name: evictionrequest.Maintenances.NameFor(pod.Object.UID)}
+	key := client.ObjectKey{Namespace: pod.Object.Namespace, Name: evictionrequest.NameFor(pod.Object.UID)}
 	request, evictions, err := kube.Requested(ctx, r.client, key, pod.Object.UID)
 	pod.Request = request
 	pod.Eviction, _ = evictionrequest.Relevant(evictions)

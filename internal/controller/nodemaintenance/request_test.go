@@ -87,7 +87,7 @@ func TestAPodWithRespondersIsAskedByARequest(t *testing.T) {
 		if request == nil || request.Spec.Intent != lifecyclev1alpha1.EvictionRequestIntentEviction || len(w.evacuations()) != 0 {
 			t.Fatalf("after dying behind write %d the pod is asked by %+v and %d Evacuations, want a request alone", dies+1, request, len(w.evacuations()))
 		}
-		if !evictionrequest.Maintenances.Owns(request) || request.Annotations[v1alpha1.NodeAnnotation] != "n1" {
+		if !evictionrequest.Own(request) || request.Annotations[v1alpha1.NodeAnnotation] != "n1" {
 			t.Errorf("the request is %+v", request)
 		}
 		upgrade := w.maintenance("upgrade")

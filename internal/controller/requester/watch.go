@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	core "ebbtide.dev/ebbtide/internal/core/evictionrequest"
 )
 
@@ -55,67 +54,10 @@ func (r *Requester) sources(c cache.Cache) []source.TypedSource[item] {
 				}
 			},
 		}),
-		source.TypedKind(c, &v1alpha1.Evacuation{}, r.evacuationHandler()),
-		source.TypedFunc[item](func(ctx context.Context, q queue) error {
-			r.work(q)
-			context.AfterFunc(ctx, func() { r.work(nil) })
+		source.TypedFunc[item](func(ctx context.Context, _ queue) error {
 			go r.read(ctx, c)
 			return nil
 		}),
-	}
-}
-
-// evacuationHandler looks at the requests of Evacuations that somebody asks for, or has,
-// whose wish they are.
-func (r *Requester) evacuationHandler() handler.TypedFuncs[*v1alpha1.Evacuation, item] {
-	return handler.TypedFuncs[*v1alpha1.Evacuation, item]{
-		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[*v1alpha1.Evacuation], q queue) {
-			if evacuation.AskedByOthers(e.Object) {
-				q.Add(itemOf(e.Object))
-			}
-		},
-		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*v1alpha1.Evacuation], q queue) {
-			if before, now := evacuation.AskedByOthers(e.ObjectOld), evacuation.AskedByOthers(e.ObjectNew); before != now ||
-				now && evacuation.RespondersOver(e.ObjectOld) != evacuation.RespondersOver(e.ObjectNew) {
-				q.Add(itemOf(e.ObjectNew))
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*v1alpha1.Evacuation], q queue) {
-			if evacuation.AskedByOthers(e.Object) {
-				q.Add(itemOf(e.Object))
-			}
-		},
-	}
-}
-
-func itemOf(e *v1alpha1.Evacuation) item {
-	return item{types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.PodRef.Name}, e.Spec.PodRef.UID}
-}
-
-// work says where there is work to do; nil is nowhere.
-func (r *Requester) work(q queue) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = q
-}
-
-// lookAgain looks at the requests of all Evacuations that somebody asks for.
-func (r *Requester) lookAgain() {
-	r.mu.Lock()
-	q := r.queue
-	r.mu.Unlock()
-	if q == nil {
-		return
-	}
-	var list v1alpha1.EvacuationList
-	// The cache itself never fails; it does when the manager stops.
-	if r.client.List(context.Background(), &list, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) != nil {
-		return
-	}
-	for i := range list.Items {
-		if evacuation.AskedByOthers(&list.Items[i]) {
-			q.Add(itemOf(&list.Items[i]))
-		}
 	}
 }
 
@@ -136,21 +78,10 @@ func (r *Requester) requestMatters(ctx context.Context, old, now *lifecyclev1alp
 		r.answer()
 	}
 	target, named := core.TargetOf(now)
-	if !named {
+	if !named || !core.Own(now) {
 		return
 	}
-	pod := item{types.NamespacedName{Namespace: now.Namespace, Name: target.Name}, target.UID}
-	// What is not ours may have the name of ours.
-	if now.Name == core.Evacuations.NameFor(target.UID) {
-		r.tellEvacuation(pod.evacuation())
-	}
-	if !core.Own(now) {
-		return
-	}
-	q.Add(pod)
-	if !core.Maintenances.Owns(now) {
-		return
-	}
+	q.Add(item{types.NamespacedName{Namespace: now.Namespace, Name: target.Name}, target.UID})
 	urgent := old == nil || old.Generation != now.Generation || core.AwaitsAnswer(old) != core.AwaitsAnswer(now)
 	node := r.nodeOf(ctx, now.Namespace, target.Name)
 	if node != "" {
@@ -165,13 +96,7 @@ func (r *Requester) requestMatters(ctx context.Context, old, now *lifecyclev1alp
 // evictionMatters tells of what has come of the requests for a pod.
 func (r *Requester) evictionMatters(ctx context.Context, e *lifecyclev1alpha1.Eviction) {
 	target, named := core.EvictionTarget(e)
-	if !named {
-		return
-	}
-	if e.Labels[core.Evacuations.Name()] != "" {
-		r.tellEvacuation(item{types.NamespacedName{Namespace: e.Namespace, Name: target.Name}, target.UID}.evacuation())
-	}
-	if e.Labels[core.Maintenances.Name()] == "" {
+	if !named || e.Labels[v1alpha1.NodeMaintenanceRequester] == "" {
 		return
 	}
 	if node := r.nodeOf(ctx, e.Namespace, target.Name); node != "" {

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -163,8 +162,6 @@ func joined(c Call) Snapshot {
 		s.Evacuation.Finalizers = append(s.Evacuation.Finalizers, v1alpha1.EvictionInstigator)
 	}
 	metav1.SetMetaDataAnnotation(&s.Evacuation.ObjectMeta, v1alpha1.EvictionAttemptAnnotation, c.attempt())
-	// Who has to wait for responders is told before.
-	meta.RemoveStatusCondition(&s.Evacuation.Status.Conditions, v1alpha1.ConditionEvictionRequested)
 	return s
 }
 

@@ -41,9 +41,6 @@ func decide(s Snapshot) Decision {
 	if unresolved(s.Evacuation) && len(s.Evacuators) > 0 {
 		return Decision{State: StateEvacuating, Message: "Evacuators were resolved from the pod.", Evacuators: s.Evacuators}
 	}
-	if d, waits := respond(s); waits {
-		return d
-	}
 	return takeTurn(s)
 }
 

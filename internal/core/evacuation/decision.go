@@ -26,8 +26,6 @@ type Snapshot struct {
 	Pod *corev1.Pod
 	// Evacuators are those that are registered for the pod now.
 	Evacuators []v1alpha1.Evacuator
-	// Responders are those of the pod, as far as it is known.
-	Responders Responders
 	// Problems are the registrations that are left out, and why.
 	Problems []podclass.Problem
 }
@@ -52,8 +50,6 @@ const (
 	StateEvacuating State = "evacuating"
 	// StateEvicting means that no evacuator has its turn, the pod is to be evicted.
 	StateEvicting State = "evicting"
-	// StateResponding means that the responders of the pod are to move it first.
-	StateResponding State = "responding"
 	// StateHandedOver means that the pod is not replaced and that nobody asks for more.
 	StateHandedOver State = "handed-over"
 	// StateUnevictable means that no evacuator has its turn and the pod is never evicted.

@@ -54,11 +54,13 @@ func InTurn(e *v1alpha1.Evacuation, turn Turn) *v1alpha1.Evacuation {
 
 // handedOver reports whether a pod that could be evicted now is not, and why: in this turn
 // it is to be replaced first, and nothing replaces it. It is for the responders that come
-// next, which others who ask for the evacuation wait for as well, unless they do not any more.
+// next. Callers of the eviction API wait for these, too; others who ask for the evacuation do not.
 func handedOver(s Snapshot, why string) (words string, over bool) {
 	e := s.Evacuation
-	others := slices.ContainsFunc(Instigators(e), func(one string) bool { return one != v1alpha1.LifecycleInstigator })
-	if others && (RespondersOver(e) || !AskedByOthers(e)) || !ForTurn(e) || TurnOf(e).Responder != v1alpha1.DeploymentSurgeResponder {
+	others := slices.ContainsFunc(Instigators(e), func(one string) bool {
+		return one != v1alpha1.LifecycleInstigator && one != v1alpha1.EvictionInstigator
+	})
+	if others || !ForTurn(e) || TurnOf(e).Responder != v1alpha1.DeploymentSurgeResponder {
 		return "", false
 	}
 	told := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionSurged)

@@ -49,12 +49,11 @@ func TestAPodThatIsNotReplacedIsHandedOver(t *testing.T) {
 			of(barePod(), inTurnOf(surger), active(deployment, at(0)), completed), handsOver,
 			"Pod web-0 is not replaced: evacuator deployment.apps.k8s.io completed and the pod is still there.",
 		},
-		"still being replaced":                    {of(barePod(), inTurnOf(surger), active(deployment, at(0)), detached), evacuation.StateEvacuating, "Evacuator deployment.apps.k8s.io moves the pod."},
-		"somebody else wants it gone":             {of(barePod(), inTurnOf(surger), finalizers(v1alpha1.LifecycleInstigator, v1alpha1.NodeMaintenanceInstigator), active(deployment, at(0)), completed, unsurged), evicts, ""},
-		"somebody else waits for responders":      {of(barePod(), inTurnOf(surger), others, active(deployment, at(0)), completed, unsurged), handsOver, "Gave up."},
-		"somebody else waits for nobody any more": {of(barePod(), inTurnOf(surger), others, active(deployment, at(0)), completed, unsurged, told("False", "over")), evicts, ""},
-		"the evictor has its turn":                {of(barePod(), inTurnOf("imperative-eviction.k8s.io/evictor"), active(deployment, at(0)), completed, unsurged), evicts, ""},
-		"nobody knows whose turn":                 {of(barePod(), inTurnOf(surger), noTurn, active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"still being replaced":               {of(barePod(), inTurnOf(surger), active(deployment, at(0)), detached), evacuation.StateEvacuating, "Evacuator deployment.apps.k8s.io moves the pod."},
+		"somebody else wants it gone":        {of(barePod(), inTurnOf(surger), finalizers(v1alpha1.LifecycleInstigator, v1alpha1.NodeMaintenanceInstigator), active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"a caller of the eviction API waits": {of(barePod(), inTurnOf(surger), others, active(deployment, at(0)), completed, unsurged), handsOver, "Gave up."},
+		"the evictor has its turn":           {of(barePod(), inTurnOf("imperative-eviction.k8s.io/evictor"), active(deployment, at(0)), completed, unsurged), evicts, ""},
+		"nobody knows whose turn":            {of(barePod(), inTurnOf(surger), noTurn, active(deployment, at(0)), completed, unsurged), evicts, ""},
 	} {
 		d := evacuation.Decide(test.s)
 		if d.State != test.want || test.why != "" && d.Message != test.why || d.Evict != (test.want == evicts) {

@@ -38,18 +38,8 @@ func EvictionRequestNameTaken(pod *corev1.Pod, name string) Event {
 		name, excerpt.Of(pod.Name, maxNamed), Responders(pod), command.Of("kubectl -n %s delete evictionrequest %s", pod.Namespace, name)))
 }
 
-// EvictionRequestRefused warns that the responders of a pod cannot be asked, and the pod
-// waits.
-func EvictionRequestRefused(pod *corev1.Pod, name string, because error) Event {
-	return ofPod(pod, v1alpha1.EventEvictionRequestRefused, fmt.Sprintf(
-		"EvictionRequest %s cannot be made, so that pod %s waits: %s", name, excerpt.Of(pod.Name, maxNamed), excerpt.Of(because.Error(), maxCause)))
-}
-
 // maxNamed is how many bytes of a name events and messages repeat.
 const maxNamed = 100
-
-// maxCause is how many bytes of an error they repeat.
-const maxCause = 500
 
 // Responders names some of the responders of a pod, as messages do.
 func Responders(pod *corev1.Pod) string {

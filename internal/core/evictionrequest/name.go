@@ -1,14 +1,10 @@
 package evictionrequest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 
 	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -60,16 +56,4 @@ func number(name string) int {
 		return 0
 	}
 	return n
-}
-
-// RequestName is the name of the EvictionRequest of a requester's object, such as a
-// NodeMaintenance, for a pod: "<owner>-<uid of the pod>". One that would be too long ends in a hash.
-func RequestName(owner string, pod types.UID) string {
-	name := fmt.Sprintf("%s-%s", owner, pod)
-	if len(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	hash := hex.EncodeToString(sum[:8])
-	return strings.TrimRight(name[:maxName-len(hash)-1], "-.") + "-" + hash
 }

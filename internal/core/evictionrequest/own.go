@@ -21,19 +21,6 @@ const (
 	KeptFor = time.Minute
 )
 
-// Requester is in whose name Ebbtide asks pods to leave.
-type Requester struct {
-	// name is that in spec.requester, stem begins the names of its requests.
-	name, stem string
-}
-
-var (
-	// Maintenances are all NodeMaintenances, which share the request for a pod.
-	Maintenances = Requester{v1alpha1.NodeMaintenanceRequester, "node-maintenance"}
-	// Evacuations are those who ask for the Evacuation of a pod, which NodeMaintenances do not.
-	Evacuations = Requester{v1alpha1.EvacuationRequester, "evacuation"}
-)
-
 // Standing is what a pod was asked by a request of ours.
 type Standing string
 
@@ -51,21 +38,14 @@ const (
 	Taken Standing = "Taken"
 )
 
-// Name is the requester in spec.requester.
-func (r Requester) Name() string { return r.name }
+// NameFor is the name of the request of NodeMaintenances for a pod, which they share. A pod
+// that is made anew has another one.
+func NameFor(pod types.UID) string { return "node-maintenance-" + string(pod) }
 
-// NameFor is the name of the request for a pod. A pod that is made anew has another one.
-func (r Requester) NameFor(pod types.UID) string { return RequestName(r.stem, pod) }
-
-// Owns reports whether a request is one of this requester's.
-func (r Requester) Owns(request *lifecyclev1alpha1.EvictionRequest) bool {
-	target, named := TargetOf(request)
-	return named && request.Spec.Requester == r.name && request.Name == r.NameFor(target.UID)
-}
-
-// Own reports whether a request is one of Ebbtide's.
+// Own reports whether a request is one of NodeMaintenances.
 func Own(request *lifecyclev1alpha1.EvictionRequest) bool {
-	return Maintenances.Owns(request) || Evacuations.Owns(request)
+	target, named := TargetOf(request)
+	return named && request.Spec.Requester == v1alpha1.NodeMaintenanceRequester && request.Name == NameFor(target.UID)
 }
 
 // Requestable reports whether an EvictionRequest is more to a pod than an Evacuation: it
@@ -75,14 +55,14 @@ func Requestable(pod *corev1.Pod) bool {
 }
 
 // New returns the request for a pod.
-func (r Requester) New(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
+func New(pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	return &lifecyclev1alpha1.EvictionRequest{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: r.NameFor(pod.UID), Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
+			Namespace: pod.Namespace, Name: NameFor(pod.UID), Annotations: map[string]string{v1alpha1.NodeAnnotation: pod.Spec.NodeName},
 		},
 		Spec: lifecyclev1alpha1.EvictionRequestSpec{
 			Target:    lifecyclev1alpha1.EvictionRequestTarget{Pod: &lifecyclev1alpha1.EvictionRequestPodReference{Name: pod.Name, UID: pod.UID}},
-			Requester: r.name, Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
+			Requester: v1alpha1.NodeMaintenanceRequester, Intent: lifecyclev1alpha1.EvictionRequestIntentEviction,
 		},
 	}
 }
@@ -102,13 +82,13 @@ func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unan
 
 // StandingOf returns what a pod was asked by what has the name of the request for it; nil
 // if nothing has.
-func (r Requester) StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Standing {
+func StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Standing {
 	if request == nil {
 		return Unasked
 	}
 	target, _ := TargetOf(request)
 	switch {
-	case !r.Owns(request), target.UID != pod.UID, target.Name != pod.Name, request.DeletionTimestamp != nil:
+	case !Own(request), target.UID != pod.UID, target.Name != pod.Name, request.DeletionTimestamp != nil:
 		return Taken
 	case request.Spec.Intent == lifecyclev1alpha1.EvictionRequestIntentEviction:
 		return Asked
@@ -123,7 +103,7 @@ func (r Requester) StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *c
 // write it.
 func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	node := pod.Spec.NodeName
-	if Maintenances.StandingOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
+	if StandingOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
 		return nil
 	}
 	located := request.DeepCopy()
@@ -155,8 +135,6 @@ func Failure(request *lifecyclev1alpha1.EvictionRequest) *metav1.Condition {
 
 // Disposal is what becomes of a request of ours.
 type Disposal struct {
-	// Create, unless nil, is the request that is missing.
-	Create *lifecyclev1alpha1.EvictionRequest
 	// Delete is true if it is deleted.
 	Delete bool
 	// Record, unless nil, is the request as it says when it was withdrawn.

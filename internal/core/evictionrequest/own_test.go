@@ -52,7 +52,7 @@ func TestDispose(t *testing.T) {
 			r.DeletionTimestamp = new(metav1.NewTime(at))
 		}, nil, "kept"},
 	} {
-		request := evictionrequest.Maintenances.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
+		request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
 		request.Generation = 2
 		test.change(request)
 		d := evictionrequest.Dispose(request, at, test.gone)
@@ -77,7 +77,7 @@ func TestARequestNamesItsNode(t *testing.T) {
 	t.Parallel()
 	pod := newStage(t).pod("web-0", "example.com/leader 20000")
 	pod.Spec.NodeName = "one"
-	request := evictionrequest.Maintenances.New(pod)
+	request := evictionrequest.New(pod)
 	if got := evictionrequest.Located(request, pod); got != nil {
 		t.Errorf("a request that names its node is written: %v", got.Annotations)
 	}

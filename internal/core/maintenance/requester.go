@@ -33,7 +33,7 @@ func (w RequestWithdrawal) Write() Write {
 
 // standing is what the pod was asked by what has the name of our EvictionRequest for it.
 func (p Pod) standing() evictionrequest.Standing {
-	return evictionrequest.Maintenances.StandingOf(p.Request, p.Object)
+	return evictionrequest.StandingOf(p.Request, p.Object)
 }
 
 // wayOf chooses by what a pod is asked to leave.
@@ -87,11 +87,11 @@ func (o *outcome) request(p *pod) Request {
 	events := o.warnings(p)
 	if p.way == evictionrequest.ByEvacuation {
 		if p.standing == evictionrequest.Taken && evictionrequest.Requestable(p.object) {
-			events = append(events, event.EvictionRequestNameTaken(p.object, evictionrequest.Maintenances.NameFor(p.object.UID)))
+			events = append(events, event.EvictionRequestNameTaken(p.object, evictionrequest.NameFor(p.object.UID)))
 		}
 		return Request{Pod: p.object, Evacuation: p.evacuation, Events: events}
 	}
-	return Request{Pod: p.object, EvictionRequest: evictionrequest.Maintenances.New(p.object), Events: events}
+	return Request{Pod: p.object, EvictionRequest: evictionrequest.New(p.object), Events: events}
 }
 
 // withdrawRequest finds out whether the pod at this place is asked in vain, or twice.

@@ -32,7 +32,7 @@ func ledWorld(t *testing.T, with ...func(*corev1.Pod)) (*world, *corev1.Pod) {
 
 // ask gives a pod a request of ours that is so old.
 func (w *world) ask(pod *corev1.Pod, age time.Duration) *lifecyclev1alpha1.EvictionRequest {
-	request := evictionrequest.Maintenances.New(pod)
+	request := evictionrequest.New(pod)
 	request.UID, request.Generation, request.CreationTimestamp = "request", 1, metav1.NewTime(w.requester.Now.Add(-age))
 	w.requests[pod.UID] = request
 	return request

@@ -30,7 +30,7 @@ func TestRespondersAreAskedFirst(t *testing.T) {
 			pod := &w.World.Pods["one"][0]
 			pod.Object.UID = types.UID("db-0")
 			if asked {
-				pod.Request = evictionrequest.Maintenances.New(pod.Object)
+				pod.Request = evictionrequest.New(pod.Object)
 			}
 			told := w.forecast()
 			assertTold(t, told, "one would be drained: 1 pod leaves in 1 wave.", "1 db-0 Evacuator Leaves -> two")

@@ -58,7 +58,6 @@ var bearers = map[string]trace.Object{
 	"ClusterFinalizer":           &v1alpha1.Cluster{ObjectMeta: finalizers(v1alpha1.ClusterFinalizer)},
 	"LockAnnotation":             &policyv1.PodDisruptionBudget{ObjectMeta: annotated(v1alpha1.LockAnnotation, "{}")},
 	"NodeMaintenanceRequester":   requested("", ""),
-	"EvacuationRequester":        evictionrequest.Evacuations.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}}),
 	"WithdrawnAnnotation":        requested(v1alpha1.WithdrawnAnnotation, "2026-03-01T12:00:00Z"),
 	"UnansweredAnnotation":       requested(v1alpha1.UnansweredAnnotation, "true"),
 	"BackAnnotation":             &v1alpha1.DrainRecord{ObjectMeta: annotated(v1alpha1.BackAnnotation, "true")},
@@ -66,7 +65,7 @@ var bearers = map[string]trace.Object{
 
 // requested is what NodeMaintenances have asked for.
 func requested(key, value string) *lifecyclev1alpha1.EvictionRequest {
-	request := evictionrequest.Maintenances.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
+	request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
 	request.Annotations[key] = value
 	return request
 }
