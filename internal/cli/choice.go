@@ -14,11 +14,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
-	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxNamed is how many of many names a sentence has.
 const maxNamed = 10
+
+// someOf joins names as a list, and says how many are left out.
+func someOf(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("%d more", more))
+	}
+	return phrase.And(names)
+}
 
 // nodeKinds are the names of the kind that kubectl takes.
 var nodeKinds = []string{"node", "nodes", "no"}
@@ -140,8 +148,8 @@ func unknownNames(kind string, unknown, all []string) error {
 	words := make([]string, 0, min(len(unknown), maxNamed))
 	for _, name := range unknown[:min(len(unknown), maxNamed)] {
 		word := excerpt.Line(name, 253)
-		if near := view.Near(name, all); len(near) > 0 {
-			word += " (do you mean " + either(near) + "?)"
+		if meant := near(name, all); len(meant) > 0 {
+			word += " (do you mean " + phrase.Or(meant) + "?)"
 		}
 		words = append(words, word)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // follow tells how the drain goes on until the nodes are drained.
@@ -54,12 +55,8 @@ func (o *drainOptions) finished(to io.Writer, m *v1alpha1.NodeMaintenance) error
 		stay += m.Status.NodeStatuses[i].PodsRetained
 	}
 	words := took(m)
-	switch stay {
-	case 0:
-	case 1:
-		words += "; 1 pod stays on purpose"
-	default:
-		words += fmt.Sprintf("; %d pods stay on purpose", stay)
+	if stay > 0 {
+		words += "; " + phrase.Count(stay, "pod stays on purpose", "pods stay on purpose")
 	}
 	_, err := fmt.Fprintf(to, "drained: %s%s. When the work is done, give back what it has with\n  %s\n", meant(m), words, o.command("complete %s", m.Name))
 	return err

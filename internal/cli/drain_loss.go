@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
@@ -20,6 +20,9 @@ import (
 // askedOneByOne is of how many nodes the pods are asked for node by node; of more, all
 // pods of the cluster are read.
 const askedOneByOne = 20
+
+// maxLost is how many losses, or outages, of a sort a warning names.
+const maxLost = 5
 
 // warnOfLoss says what the drain takes for good, before it is asked for. kubectl drain
 // refuses it until somebody agrees by a flag; who has given the flag knows. That pods
@@ -38,13 +41,13 @@ func (o *drainOptions) warnOfLoss(ctx context.Context, nodes []*metav1.PartialOb
 		o.say(fmt.Sprintf("whether pods lose data is unknown: %s", excerpt.Line(err.Error(), maxSaid)))
 	}
 	if len(loss.Data) > 0 && (o.RefuseLoss || !given("delete-emptydir-data")) {
-		o.say("goes with its pod: " + shortly(loss.Data))
+		o.say("goes with its pod: " + phrase.Some(loss.Data, maxLost))
 	}
 	if len(loss.Unreplaced) > 0 && (o.RefuseLoss || !given("force")) {
-		o.say("made again by nobody: " + shortly(loss.Unreplaced))
+		o.say("made again by nobody: " + phrase.Some(loss.Unreplaced, maxLost))
 	}
 	if len(loss.Failed) > 0 {
-		o.say("fails for good: " + shortly(loss.Failed))
+		o.say("fails for good: " + phrase.Some(loss.Failed, maxLost))
 	}
 	if o.RefuseLoss && loss.Any() {
 		return errors.New("nothing was asked for, as the drain loses what is named above; without --refuse-loss it begins")
@@ -70,16 +73,6 @@ func (o *drainOptions) loss(ctx context.Context, nodes []*metav1.PartialObjectMe
 func ofJob(pod *corev1.Pod) bool {
 	owner := podclass.Owner(pod)
 	return owner != nil && owner.Kind == "Job"
-}
-
-// shortly joins what may be many, for one line.
-func shortly(words []string) string {
-	const most = 5
-	text := excerpt.Line(strings.Join(words[:min(len(words), most)], ", "), maxSaid)
-	if more := len(words) - most; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return text
 }
 
 // podsOn are the pods on these nodes, without what nobody needs here.

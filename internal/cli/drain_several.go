@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
@@ -49,7 +50,7 @@ func downWords(f preflight.Forecast) string {
 	for i := range f.Outages {
 		words[i] = outageWords(&f.Outages[i])
 	}
-	return "These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: " + shortly(words) + "."
+	return "These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: " + phrase.Some(words, maxLost) + "."
 }
 
 // outageWords names an application that goes down.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // drainSpec is what a drain is like, as far as flags say it.
@@ -68,7 +69,7 @@ func oneOf(flag, word string, words ...string) (string, error) {
 			return known, nil
 		}
 	}
-	return "", fmt.Errorf("--%s must be %s, not %q", flag, either(words), word)
+	return "", fmt.Errorf("--%s must be %s, not %q", flag, phrase.Or(words), word)
 }
 
 // deadline is the deadline that is asked for; nil if none is.

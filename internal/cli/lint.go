@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/lint"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 type lintOptions struct {
@@ -141,7 +142,7 @@ func printLint(to io.Writer, report *lint.Report, wide bool) error {
 	}
 	for i := range shown {
 		f := &shown[i]
-		p.line("%-8s %s (%s, %s)", f.Severity, excerpt.Line(blocker.ObjectText(f.Object), maxSaid), f.Check, counted(f.PodCount, "pod"))
+		p.line("%-8s %s (%s, %s)", f.Severity, excerpt.Line(blocker.ObjectText(f.Object), maxSaid), f.Check, phrase.Count(f.PodCount, "pod"))
 		for _, line := range []string{f.Message, f.Suggestion} {
 			p.line("         %s", excerpt.Line(line, maxSaid))
 		}
@@ -156,5 +157,5 @@ func lintVerdict(c lint.Count) string {
 	if c == (lint.Count{}) {
 		return "Nothing will trouble a drain, as far as this cluster shows now."
 	}
-	return fmt.Sprintf("%s, %s, %s.", counted(c.Errors, "error"), counted(c.Warnings, "warning"), counted(c.Notes, "note"))
+	return fmt.Sprintf("%s, %s, %s.", phrase.Count(c.Errors, "error"), phrase.Count(c.Warnings, "warning"), phrase.Count(c.Notes, "note"))
 }

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -83,7 +84,7 @@ func (l *live) headline() string {
 		left, blocked = left+one.PodsLeft, blocked+one.PodsBlocked
 		nodes, drained = nodes+one.NodeCount, drained+one.DrainedCount
 	}
-	return fmt.Sprintf("%s, %d/%d nodes drained, %s left, %d blocked", counted(len(l.list.Items), "NodeMaintenance"), drained, nodes, counted(left, "pod"), blocked)
+	return fmt.Sprintf("%s, %d/%d nodes drained, %s left, %d blocked", phrase.Count(len(l.list.Items), "NodeMaintenance"), drained, nodes, phrase.Count(left, "pod"), blocked)
 }
 
 // state is the time, and whether what is shown is news.

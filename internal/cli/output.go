@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // Formats of -o. Without one a verb prints what people read.
@@ -39,7 +41,7 @@ func (o *output) check() error {
 	if o.Format == "" || slices.Contains(o.formats, o.Format) {
 		return nil
 	}
-	return fmt.Errorf("-o must be %s, not %q", either(o.formats), o.Format)
+	return fmt.Errorf("-o must be %s, not %q", phrase.Or(o.formats), o.Format)
 }
 
 // wide is true if people want more than fits a screen, and times that are absolute.
@@ -72,26 +74,4 @@ func (o *output) print(to io.Writer, object any, name string, text func(io.Write
 	}
 	_, err = fmt.Fprintln(to, strings.TrimSuffix(string(out), "\n"))
 	return err
-}
-
-// either joins words as a choice: a, b or c.
-func either(words []string) string { return join(words, "or") }
-
-// all joins words as a list: a, b and c.
-func all(words []string) string { return join(words, "and") }
-
-// someOf joins names as a list, and says how many are left out.
-func someOf(names []string) string {
-	if more := len(names) - maxNamed; more > 0 {
-		return all(append(slices.Clone(names[:maxNamed]), fmt.Sprintf("%d more", more)))
-	}
-	return all(names)
-}
-
-func join(words []string, last string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	end := len(words) - 1
-	return strings.Join(words[:end], ", ") + " " + last + " " + words[end]
 }

@@ -7,13 +7,15 @@ import (
 	"text/tabwriter"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
 const (
 	// maxRows is of how many pods or nodes a screen tells each, and maxNotes how many
-	// lines a part of it has.
-	maxRows, maxNotes = 30, 8
+	// lines a part of it has, maxNotedPods how many pods
+	// a line names.
+	maxRows, maxNotes, maxNotedPods = 30, 8, 2
 	// maxText is how much of a sentence is told, maxOwner of what a pod says of its owner.
 	maxText, maxOwner = 400, 80
 )
@@ -204,7 +206,7 @@ func (p *planPrinter) nodes() {
 		p.line("and %d more nodes with trouble, which -o wide tells", more)
 	}
 	if quiet > 0 {
-		p.line("%s: all pods that have to leave do so", counted(quiet, "other node"))
+		p.line("%s: all pods that have to leave do so", phrase.Count(quiet, "other node"))
 	}
 }
 
@@ -217,19 +219,11 @@ func numbers(name string, counts ...int) []string {
 }
 
 func nodeWords(node *preflight.NodeForecast) string {
-	text := counted(node.Count.Pods, "pod")
+	text := phrase.Count(node.Count.Pods, "pod")
 	if node.Message != "" {
 		text += "; " + excerpt.Line(node.Message, maxText)
 	}
 	return text
-}
-
-// counted is a number of things, of which there may be one.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // part prints lines under a title, those that say the same of several pods once.
@@ -243,7 +237,7 @@ func (p *planPrinter) part(title string, notes *noteList) {
 			p.line("  and %d more, which -o wide tells", len(notes.texts)-maxNotes)
 			return
 		}
-		p.line("  %s: %s", fewNames(notes.of[text]), text)
+		p.line("  %s: %s", phrase.Some(notes.of[text], maxNotedPods), text)
 	}
 }
 
@@ -262,15 +256,6 @@ func (n *noteList) add(pod *preflight.PodForecast, text string) {
 		n.texts = append(n.texts, text)
 	}
 	n.of[text] = append(n.of[text], pod.Namespace+"/"+pod.Name)
-}
-
-// fewNames are the first of many names.
-func fewNames(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most-1], ", "), len(names)-most+1)
 }
 
 func (p *planPrinter) each(visit func(pod *preflight.PodForecast)) {
@@ -316,7 +301,7 @@ func (p *planPrinter) budgets() {
 			return
 		}
 		b := &p.Budgets[i]
-		text := fmt.Sprintf("  pdb/%s -n %s %s %s", b.Name, b.Namespace, effects[b.Effect], counted(b.PodCount, "pod"))
+		text := fmt.Sprintf("  pdb/%s -n %s %s %s", b.Name, b.Namespace, effects[b.Effect], phrase.Count(b.PodCount, "pod"))
 		if why := excerpt.Line(strings.Join(nonempty([]string{b.Why, b.Suggestion}), " "), 2*maxText); why != "" && !p.said[b.Why] {
 			text += ": " + why
 		}

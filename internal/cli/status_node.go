@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -40,7 +40,7 @@ func (p *tree) nodes(s *view.Status) {
 		if len(groups.all) == 0 {
 			p.line("")
 		}
-		p.line("Drained: %s", excerpt.Names(drained, most))
+		p.line("Drained: %s", phrase.Some(drained, most))
 	}
 }
 
@@ -54,7 +54,7 @@ func (p *tree) groups(groups *texts, most, more int) {
 			more += len(one.names)
 			continue
 		}
-		p.line("  %s: %s", excerpt.Names(one.names, most), one.text)
+		p.line("  %s: %s", phrase.Some(one.names, most), one.text)
 		if one.node != nil {
 			p.pods(one.node)
 		}
@@ -74,10 +74,10 @@ func (p *tree) stays(stays *texts) {
 		most = wideNodes
 	}
 	for _, one := range stays.all[:min(most, len(stays.all))] {
-		p.line("  %s: %s. %s", excerpt.Names(one.names, 1), counted(one.pods, "pod"), one.text)
+		p.line("  %s: %s. %s", phrase.Some(one.names, 1), phrase.Count(one.pods, "pod"), one.text)
 	}
 	if more := len(stays.all) - most; more > 0 {
-		p.line("  and %s", counted(more, "more reason"))
+		p.line("  and %s", phrase.Count(more, "more reason"))
 	}
 }
 
@@ -111,7 +111,7 @@ func (t *texts) add(key, text, name string) *sharedText {
 func (p *tree) node(node *view.Node) string {
 	words := []string{p.state(node.State)}
 	if node.PodsLeft > 0 {
-		words = append(words, counted(node.PodsLeft, "pod")+" left")
+		words = append(words, phrase.Count(node.PodsLeft, "pod")+" left")
 	}
 	if node.PodsBlocked > 0 {
 		words = append(words, fmt.Sprintf("%d blocked", node.PodsBlocked))
@@ -132,7 +132,7 @@ func (p *tree) pods(node *view.Node) {
 		p.pod(&node.Pods[i])
 	}
 	if more := node.PodsEvacuating - min(most, len(node.Pods)); more > 0 {
-		p.line("    and %s", counted(more, "more pod"))
+		p.line("    and %s", phrase.Count(more, "more pod"))
 	}
 }
 

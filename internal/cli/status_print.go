@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
@@ -91,7 +92,7 @@ func printCordons(to io.Writer, list *view.StatusList, style statusStyle) error 
 		fmt.Fprintf(table, "%s\t%s\t%s\n", c.Node, since, by)
 	}
 	if more := max(0, len(list.Cordoned)-most) + list.OmittedCordonedCount; more > 0 {
-		fmt.Fprintf(table, "and %s\n", counted(more, "more node"))
+		fmt.Fprintf(table, "and %s\n", phrase.Count(more, "more node"))
 	}
 	return table.Flush()
 }
@@ -204,7 +205,7 @@ func (p *tree) progress(s *view.Status) string {
 		words = append(words, fmt.Sprintf("%d blocked", s.PodsBlocked))
 	}
 	if s.PodsRetained > 0 {
-		words = append(words, staying(s.PodsRetained))
+		words = append(words, phrase.Count(s.PodsRetained, "stays", "stay"))
 	}
 	text := strings.Join(words, ", ") + "."
 	switch {
@@ -214,14 +215,6 @@ func (p *tree) progress(s *view.Status) string {
 		text += " ETA: " + s.Estimate.Text + "."
 	}
 	return text
-}
-
-// staying is how many pods stay.
-func staying(n int) string {
-	if n == 1 {
-		return "1 stays"
-	}
-	return fmt.Sprintf("%d stay", n)
 }
 
 // state is a state in its colour.
@@ -281,10 +274,10 @@ func (p *tree) blocker(b *view.Blocker) string {
 		text = b.Object + " (" + text + ")"
 	}
 	if b.PodCount > 0 {
-		text += ": " + counted(b.PodCount, "pod")
+		text += ": " + phrase.Count(b.PodCount, "pod")
 	}
 	if b.NodeCount > 1 {
-		text += " on " + counted(b.NodeCount, "node")
+		text += " on " + phrase.Count(b.NodeCount, "node")
 	}
 	if b.SinceTime != nil {
 		text += ", since " + p.since(b.SinceTime)

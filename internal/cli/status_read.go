@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +21,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/internal/kube"
 )
 
 const (
@@ -58,11 +58,12 @@ func (r *reading) all(ctx context.Context, over bool) (leftOut int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("list nodemaintenances: %w", err)
 	}
-	together := &errgroup.Group{}
-	together.Go(func() error { r.readCordoned(ctx); return nil })
-	together.Go(func() error { r.readDrained(ctx); return nil })
-	together.Go(func() error { r.readBudgets(ctx); return nil })
-	return leftOut, together.Wait()
+	var together sync.WaitGroup
+	together.Go(func() { r.readCordoned(ctx) })
+	together.Go(func() { r.readDrained(ctx) })
+	together.Go(func() { r.readBudgets(ctx) })
+	together.Wait()
+	return leftOut, nil
 }
 
 // one reads a maintenance and what is known of its nodes and pods.
@@ -71,15 +72,14 @@ func (r *reading) one(ctx context.Context, m *v1alpha1.NodeMaintenance) {
 	if maintenance.Finished(m) {
 		return
 	}
-	together := &errgroup.Group{}
-	together.Go(func() error { r.readDrained(ctx); return nil })
-	together.Go(func() error { r.readLeaving(ctx, m); return nil })
-	together.Go(func() error {
+	var together sync.WaitGroup
+	together.Go(func() { r.readDrained(ctx) })
+	together.Go(func() { r.readLeaving(ctx, m) })
+	together.Go(func() {
 		r.readRecords(ctx, m)
 		r.readBudgets(ctx)
-		return nil
 	})
-	_ = together.Wait() // None of them fails: it notes what it cannot read.
+	together.Wait()
 }
 
 // unread notes what could not be read; that something is gone is no fault.
@@ -136,8 +136,8 @@ func (r *reading) readCordoned(ctx context.Context) {
 func (r *reading) readNodes(ctx context.Context, names []string) {
 	r.Nodes = map[string]*corev1.Node{}
 	if len(names) <= singly {
-		parallel(names, func(name string) {
-			node := &corev1.Node{}
+		kube.Parallel(atOnce, len(names), func(i int) {
+			name, node := names[i], &corev1.Node{}
 			if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 				r.unread("get node "+name, err)
 				return
@@ -154,16 +154,6 @@ func (r *reading) readNodes(ctx context.Context, names []string) {
 		return nil
 	})
 	r.unread("list nodes", err)
-}
-
-// parallel calls do for each, some at the same time.
-func parallel[T any](each []T, do func(T)) {
-	together := &errgroup.Group{}
-	together.SetLimit(atOnce)
-	for _, one := range each {
-		together.Go(func() error { do(one); return nil })
-	}
-	_ = together.Wait() // Nothing fails.
 }
 
 // locking are the budgets that hold pods up by a lock, and those that nodes have locked; a
@@ -190,8 +180,9 @@ func (r *reading) locking() []client.ObjectKey {
 
 // readBudgets reads the budgets whose locks matter.
 func (r *reading) readBudgets(ctx context.Context) {
-	parallel(r.locking(), func(key client.ObjectKey) {
-		b := &policyv1.PodDisruptionBudget{}
+	keys := r.locking()
+	kube.Parallel(atOnce, len(keys), func(i int) {
+		key, b := keys[i], &policyv1.PodDisruptionBudget{}
 		if err := r.reached.Get(ctx, key, b); err != nil {
 			r.unread("get poddisruptionbudget "+key.String(), err)
 			return
@@ -215,8 +206,8 @@ func (r *reading) readRecords(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	for i := range m.Status.NodeStatuses {
 		names = append(names, m.Status.NodeStatuses[i].NodeRef.Name)
 	}
-	parallel(names[:min(len(names), maxRecords)], func(name string) {
-		record := &v1alpha1.DrainRecord{}
+	kube.Parallel(atOnce, min(len(names), maxRecords), func(i int) {
+		name, record := names[i], &v1alpha1.DrainRecord{}
 		if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, record); err != nil {
 			r.unread("get drainrecord "+name, err)
 			return
@@ -237,15 +228,15 @@ func (r *reading) readLeaving(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 			names = append(names, node.Name)
 		}
 	}
-	parallel(names, func(name string) { r.leavingOf(ctx, name) })
+	kube.Parallel(atOnce, len(names), func(i int) { r.leavingOf(ctx, names[i]) })
 }
 
 // leavingOf reads the pods of a node that were asked to leave.
 func (r *reading) leavingOf(ctx context.Context, name string) {
 	pods, err := podsOf(ctx, r.reached, name)
 	r.unread("list pods of node "+name, err)
-	parallel(pods[:min(len(pods), maxAsked/podNodes)], func(pod *corev1.Pod) {
-		e := &v1alpha1.Evacuation{}
+	kube.Parallel(atOnce, min(len(pods), maxAsked/podNodes), func(i int) {
+		pod, e := pods[i], &v1alpha1.Evacuation{}
 		key := client.ObjectKey{Namespace: pod.Namespace, Name: evacuation.Name(pod)}
 		if err := r.reached.Get(ctx, key, e); err != nil {
 			r.unread("get evacuations", err)

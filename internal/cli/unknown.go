@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
-	"ebbtide.dev/ebbtide/internal/core/view"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // advice is what to use in place of a verb that people try.
@@ -46,8 +46,8 @@ func noVerb(root *cobra.Command, word string) error {
 	for _, verb := range root.Commands() {
 		verbs = append(verbs, verb.Name())
 	}
-	if near := view.Near(word, verbs); len(near) > 0 {
-		use = "do you mean " + either(near) + "?"
+	if meant := near(word, verbs); len(meant) > 0 {
+		use = "do you mean " + phrase.Or(meant) + "?"
 	}
 	for _, a := range advices {
 		if slices.Contains(a.tried, strings.ToLower(word)) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/view"
 	"ebbtide.dev/ebbtide/internal/kube"
 	"ebbtide.dev/ebbtide/internal/version"
@@ -85,7 +86,7 @@ func (o *versionOptions) managers(ctx context.Context, reached client.Client, cl
 		counts[excerpt.Line(pods.Items[i].Labels["app.kubernetes.io/version"], 64)]++
 	}
 	for _, number := range slices.Sorted(maps.Keys(counts)) {
-		lines = append(lines, fmt.Sprintf("manager %s: %s in namespace %s", number, counted(counts[number], "pod"), namespace))
+		lines = append(lines, fmt.Sprintf("manager %s: %s in namespace %s", number, phrase.Count(counts[number], "pod"), namespace))
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "no pods of the manager in namespace "+namespace)

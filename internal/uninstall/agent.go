@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxMaintenance is how many bytes of the name of a maintenance, as an agent gives it, are shown.
@@ -38,7 +39,7 @@ func (s *surveyor) keptAway(ctx context.Context) (string, error) {
 	}
 	slices.Sort(holders)
 	holders = slices.Compact(holders)
-	what := "complete " + excerpt.Names(holders, shown) + " first"
+	what := "complete " + phrase.Some(holders, shown) + " first"
 	if len(holders) == 0 {
 		what = "have their agents bring them back first"
 	}
@@ -47,5 +48,5 @@ func (s *surveyor) keptAway(ctx context.Context) (string, error) {
 		keep = "node keeps"
 	}
 	return fmt.Sprintf("%d %s static pods away (%s): %s. Where no agent answers, run ebbtide-agent restore on the node and delete its NodeAgent",
-		len(on), keep, excerpt.Names(on, shown), what), nil
+		len(on), keep, phrase.Some(on, shown), what), nil
 }

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
 
@@ -60,7 +61,7 @@ func (h Hook) leave(m *v1alpha1.NodeMaintenance, notes []string, told map[string
 	told[key] = true
 	text := strings.Join(notes[:min(named, len(notes))], " ")
 	if more := len(notes) - named; more > 0 {
-		text += fmt.Sprintf(" And so for %s more.", plural(more, "node"))
+		text += fmt.Sprintf(" And so for %s more.", phrase.Count(more, "node"))
 	}
 	fmt.Fprintf(h.Out, "NodeMaintenance %s is complete and waits for whoever removes its nodes; they are given back without that. %s\n", m.Name, text)
 }

@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -35,7 +36,7 @@ func (h Hook) end(ctx context.Context, s *surveyor) error {
 		return err
 	}
 	return fmt.Errorf("%w; still going on (%d): %s. If no manager runs, or none can write, remove what is left with "+
-		"kubectl ebbtide release --yes, and then uninstall without hooks", err, len(going), excerpt.Names(going, shown))
+		"kubectl ebbtide release --yes, and then uninstall without hooks", err, len(going), phrase.Some(going, shown))
 }
 
 // noManager says what to do where nobody answers for Ebbtide.
@@ -141,7 +142,7 @@ func (h Hook) tell(s step, told map[string]bool) {
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(h.Out, "%s (%d): %s\n", s.says, len(names), excerpt.Names(names, shown))
+		fmt.Fprintf(h.Out, "%s (%d): %s\n", s.says, len(names), phrase.Some(names, shown))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // ongoing is something that has to end before Ebbtide can go.
@@ -31,7 +32,7 @@ func (o ongoing) String() string {
 	if o.whole != "" {
 		return o.whole
 	}
-	return fmt.Sprintf("%s (%d): %s\n  %s", o.title, len(o.names), excerpt.Names(o.names, shown), o.howto)
+	return fmt.Sprintf("%s (%d): %s\n  %s", o.title, len(o.names), phrase.Some(o.names, shown), o.howto)
 }
 
 // permit refuses to go on while there is something that this program does not end.

@@ -9,7 +9,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
@@ -126,15 +126,15 @@ func (h Hook) sweep(ctx context.Context, s *surveyor) error {
 			return nil
 		}
 		if n == cleans {
-			return fmt.Errorf("something of Ebbtide is there again and again: %s", excerpt.Names(names(groups), named))
+			return fmt.Errorf("something of Ebbtide is there again and again: %s", phrase.Some(names(groups), named))
 		}
-		fmt.Fprintf(h.Out, "Removing what is left on %s:\n", plural(count(groups), "object"))
+		fmt.Fprintf(h.Out, "Removing what is left on %s:\n", phrase.Count(count(groups), "object"))
 		for _, g := range groups {
 			printGroup(h.Out, g.kind.name, g)
 		}
 		if failed := s.writeAll(ctx, groups...); len(failed) > 0 {
 			printFailures(h.Out, failed)
-			return fmt.Errorf("%s of what Ebbtide has left could not be removed, see above", plural(len(failed), "object"))
+			return fmt.Errorf("%s of what Ebbtide has left could not be removed, see above", phrase.Count(len(failed), "object"))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 	"ebbtide.dev/ebbtide/internal/kube"
 )
@@ -55,7 +56,7 @@ func (r Releaser) Run(ctx context.Context) error {
 	unread := r.printUnread(slices.Concat(groups, kept))
 	switch {
 	case !r.Yes && len(unread) > 0:
-		return fmt.Errorf("%s of objects could not be read, so that there may be more", plural(len(unread), "kind"))
+		return fmt.Errorf("%s of objects could not be read, so that there may be more", phrase.Count(len(unread), "kind"))
 	case !r.Yes:
 		if count(groups) > 0 {
 			fmt.Fprintf(r.Out, "\nNothing was changed. Do all of this with\n  %s --yes\n", r.Again)
@@ -64,10 +65,10 @@ func (r Releaser) Run(ctx context.Context) error {
 	}
 	failed := s.writeAll(ctx, groups...)
 	if done := count(groups) - len(failed); done > 0 {
-		fmt.Fprintf(r.Out, "\nRemoved what Ebbtide had left on %s.\n", plural(done, "object"))
+		fmt.Fprintf(r.Out, "\nRemoved what Ebbtide had left on %s.\n", phrase.Count(done, "object"))
 	}
 	if len(failed) > 0 {
-		fmt.Fprintf(r.Out, "Could not remove what it had left on %s:\n", plural(len(failed), "object"))
+		fmt.Fprintf(r.Out, "Could not remove what it had left on %s:\n", phrase.Count(len(failed), "object"))
 		printFailures(r.Out, failed)
 	}
 	return errors.Join(r.outcome(failed, unread), r.back(ctx, failed, unread), r.held(kept))
@@ -91,7 +92,7 @@ func (r Releaser) leaders(ctx context.Context, s *surveyor) (namespaces []string
 	if len(leading) > 0 && !r.Force {
 		return nil, fmt.Errorf("a manager is at work and would do again what is undone here: %s.\n"+
 			"Let it do this: helm uninstall, or set the stage of NodeMaintenances to Complete. If it is gone, wait until then or add --force",
-			excerpt.Names(leading, named))
+			phrase.Some(leading, named))
 	}
 	return namespaces, nil
 }
@@ -110,7 +111,7 @@ func (r Releaser) look(ctx context.Context, s *surveyor, namespaces []string) (g
 	namespaces = slices.DeleteFunc(namespaces, func(one string) bool { return slices.Contains(configured, one) })
 	if room := max(0, maxNamespaces-len(configured)); len(namespaces) > room {
 		fmt.Fprintf(r.Out, "There are Leases %s in %d more namespaces, and anybody may create one. In these nothing of managers is looked for: %s\n",
-			kube.LeaderLease, len(namespaces)-room, excerpt.Names(namespaces[room:], named))
+			kube.LeaderLease, len(namespaces)-room, phrase.Some(namespaces[room:], named))
 		namespaces = namespaces[:room]
 	}
 	return append(groups, s.own(ctx, append(configured, namespaces...))...), kept
@@ -122,7 +123,7 @@ func (r Releaser) printPlan(groups, kept []group) {
 		return
 	}
 	if count(groups) > 0 {
-		fmt.Fprintf(r.Out, "Ebbtide has left something on %s:\n", plural(count(groups), "object"))
+		fmt.Fprintf(r.Out, "Ebbtide has left something on %s:\n", phrase.Count(count(groups), "object"))
 	}
 	for _, g := range groups {
 		printGroup(r.Out, g.kind.name, g)
@@ -148,13 +149,13 @@ func (r Releaser) outcome(failed []failure, unread map[string]error) error {
 	var left []string
 	reasons := slices.Collect(maps.Values(unread))
 	if len(failed) > 0 {
-		left = append(left, plural(len(failed), "object")+" could not be changed")
+		left = append(left, phrase.Count(len(failed), "object")+" could not be changed")
 	}
 	for _, f := range failed {
 		reasons = append(reasons, f.err)
 	}
 	if len(unread) > 0 {
-		left = append(left, plural(len(unread), "kind")+" of objects could not be read")
+		left = append(left, phrase.Count(len(unread), "kind")+" of objects could not be read")
 	}
 	if len(left) == 0 {
 		return nil
@@ -191,7 +192,7 @@ func (r Releaser) back(ctx context.Context, failed []failure, unread map[string]
 		return blind
 	}
 	return errors.Join(blind, fmt.Errorf("something of Ebbtide is there again: %s; stop its managers, and run %s --yes again",
-		excerpt.Names(names(groups), named), r.Again))
+		phrase.Some(names(groups), named), r.Again))
 }
 
 // held is about Machines and Clusters that nobody has asked to let go.

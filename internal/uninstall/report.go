@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/trace"
 )
 
@@ -61,7 +62,7 @@ func printFailures(out io.Writer, failures []failure) {
 		for i, f := range same[one] {
 			names[i] = nameOf(f.object)
 		}
-		fmt.Fprintf(out, "  %s %s: %s\n", one.kind, excerpt.Names(names, named), excerpt.Line(same[one][0].err.Error(), maxError))
+		fmt.Fprintf(out, "  %s %s: %s\n", one.kind, phrase.Some(names, named), excerpt.Line(same[one][0].err.Error(), maxError))
 	}
 }
 
@@ -71,12 +72,4 @@ func count(groups []group) (objects int) {
 		objects += len(g.findings)
 	}
 	return objects
-}
-
-// plural is a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -9,6 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxAgentWords is how many bytes of what an agent says are repeated. An agent is a
@@ -48,15 +49,7 @@ func (a Agent) Message() string {
 		return fmt.Sprintf("The agent of %s does not answer since %s, so nobody takes its static pods down.", a.Node.Name, since)
 	}
 	return fmt.Sprintf("%s keeps %s away and its agent does not answer since %s. Bring them back on the node: %s",
-		a.Node.Name, StaticPods(a.Held), since, BringBack(a.Dir))
-}
-
-// StaticPods counts static pods in words.
-func StaticPods(n int) string {
-	if n == 1 {
-		return "1 static pod"
-	}
-	return fmt.Sprintf("%d static pods", n)
+		a.Node.Name, phrase.Count(a.Held, "static pod"), since, BringBack(a.Dir))
 }
 
 // BringBack is the line of a shell that brings back, on their node, the static pods that

@@ -2,7 +2,6 @@ package blocker
 
 import (
 	"fmt"
-	"strings"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/apierror"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // refused explains an eviction that the API server refused, from the condition
@@ -104,16 +104,15 @@ func refusedForBudgets(f *Facts, answer string) v1alpha1.Blocker {
 		b.Suggestion = command.Of("Let only one budget select the pod: kubectl -n %s get poddisruptionbudgets", f.Pod.Namespace)
 		return b
 	}
-	names := make([]string, min(len(applying), maxNames))
+	names := make([]string, len(applying))
 	for i := range names {
 		names[i] = applying[i].Name
 	}
-	if more := len(applying) - len(names); more > 0 {
-		b.Message += fmt.Sprintf(" They are %s and %d more.", strings.Join(names, ", "), more)
+	b.Message += " They are " + phrase.Some(names, maxNames) + "."
+	if len(names) > maxNames {
 		b.Suggestion = command.Of("Keep one and narrow or delete the rest. See what they select: kubectl -n %s get poddisruptionbudgets -o custom-columns=NAME:.metadata.name,SELECTS:.spec.selector", f.Pod.Namespace)
 		return b
 	}
-	b.Message += " They are " + strings.Join(names, ", ") + "."
 	b.Suggestion = command.Of("Keep one and narrow or delete the rest, such as: kubectl -n %s delete poddisruptionbudget %s",
 		f.Pod.Namespace, command.Names(names[1:]...))
 	return b

@@ -7,6 +7,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxReport is how many bytes of a report are shown.
@@ -28,7 +29,7 @@ func (s Snapshot) condition(d Decision) *metav1.Condition {
 	case d.Hook == Finish:
 		is.Status = metav1.ConditionTrue
 	case d.Remote && s.Remote != nil && s.Remote.Report != "":
-		is.Message = excerpt.Of(fmt.Sprintf("%s left on %s. %s", podsInWords(s.Remote.Left), s.Machine.Node, s.Remote.Report), maxReport)
+		is.Message = excerpt.Of(fmt.Sprintf("%s left on %s. %s", phrase.Count(s.Remote.Left, "pod"), s.Machine.Node, s.Remote.Report), maxReport)
 	case !d.Remote && is.Reason == v1alpha1.EventBridgeDraining:
 		is.Message = fmt.Sprintf("%s is drained by NodeMaintenance %s, which shows the progress.", s.Machine.Node, s.Maintenance.Name)
 	}

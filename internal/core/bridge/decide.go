@@ -11,6 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // Snapshot is all that a decision reads. It is never changed by Decide.
@@ -315,7 +316,7 @@ func (s Snapshot) maintained() Decision {
 		return Decision{}
 	}
 	return s.say(Decision{}, event.BridgeDraining, fmt.Sprintf("%s is drained for Machine %s/%s by NodeMaintenance %s: %s left",
-		node, s.Machine.Ref.Namespace, s.Machine.Ref.Name, maintenance.Name, podsInWords(pods)))
+		node, s.Machine.Ref.Namespace, s.Machine.Ref.Name, maintenance.Name, phrase.Count(pods, "pod")))
 }
 
 // elsewhere is what happens for a node of another cluster.
@@ -330,7 +331,7 @@ func (s Snapshot) elsewhere() Decision {
 	case s.Remote.Done:
 		return s.say(Decision{Hook: Finish}, event.BridgeDone, m.Node+" is drained; the hook is removed")
 	}
-	text := fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %s left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, podsInWords(s.Remote.Left))
+	text := fmt.Sprintf("%s is drained for Machine %s/%s in Cluster %s: %s left", m.Node, m.Ref.Namespace, m.Ref.Name, m.Around, phrase.Count(s.Remote.Left, "pod"))
 	if s.Remote.Failed {
 		return s.say(d, event.BridgeBlocked, text+". "+excerpt.Line(s.Remote.Report, maxProblem))
 	}
@@ -348,20 +349,13 @@ func (s Snapshot) giveUp() Decision {
 	what := "an unknown number of pods"
 	if s.Maintenance != nil {
 		if pods, said := left(s.Maintenance); said {
-			what = podsInWords(pods)
+			what = phrase.Count(pods, "pod")
 		}
 	} else if s.Remote != nil && s.Remote.Problem == "" {
-		what = podsInWords(s.Remote.Left)
+		what = phrase.Count(s.Remote.Left, "pod")
 	}
 	return s.say(Decision{Hook: Finish}, event.BridgeGivenUp, fmt.Sprintf("nodeDrainTimeoutSeconds (%d) is over with %s left; the hook is removed and Cluster API goes on",
 		int64(s.Machine.DrainTimeout.Seconds()), what))
-}
-
-func podsInWords[N int | int32](count N) string {
-	if count == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", count)
 }
 
 func (s Snapshot) say(d Decision, as func(corev1.ObjectReference, string) event.Event, message string) Decision {

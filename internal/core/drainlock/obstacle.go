@@ -12,6 +12,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // obstacle is why a budget cannot be locked now.
@@ -53,7 +54,7 @@ func (v *view) obstacle(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	case allowed < needed:
 		v.explain(&o, needed, allowed)
 	case dormant && needed == 0 && status.CurrentHealthy < status.DesiredHealthy && !budget.LetsUnreadyGo(one.PodDisruptionBudget):
-		o.message = fmt.Sprintf("%s needs %s and has %d, and those that stay are not ready.", named(b), amount(status.DesiredHealthy, "healthy pod"), status.CurrentHealthy)
+		o.message = fmt.Sprintf("%s needs %s and has %d, and those that stay are not ready.", named(b), phrase.Count(status.DesiredHealthy, "healthy pod"), status.CurrentHealthy)
 		o.suggestion = blocker.SeePods(one.PodDisruptionBudget)
 	default:
 		return obstacle{}, false
@@ -72,9 +73,9 @@ func (v *view) explain(o *obstacle, needed, allowed int32) {
 	case b.Status.ExpectedPods > 0 && most < needed:
 		never = true
 		o.message = fmt.Sprintf("%s can never allow the %s that the pods that stay need: %d of its %d pods have to be healthy.",
-			named(o.BudgetReference), amount(needed, "disruption"), b.Status.DesiredHealthy, b.Status.ExpectedPods)
+			named(o.BudgetReference), phrase.Count(needed, "disruption"), b.Status.DesiredHealthy, b.Status.ExpectedPods)
 	default:
-		o.message = fmt.Sprintf("%s has to allow %s for the pods that stay, and allows %d.", named(o.BudgetReference), amount(needed, "disruption"), allowed)
+		o.message = fmt.Sprintf("%s has to allow %s for the pods that stay, and allows %d.", named(o.BudgetReference), phrase.Count(needed, "disruption"), allowed)
 		o.suggestion = blocker.SeePods(b)
 	}
 	if never {
@@ -96,7 +97,7 @@ func (v *view) unlock(one sight) string {
 
 // loosen is the smallest change of a budget that lets the pods stay.
 func loosen(b *policyv1.PodDisruptionBudget, needed int32) string {
-	patch, what := fmt.Sprintf(`{"spec":{"minAvailable":null,"maxUnavailable":%d}}`, needed), "Let "+amount(needed, "pod")+" be unavailable"
+	patch, what := fmt.Sprintf(`{"spec":{"minAvailable":null,"maxUnavailable":%d}}`, needed), "Let "+phrase.Count(needed, "pod")+" be unavailable"
 	if b.Status.ExpectedPods == 0 {
 		patch, what = `{"spec":{"minAvailable":0,"maxUnavailable":null}}`, "Give the pods a controller, or count pods"
 	}
@@ -105,13 +106,6 @@ func loosen(b *policyv1.PodDisruptionBudget, needed int32) string {
 
 func named(b v1alpha1.BudgetReference) string {
 	return fmt.Sprintf("PodDisruptionBudget %s/%s", b.Namespace, b.Name)
-}
-
-func amount(n int32, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // longestText is how much of somebody else's words is repeated.

@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/event"
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
@@ -189,5 +189,5 @@ func list(budgets []v1alpha1.BudgetReference) string {
 }
 
 func enumerate(names []string) string {
-	return excerpt.Names(names, namedObjects)
+	return phrase.Some(names, namedObjects)
 }

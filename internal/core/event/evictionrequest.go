@@ -8,6 +8,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // EvictionControllerActive tells, on the Lease of Ebbtide's leader, that Ebbtide answers
@@ -47,7 +48,7 @@ func Responders(pod *corev1.Pod) string {
 	for _, one := range pod.Spec.EvictionResponders {
 		names = append(names, excerpt.Line(one.Name, maxNamed))
 	}
-	return excerpt.Names(names, maxNames)
+	return phrase.Some(names, maxNames)
 }
 
 // ClockSkewed warns, on the Lease of the leader, that its clock is not trusted.

@@ -9,7 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxNames is how many names one message tells.
@@ -136,13 +136,13 @@ func ForeignUncordonOf(m *v1alpha1.NodeMaintenance, node string) Event {
 // asks for them any more, because their evacuators forbid to cancel them.
 func CancellationForbidden(node *corev1.Node, evacuations []string) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
-		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", excerpt.Names(evacuations, maxNames)))
+		fmt.Sprintf("These evacuations are not withdrawn, because their evacuators forbid it: %s.", phrase.Some(evacuations, maxNames)))
 }
 
 // CancellationForbiddenOf is CancellationForbidden on a maintenance that has asked for them.
 func CancellationForbiddenOf(m *v1alpha1.NodeMaintenance, node string, evacuations []string) Event {
 	return ofMaintenance(m, corev1.EventTypeWarning, v1alpha1.EventCancellationForbidden, "Withdraw",
-		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, excerpt.Names(evacuations, maxNames)))
+		fmt.Sprintf("These evacuations on node %s are not withdrawn, because their evacuators forbid it: %s.", node, phrase.Some(evacuations, maxNames)))
 }
 
 // DrainLabelIgnored warns that a pod has a drain label that is not understood.
@@ -203,7 +203,7 @@ func DeletedPastDeadline(pod *corev1.Pod, late LatePod) Event {
 // budgets because of a deadline. It is for the audit.
 func PodsDeletedPastDeadline(node *corev1.Node, maintenance string, pods []string) Event {
 	return ofNode(node, corev1.EventTypeWarning, v1alpha1.EventPastDeadline, "Delete",
-		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, excerpt.Names(pods, maxNames)))
+		fmt.Sprintf("Deleted past their disruption budgets for the deadline of NodeMaintenance %s: %s.", maintenance, phrase.Some(pods, maxNames)))
 }
 
 // PastDeadline warns that pods are left at the deadline of a maintenance.

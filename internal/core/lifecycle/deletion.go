@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // step is one of a deletion.
@@ -144,10 +145,10 @@ func (p *pass) setDeleting(s step, v verdict) {
 	text.WriteString(s.title(p))
 	if began := *s.began(p.decision.Status.Deletion); began != nil {
 		p.decision.Since = began.Time
-		text.WriteString(" since " + clock(began.Time))
+		text.WriteString(" since " + phrase.Time(began.Time))
 	}
 	if end, limited := p.end(s); limited {
-		fmt.Fprintf(&text, ", until %s at the longest", clock(end))
+		fmt.Fprintf(&text, ", until %s at the longest", phrase.Time(end))
 	}
 	if v.message == "" {
 		text.WriteString(".")
@@ -193,9 +194,6 @@ func seconds(limit *int32) time.Duration {
 	}
 	return time.Duration(*limit) * time.Second
 }
-
-// clock writes a moment so that it never changes.
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // excluded tells whether an annotation leaves out a step.
 func (p *pass) excluded(annotation string) bool {

@@ -15,7 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 	"ebbtide.dev/ebbtide/internal/core/surge"
 )
@@ -128,7 +128,7 @@ const maxNames = 3
 
 // some are the first few names in words.
 func (o *open) some() string {
-	return excerpt.Names(slices.Sorted(maps.Keys(o.names)), maxNames)
+	return phrase.Some(slices.Sorted(maps.Keys(o.names)), maxNames)
 }
 
 // report puts the findings in order.

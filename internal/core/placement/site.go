@@ -1,9 +1,6 @@
 package placement
 
 import (
-	"slices"
-	"strconv"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -65,39 +62,9 @@ func (s *site) matches(n *node) bool {
 func (s *site) untolerated(n *node) *corev1.Taint {
 	for i := range n.Spec.Taints {
 		taint := &n.Spec.Taints[i]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !s.tolerates(taint) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && podclass.Toleration(s.tolerations, taint) == nil {
 			return taint
 		}
 	}
 	return nil
-}
-
-func (s *site) tolerates(taint *corev1.Taint) bool {
-	return slices.ContainsFunc(s.tolerations, func(t corev1.Toleration) bool {
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			return false
-		}
-		switch t.Operator {
-		case "", corev1.TolerationOpEqual:
-			return t.Value == taint.Value
-		case corev1.TolerationOpExists:
-			return true
-		case corev1.TolerationOpLt, corev1.TolerationOpGt:
-			return compares(t, taint)
-		}
-		return false
-	})
-}
-
-// compares is whether the value of a taint is on the side of the number that is tolerated.
-func compares(t corev1.Toleration, taint *corev1.Taint) bool {
-	bound, err := strconv.ParseInt(t.Value, 10, 64)
-	if err != nil {
-		return false
-	}
-	value, err := strconv.ParseInt(taint.Value, 10, 64)
-	if err != nil {
-		return false
-	}
-	return t.Operator == corev1.TolerationOpLt && value < bound || t.Operator == corev1.TolerationOpGt && value > bound
 }

@@ -26,28 +26,11 @@ func Endurance(pod *corev1.Pod) (least time.Duration, taint string) {
 // executeAfter is when the taint manager deletes a pod that gets a taint of this
 // key without a value. As there, the first toleration that matches counts.
 func executeAfter(pod *corev1.Pod, key string) time.Duration {
-	for n := range pod.Spec.Tolerations {
-		if t := &pod.Spec.Tolerations[n]; toleratesExecute(t, key) {
-			return lasts(t)
-		}
+	t := Toleration(pod.Spec.Tolerations, &corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute})
+	if t == nil {
+		return 0
 	}
-	return 0
-}
-
-// toleratesExecute goes by the operator, the key and the effect; an empty key or
-// effect is every one. The operators Lt and Gt compare numbers, and no value is none.
-func toleratesExecute(t *corev1.Toleration, key string) bool {
-	if t.Key != "" && t.Key != key || t.Effect != "" && t.Effect != corev1.TaintEffectNoExecute {
-		return false
-	}
-	switch t.Operator {
-	case corev1.TolerationOpExists:
-		return true
-	case corev1.TolerationOpEqual, "":
-		return t.Value == ""
-	default:
-		return false
-	}
+	return lasts(t)
 }
 
 func lasts(t *corev1.Toleration) time.Duration {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // Plan says, by node, what a maintenance in Idle would do, as its nodeStatuses are to
@@ -55,7 +56,7 @@ func planText(f *NodeForecast) string {
 		{c.Unknown, [2]string{"pod may not leave", "pods may not leave"}},
 	} {
 		if part.number > 0 {
-			parts = append(parts, amount(part.number, part.words[0], part.words[1]))
+			parts = append(parts, phrase.Count(part.number, part.words[0], part.words[1]))
 		}
 	}
 	if len(parts) == 0 {

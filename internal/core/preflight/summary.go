@@ -10,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // budgets are those that slow the drain or hold it up.
@@ -95,24 +96,11 @@ func (f *BudgetForecast) judge() bool {
 	case f.PodCount > int(f.Allowed):
 		f.Effect = BudgetSlows
 		f.Why = fmt.Sprintf("It allows %s now, and %s under it: the others wait until those before them are replaced.",
-			amount(int(f.Allowed), "disruption"), amount(f.PodCount, "pod leaves", "pods leave"))
+			phrase.Count(int(f.Allowed), "disruption"), phrase.Count(f.PodCount, "pod leaves", "pods leave"))
 		return true
 	default:
 		return false
 	}
-}
-
-// amount is a number of things in words, given the words for one and, where they need
-// more than an s, for several.
-func amount(n int, words ...string) string {
-	one, several := words[0], words[0]+"s"
-	if len(words) > 1 {
-		several = words[1]
-	}
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, several)
 }
 
 // namedNodes is how many nodes of a meeting are named.
@@ -157,7 +145,7 @@ func (e *encounter) see(v *maintenance.NodeVerdict, other maintenance.Neighbour,
 
 // tell says what the meeting means.
 func (e *encounter) tell() Meeting {
-	on := "on " + amount(e.NodeCount, "node")
+	on := "on " + phrase.Count(e.NodeCount, "node")
 	var words []string
 	for _, part := range []struct {
 		nodes int
@@ -169,7 +157,7 @@ func (e *encounter) tell() Meeting {
 		{e.forwarded, "it is fast-forwarded to what this one has come to"},
 	} {
 		if part.nodes > 0 {
-			words = append(words, fmt.Sprintf("%s (%s)", part.text, amount(part.nodes, "node")))
+			words = append(words, fmt.Sprintf("%s (%s)", part.text, phrase.Count(part.nodes, "node")))
 		}
 	}
 	switch {

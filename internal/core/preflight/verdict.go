@@ -3,6 +3,8 @@ package preflight
 import (
 	"fmt"
 	"strings"
+
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // verdict is the forecast in one line.
@@ -28,13 +30,13 @@ func subject(f *Forecast) string {
 	if len(f.Nodes) == 1 {
 		return f.Nodes[0].Name
 	}
-	return amount(len(f.Nodes), "node")
+	return phrase.Count(len(f.Nodes), "node")
 }
 
 // fateText is what becomes of the nodes.
 func fateText(f *Forecast) string {
 	total := &f.Total
-	leave := amount(total.Pods-total.Stay, "pod")
+	leave := phrase.Count(total.Pods-total.Stay, "pod")
 	switch f.Outcome {
 	case OutcomeBlocked:
 		return fmt.Sprintf("would not be drained: %d of %s would not leave.", total.Held, leave)
@@ -46,12 +48,12 @@ func fateText(f *Forecast) string {
 		}
 		return fmt.Sprintf("may not be drained: nobody knows whether %d of %s would leave.", total.Unknown, leave)
 	case OutcomeCompletes:
-		return fmt.Sprintf("would be drained when %s completed by %s.", amount(total.Complete, "pod has", "pods have"), pronoun(total.Complete))
+		return fmt.Sprintf("would be drained when %s completed by %s.", phrase.Count(total.Complete, "pod has", "pods have"), pronoun(total.Complete))
 	}
 	if total.Pods == total.Stay {
 		return "would be drained: no pod has to leave."
 	}
-	return fmt.Sprintf("would be drained: %s in %s.", amount(total.Leave, "pod leaves", "pods leave"), amount(f.WaveCount, "wave"))
+	return fmt.Sprintf("would be drained: %s in %s.", phrase.Count(total.Leave, "pod leaves", "pods leave"), phrase.Count(f.WaveCount, "wave"))
 }
 
 func pronoun(n int) string {
@@ -74,7 +76,7 @@ func besides(c *Count) []string {
 		{c.Unreplaced, [2]string{"pod is made again by nobody", "pods are made again by nobody"}},
 	} {
 		if part.number > 0 {
-			parts = append(parts, amount(part.number, part.words[0], part.words[1]))
+			parts = append(parts, phrase.Count(part.number, part.words[0], part.words[1]))
 		}
 	}
 	return parts

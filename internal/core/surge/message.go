@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ebbtide.dev/ebbtide/internal/core/command"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxNamed is how many pods a message names.
@@ -69,16 +70,5 @@ func list(names []string, one, several string) string {
 	if len(names) == 1 {
 		does = one
 	}
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return strings.TrimSpace(text + " " + does)
-}
-
-func count(pods int) string {
-	if pods == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", pods)
+	return strings.TrimSpace(phrase.Some(names, maxNamed) + " " + does)
 }

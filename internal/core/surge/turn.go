@@ -13,6 +13,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -67,7 +68,7 @@ func (p *pass) begin(w waitingPod) {
 	most := maxSurge(p.Deployment)
 	if len(p.moving) >= most {
 		p.report(e, v1alpha1.ReasonWaitingForMaxSurge, fmt.Sprintf("Waits: maxSurge of Deployment %s allows %s at a time, %s now.",
-			p.Name, count(most), list(p.moving, "is moving", "are moving")))
+			p.Name, phrase.Count(most, "pod"), list(p.moving, "is moving", "are moving")))
 		return
 	}
 	p.detach(pod)

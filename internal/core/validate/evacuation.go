@@ -11,6 +11,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/evacuation"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -80,8 +81,8 @@ func UpdateEvacuationStatus(status, old v1alpha1.EvacuationStatus, now time.Time
 	if progress == nil || progress.Equal(old.EvacuationProgressTimestamp) || !progress.After(latest) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(progressPath, stamp(progress.Time),
-		fmt.Sprintf("must not be later than %s, a minute from now; check the clock of the evacuator", stamp(latest)))}
+	return field.ErrorList{field.Invalid(progressPath, phrase.Time(progress.Time),
+		fmt.Sprintf("must not be later than %s, a minute from now; check the clock of the evacuator", phrase.Time(latest)))}
 }
 
 // EvacuationWarnings tells what an Evacuation that was asked for does not become:
@@ -127,8 +128,6 @@ func byClass(evacuators []v1alpha1.Evacuator) []v1alpha1.Evacuator {
 		return cmp.Compare(a.EvacuatorClass, b.EvacuatorClass)
 	})
 }
-
-func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // EvacuationRefusal says why a user who may not delete a pod may not create,
 // change or delete its Evacuation. Why is what the authorizer said, if anything.

@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxNamed is how many nodes a refusal names.
@@ -154,12 +155,8 @@ func (r NodeRights) named() string {
 	if len(r.Refused) > 1 {
 		noun = "nodes "
 	}
-	names := strings.Join(r.Refused[:min(len(r.Refused), maxNamed)], ", ")
-	switch more := len(r.Refused) - maxNamed; {
-	case more > 0 && r.Unknown > 0:
-		return fmt.Sprintf("%s%s and at least %d more of the %d that are selected", noun, names, more, r.Affected)
-	case more > 0:
-		return fmt.Sprintf("%s%s and %d more", noun, names, more)
+	if more := len(r.Refused) - maxNamed; more > 0 && r.Unknown > 0 {
+		return fmt.Sprintf("%s%s and at least %d more of the %d that are selected", noun, strings.Join(r.Refused[:maxNamed], ", "), more, r.Affected)
 	}
-	return noun + names
+	return noun + phrase.Some(r.Refused, maxNamed)
 }

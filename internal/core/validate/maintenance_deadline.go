@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // DeadlineRefusal says why the deadline of the NodeMaintenance cannot be meant: it deletes
@@ -22,7 +23,7 @@ func (c MaintenanceChange) DeadlineRefusal() string {
 		return ""
 	}
 	return fmt.Sprintf("spec.deadline.time %s has passed (it is %s), and with spec.deadline.onDeadline Delete all pods of the selected nodes would be deleted at once: "+
-		"set spec.deadline.time to a time that is still to come, or spec.deadline.onDeadline to Wait", inWords(at.Time), inWords(c.Now))
+		"set spec.deadline.time to a time that is still to come, or spec.deadline.onDeadline to Wait", phrase.Time(at.Time), phrase.Time(c.Now))
 }
 
 func (c MaintenanceChange) deletesAtDeadline() bool {
@@ -50,18 +51,15 @@ func (c MaintenanceChange) ofDeadline() []string {
 	if d.OnDeadline != v1alpha1.DeadlineDelete {
 		if !d.Time.After(c.Now) {
 			return []string{fmt.Sprintf("spec.deadline.time %s has passed (it is %s); nothing is deleted, as spec.deadline.onDeadline is Wait",
-				inWords(d.Time.Time), inWords(c.Now))}
+				phrase.Time(d.Time.Time), phrase.Time(c.Now))}
 		}
 		return nil
 	}
 	begin := d.Time.Add(-time.Duration(d.DeleteBeforeSeconds) * time.Second)
 	if !begin.After(c.Now) {
 		return []string{fmt.Sprintf("spec.deadline: less than %d seconds (deleteBeforeSeconds) are left until %s, so that pods are deleted past their "+
-			"PodDisruptionBudgets as soon as the drain begins", d.DeleteBeforeSeconds, inWords(d.Time.Time))}
+			"PodDisruptionBudgets as soon as the drain begins", d.DeleteBeforeSeconds, phrase.Time(d.Time.Time))}
 	}
 	return []string{fmt.Sprintf("spec.deadline.onDeadline is Delete: pods that are left at %s, %d seconds (deleteBeforeSeconds) before the time, are deleted past their "+
-		"PodDisruptionBudgets", inWords(begin), d.DeleteBeforeSeconds)}
+		"PodDisruptionBudgets", phrase.Time(begin), d.DeleteBeforeSeconds)}
 }
-
-// inWords is a time as messages show it.
-func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 const (
@@ -207,11 +208,8 @@ func nodesNamed(nodes []*corev1.Node) string {
 // namedNodes sorts the names.
 func namedNodes(names []string) string {
 	slices.Sort(names)
-	switch more := len(names) - maxNamed; {
-	case len(names) == 1:
+	if len(names) == 1 {
 		return "node " + names[0]
-	case more > 0:
-		return fmt.Sprintf("nodes %s and %d more", strings.Join(names[:maxNamed], ", "), more)
 	}
-	return "nodes " + strings.Join(names, ", ")
+	return "nodes " + phrase.Some(names, maxNamed)
 }

@@ -18,6 +18,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -120,7 +121,7 @@ func (a *Agent) answers(agent *v1alpha1.NodeAgent, signs AgentSigns) {
 		return
 	}
 	a.Notes = append(a.Notes, fmt.Sprintf("%s: its agent does not answer and keeps %s away: %s. If it does not come back, run this on the node: %s",
-		a.Node, blocker.StaticPods(a.Held), missing, blocker.BringBack(agent.Status.ManifestDir)))
+		a.Node, phrase.Count(a.Held, "static pod"), missing, blocker.BringBack(agent.Status.ManifestDir)))
 }
 
 // missing is what is missing of an agent that answers; unread is true if nobody knows.

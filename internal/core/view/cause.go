@@ -3,7 +3,7 @@ package view
 import (
 	"strings"
 
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxNamed is how many nodes are named with a cause that they share.
@@ -48,7 +48,7 @@ func (c *causes) from(node string) []string {
 		if text == "" {
 			text = one.blocker.Sentence()
 		}
-		lines = append(lines, excerpt.Names(one.nodes, maxNamed)+": "+text)
+		lines = append(lines, phrase.Some(one.nodes, maxNamed)+": "+text)
 	}
 	return lines
 }

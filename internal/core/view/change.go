@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxChanges is how many nodes, and how many causes, are told of at once, and maxTold how many
@@ -37,10 +38,10 @@ func Changes(before *Status, after *Status) []string {
 		lines = append(lines, held.from(n.Name)...)
 	}
 	if told > maxChanges {
-		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, plural(told-maxChanges, "more node has changed", "more nodes have changed")))
+		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, phrase.Count(told-maxChanges, "more node has changed", "more nodes have changed")))
 	}
 	if more := len(held.all) - maxChanges; more > 0 {
-		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, plural(more, "more cause has changed", "more causes have changed")))
+		lines = append(lines, fmt.Sprintf("%s: %s", after.Name, phrase.Count(more, "more cause has changed", "more causes have changed")))
 	}
 	return append(lines, newOf(before, after)...)
 }
@@ -71,9 +72,9 @@ func newOf(before, after *Status) []string {
 func (s *Status) Brief() string {
 	words := []string{fmt.Sprintf("stage %s, %s", s.Stage, s.State)}
 	if s.Stage == v1alpha1.StageDrain {
-		words = append(words, fmt.Sprintf("%d of %s drained", s.DrainedCount, plural(s.NodeCount, "node", "nodes")))
+		words = append(words, fmt.Sprintf("%d of %s drained", s.DrainedCount, phrase.Count(s.NodeCount, "node", "nodes")))
 	} else if s.State != StateComplete {
-		words = append(words, plural(s.NodeCount, "node", "nodes"))
+		words = append(words, phrase.Count(s.NodeCount, "node", "nodes"))
 	}
 	if s.CompletedCount > 0 {
 		words = append(words, fmt.Sprintf("%d given back", s.CompletedCount))
@@ -92,7 +93,7 @@ func (s *Status) Brief() string {
 
 // PodsText is how many pods are left, as far as the status tells.
 func (s *Status) PodsText() string {
-	text := plural(s.PodsLeft, "pod left", "pods left")
+	text := phrase.Count(s.PodsLeft, "pod left", "pods left")
 	if s.UnlistedCount > 0 {
 		return "at least " + text
 	}
@@ -110,7 +111,7 @@ func (n *Node) change(before *Node) string {
 	case n.State == StateComplete && before.State != StateComplete:
 		return "given back"
 	case n.PodsLeft != before.PodsLeft:
-		return plural(n.PodsLeft, "pod left", "pods left")
+		return phrase.Count(n.PodsLeft, "pod left", "pods left")
 	case n.State == StateWaiting && n.Message != before.Message:
 		return n.Message
 	}
@@ -155,7 +156,7 @@ func (b *Blocker) Sentence() string {
 	}
 	text := "blocked by "
 	if b.PodCount > 0 {
-		text = plural(b.PodCount, "pod", "pods") + " " + text
+		text = phrase.Count(b.PodCount, "pod", "pods") + " " + text
 	}
 	text += fmt.Sprintf("%s (%s): %s", b.name(), b.Type, b.Message)
 	if b.Suggestion != "" {

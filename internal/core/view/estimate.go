@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 const (
@@ -53,7 +54,7 @@ func (s *Snapshot) estimate(status *Status) Estimate {
 	e := Estimate{WithoutPods: status.PodsBlocked}
 	pods := status.PodsLeft - status.PodsBlocked
 	if pods <= 0 && status.UnlistedCount == 0 {
-		e.Text = fmt.Sprintf("unknown: %s held up", plural(status.PodsBlocked, "pod is", "pods are"))
+		e.Text = fmt.Sprintf("unknown: %s held up", phrase.Count(status.PodsBlocked, "pod is", "pods are"))
 		return e
 	}
 	left, ok := time.Duration(0), false
@@ -71,7 +72,7 @@ func (s *Snapshot) estimate(status *Status) Estimate {
 	e.Known, e.FinishTime = true, &metav1.Time{Time: s.Now.Add(left)}
 	e.Text = "about " + Rough(left)
 	if e.WithoutPods > 0 {
-		e.Text += fmt.Sprintf(", without %s", plural(e.WithoutPods, "blocked pod", "blocked pods"))
+		e.Text += fmt.Sprintf(", without %s", phrase.Count(e.WithoutPods, "blocked pod", "blocked pods"))
 	}
 	return e
 }
@@ -82,7 +83,7 @@ func byPods(seen Progress, now time.Time, pods int) (left time.Duration, basis s
 	if seen.Gone < fewestPods || seen.Since.IsZero() || took < shortestWatch {
 		return 0, "", false
 	}
-	return share(took, pods, seen.Gone), fmt.Sprintf("%s gone in %s", plural(seen.Gone, "pod has", "pods have"), Rough(took)), true
+	return share(took, pods, seen.Gone), fmt.Sprintf("%s gone in %s", phrase.Count(seen.Gone, "pod has", "pods have"), Rough(took)), true
 }
 
 // byNodes is how long the nodes take that are not held up.
@@ -106,7 +107,7 @@ func (s *Snapshot) byNodes(status *Status) (left time.Duration, basis string, ok
 	if drained < fewestNodes || took < shortestWatch {
 		return 0, "", false
 	}
-	return share(took, waiting, drained), fmt.Sprintf("%s drained in %s", plural(drained, "node was", "nodes were"), Rough(took)), true
+	return share(took, waiting, drained), fmt.Sprintf("%s drained in %s", phrase.Count(drained, "node was", "nodes were"), Rough(took)), true
 }
 
 // share is how long so many take if others have taken so long.
@@ -141,12 +142,4 @@ func Rough(d time.Duration) string {
 		return fmt.Sprintf("%d h", int((d+time.Hour-1)/time.Hour))
 	}
 	return fmt.Sprintf("%d days", int((d+24*time.Hour-1)/(24*time.Hour)))
-}
-
-// plural is a number of things in words.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -99,13 +100,13 @@ func obstacles(pods []*corev1.Pod, around func(namespace string) *Surroundings) 
 			lines = append(lines, fmt.Sprintf("And %d more that would hold pods up.", len(sums)-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%s would not leave: %s", plural(sums[i].PodCount, "pod", "pods"), sums[i].explain()))
+		lines = append(lines, fmt.Sprintf("%s would not leave: %s", phrase.Count(sums[i].PodCount, "pod", "pods"), sums[i].explain()))
 	}
 	if bare > 0 {
-		lines = append(lines, plural(bare, "pod has no controller, and nobody would replace it.", "pods have no controller, and nobody would replace them."))
+		lines = append(lines, phrase.Count(bare, "pod has no controller, and nobody would replace it.", "pods have no controller, and nobody would replace them."))
 	}
 	if local > 0 {
-		lines = append(lines, plural(local, "pod has", "pods have")+" data in temporary volumes, which would be lost.")
+		lines = append(lines, phrase.Count(local, "pod has", "pods have")+" data in temporary volumes, which would be lost.")
 	}
 	return lines
 }

@@ -9,6 +9,7 @@ import (
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/volume"
 )
 
@@ -43,5 +44,5 @@ func StrandedOf(claim string, v *corev1.PersistentVolume, nodes []*metav1.Partia
 // why says where the volume is.
 func (s *Stranded) why() string {
 	return fmt.Sprintf("Its volume %s (claim %s) can be used only on node %s, which takes no pods during maintenance.",
-		excerpt.Line(s.Volume, maxWords), excerpt.Line(s.Claim, maxWords), excerpt.Names(s.Nodes, maxNamed))
+		excerpt.Line(s.Volume, maxWords), excerpt.Line(s.Claim, maxWords), phrase.Some(s.Nodes, maxNamed))
 }

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/budget"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -38,8 +38,8 @@ func (f *BudgetFacts) Why() []string {
 	b := f.Budget
 	name := "PodDisruptionBudget " + b.Namespace + "/" + b.Name
 	allowed, known := budget.Allowed(b)
-	lines := []string{fmt.Sprintf("%s allows %s now: it has %s of %d healthy, and needs %d.", name, plural(int(allowed), "disruption", "disruptions"),
-		plural(int(b.Status.CurrentHealthy), "pod", "pods"), b.Status.ExpectedPods, b.Status.DesiredHealthy)}
+	lines := []string{fmt.Sprintf("%s allows %s now: it has %s of %d healthy, and needs %d.", name, phrase.Count(int(allowed), "disruption", "disruptions"),
+		phrase.Count(int(b.Status.CurrentHealthy), "pod", "pods"), b.Status.ExpectedPods, b.Status.DesiredHealthy)}
 	if !known {
 		lines = []string{fmt.Sprintf("What %s allows is unknown: its status is older than its spec. If it stays so, the disruption controller does not run.", name)}
 	}
@@ -106,7 +106,7 @@ func (f *BudgetFacts) entangled() []string {
 	if several == 0 {
 		return nil
 	}
-	return append([]string{plural(several, "pod of it is under another budget, too.", "pods of it are under another budget, too.")}, told(&example)...)
+	return append([]string{phrase.Count(several, "pod of it is under another budget, too.", "pods of it are under another budget, too.")}, told(&example)...)
 }
 
 // running is a pod as it is when it is not yet leaving.
@@ -136,9 +136,6 @@ func (f *BudgetFacts) waiting() []string {
 	case len(waiting) == 0:
 		return []string{"Nobody waits for it."}
 	}
-	text := fmt.Sprintf("%s for it: %s", plural(len(waiting), "pod waits", "pods wait"), strings.Join(waiting[:min(len(waiting), maxWaiting)], ", "))
-	if more := len(waiting) - maxWaiting; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := fmt.Sprintf("%s for it: %s", phrase.Count(len(waiting), "pod waits", "pods wait"), phrase.Some(waiting, maxWaiting))
 	return []string{text + "."}
 }

@@ -17,6 +17,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -97,7 +98,7 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	}
 	shown := (&Snapshot{}).node(m, said)
 	if shown.PodsLeft > 0 || shown.Message != "" {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("  %s. %s", plural(shown.PodsLeft, "pod left", "pods left"), shown.Message), " "))
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("  %s. %s", phrase.Count(shown.PodsLeft, "pod left", "pods left"), shown.Message), " "))
 	}
 	for i := range shown.Blockers {
 		// The node itself says who else drains it.
@@ -107,7 +108,7 @@ func (f *NodeFacts) heldBy(m *v1alpha1.NodeMaintenance) []string {
 	}
 	for i := range shown.Retained {
 		b := &shown.Retained[i]
-		lines = append(lines, fmt.Sprintf("  %s: %s (%s) %s %s", plural(b.PodCount, "pod stays", "pods stay"), b.name(), b.Type, b.Message, b.Suggestion))
+		lines = append(lines, fmt.Sprintf("  %s: %s (%s) %s %s", phrase.Count(b.PodCount, "pod stays", "pods stay"), b.name(), b.Type, b.Message, b.Suggestion))
 	}
 	if said.FastForwardedBy != "" {
 		lines = append(lines, "  An older maintenance had come further: "+excerpt.Line(said.FastForwardedBy, maxWords)+".")
@@ -157,8 +158,8 @@ func (f *NodeFacts) drainable() []string {
 	}
 	all := command.Of("All that would happen: kubectl ebbtide plan %s", f.Node.Name)
 	if len(lines) == 0 {
-		return []string{fmt.Sprintf("It has %s, and nothing is known that would hold a drain up. %s", plural(running, "pod", "pods"), all)}
+		return []string{fmt.Sprintf("It has %s, and nothing is known that would hold a drain up. %s", phrase.Count(running, "pod", "pods"), all)}
 	}
-	lines = append([]string{fmt.Sprintf("It has %s. A drain would meet this:", plural(running, "pod", "pods"))}, lines...)
+	lines = append([]string{fmt.Sprintf("It has %s. A drain would meet this:", phrase.Count(running, "pod", "pods"))}, lines...)
 	return append(lines, all)
 }

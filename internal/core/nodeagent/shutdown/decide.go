@@ -2,7 +2,6 @@ package shutdown
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/event"
 	"ebbtide.dev/ebbtide/internal/core/foreigndrain"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
@@ -193,16 +193,10 @@ func (s Snapshot) left() string {
 		return "nobody knows which pods were left"
 	}
 	names := s.staying()
-	switch named := strings.Join(names[:min(len(names), maxNamed)], ", "); {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return "no pods were left"
-	case len(names) == 1:
-		return "1 pod was left: " + named
-	case len(names) > maxNamed:
-		return fmt.Sprintf("%d pods were left: %s and %d more", len(names), named, len(names)-maxNamed)
-	default:
-		return fmt.Sprintf("%d pods were left: %s", len(names), named)
 	}
+	return phrase.Count(len(names), "pod was left", "pods were left") + ": " + phrase.Some(names, maxNamed)
 }
 
 // staying are the pods that a drain has to move and that are still here.

@@ -1,4 +1,4 @@
-package view_test
+package cli
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
 func TestNear(t *testing.T) {
@@ -29,7 +27,7 @@ func TestNear(t *testing.T) {
 		"what is there under a dot": {"node.2", []string{"node-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, view.Near(tt.written, pool)); diff != "" {
+			if diff := cmp.Diff(tt.want, near(tt.written, pool)); diff != "" {
 				t.Errorf("near %q (-want +got):\n%s", tt.written, diff)
 			}
 		})
@@ -46,7 +44,7 @@ func TestNearAmongMany(t *testing.T) {
 		"ip-10-0-7-19.eu-central-1.compute.internl":  {"ip-10-0-7-19.eu-central-1.compute.internal"},
 		"ip-10-0-7-1x.eu-central-1.compute.internal": {"ip-10-0-7-1.eu-central-1.compute.internal", "ip-10-0-7-10.eu-central-1.compute.internal", "ip-10-0-7-11.eu-central-1.compute.internal"},
 	} {
-		if diff := cmp.Diff(want, view.Near(written, names)); diff != "" {
+		if diff := cmp.Diff(want, near(written, names)); diff != "" {
 			t.Errorf("near %s (-want +got):\n%s", written, diff)
 		}
 	}

@@ -1,0 +1,45 @@
+// Package phrase puts numbers, lists and times into words, the same in all messages.
+package phrase
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Count returns a number with its noun: "1 pod", "2 pods". The words for several are given where
+// they need more than an s.
+func Count[N int | int32](n N, one string, several ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case len(several) > 0:
+		return fmt.Sprintf("%d %s", n, several[0])
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// Some returns the first names, at most so many, and how many more there are: "a, b and 3 more".
+func Some(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// And joins names as a list: "a, b and c".
+func And(names []string) string { return join(names, "and") }
+
+// Or joins names as a choice: "a, b or c".
+func Or(names []string) string { return join(names, "or") }
+
+func join(names []string, last string) string {
+	end := len(names) - 1
+	if end < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:end], ", ") + " " + last + " " + names[end]
+}
+
+// Time returns a time as messages have it, in UTC: "2026-03-01T12:00:00Z".
+func Time(at time.Time) string { return at.UTC().Format(time.RFC3339) }
