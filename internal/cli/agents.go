@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -157,39 +155,37 @@ func byName[P listable](ctx context.Context, reached client.Client, list client.
 }
 
 func printAgents(to io.Writer, agents []view.Agent, now time.Time) error {
-	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "NODE\tANSWERS\tHELD\tRUNNING\tLEFT\tSHUTDOWN\tMODE\tAGE")
+	p := &printer{to: to, gap: 3}
+	var rows [][]string
+	var notes []string
 	for _, a := range agents {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n",
-			a.Node, a.Answers, a.Held, a.Running, a.Left, a.Shutdown, a.Mode, duration.HumanDuration(now.Sub(a.Since)))
+		rows = append(rows, []string{
+			a.Node, a.Answers, fmt.Sprint(a.Held), fmt.Sprint(a.Running), fmt.Sprint(a.Left), a.Shutdown, a.Mode, duration.HumanDuration(now.Sub(a.Since)),
+		})
+		notes = append(notes, a.Notes...)
 	}
-	if err := table.Flush(); err != nil {
-		return err
+	p.table("NODE\tANSWERS\tHELD\tRUNNING\tLEFT\tSHUTDOWN\tMODE\tAGE", rows)
+	for _, note := range notes {
+		p.line("%s", note)
 	}
-	for _, a := range agents {
-		for _, note := range a.Notes {
-			if _, err := fmt.Fprintln(to, note); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return p.err
 }
 
 func printStaticPods(to io.Writer, agents []view.Agent, now time.Time) error {
-	fmt.Fprintln(to)
-	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "STATIC POD\tSTATE\tSINCE\tMAINTENANCE\tMESSAGE")
+	p := &printer{to: to, gap: 3}
+	p.line("")
+	var rows [][]string
 	for _, a := range agents {
 		for _, pod := range a.Pods {
 			since := "-"
 			if !pod.Since.IsZero() {
 				since = duration.HumanDuration(now.Sub(pod.Since))
 			}
-			fmt.Fprintln(table, strings.Join([]string{pod.Name, pod.State, since, dash(pod.Maintenance), dash(pod.Message)}, "\t"))
+			rows = append(rows, []string{pod.Name, pod.State, since, dash(pod.Maintenance), dash(pod.Message)})
 		}
 	}
-	return table.Flush()
+	p.table("STATIC POD\tSTATE\tSINCE\tMAINTENANCE\tMESSAGE", rows)
+	return p.err
 }
 
 func dash(text string) string {

@@ -36,12 +36,12 @@ func newBridgeRelease(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Have Machines not wait for Ebbtide any more",
 		Long: `Have Machines of Cluster API and OpenShift not wait for Ebbtide any more.
 
-They wait at its hook when they are deleted, for as long as no manager of Ebbtide
-runs. This takes the hook off, with your own rights and without the manager; their
-controller goes on and drains by itself.
+They wait at its hook when they are deleted, for as long as no manager of
+Ebbtide runs. This takes the hook off, with your own rights and without the
+manager; their controller goes on and drains by itself.
 
-A manager that runs puts the hook on again, unless the Machine is being deleted or
-label ebbtide.dev/drain does not ask for it any more.`,
+A manager that runs puts the hook on again, unless the Machine is being deleted
+or label ebbtide.dev/drain does not ask for it any more.`,
 		Example: `  # Two Machines
   kubectl ebbtide bridge release -n infra worker-1 worker-2
 

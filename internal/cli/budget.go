@@ -62,12 +62,32 @@ func (o *budgetOptions) addFlags(cmd *cobra.Command) {
 
 // Complete reads the arguments. It asks nobody.
 func (o *budgetOptions) Complete(args []string) (err error) {
-	o.key.Name, err = oneBudget.name(args)
+	o.key.Name, err = budgetName(args)
 	return err
 }
 
-var oneBudget = subject{
-	is: isBudgetKind, one: "budget", short: "pdb", kind: "PodDisruptionBudget", other: "is not a PodDisruptionBudget; nothing else can be locked",
+// budgetName takes KIND/NAME and KIND NAME, as kubectl does.
+func budgetName(args []string) (string, error) {
+	words := slices.Clone(args)
+	if len(words) > 0 {
+		words = slices.Concat(strings.SplitN(words[0], "/", 2), words[1:])
+	}
+	switch {
+	case len(words) == 0:
+		return "", errors.New("name a budget: pdb/NAME")
+	case !isBudgetKind(words[0]) && len(words) == 1:
+		return "", fmt.Errorf("say of what kind %q is: pdb/%s", words[0], words[0])
+	case !isBudgetKind(words[0]):
+		return "", fmt.Errorf("%q is not a PodDisruptionBudget; nothing else can be locked: pdb/NAME", words[0])
+	case len(words) == 1 || words[1] == "":
+		return "", fmt.Errorf("name a budget: %s/NAME", words[0])
+	case len(words) > 2:
+		return "", fmt.Errorf("one budget at a time, not also %s", strings.Join(words[2:], " "))
+	}
+	if wrong := validation.IsDNS1123Subdomain(words[1]); len(wrong) > 0 {
+		return "", fmt.Errorf("%q is no name of a PodDisruptionBudget: %s", words[1], wrong[0])
+	}
+	return words[1], nil
 }
 
 func isBudgetKind(word string) bool {

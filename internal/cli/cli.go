@@ -54,7 +54,6 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	group(root, "Act:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
 	group(root, "Locks:", newLock(streams), newUnlock(streams))
 	root.AddCommand(newVersion(streams))
-	fit(root)
 	return root
 }
 

@@ -42,16 +42,17 @@ func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
 		Short:   "Give nodes back, and end maintenances",
 		Long: `Give nodes back, and end maintenances.
 
-With the name of a maintenance, stage Complete is set, which is final, and all of its
-nodes are given back. With nodes, these are given back and the others go on; the
-maintenance ends with its last node. A drain that is not through is cancelled.
+With the name of a maintenance, stage Complete is set, which is final, and all
+of its nodes are given back. With nodes, these are given back and the others go
+on; the maintenance ends with its last node. A drain that is not through is
+cancelled.
 
 It waits until the nodes are what they were before: schedulable, unless somebody
 else had cordoned them or another maintenance has them. A node that several
 maintenances hold is refused, unless you say --yes.
 
-You need the verbs get, list, watch and patch on nodemaintenances, list and watch
-on nodes, and delete on the nodes.`,
+You need the verbs get, list, watch and patch on nodemaintenances, list and
+watch on nodes, and delete on the nodes.`,
 		Example: `  # The work on a node is done
   kubectl ebbtide complete node-7
 

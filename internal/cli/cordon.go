@@ -30,12 +30,14 @@ func newCordon(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Have nodes take no new pods, and keep it so",
 		Long: `Have nodes take no new pods, and keep it so.
 
-It asks for one NodeMaintenance in stage Cordon: its nodes are unschedulable until
-it is complete, whoever uncordons them meanwhile, and afterwards they are what they
-were before. No pod leaves; "drain nodemaintenance/NAME" goes on from there.
+It asks for one NodeMaintenance in stage Cordon: its nodes are unschedulable
+until it is complete, whoever uncordons them meanwhile, and afterwards they are
+what they were before. No pod leaves; "drain nodemaintenance/NAME" goes on from
+there.
 
 nodemaintenance/NAME begins one that is planned (stage Idle). You need the verbs
-list and watch on nodes, create and get on nodemaintenances, and delete on the nodes.`,
+list and watch on nodes, create and get on nodemaintenances, and delete on the
+nodes.`,
 		Example: `  # Let no new pods come to a node
   kubectl ebbtide cordon node-7 --reason "disk is failing"
 

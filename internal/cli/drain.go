@@ -29,21 +29,21 @@ func newDrain(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Empty nodes within the budgets of their pods, say what blocks",
 		Long: `Empty nodes within the budgets of their pods, say what blocks.
 
-It asks for one NodeMaintenance in stage Drain and follows it until the nodes are
-drained. Ctrl-C leaves the drain running in the cluster and prints the command to
-come back. Afterwards "complete" gives the nodes back.
+It asks for one NodeMaintenance in stage Drain and follows it until the nodes
+are drained. Ctrl-C leaves the drain running in the cluster and prints the
+command to come back. Afterwards "complete" gives the nodes back.
 
-Several nodes are emptied at the same time, so that needs --all-at-once. Without it
-nothing is done: you are told which applications would be down, and the loop that
-empties one node after the other.
+Several nodes are emptied at the same time, so that needs --all-at-once. Without
+it nothing is done: you are told which applications would be down, and the loop
+that empties one node after the other.
 
-nodemaintenance/NAME starts one that is planned (stage Idle or Cordon), or follows
-one that drains. The flags of kubectl drain work, and are said to be what they are
-here; those that would break a promise are refused.
+nodemaintenance/NAME starts one that is planned (stage Idle or Cordon), or
+follows one that drains. The flags of kubectl drain work, and are said to be
+what they are here; those that would break a promise are refused.
 
-It ends with 0 when the nodes are drained, with 2 if they are not within --timeout.
-You need the verbs list on nodes, create, get, list and watch on nodemaintenances,
-and delete on the nodes.`,
+It ends with 0 when the nodes are drained, with 2 if they are not within
+--timeout. You need the verbs list on nodes, create, get, list and watch on
+nodemaintenances, and delete on the nodes.`,
 		Example: `  # Empty a node, and wait for that
   kubectl ebbtide drain node-7 --reason "new kernel"
 

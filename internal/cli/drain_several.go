@@ -46,16 +46,7 @@ func downWords(f preflight.Forecast) string {
 	if len(f.Outages) == 0 {
 		return "Ready replicas elsewhere or PodDisruptionBudgets keep applications of several pods up."
 	}
-	words := make([]string, len(f.Outages))
-	for i := range f.Outages {
-		words[i] = outageWords(&f.Outages[i])
-	}
-	return "These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: " + phrase.Some(words, maxLost) + "."
-}
-
-// outageWords names an application that goes down.
-func outageWords(o *preflight.Outage) string {
-	return fmt.Sprintf("%s %s (%d pods)", o.Namespace, ownerWords(&o.Owner), o.PodCount)
+	return "These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: " + phrase.Some(outages(f.Outages), maxLost) + "."
 }
 
 // loop is the command that empties nodes one after the other, as the flags say.

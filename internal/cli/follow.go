@@ -68,11 +68,8 @@ func (f *following) follow(ctx context.Context) error {
 	}
 	f.before, f.over = map[string]*view.Status{}, map[string]bool{}
 	f.watcher = &watcher{reached: reached, names: f.Names}
-	if f.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.Timeout, errTimeout)
-		defer cancel()
-	}
+	ctx, stop := within(ctx, f.Timeout)
+	defer stop()
 	if f.Live && f.onTerminal() {
 		err = f.picture(ctx, reached, clock)
 	} else {
@@ -230,11 +227,7 @@ func (c *connection) noMaintenance(ctx context.Context, reached client.Client, n
 	if err != nil {
 		return fmt.Errorf("list nodemaintenances: %w", err)
 	}
-	var names []string
-	for _, one := range known {
-		names = append(names, one.Name)
-	}
-	return fmt.Errorf("%w. See which there are with\n  %s", unknownNames("NodeMaintenance", []string{name}, names), c.command("status"))
+	return fmt.Errorf("%w. See which there are with\n  %s", unknownNames("NodeMaintenance", []string{name}, namesOf(known)), c.command("status"))
 }
 
 // late says what is not done when the time is over.

@@ -113,21 +113,3 @@ func TestTheGuideKnowsTheFlagsOfKubectlDrain(t *testing.T) {
 		}
 	}
 }
-
-func TestReflow(t *testing.T) {
-	t.Parallel()
-	long := strings.TrimSpace(strings.Repeat("word ", 20))
-	for text, want := range map[string]string{
-		"":                           "",
-		"One.":                       "One.",
-		"One.\n\nTwo.\n  as it is\n": "One.\n\nTwo.\n  as it is\n",
-		"Broken\nhere, and\n\nthere": "Broken here, and\n\nthere",
-		long:                         long[:79] + "\n" + long[80:],
-		long + "\nand on":            long[:79] + "\n" + long[80:] + " and on",
-		"    " + long:                "    " + long,
-	} {
-		if got := reflow(text); got != want {
-			t.Errorf("%q is %q, want %q", text, got, want)
-		}
-	}
-}

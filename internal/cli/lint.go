@@ -42,9 +42,9 @@ func newLint(streams genericiooptions.IOStreams) *cobra.Command {
            tolerate everything
   Note     is worth knowing: data in volumes of a node
 
-It looks at all namespaces unless --namespace names one, works without Ebbtide in
-the cluster, and writes nothing. You need the verb list on what it reads; what you
-may not read is said and left out. It ends with 2 if there is an Error.`,
+It looks at all namespaces unless --namespace names one, works without Ebbtide
+in the cluster, and writes nothing. You need the verb list on what it reads;
+what you may not read is said and left out. It ends with 2 if there is an Error.`,
 		Example: `  # What would hold up a drain in this cluster?
   kubectl ebbtide lint
 

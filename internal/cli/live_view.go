@@ -128,21 +128,11 @@ func (l *live) row(r row) string {
 		if r.status.Reason != "" {
 			text += " (" + r.status.Reason + ")"
 		}
-		return l.paint(r.status.State, text)
+		return l.terminal.paintState(r.status.State, text)
 	}
 	// The mark of the cursor takes two of the columns.
 	text := l.columns(r.node.Name, bar(r.node), number(r.node.PodsLeft), number(r.node.PodsBlocked), doing(r.node))[2:]
-	return l.paint(r.node.State, text)
-}
-
-func (l *live) paint(state view.State, text string) string {
-	switch state {
-	case view.StateBlocked, view.StateInvalid:
-		return l.terminal.paint(red, text)
-	case view.StateDrained, view.StateReturned, view.StateComplete:
-		return l.terminal.paint(green, text)
-	}
-	return text
+	return l.terminal.paintState(r.node.State, text)
 }
 
 func number(n int) string {

@@ -28,12 +28,14 @@ func newLock(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Let nobody disrupt the pods of a PodDisruptionBudget for a while.
 
 While you rebalance storage, say, and would rather not lose a replica, lock the
-budget. Ebbtide then evicts none of its pods and has everybody else who calls the
-eviction API wait: kubectl drain, autoscalers. Deleting pods is still possible.
+budget. Ebbtide then evicts none of its pods and has everybody else who calls
+the eviction API wait: kubectl drain, autoscalers. Deleting pods is still
+possible.
 
-A lock has an end. Lock again to renew it; until then, its reason stays unless you
-give another. Somebody else's lock has to end first. The lock is the annotation
-` + v1alpha1.LockAnnotation + ` of the budget: you need the verbs get and patch on it.
+A lock has an end. Lock again to renew it; until then, its reason stays unless
+you give another. Somebody else's lock has to end first. The lock is the
+annotation ` + v1alpha1.LockAnnotation + ` of the budget: you need the verbs get and patch on
+it.
 
 Those flags of kubectl that choose a cluster and a user and are not listed below
 (--server, --token, --as-group and so on) work, too.`,

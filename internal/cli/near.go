@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -18,6 +19,9 @@ func near(written string, names []string) []string {
 	}
 	all := &cobra.Command{}
 	for _, name := range names {
+		if strings.EqualFold(name, written) {
+			return []string{name}
+		}
 		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 	}
 	for apart := range max(2, min(len(written)/3, 4)) {

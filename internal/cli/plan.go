@@ -43,8 +43,8 @@ data is lost and which replacements fit nowhere. Of many nodes it tells what is
 amiss; -o wide tells all. Where replacements go is an estimate, and -o wide says
 what it leaves out.
 
-It works without Ebbtide, too. It ends with 0 if everything leaves, and with 2 if
-something would not, may not, or if nobody knows.
+It works without Ebbtide, too. It ends with 0 if everything leaves, and with 2
+if something would not, may not, or if nobody knows.
 
 You need the verb list on nodes. Of what else you may not list, it says what is
 not known for that reason. If Ebbtide is not in namespace ` + usualNamespace + `,

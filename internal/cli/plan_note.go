@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
@@ -27,58 +28,42 @@ func (p *planPrinter) notes() {
 			objecting.add(pod, pod.Objection)
 		}
 	})
-	p.outages()
-	p.part("Data that is lost:", &lost)
-	p.part("Replacements that fit nowhere:", &nowhere)
-	p.part("Made again by nobody:", &unreplaced)
-	p.part("Jobs that fail for good:", &failing)
-	p.part("Ask to be left alone:", &objecting)
+	p.part("Down until replaced, as all pods leave and no PodDisruptionBudget protects them:", outages(p.Outages))
+	p.part("Data that is lost:", lost.lines())
+	p.part("Replacements that fit nowhere:", nowhere.lines())
+	p.part("Made again by nobody:", unreplaced.lines())
+	p.part("Jobs that fail for good:", failing.lines())
+	p.part("Ask to be left alone:", objecting.lines())
 }
 
-// outages tells which applications go down.
-func (p *planPrinter) outages() {
-	if len(p.Outages) > 0 {
-		p.line("\nDown until replaced, as all pods leave and no PodDisruptionBudget protects them:")
+// outages names the applications that go down.
+func outages(all []preflight.Outage) []string {
+	lines := make([]string, len(all))
+	for i := range all {
+		o := &all[i]
+		lines[i] = fmt.Sprintf("%s %s (%d pods)", o.Namespace, ownerWords(&o.Owner), o.PodCount)
 	}
-	for i := range p.Outages {
-		if !p.wide && i == maxNotes {
-			p.line("  and %d more, which -o wide tells", len(p.Outages)-maxNotes)
-			return
-		}
-		p.line("  %s", outageWords(&p.Outages[i]))
-	}
+	return lines
 }
 
 // others tells who else drains the nodes.
 func (p *planPrinter) others() {
-	told := 0
+	var lines []string
 	for i := range p.Nodes {
 		for _, note := range p.Nodes[i].Notes {
-			switch {
-			case told == 0:
-				p.line("\nOthers at these nodes:")
-			case !p.wide && told == maxNotes:
-				p.line("  and more, which -o wide tells")
-				return
-			}
-			told++
-			p.line("  %s", excerpt.Line(note, 2*maxText))
+			lines = append(lines, excerpt.Line(note, 2*maxText))
 		}
 	}
+	p.part("Others at these nodes:", lines)
 }
 
 // meetings tells which other maintenances the nodes have.
 func (p *planPrinter) meetings() {
-	if len(p.Meetings) > 0 {
-		p.line("\nOther maintenances:")
+	var lines []string
+	for _, m := range p.Meetings {
+		lines = append(lines, excerpt.Line(m.Message, 2*maxText))
 	}
-	for i, m := range p.Meetings {
-		if !p.wide && i == maxNotes {
-			p.line("  and %d more, which -o wide tells", len(p.Meetings)-maxNotes)
-			return
-		}
-		p.line("  %s", excerpt.Line(m.Message, 2*maxText))
-	}
+	p.part("Other maintenances:", lines)
 }
 
 // unknowns tells what could not be read, and what an estimate is worth.

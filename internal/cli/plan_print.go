@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
@@ -29,13 +28,12 @@ type planStyle struct {
 type planPrinter struct {
 	*preflight.Forecast
 	planStyle
-	to   io.Writer
-	err  error
+	printer
 	said map[string]bool // what holds pods up, which budgets need not say again
 }
 
 func printForecast(to io.Writer, f *preflight.Forecast, style planStyle) error {
-	p := &planPrinter{Forecast: f, planStyle: style, to: to, said: map[string]bool{}}
+	p := &planPrinter{Forecast: f, planStyle: style, printer: printer{to: to, gap: 2}, said: map[string]bool{}}
 	p.line("%s", style.terminal.paint(verdictColour(f.Outcome), f.Verdict))
 	if !p.wide && (len(f.Nodes) > 1 && f.Total.Pods > maxRows) {
 		p.nodes()
@@ -59,25 +57,6 @@ func verdictColour(o preflight.Outcome) colour {
 		return red
 	}
 	return yellow
-}
-
-func (p *planPrinter) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.to, format+"\n", args...)
-	}
-}
-
-// table prints rows under a heading.
-func (p *planPrinter) table(heading string, rows [][]string) {
-	if p.err != nil || len(rows) == 0 {
-		return
-	}
-	table := tabwriter.NewWriter(p.to, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, heading)
-	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	p.err = table.Flush()
 }
 
 // pods tells each pod, in the order in which they leave.
@@ -226,18 +205,17 @@ func nodeWords(node *preflight.NodeForecast) string {
 	return text
 }
 
-// part prints lines under a title, those that say the same of several pods once.
-func (p *planPrinter) part(title string, notes *noteList) {
-	if len(notes.texts) == 0 {
-		return
+// part prints lines under a title, no more than fit a screen unless -o wide is given.
+func (p *planPrinter) part(title string, lines []string) {
+	if len(lines) > 0 {
+		p.line("\n%s", title)
 	}
-	p.line("\n%s", title)
-	for i, text := range notes.texts {
+	for i, line := range lines {
 		if !p.wide && i == maxNotes {
-			p.line("  and %d more, which -o wide tells", len(notes.texts)-maxNotes)
+			p.line("  and %d more, which -o wide tells", len(lines)-maxNotes)
 			return
 		}
-		p.line("  %s: %s", phrase.Some(notes.of[text], maxNotedPods), text)
+		p.line("  %s", line)
 	}
 }
 
@@ -256,6 +234,15 @@ func (n *noteList) add(pod *preflight.PodForecast, text string) {
 		n.texts = append(n.texts, text)
 	}
 	n.of[text] = append(n.of[text], pod.Namespace+"/"+pod.Name)
+}
+
+// lines are the sentences, each below the pods that it is about.
+func (n *noteList) lines() []string {
+	lines := make([]string, len(n.texts))
+	for i, text := range n.texts {
+		lines[i] = phrase.Some(n.of[text], maxNotedPods) + ": " + text
+	}
+	return lines
 }
 
 func (p *planPrinter) each(visit func(pod *preflight.PodForecast)) {
@@ -284,29 +271,22 @@ func (p *planPrinter) blocked() {
 			unknown.add(pod, text)
 		}
 	})
-	p.part("Would not leave:", &never)
-	p.part("May not leave:", &perhaps)
-	p.part("Nobody knows whether they leave:", &unknown)
+	p.part("Would not leave:", never.lines())
+	p.part("May not leave:", perhaps.lines())
+	p.part("Nobody knows whether they leave:", unknown.lines())
 }
 
 // budgets tells which budgets matter.
 func (p *planPrinter) budgets() {
-	if len(p.Budgets) == 0 {
-		return
-	}
-	p.line("\nBudgets:")
+	lines := make([]string, len(p.Budgets))
 	for i := range p.Budgets {
-		if !p.wide && i == maxNotes {
-			p.line("  and %d more, which -o wide tells", len(p.Budgets)-maxNotes)
-			return
-		}
 		b := &p.Budgets[i]
-		text := fmt.Sprintf("  pdb/%s -n %s %s %s", b.Name, b.Namespace, effects[b.Effect], phrase.Count(b.PodCount, "pod"))
+		lines[i] = fmt.Sprintf("pdb/%s -n %s %s %s", b.Name, b.Namespace, effects[b.Effect], phrase.Count(b.PodCount, "pod"))
 		if why := excerpt.Line(strings.Join(nonempty([]string{b.Why, b.Suggestion}), " "), 2*maxText); why != "" && !p.said[b.Why] {
-			text += ": " + why
+			lines[i] += ": " + why
 		}
-		p.line("%s", text)
 	}
+	p.part("Budgets:", lines)
 }
 
 var effects = map[preflight.BudgetEffect]string{

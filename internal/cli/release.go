@@ -5,13 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/uninstall"
 )
 
@@ -32,14 +27,15 @@ func newRelease(streams genericiooptions.IOStreams) *cobra.Command {
 Nodes become what they were before their maintenance. Finalizers, scheduling
 gates, taints, conditions, locks and annotations of Ebbtide go. Detached pods go
 back to their ReplicaSets. NodeMaintenances that had begun are Complete, planned
-ones stay. Machines of Cluster API and OpenShift do not wait for Ebbtide any more. No pod is evicted or deleted. Our webhook configurations go first: while
+ones stay. Machines of Cluster API and OpenShift do not wait for Ebbtide any
+more. No pod is evicted or deleted. Our webhook configurations go first: while
 nobody answers them, what they guard cannot be written.
 
 Without --yes it only tells what it would do. It asks for nothing but your own
 rights, tells what you may not do, and does the rest.
 
-While a manager runs it does all of this itself, at the end of each maintenance or
-by helm uninstall; then this command is refused.`,
+While a manager runs it does all of this itself, at the end of each maintenance
+or by helm uninstall; then this command is refused.`,
 		Example: `  # What would be done?
   kubectl ebbtide release
 
@@ -58,31 +54,14 @@ by helm uninstall; then this command is refused.`,
 
 // Run tells what would be removed, or removes it.
 func (o *releaseOptions) Run(ctx context.Context) error {
-	config, clock, _, err := o.config()
-	if err != nil {
-		return err
-	}
-	config.QPS, config.Burst = 200, 400
 	// Our policies warn of each node that is uncordoned, which is what is asked for here.
-	config.WarningHandler = rest.NoWarnings{}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return err
-		}
-	}
-	reached, err := client.New(config, client.Options{Scheme: scheme})
+	reached, clock, _, err := o.reach()
 	if err != nil {
 		return err
 	}
 	return uninstall.Releaser{
 		Client: reached, Yes: o.Yes, Force: o.Force, Machines: o.Machines, Out: o.Out,
-		Now: func() time.Time {
-			if now, err := clock.now(); err == nil {
-				return now
-			}
-			return time.Now()
-		},
+		Now:   func() time.Time { return timeOf(clock) },
 		Again: o.command("release"),
 	}.Run(ctx)
 }

@@ -35,9 +35,10 @@ func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 
 Without a name, each maintenance is a line: how many of its nodes are drained,
 how many pods are left, how many of them something holds up, and about how long
-it takes. Below are the nodes that they keep cordoned, and since when. That is estimated from how its nodes were drained so far; "kubectl
-ebbtide watch" sees single pods go and knows it sooner. Those that are complete
-are left out unless you say --all.
+it takes. Below are the nodes that they keep cordoned, and since when. That is
+estimated from how its nodes were drained so far; "kubectl ebbtide watch" sees
+single pods go and knows it sooner. Those that are complete are left out unless
+you say --all.
 
 With a name, its nodes are told with what is left on them and who blocks, what
 matters most first. The name of a node means the maintenance that holds it. The
@@ -46,7 +47,8 @@ exit code is 2 if it is blocked, and 3 if no manager acts.
 You need the verbs get and list on nodemaintenances. What you may not read of
 nodes, pods, evacuations, budgets and drainrecords is said. Parts of Ebbtide
 that do not run because its account lacks rights are listed first, if you may
-get the Lease of its leader in namespace ` + usualNamespace + ` or the one in --namespace.`,
+get the Lease of its leader in namespace ` + usualNamespace + ` or the one in
+--namespace.`,
 		Example: `  # What is going on?
   kubectl ebbtide status
 

@@ -25,12 +25,12 @@ type statusStyle struct {
 }
 
 func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) error {
-	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
+	p := &printer{to: to, gap: 3}
 	header := "NAME\tSTAGE\tSTATE\tDRAINED\tPODS LEFT\tBLOCKED\tETA\tREASON\tAGE"
 	if style.wide {
 		header = "NAME\tSTAGE\tSTATE\tDRAINED\tPODS LEFT\tBLOCKED\tRETAINED\tFINISH\tREASON\tCREATED\tSUMMARY"
 	}
-	fmt.Fprintln(table, header)
+	var rows [][]string
 	blocked := false
 	for i := range list.Items {
 		one := &list.Items[i]
@@ -41,14 +41,9 @@ func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) er
 		} else {
 			cells = append(cells, eta(one.Estimate, list.Time.Time), shorten(dash(one.Reason), 40), duration.HumanDuration(list.Time.Sub(one.CreationTime.Time)))
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
-	if len(list.Items) > 0 {
-		if err := table.Flush(); err != nil {
-			return err
-		}
-	}
-	p := &printer{to: to}
+	p.table(header, rows)
 	if list.OmittedCount > 0 {
 		p.line("and %d more", list.OmittedCount)
 	}
@@ -61,23 +56,20 @@ func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) er
 	if blocked {
 		p.line("Who blocks, and what helps: %s", style.tree)
 	}
-	if p.err != nil {
-		return p.err
-	}
-	return printCordons(to, list, style)
+	p.cordons(list, style)
+	return p.err
 }
 
-// printCordons prints the nodes that are kept cordoned, the longest first.
-func printCordons(to io.Writer, list *view.StatusList, style statusStyle) error {
+// cordons prints the nodes that are kept cordoned, the longest first.
+func (p *printer) cordons(list *view.StatusList, style statusStyle) {
 	if len(list.Cordoned) == 0 {
-		return nil
+		return
 	}
 	most := shownNodes
 	if style.wide {
 		most = wideNodes
 	}
-	table := tabwriter.NewWriter(to, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(table, "\nCORDONED\tSINCE\tBY")
+	var rows [][]string
 	for _, c := range list.Cordoned[:min(most, len(list.Cordoned))] {
 		since, by := "unknown", strings.Join(c.Maintenances, ", ")
 		switch {
@@ -89,12 +81,13 @@ func printCordons(to io.Writer, list *view.StatusList, style statusStyle) error 
 		if c.OmittedMaintenancesCount > 0 {
 			by += fmt.Sprintf(" and %d more", c.OmittedMaintenancesCount)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", c.Node, since, by)
+		rows = append(rows, []string{c.Node, since, by})
 	}
 	if more := max(0, len(list.Cordoned)-most) + list.OmittedCordonedCount; more > 0 {
-		fmt.Fprintf(table, "and %s\n", phrase.Count(more, "more node"))
+		rows = append(rows, []string{"and " + phrase.Count(more, "more node")})
 	}
-	return table.Flush()
+	p.line("")
+	p.table("CORDONED\tSINCE\tBY", rows)
 }
 
 func atLeast(one *view.Status) string {
@@ -130,9 +123,11 @@ func shorten(text string, characters int) string {
 	return text
 }
 
-// printer prints lines and remembers the first error.
+// printer prints lines and tables, and remembers the first error.
 type printer struct {
-	to  io.Writer
+	to io.Writer
+	// gap is how many blanks are between columns.
+	gap int
 	err error
 }
 
@@ -140,6 +135,19 @@ func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.to, format+"\n", args...)
 	}
+}
+
+// table prints rows under a heading, if there are any.
+func (p *printer) table(heading string, rows [][]string) {
+	if p.err != nil || len(rows) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(p.to, 0, 8, p.gap, ' ', 0)
+	fmt.Fprintln(table, heading)
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	p.err = table.Flush()
 }
 
 // How much of a maintenance is shown, and how much with -o wide.
@@ -219,13 +227,7 @@ func (p *tree) progress(s *view.Status) string {
 
 // state is a state in its colour.
 func (p *tree) state(state view.State) string {
-	switch state {
-	case view.StateBlocked, view.StateInvalid:
-		return p.style.terminal.paint(red, string(state))
-	case view.StateDrained, view.StateReturned, view.StateComplete:
-		return p.style.terminal.paint(green, string(state))
-	}
-	return string(state)
+	return p.style.terminal.paintState(state, string(state))
 }
 
 func (p *tree) blockers(s *view.Status) {

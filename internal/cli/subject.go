@@ -1,42 +1,106 @@
 package cli
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// subject is the kind of object that a verb is about.
-type subject struct {
-	// is returns true of words for the kind.
-	is func(word string) bool
-	// one, short and kind are what it is called, and other is said of any other kind.
-	one, short, kind, other string
+// maintenanceKinds are the names of the kind that kubectl takes, without the group.
+var maintenanceKinds = []string{"nodemaintenance", "nodemaintenances", "nm"}
+
+func isMaintenanceKind(word string) bool {
+	kind, group, _ := strings.Cut(strings.ToLower(word), ".")
+	return slices.Contains(maintenanceKinds, kind) && slices.Contains([]string{"", "ebbtide.dev", "v1alpha1.ebbtide.dev"}, group)
 }
 
-// name takes KIND/NAME and KIND NAME, as kubectl does.
-func (s subject) name(args []string) (string, error) {
-	words := slices.Clone(args)
-	if len(words) > 0 {
-		words = slices.Concat(strings.SplitN(words[0], "/", 2), words[1:])
+// maintenanceNames reads NAME, nodemaintenance/NAME, node/NAME and "nodemaintenance NAME...",
+// each once. A node keeps its kind before its name.
+func maintenanceNames(args []string) ([]string, error) {
+	if len(args) > 1 && isMaintenanceKind(args[0]) {
+		args = args[1:]
 	}
-	switch {
-	case len(words) == 0:
-		return "", errors.New("name a " + s.one + ": " + s.short + "/NAME")
-	case !s.is(words[0]) && len(words) == 1:
-		return "", fmt.Errorf("say of what kind %q is: %s/%s", words[0], s.short, words[0])
-	case !s.is(words[0]):
-		return "", fmt.Errorf("%q %s: %s/NAME", words[0], s.other, s.short)
-	case len(words) == 1 || words[1] == "":
-		return "", fmt.Errorf("name a %s: %s/NAME", s.one, words[0])
-	case len(words) > 2:
-		return "", fmt.Errorf("one %s at a time, not also %s", s.one, strings.Join(words[2:], " "))
+	var names []string
+	for _, arg := range args {
+		name := arg
+		of := "NodeMaintenance"
+		if kind, rest, found := strings.Cut(arg, "/"); found && isMaintenanceKind(kind) {
+			name = rest
+		} else if found && isNodeKind(kind) {
+			name, of = rest, "node"
+		}
+		if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+			return nil, fmt.Errorf("%q is no name of a %s: %s", excerpt.Line(arg, 300), of, wrong[0])
+		}
+		if of == "node" {
+			name = nodePrefix + name
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	if wrong := validation.IsDNS1123Subdomain(words[1]); len(wrong) > 0 {
-		return "", fmt.Errorf("%q is no name of a %s: %s", words[1], s.kind, wrong[0])
+	return names, nil
+}
+
+// nodePrefix marks the name of a node among those of maintenances.
+const nodePrefix = "node/"
+
+// ofNodes puts the maintenances that hold a node in place of the node. A name without a kind
+// is that of a maintenance if there is one, or else of a node.
+//
+// Errors: there is no such node, or nobody holds it.
+func (c *connection) ofNodes(ctx context.Context, reached client.Client, names []string) (maintenances []string, err error) {
+	for _, name := range names {
+		if !strings.HasPrefix(name, nodePrefix) && !onlyANode(ctx, reached, name) {
+			maintenances = append(maintenances, name)
+			continue
+		}
+		node := strings.TrimPrefix(name, nodePrefix)
+		object, err := metadataOf(ctx, reached, nodeKind, node)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, said{fmt.Errorf("there is no node %s. See which there are with\n  %s", node, c.kubectl("get nodes"))}
+		case err != nil:
+			return nil, err
+		}
+		holders := holdersOf(object)
+		if len(holders) == 0 {
+			return nil, fmt.Errorf("no maintenance holds node %s. See what is on it with\n  %s", object.Name, c.command("why node/%s", object.Name))
+		}
+		maintenances = append(maintenances, holders...)
 	}
-	return words[1], nil
+	slices.Sort(maintenances)
+	return slices.Compact(maintenances), nil
+}
+
+// onlyANode is true of a name that is that of a node, and of no maintenance.
+func onlyANode(ctx context.Context, reached client.Client, name string) bool {
+	if _, err := metadataOf(ctx, reached, v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenance"), name); !apierrors.IsNotFound(err) {
+		return false
+	}
+	_, err := metadataOf(ctx, reached, nodeKind, name)
+	return err == nil
+}
+
+var nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
+
+// metadataOf reads an object that has no namespace.
+func metadataOf(ctx context.Context, reached client.Client, kind schema.GroupVersionKind, name string) (*metav1.PartialObjectMetadata, error) {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(kind)
+	if err := reached.Get(ctx, client.ObjectKey{Name: name}, object); err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", strings.ToLower(kind.Kind), name, err)
+	}
+	return object, nil
 }

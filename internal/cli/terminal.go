@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/term"
+
+	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
 // colour is how text is set off on a terminal.
@@ -37,6 +39,17 @@ func terminalOf(out io.Writer) terminal {
 
 // live is true if what has been printed can be printed over.
 func (t terminal) live() bool { return t.file != nil && os.Getenv("TERM") != "dumb" }
+
+// paintState has a text in the colour of a state.
+func (t terminal) paintState(state view.State, text string) string {
+	switch state {
+	case view.StateBlocked, view.StateInvalid:
+		return t.paint(red, text)
+	case view.StateDrained, view.StateReturned, view.StateComplete:
+		return t.paint(green, text)
+	}
+	return text
+}
 
 // paint sets text off, where there is colour.
 func (t terminal) paint(c colour, text string) string {

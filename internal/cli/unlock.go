@@ -25,9 +25,9 @@ func newUnlock(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Remove the lock of a PodDisruptionBudget",
 		Long: `Remove the lock of a PodDisruptionBudget.
 
-Your own lock goes; so does with --force that of anybody else. A drain whose lock
-is taken away takes it again while it needs it. That a budget is not locked is no
-error.
+Your own lock goes; so does with --force that of anybody else. A drain whose
+lock is taken away takes it again while it needs it. That a budget is not locked
+is no error.
 
 Those flags of kubectl that choose a cluster and a user and are not listed below
 (--server, --token, --as-group and so on) work, too.`,

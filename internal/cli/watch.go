@@ -18,8 +18,8 @@ func newWatch(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Watch maintenances until their nodes are drained, or until they are complete.
 
 On a terminal it is one picture: nodes, what has left them since you look, what
-is left, and who blocks; enter tells why. Elsewhere, with --lines or TERM=dumb, a
-line is printed for each change, with the time of the cluster. Without a name,
+is left, and who blocks; enter tells why. Elsewhere, with --lines or TERM=dumb,
+a line is printed for each change, with the time of the cluster. Without a name,
 all that is at work is watched. The name of a node means the maintenances that
 hold it. Ending it leaves the drains running.
 

@@ -40,7 +40,8 @@ cluster without Ebbtide can be asked, too: what a drain would meet is told then.
 
 You need the verb get on what you ask about, and to know more get on nodes,
 evacuations, nodemaintenances, nodeagents and volumes with their claims and list
-on nodes, pods, budgets, evacuations and nodeagents. What you may not read is said, and the rest is told.`,
+on nodes, pods, budgets, evacuations and nodeagents. What you may not read is
+said, and the rest is told.`,
 		Example: `  # What keeps a pod on its node?
   kubectl ebbtide why db-0 -n shop
 

@@ -196,11 +196,7 @@ func (a *asker) noNode(ctx context.Context, name string, missing error) error {
 	if err != nil {
 		return missing
 	}
-	var names []string
-	for _, one := range known {
-		names = append(names, one.Name)
-	}
-	return absentNode{unknownNames("node", []string{name}, names), missing}
+	return absentNode{unknownNames("node", []string{name}, namesOf(known)), missing}
 }
 
 // absentNode is an error in our words that is still one of an API.
