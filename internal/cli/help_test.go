@@ -104,9 +104,9 @@ func TestTheGuideKnowsTheFlagsOfKubectlDrain(t *testing.T) {
 		does := "`spec."
 		switch {
 		case f.refused != "":
-			does = "refused"
+			does = "rejected"
 		case strings.HasPrefix(f.becomes, "changes nothing"):
-			does = "changes nothing"
+			does = "no effect"
 		}
 		if row := "| `--" + f.name + "` | " + does; !strings.Contains(string(guide), row) {
 			t.Errorf("docs/guide.md has no row that begins with %q", row)
