@@ -12,8 +12,9 @@ import (
 // retired maps words that readers guessed wrong to the words that replace them. The meaning of
 // each is in docs/glossary.md.
 var retired = map[string]string{
-	"aim": "target", "beat": "heartbeat", "beyond": "not covered", "book": "budget", "crowd": "queue", "door": "limit",
-	"grip": "inhibition", "sight": "observation", "tell": "report", "told": "reported", "word": "message", "words": "message",
+	"aim": "target", "beat": "heartbeat", "beyond": "not covered", "book": "budget", "crowd": "queue", "disposal": "cleanup",
+	"door": "limit", "doubt": "skew", "grip": "inhibition", "prospect": "availability", "sight": "observation", "standing": "state",
+	"tell": "report", "told": "reported", "word": "message", "words": "message",
 }
 
 var camel = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)

@@ -20,12 +20,12 @@ type metrics struct {
 
 	mu sync.Mutex
 	// at is where each Machine stands.
-	at map[types.NamespacedName]standing
+	at map[types.NamespacedName]stepState
 }
 
-// standing is where a Machine stands, and since when that was seen; zero if it was
+// stepState is the step of a Machine, and since when that was seen; zero if it was
 // not seen to begin.
-type standing struct {
+type stepState struct {
 	step  lifecycle.Step
 	since time.Time
 	// began is when the step began; zero if it has no beginning.
@@ -54,7 +54,7 @@ func newMetrics(registry prometheus.Registerer, now func() time.Time) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.5, 4, 8),
 		}, []string{"step"}),
 		now: now,
-		at:  map[types.NamespacedName]standing{},
+		at:  map[types.NamespacedName]stepState{},
 	})
 }
 
@@ -105,7 +105,7 @@ func (m *metrics) reached(machine types.NamespacedName, step lifecycle.Step, beg
 	if deletionSteps[before.step] && !before.since.IsZero() {
 		m.steps.WithLabelValues(string(before.step)).Observe(now.Sub(before.since).Seconds())
 	}
-	here := standing{step: step, began: began}
+	here := stepState{step: step, began: began}
 	if known {
 		here.since = now
 	}

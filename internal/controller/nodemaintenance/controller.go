@@ -61,7 +61,7 @@ type Options struct {
 // Requests is what is known of the EvictionRequests of NodeMaintenances.
 type Requests interface {
 	// State is what is known now.
-	State() evictionrequest.Prospect
+	State() evictionrequest.Availability
 	// Unanswered notes that a request was withdrawn because nobody has answered it.
 	Unanswered()
 	// OnChange has a function called with the name of a node, empty is every node, whose pods

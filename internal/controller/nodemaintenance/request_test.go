@@ -20,8 +20,8 @@ type asking struct {
 	unanswered bool
 }
 
-func (a *asking) State() evictionrequest.Prospect {
-	return evictionrequest.Prospect{Served: true, Able: !a.unanswered, Now: a.world.clock.Now()}
+func (a *asking) State() evictionrequest.Availability {
+	return evictionrequest.Availability{Served: true, Able: !a.unanswered, Now: a.world.clock.Now()}
 }
 func (a *asking) Unanswered()                 { a.unanswered = true }
 func (a *asking) OnChange(func(string, bool)) {}

@@ -119,11 +119,11 @@ func (r *Requester) watch(watching bool) {
 }
 
 // State is what is known now.
-func (r *Requester) State() core.Prospect {
+func (r *Requester) State() core.Availability {
 	served, known := r.asked()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	state := core.Prospect{Acting: r.options.Acts(), Answered: r.answered, Since: r.since, Now: r.options.Now()}
+	state := core.Availability{Acting: r.options.Acts(), Answered: r.answered, Since: r.since, Now: r.options.Now()}
 	switch {
 	case !known:
 		state.Unknown = "The API server has not said yet whether it serves EvictionRequests."
@@ -170,11 +170,11 @@ func (r *Requester) Reconcile(ctx context.Context, i item) (reconcile.Result, er
 		r.sawPod(i, true)
 		return reconcile.Result{}, nil
 	}
-	disposal := core.Dispose(request, r.options.Now(), r.sawPod(i, there))
-	if there && disposal == (core.Disposal{}) {
-		disposal.Record = core.Located(request, pod)
+	cleanup := core.DecideCleanup(request, r.options.Now(), r.sawPod(i, there))
+	if there && cleanup == (core.Cleanup{}) {
+		cleanup.Record = core.Located(request, pod)
 	}
-	return reconcile.Result{RequeueAfter: disposal.RequeueAfter}, kube.WithoutStale(ctx, r.dispose(ctx, request, disposal))
+	return reconcile.Result{RequeueAfter: cleanup.RequeueAfter}, kube.WithoutStale(ctx, r.cleanUp(ctx, request, cleanup))
 }
 
 // get returns false if there is no such object.
@@ -183,11 +183,11 @@ func (r *Requester) get(ctx context.Context, key types.NamespacedName, object cl
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-func (r *Requester) dispose(ctx context.Context, request *lifecyclev1alpha1.EvictionRequest, disposal core.Disposal) error {
+func (r *Requester) cleanUp(ctx context.Context, request *lifecyclev1alpha1.EvictionRequest, cleanup core.Cleanup) error {
 	switch {
-	case disposal.Record != nil:
-		return client.IgnoreNotFound(r.client.Patch(ctx, disposal.Record, kube.Change(request)))
-	case disposal.Delete:
+	case cleanup.Record != nil:
+		return client.IgnoreNotFound(r.client.Patch(ctx, cleanup.Record, kube.Change(request)))
+	case cleanup.Delete:
 		err := r.client.Delete(ctx, request, client.Preconditions{UID: &request.UID, ResourceVersion: &request.ResourceVersion})
 		if err == nil {
 			log.FromContext(ctx).V(1).Info("Cleared an EvictionRequest away", "evictionRequest", client.ObjectKeyFromObject(request))

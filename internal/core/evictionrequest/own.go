@@ -21,21 +21,21 @@ const (
 	KeptFor = time.Minute
 )
 
-// Standing is what a pod was asked by a request of ours.
-type Standing string
+// RequestState is the state of Ebbtide's request for a pod.
+type RequestState string
 
 const (
 	// Unasked is that there is none.
-	Unasked Standing = ""
+	Unasked RequestState = ""
 	// Asked is that it is asked to leave.
-	Asked Standing = "Asked"
+	Asked RequestState = "Asked"
 	// Withdrawn is that it is not asked any more.
-	Withdrawn Standing = "Withdrawn"
+	Withdrawn RequestState = "Withdrawn"
 	// Unanswered is that it is not asked any more because nobody has answered.
-	Unanswered Standing = "Unanswered"
+	Unanswered RequestState = "Unanswered"
 	// Taken is that what has the name of our request is not ours, or is being deleted and
 	// kept by somebody.
-	Taken Standing = "Taken"
+	Taken RequestState = "Taken"
 )
 
 // NameFor is the name of the request of NodeMaintenances for a pod, which they share. A pod
@@ -80,9 +80,9 @@ func WithdrawnAt(request *lifecyclev1alpha1.EvictionRequest, now time.Time, unan
 	return withdrawn
 }
 
-// StandingOf returns what a pod was asked by what has the name of the request for it; nil
-// if nothing has.
-func StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Standing {
+// RequestStateOf returns the state of the object with the name of a pod's request; nil if there
+// is none.
+func RequestStateOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) RequestState {
 	if request == nil {
 		return Unasked
 	}
@@ -103,7 +103,7 @@ func StandingOf(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) Sta
 // write it.
 func Located(request *lifecyclev1alpha1.EvictionRequest, pod *corev1.Pod) *lifecyclev1alpha1.EvictionRequest {
 	node := pod.Spec.NodeName
-	if StandingOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
+	if RequestStateOf(request, pod) != Asked || node == "" || request.Annotations[v1alpha1.NodeAnnotation] == node {
 		return nil
 	}
 	located := request.DeepCopy()
@@ -133,8 +133,8 @@ func Failure(request *lifecyclev1alpha1.EvictionRequest) *metav1.Condition {
 	return failed
 }
 
-// Disposal is what becomes of a request of ours.
-type Disposal struct {
+// Cleanup is what to do about one of Ebbtide's requests.
+type Cleanup struct {
 	// Delete is true if it is deleted.
 	Delete bool
 	// Record, unless nil, is the request as it says when it was withdrawn.
@@ -143,42 +143,42 @@ type Disposal struct {
 	RequeueAfter time.Duration
 }
 
-// Dispose decides what becomes of a request of ours at the API server's time. Gone is for
+// DecideCleanup decides what to do about one of Ebbtide's requests at the API server's time. Gone is for
 // how long its pod is known to be gone; nil if it is there. One that asks for a pod that
 // is there is the business of NodeMaintenances, also if it has failed, unless it has failed
 // for want of anybody who asks: it shares the end of one that was withdrawn before, and is
 // made anew.
-func Dispose(request *lifecyclev1alpha1.EvictionRequest, now time.Time, gone *time.Duration) Disposal {
+func DecideCleanup(request *lifecyclev1alpha1.EvictionRequest, now time.Time, gone *time.Duration) Cleanup {
 	if request.DeletionTimestamp != nil {
-		return Disposal{}
+		return Cleanup{}
 	}
 	final := observed(request) && (Failure(request) != nil || meta.IsStatusConditionTrue(request.Status.Conditions, conditionEvicted))
 	if request.Spec.Intent != lifecyclev1alpha1.EvictionRequestIntentEviction {
-		return disposeWithdrawn(request, now, final)
+		return cleanUpWithdrawn(request, now, final)
 	}
 	failure := Failure(request)
 	switch {
 	case gone == nil && failure != nil && failure.Reason == string(lifecyclev1alpha1.EvictionConditionReasonCanceledDueToNoRequesters):
-		return Disposal{Delete: true}
+		return Cleanup{Delete: true}
 	case gone == nil:
-		return Disposal{}
+		return Cleanup{}
 	case *gone >= KeptFor:
-		return Disposal{Delete: true}
+		return Cleanup{Delete: true}
 	}
-	return Disposal{RequeueAfter: KeptFor - *gone}
+	return Cleanup{RequeueAfter: KeptFor - *gone}
 }
 
-func disposeWithdrawn(request *lifecyclev1alpha1.EvictionRequest, now time.Time, final bool) Disposal {
+func cleanUpWithdrawn(request *lifecyclev1alpha1.EvictionRequest, now time.Time, final bool) Cleanup {
 	if final {
-		return Disposal{Delete: true}
+		return Cleanup{Delete: true}
 	}
 	since, err := time.Parse(time.RFC3339, request.Annotations[v1alpha1.WithdrawnAnnotation])
 	if err != nil || since.Sub(now) > KeptFor {
 		// Somebody else has withdrawn it, or has written this.
-		return Disposal{Record: WithdrawnAt(request, now, Unanswers(request)), RequeueAfter: KeptFor}
+		return Cleanup{Record: WithdrawnAt(request, now, Unanswers(request)), RequeueAfter: KeptFor}
 	}
 	if left := since.Add(KeptFor).Sub(now); left > 0 {
-		return Disposal{RequeueAfter: left}
+		return Cleanup{RequeueAfter: left}
 	}
-	return Disposal{Delete: true}
+	return Cleanup{Delete: true}
 }

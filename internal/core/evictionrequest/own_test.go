@@ -55,7 +55,7 @@ func TestDispose(t *testing.T) {
 		request := evictionrequest.New(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", UID: "5d2f"}})
 		request.Generation = 2
 		test.change(request)
-		d := evictionrequest.Dispose(request, at, test.gone)
+		d := evictionrequest.DecideCleanup(request, at, test.gone)
 		got := "kept"
 		switch {
 		case d.Delete:

@@ -67,7 +67,7 @@ func (t *targeted) blockPod(o *outcome, i int, facts blocker.Facts) (v1alpha1.Bl
 	}
 	found, blocked := blocker.Of(&facts)
 	if refusal, refused := t.refused(o, i); refused && (!blocked || p.object.DeletionTimestamp == nil) {
-		return blocker.EvacuationRefused(p.way.Kind(), p.object, refusal), true
+		return blocker.EvacuationRefused(p.mechanism.Kind(), p.object, refusal), true
 	}
 	return found, blocked
 }

@@ -20,15 +20,15 @@ type NodeVerdict struct {
 	// Explanation is without whose turn it is; Turns says that, if any wait.
 	Explanation
 	Turns string
-	Standing
+	Relation
 	// Others are the other maintenances that select the node and are not over, oldest first.
 	Others []Neighbour
 	// Emptied is true if nothing is left that the maintenance waits for.
 	Emptied bool
 }
 
-// Standing is how a maintenance in Drain stands to the others of a node.
-type Standing struct {
+// Relation relates a maintenance in Drain to the others of a node.
+type Relation struct {
 	// Limiter and ForwardedBy name the maintenances that hold the target of the node back,
 	// or have brought it ahead; empty if none does.
 	Limiter, ForwardedBy string
@@ -38,8 +38,8 @@ type Standing struct {
 type Neighbour struct {
 	Name  string
 	Stage v1alpha1.NodeMaintenanceStage
-	// Standing is its own; it means nothing before Drain.
-	Standing
+	// Relation is unset before Drain.
+	Relation
 }
 
 // PodVerdict is what a decision means for a pod to one of the maintenances of its node.
@@ -79,7 +79,7 @@ func (c *conclusion) verdict(one *selection) NodeVerdict {
 	v := NodeVerdict{
 		Name: o.name(), Read: o.read, Pods: make([]PodVerdict, len(o.pods)), Explanation: c.explain(o, one), Turns: o.waveText(),
 		Targets: o.target.shown.Full.Lines, Blockers: o.obstaclesFor(one).shown, Retained: o.retainedBy(one),
-		Standing: o.standing(one), Others: o.others(one), Emptied: o.emptied(one),
+		Relation: o.relation(one), Others: o.others(one), Emptied: o.emptied(one),
 	}
 	for i := range o.pods {
 		p := &o.pods[i]
@@ -95,12 +95,12 @@ func (c *conclusion) verdict(one *selection) NodeVerdict {
 	return v
 }
 
-func (o *outcome) standing(one *selection) Standing {
+func (o *outcome) relation(one *selection) Relation {
 	if one.maintenance.stage != v1alpha1.StageDrain {
-		return Standing{}
+		return Relation{}
 	}
 	progress := &o.progress[one.place]
-	s := Standing{ForwardedBy: progress.ForwardedBy}
+	s := Relation{ForwardedBy: progress.ForwardedBy}
 	if progress.Limiter != nil && progress.Limiter.Age != one.maintenance.age {
 		s.Limiter = progress.Limiter.Name
 	}
@@ -111,7 +111,7 @@ func (o *outcome) others(but *selection) []Neighbour {
 	var others []Neighbour
 	for _, one := range o.selections {
 		if one != but && one.maintenance.stage != v1alpha1.StageComplete {
-			others = append(others, Neighbour{one.maintenance.name(), one.maintenance.stage, o.standing(one)})
+			others = append(others, Neighbour{one.maintenance.name(), one.maintenance.stage, o.relation(one)})
 		}
 	}
 	return others

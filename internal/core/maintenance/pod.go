@@ -36,10 +36,10 @@ type pod struct {
 	asked bool
 	// request, standing and eviction are what it was asked by an EvictionRequest of ours, and
 	// what has come of that; way is by what it is to leave.
-	request  *lifecyclev1alpha1.EvictionRequest
-	standing evictionrequest.Standing
-	eviction *lifecyclev1alpha1.Eviction
-	way      evictionrequest.Way
+	request   *lifecyclev1alpha1.EvictionRequest
+	standing  evictionrequest.RequestState
+	eviction  *lifecyclev1alpha1.Eviction
+	mechanism evictionrequest.Mechanism
 	// unmirrored is true of a static pod that only its agent knows of; the object stands
 	// in for its mirror pod.
 	unmirrored bool
@@ -85,7 +85,7 @@ func (r *reader) readPods(n *node) {
 		}
 		p := pod{Subject: drainplan.SubjectOf(one.Object), object: one.Object, evacuation: one.Evacuation, asked: asked}
 		p.request, p.standing, p.eviction = one.Request, one.standing(), one.Eviction
-		p.way = r.wayOf(&p)
+		p.mechanism = r.mechanismOf(&p)
 		p.treatment = r.treatment(n, &p, rules)
 		at := podclass.GivenUpTime(p.object, n.object)
 		p.givenUp = !at.IsZero() && !r.ClockSkewed && !at.After(r.Now)

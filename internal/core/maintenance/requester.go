@@ -32,16 +32,16 @@ func (w RequestWithdrawal) Write() Write {
 }
 
 // standing is what the pod was asked by what has the name of our EvictionRequest for it.
-func (p Pod) standing() evictionrequest.Standing {
-	return evictionrequest.StandingOf(p.Request, p.Object)
+func (p Pod) standing() evictionrequest.RequestState {
+	return evictionrequest.RequestStateOf(p.Request, p.Object)
 }
 
-// wayOf chooses by what a pod is asked to leave.
-func (r *reader) wayOf(p *pod) evictionrequest.Way {
+// mechanismOf chooses by what a pod is asked to leave.
+func (r *reader) mechanismOf(p *pod) evictionrequest.Mechanism {
 	if p.asked || !evictionrequest.Requestable(p.object) {
 		return evictionrequest.ByEvacuation
 	}
-	return r.Requester.Way(p.standing, r.unanswered(p))
+	return r.Requester.Mechanism(p.standing, r.unanswered(p))
 }
 
 // unanswered reports whether nobody answers the EvictionRequest of a pod.
@@ -58,7 +58,7 @@ func (p *pod) awaitsAnswer() bool {
 // say: who does not answer is told of by an event.
 func (s *observation) waitsFor(p *pod) string {
 	switch {
-	case p.way != evictionrequest.ByNobody:
+	case p.mechanism != evictionrequest.Undecided:
 		return ""
 	case p.standing == evictionrequest.Withdrawn:
 		return fmt.Sprintf("its EvictionRequest %s was withdrawn, and is to be deleted before there is another one", p.request.Name)
@@ -73,7 +73,7 @@ func (p *pod) underWay() bool {
 
 // toAsk reports whether the pod has to be asked when it is its turn, by what it is to leave.
 func (p *pod) toAsk() bool {
-	switch p.way {
+	switch p.mechanism {
 	case evictionrequest.ByRequest:
 		return p.standing == evictionrequest.Unasked
 	case evictionrequest.ByEvacuation:
@@ -85,7 +85,7 @@ func (p *pod) toAsk() bool {
 // request asks a pod to leave by what it is to leave by.
 func (o *outcome) request(p *pod) Request {
 	events := o.warnings(p)
-	if p.way == evictionrequest.ByEvacuation {
+	if p.mechanism == evictionrequest.ByEvacuation {
 		if p.standing == evictionrequest.Taken && evictionrequest.Requestable(p.object) {
 			events = append(events, event.EvictionRequestNameTaken(p.object, evictionrequest.NameFor(p.object.UID)))
 		}

@@ -26,7 +26,7 @@ func ledWorld(t *testing.T, with ...func(*corev1.Pod)) (*world, *corev1.Pod) {
 	w := newWorld(t, "n")
 	w.maintenance("upgrade", v1alpha1.StageDrain, nil, "n")
 	pod := w.run("n", 1, 0, append([]func(*corev1.Pod){led}, with...)...)[0]
-	w.requester = evictionrequest.Prospect{Served: true, Able: true, Now: w.now}
+	w.requester = evictionrequest.Availability{Served: true, Able: true, Now: w.now}
 	return w, pod
 }
 
@@ -78,9 +78,9 @@ var ways = map[string]struct {
 	"one that names none":                   {func(_ *world, pod *corev1.Pod) { pod.Spec.EvictionResponders = nil }, byEvacuation},
 	"one of a DaemonSet":                    {func(w *world, pod *corev1.Pod) { ofDaemonSet(pod); w.runners.DaemonSets = true }, byEvacuation},
 	"one of a PodGroup":                     {func(_ *world, pod *corev1.Pod) { pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{} }, byEvacuation},
-	"the API is not served":                 {func(w *world, _ *corev1.Pod) { w.requester = evictionrequest.Prospect{} }, byEvacuation},
+	"the API is not served":                 {func(w *world, _ *corev1.Pod) { w.requester = evictionrequest.Availability{} }, byEvacuation},
 	"nobody answers":                        {func(w *world, _ *corev1.Pod) { w.requester.Able = false }, byEvacuation},
-	"it is not known whether anybody does":  {func(w *world, _ *corev1.Pod) { w.requester = evictionrequest.Prospect{Unknown: "so"} }, ""},
+	"it is not known whether anybody does":  {func(w *world, _ *corev1.Pod) { w.requester = evictionrequest.Availability{Unknown: "so"} }, ""},
 	"it has an Evacuation of ours":          {func(w *world, pod *corev1.Pod) { w.evacuate(pod) }, ""},
 	"it has one that somebody else asks by": {func(w *world, pod *corev1.Pod) { w.evacuate(pod).Finalizers = nil }, byRequest},
 	"it is asked by a request":              {func(w *world, pod *corev1.Pod) { w.ask(pod, 0) }, ""},
@@ -184,7 +184,7 @@ func TestWhatARequestComesToIsTold(t *testing.T) {
 			"Remove what is in the way and have it asked again: kubectl -n default delete evictionrequest node-maintenance-uid-0001. Or remove the pod yourself: kubectl -n default delete pod pod-0001"},
 		"it is not known whether it can be asked": {func(w *world, pod *corev1.Pod) {
 			delete(w.requests, pod.UID)
-			w.requester = evictionrequest.Prospect{Unknown: "Nobody has said so."}
+			w.requester = evictionrequest.Availability{Unknown: "Nobody has said so."}
 		}, "EvictionRequestPending Pod/default/pod-0001: Pod default/pod-0001 names evictionResponders (example.com/leader), which cannot be asked yet: Nobody has said so. " +
 			"If that does not pass: let Ebbtide read and delete EvictionRequests (chart value evictionRequests.enabled), or run it with --eviction-requests=off."},
 		"a responder that talks much": {func(w *world, pod *corev1.Pod) { w.evictions[pod.UID] = turn("example.com/leader", hostile) }, "hostile"},

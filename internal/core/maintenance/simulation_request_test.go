@@ -74,8 +74,8 @@ func (s *simulation) asksOn(node string) bool {
 	return slices.ContainsFunc(s.pods[node], func(pod *corev1.Pod) bool { return s.requests[pod.UID] != nil })
 }
 
-func (a answers) state(now time.Time) evictionrequest.Prospect {
-	state := evictionrequest.Prospect{Acting: a.acting, Answered: a.answered, Now: now}
+func (a answers) state(now time.Time) evictionrequest.Availability {
+	state := evictionrequest.Availability{Acting: a.acting, Answered: a.answered, Now: now}
 	switch {
 	case !a.known:
 		state.Unknown = "Nobody has said so."
@@ -176,7 +176,7 @@ func (s *simulation) dispose() {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(s.requests)) {
-		disposal := evictionrequest.Dispose(s.requests[uid], s.now, s.goneFor(uid, there[uid]))
+		disposal := evictionrequest.DecideCleanup(s.requests[uid], s.now, s.goneFor(uid, there[uid]))
 		switch {
 		case disposal.Record != nil:
 			s.requests[uid] = disposal.Record
@@ -199,7 +199,7 @@ func (s *simulation) goneFor(pod types.UID, there bool) *time.Duration {
 // moved returns true if the responders of a pod may have moved it.
 func (s *simulation) moved(pod *corev1.Pod) bool {
 	request := s.requests[pod.UID]
-	return request != nil && evictionrequest.StandingOf(request, pod) == evictionrequest.Asked &&
+	return request != nil && evictionrequest.RequestStateOf(request, pod) == evictionrequest.Asked &&
 		!evictionrequest.AwaitsAnswer(request) && evictionrequest.Failure(request) == nil
 }
 
@@ -208,7 +208,7 @@ func (s *simulation) moved(pod *corev1.Pod) bool {
 func (s *simulation) checkWays(d *maintenance.NodeDecision) {
 	for _, asked := range d.Evacuate {
 		pod, evacuated := asked.Pod, s.evacuations[asked.Pod.UID] != nil
-		standing := evictionrequest.StandingOf(s.requests[pod.UID], pod)
+		standing := evictionrequest.RequestStateOf(s.requests[pod.UID], pod)
 		covered := s.requester.Able && evictionrequest.Requestable(pod)
 		switch {
 		case asked.EvictionRequest != nil && (!covered || evacuated || standing != evictionrequest.Unasked):
@@ -240,7 +240,7 @@ func (s *simulation) actByWays(d *maintenance.NodeDecision) {
 	s.act(d)
 	s.actByRequests(d)
 	for _, pod := range s.pods[d.Node.Name] {
-		if evictionrequest.StandingOf(s.requests[pod.UID], pod) != evictionrequest.Asked {
+		if evictionrequest.RequestStateOf(s.requests[pod.UID], pod) != evictionrequest.Asked {
 			continue
 		}
 		switch twice := s.evacuations[pod.UID] != nil; {
@@ -301,7 +301,7 @@ func (s *simulation) patient() {
 func (s *simulation) checkNobodyIsAsked() {
 	for _, pods := range s.pods {
 		for _, pod := range pods {
-			if evictionrequest.StandingOf(s.requests[pod.UID], pod) == evictionrequest.Asked {
+			if evictionrequest.RequestStateOf(s.requests[pod.UID], pod) == evictionrequest.Asked {
 				s.t.Errorf("pod %s is still asked", pod.Name)
 			}
 		}

@@ -42,7 +42,7 @@ type Snapshot struct {
 	// Runners tells which built-in evacuators somebody runs.
 	Runners Runners
 	// Requester is what is known of asking pods to leave by EvictionRequests.
-	Requester evictionrequest.Prospect
+	Requester evictionrequest.Availability
 	// Namespace is Ebbtide's own, for messages.
 	Namespace string
 	// Planned says, by the name of a maintenance in Idle and by node, what it would do there;

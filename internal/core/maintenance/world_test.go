@@ -38,7 +38,7 @@ type world struct {
 	// requests and evictions are by pod, requester is what is known of asking by them.
 	requests    map[types.UID]*lifecyclev1alpha1.EvictionRequest
 	evictions   map[types.UID]*lifecyclev1alpha1.Eviction
-	requester   evictionrequest.Prospect
+	requester   evictionrequest.Availability
 	rules       []*v1alpha1.MachineDrainRule
 	namespaces  map[string]map[string]string
 	records     map[string]*v1alpha1.DrainRecord

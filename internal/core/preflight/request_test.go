@@ -18,7 +18,7 @@ func responders(pod *corev1.Pod) {
 // A pod with responders leaves in a forecast whether or not it is known that anybody answers
 // EvictionRequests, and also if another maintenance has asked it by one.
 func TestRespondersAreAskedFirst(t *testing.T) {
-	for name, known := range map[string]evictionrequest.Prospect{
+	for name, known := range map[string]evictionrequest.Availability{
 		"nobody has looked": {}, "they are answered": {Served: true, Able: true, Acting: true},
 		"it is not known yet": {Unknown: "The API server has not said yet whether it serves EvictionRequests."},
 	} {

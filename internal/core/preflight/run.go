@@ -103,7 +103,7 @@ func newRun(s *Snapshot, o *owners, by order) *run {
 	}
 	// What autoscalers are told makes no difference to pods. Who has responders is asked by an
 	// Evacuation here, whatever it was or will be asked by: its forecast tells of them.
-	r.world.Protect, r.world.Requester = nil, evictionrequest.Prospect{}
+	r.world.Protect, r.world.Requester = nil, evictionrequest.Availability{}
 	r.world.Maintenances = slices.DeleteFunc(slices.Clone(s.World.Maintenances), func(m *v1alpha1.NodeMaintenance) bool { return m.Name == r.name })
 	asked := *s.Maintenance
 	asked.Name, asked.Spec.Stage = r.name, v1alpha1.StageDrain

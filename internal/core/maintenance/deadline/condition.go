@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
@@ -55,7 +55,7 @@ func inWords(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 func (d *Deadline) tellLate(left Left, condition *metav1.Condition) {
 	unread := ""
 	if left.Unread > 0 {
-		unread = fmt.Sprintf(" The pods of %s could not be read.", status.Plural(left.Unread, "node"))
+		unread = fmt.Sprintf(" The pods of %s could not be read.", phrase.Count(left.Unread, "node"))
 	}
 	switch {
 	case left.Pods == 0 && left.Unread > 0:
@@ -96,5 +96,5 @@ func are(pods int32) string {
 	if pods == 1 {
 		return "1 pod is"
 	}
-	return status.Plural(pods, "pod") + " are"
+	return phrase.Count(pods, "pod") + " are"
 }

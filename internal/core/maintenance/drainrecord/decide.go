@@ -16,7 +16,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/drainlock"
-	"ebbtide.dev/ebbtide/internal/core/maintenance/status"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // Node is a node as far as its DrainRecord is concerned. Its pods are known.
@@ -133,7 +133,7 @@ func taken(record *v1alpha1.DrainRecord, spec v1alpha1.DrainRecordSpec) int {
 func explain(n *Node, spec v1alpha1.DrainRecordSpec, now time.Time, longest time.Duration) (string, []v1alpha1.Blocker) {
 	then := "."
 	if len(spec.Budgets) > 0 {
-		then = "; then " + status.Plural(len(spec.Budgets), "budget") + " will be locked."
+		then = "; then " + phrase.Count(len(spec.Budgets), "budget") + " will be locked."
 	}
 	switch {
 	case len(n.WaitedBy) > 0:
@@ -148,7 +148,7 @@ func explain(n *Node, spec v1alpha1.DrainRecordSpec, now time.Time, longest time
 	facts := drainlock.Facts{Now: now, Record: recordWith(n, spec), Pods: n.Pods, Budgets: n.Budgets, Longest: longest}
 	waiting := drainlock.Waiting(facts)
 	if waiting == "" {
-		waiting = fmt.Sprintf("Waiting for the locks of %s.", status.Plural(len(spec.Budgets), "budget"))
+		waiting = fmt.Sprintf("Waiting for the locks of %s.", phrase.Count(len(spec.Budgets), "budget"))
 	}
 	return waiting, drainlock.Blockers(facts)
 }

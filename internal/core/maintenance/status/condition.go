@@ -13,6 +13,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // maxMessage is how many bytes of a condition's message are kept.
@@ -93,7 +94,7 @@ func whatWasLeft(status *v1alpha1.NodeMaintenanceStatus) string {
 	if pods == 1 {
 		were = "was"
 	}
-	text := fmt.Sprintf("%s %s left", Plural(pods, "pod"), were)
+	text := fmt.Sprintf("%s %s left", phrase.Count(pods, "pod"), were)
 	switch listed := len(status.NodeStatuses); {
 	case status.NodeCount == 0:
 		return "no node was selected"
@@ -113,9 +114,9 @@ func Drained(m *v1alpha1.NodeMaintenance, t Totals, blocked metav1.Condition) me
 		return drainedNothing(m, t.GivenBack)
 	}
 	condition.Message = fmt.Sprintf("%d of %s drained, %s left: %d pending evacuation, %d evacuating; %s retained.",
-		t.Drained, Plural(t.Nodes, "node"), Plural(t.Left(), "pod"), t.Pending, t.Evacuating, Plural(t.Retained, "pod"))
+		t.Drained, phrase.Count(t.Nodes, "node"), phrase.Count(t.Left(), "pod"), t.Pending, t.Evacuating, phrase.Count(t.Retained, "pod"))
 	if t.Budgets > 0 {
-		condition.Message += fmt.Sprintf(" %d of %s locked.", t.Locked, Plural(t.Budgets, "budget"))
+		condition.Message += fmt.Sprintf(" %d of %s locked.", t.Locked, phrase.Count(t.Budgets, "budget"))
 	}
 	if t.Drained == t.Nodes {
 		return condition
@@ -125,7 +126,7 @@ func Drained(m *v1alpha1.NodeMaintenance, t Totals, blocked metav1.Condition) me
 		condition.Reason = v1alpha1.ReasonBlocked
 	}
 	if t.Unread > 0 {
-		condition.Message += fmt.Sprintf(" The pods of %s could not be read.", Plural(t.Unread, "node"))
+		condition.Message += fmt.Sprintf(" The pods of %s could not be read.", phrase.Count(t.Unread, "node"))
 	}
 	return condition
 }
@@ -172,7 +173,7 @@ func Blocked(obstacles []Obstacle) metav1.Condition {
 	})
 	words := make([]string, 0, len(worst))
 	for _, w := range worst {
-		words = append(words, fmt.Sprintf("%s: %s on %s", w.Type, Plural(w.Pods, "pod"), Plural(w.Nodes, "node")))
+		words = append(words, fmt.Sprintf("%s: %s on %s", w.Type, phrase.Count(w.Pods, "pod"), phrase.Count(w.Nodes, "node")))
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: string(worst[0].Type),

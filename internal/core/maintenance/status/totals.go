@@ -12,6 +12,7 @@ import (
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/blocker"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
 // Totals is a maintenance in numbers.
@@ -96,7 +97,7 @@ func Summary(stage v1alpha1.NodeMaintenanceStage, t Totals, ending metav1.Condit
 	var words []string
 	switch stage {
 	case v1alpha1.StageIdle:
-		words = append(words, Plural(t.Nodes, "node")+" planned")
+		words = append(words, phrase.Count(t.Nodes, "node")+" planned")
 	case v1alpha1.StageCordon:
 		words = append(words, fmt.Sprintf("%d/%d nodes cordoned", t.Cordoned, t.Nodes))
 	case v1alpha1.StageComplete:
@@ -114,13 +115,13 @@ func Summary(stage v1alpha1.NodeMaintenanceStage, t Totals, ending metav1.Condit
 		text   string
 	}{
 		{t.Returned, fmt.Sprintf("%d back", t.Returned)},
-		{int(t.Left()), Plural(t.Left(), "pod") + " " + left},
+		{int(t.Left()), phrase.Count(t.Left(), "pod") + " " + left},
 		{int(t.blocked()), fmt.Sprintf("%d blocked", t.blocked())},
 		{int(t.WouldBlock), fmt.Sprintf("%d would be blocked", t.WouldBlock)},
-		{t.Budgets - t.Locked, Plural(t.Budgets-t.Locked, "budget") + " not locked"},
-		{t.Unread, Plural(t.Unread, "node") + " not read"},
-		{t.Awaited, Plural(t.Awaited, "node") + " cordoned until others are through with draining"},
-		{t.Omitted, Plural(t.Omitted, "node") + " not listed"},
+		{t.Budgets - t.Locked, phrase.Count(t.Budgets-t.Locked, "budget") + " not locked"},
+		{t.Unread, phrase.Count(t.Unread, "node") + " not read"},
+		{t.Awaited, phrase.Count(t.Awaited, "node") + " cordoned until others are through with draining"},
+		{t.Omitted, phrase.Count(t.Omitted, "node") + " not listed"},
 		{ones(t.Late), "past the deadline"},
 		{t.GivenBack, fmt.Sprintf("%d given back", t.GivenBack)},
 	} {
@@ -129,14 +130,6 @@ func Summary(stage v1alpha1.NodeMaintenanceStage, t Totals, ending metav1.Condit
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// Plural is a number of things in words.
-func Plural[N int | int32](n N, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }
 
 func ones(counts bool) int {
