@@ -14,6 +14,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/test/tier"
@@ -164,6 +165,35 @@ func TestLongEvictionsThatHangSlowNoOtherNamespace(t *testing.T) {
 	slow.slowsNobody("a drain", took, beside)
 }
 
+func TestLongSurgesThatHangSlowNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	slow := newNeighbour(t, admissionregistrationv1.Update, "", "pods")
+	surges := func() func() {
+		w := newWorld(t)
+		nodes, letNew := w.oldAndNew()
+		w.serve(app{name: "web", replicas: 2, ready: "100ms"})
+		pods := &corev1.PodList{}
+		w.must("list pods", w.client.List(w.ctx, pods, client.InNamespace(w.ns)))
+		letNew()
+		return func() {
+			w.maintain("drain", v1alpha1.StageDrain, nodes[:1])
+			for i := range pods.Items {
+				w.awaitGone(pods.Items[i].Name)
+			}
+		}
+	}
+	took := taken(surges())
+	beside := surges()
+	nodes, letNew := slow.oldAndNew()
+	slow.serve(app{name: "web", replicas: 3, ready: "100ms"})
+	letNew()
+
+	slow.drain("slow", 1, nodes[0])
+
+	slow.slowsNobody("a drain of pods that surge", took, beside)
+}
+
 func TestLongEvacuationsThatHangSlowNoOtherMaintenance(t *testing.T) {
 	t.Parallel()
 	tier.Long(t)
@@ -190,6 +220,29 @@ func TestLongEvacuationsThatHangSlowNoOtherMaintenance(t *testing.T) {
 	slow.awaitHeld(32)
 
 	slow.slowsNobody("a cordon", took, cordons(nodes[1]))
+}
+
+func TestLongEvacuationsThatHangSlowNoOtherNodeOfTheMaintenance(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	w, slow := newWorld(t), newNeighbour(t, admissionregistrationv1.Create, v1alpha1.SchemeGroupVersion.Group, "evacuations")
+	nodes := w.nodes("alone", "z-beside")
+	good := w.pods(nodes[1], pod{name: "good"})[0]
+	took := taken(w.leaves(nodes[0]))
+	names := make([]string, 80)
+	for i := range names {
+		names[i] = fmt.Sprintf("slow-%d", i)
+	}
+	all := slow.nodes(names...)
+	for i, node := range all {
+		slow.createPod(slow.podOn(node, pod{name: fmt.Sprintf("pod-%d", i)}))
+	}
+
+	slow.slowsNobody("a drain", took, func() {
+		w.maintain("drain", v1alpha1.StageDrain, append(all, nodes[1]))
+		t.Cleanup(slow.stop)
+		w.awaitGone(good)
+	})
 }
 
 func TestLongLocksThatHangSlowNoOtherNode(t *testing.T) {
@@ -221,4 +274,48 @@ func TestLongLocksThatHangSlowNoOtherNode(t *testing.T) {
 	slow.awaitHeld(20)
 
 	slow.slowsNobody("a lock", took, beside)
+}
+
+func TestLongMachinesThatHangSlowNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	w, slow := newWorld(t), newNeighbour(t, admissionregistrationv1.Update, v1alpha1.SchemeGroupVersion.Group, "machines")
+	appears := func(name string) func() {
+		return func() {
+			w.machineOnly(name)
+			await(w, "known", &v1alpha1.Machine{}, name, func(m *v1alpha1.Machine) bool { return len(m.Finalizers) > 0 })
+		}
+	}
+	w.clusterOf(hosts)
+	slow.clusterOf(hosts)
+	took := taken(appears("alone"))
+
+	for i := range 40 {
+		slow.machineOnly(fmt.Sprintf("slow-%d", i))
+	}
+	t.Cleanup(slow.stop)
+	slow.awaitHeld(32)
+
+	slow.slowsNobody("the first write to a Machine", took, appears("beside"))
+}
+
+func TestLongClustersThatHangSlowNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	tier.Long(t)
+	w, slow := newWorld(t), newNeighbour(t, admissionregistrationv1.Update, v1alpha1.SchemeGroupVersion.Group, "clusters")
+	appears := func(name string) func() {
+		return func() {
+			w.clusterOf(name)
+			await(w, "held", &v1alpha1.Cluster{}, name, func(c *v1alpha1.Cluster) bool { return len(c.Finalizers) > 0 })
+		}
+	}
+	took := taken(appears("alone"))
+
+	for i := range 8 {
+		slow.clusterOf(fmt.Sprintf("slow-%d", i))
+	}
+	t.Cleanup(slow.stop)
+	slow.awaitHeld(4)
+
+	slow.slowsNobody("the first write to a Cluster", took, appears("beside"))
 }
