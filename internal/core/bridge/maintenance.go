@@ -118,8 +118,8 @@ func maintenanceFor(m *Machine, node *corev1.Node) *v1alpha1.NodeMaintenance {
 	}
 }
 
-// NodeUnder is the one node that a NodeMaintenance of ours is for; empty if somebody has
-// made it, or made it one for more.
+// NodeUnder returns the node that a NodeMaintenance selects by name and no other; empty if it
+// selects otherwise.
 func NodeUnder(maintenance *v1alpha1.NodeMaintenance) string {
 	selector := maintenance.Spec.NodeSelector
 	if selector == nil || len(selector.NodeSelectorTerms) != 1 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -101,21 +100,4 @@ func Marked(node *corev1.Node) bool {
 // says what that would be.
 func Plans(m *v1alpha1.NodeMaintenance) bool {
 	return effectiveStage(m) == v1alpha1.StageIdle && m.DeletionTimestamp == nil
-}
-
-// onlyNode is the name by which a selector selects one node and no other; empty if it
-// does not.
-func onlyNode(selector *corev1.NodeSelector) string {
-	if len(selector.NodeSelectorTerms) != 1 {
-		return ""
-	}
-	term := selector.NodeSelectorTerms[0]
-	if len(term.MatchExpressions) > 0 || len(term.MatchFields) != 1 {
-		return ""
-	}
-	field := term.MatchFields[0]
-	if field.Key != metav1.ObjectNameField || field.Operator != corev1.NodeSelectorOpIn || len(field.Values) != 1 {
-		return ""
-	}
-	return field.Values[0]
 }

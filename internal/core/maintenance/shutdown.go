@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/bridge"
 )
 
 const (
@@ -28,10 +29,10 @@ func ShutdownName(node string) string {
 // OfShutdown is the node for whose shutdown the manager has made a maintenance: it has the
 // label and the name, and selects that node by its name. It is empty for all others.
 func OfShutdown(m *v1alpha1.NodeMaintenance) string {
-	if m.Labels[v1alpha1.CreatedByLabel] != v1alpha1.CreatedByNodeAgent || m.Spec.NodeSelector == nil {
+	if m.Labels[v1alpha1.CreatedByLabel] != v1alpha1.CreatedByNodeAgent {
 		return ""
 	}
-	if node := onlyNode(m.Spec.NodeSelector); node != "" && m.Name == ShutdownName(node) {
+	if node := bridge.NodeUnder(m); node != "" && m.Name == ShutdownName(node) {
 		return node
 	}
 	return ""

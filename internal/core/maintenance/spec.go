@@ -136,7 +136,7 @@ func (m *maintenance) understand() error {
 	if m.deadline, err = deadline.Read(spec.Deadline); err != nil {
 		return err
 	}
-	m.completeWhen, err = handover.Read(m.object, onlyNode(spec.NodeSelector))
+	m.completeWhen, err = handover.Read(m.object, bridge.NodeUnder(m.object))
 	return err
 }
 
