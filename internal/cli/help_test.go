@@ -92,11 +92,11 @@ func TestDrainHasTheFlagsOfKubectl(t *testing.T) {
 	}
 }
 
-// The guide for people who know kubectl drain says of each of its flags what it is here, as
-// the plugin does: refused, or without effect, or something else.
-func TestTheGuideKnowsTheFlagsOfKubectlDrain(t *testing.T) {
+// docs/scripts.md says the same as the plugin about each flag of kubectl drain: rejected,
+// without effect, or another field.
+func TestScriptsPageListsTheFlagsOfKubectlDrain(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../docs/guide.md")
+	page, err := os.ReadFile("../../docs/scripts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,8 +108,8 @@ func TestTheGuideKnowsTheFlagsOfKubectlDrain(t *testing.T) {
 		case strings.HasPrefix(f.becomes, "changes nothing"):
 			does = "no effect"
 		}
-		if row := "| `--" + f.name + "` | " + does; !strings.Contains(string(guide), row) {
-			t.Errorf("docs/guide.md has no row that begins with %q", row)
+		if row := "| `--" + f.name + "` | " + does; !strings.Contains(string(page), row) {
+			t.Errorf("docs/scripts.md has no row that begins with %q", row)
 		}
 	}
 }

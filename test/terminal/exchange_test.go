@@ -84,14 +84,28 @@ func alike(line string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(line, " "))
 }
 
-// missing is the first line that is shown and was not printed, in this order. What happens
-// while somebody looks on may be told in more steps than in another run.
+// omission is a word of a shown line that stands for at least one printed word.
+const omission = "..."
+
+// matches reports whether a page shows a printed line, perhaps shortened.
+func matches(shown, printed string) bool {
+	words := strings.Split(alike(shown), " ")
+	for i, word := range words {
+		if words[i] = regexp.QuoteMeta(word); word == omission {
+			words[i] = ".+"
+		}
+	}
+	return regexp.MustCompile("^" + strings.Join(words, " ") + "$").MatchString(alike(printed))
+}
+
+// missing returns the first shown line that was not printed, in this order. A run may print
+// more lines than the page shows.
 func missing(shown []string, printed string) (line string, any bool) {
 	lines := strings.Split(printed, "\n")
 	for _, line := range shown {
 		found := false
 		for !found && len(lines) > 0 {
-			found = alike(lines[0]) == alike(line)
+			found = matches(line, lines[0])
 			lines = lines[1:]
 		}
 		if !found {
