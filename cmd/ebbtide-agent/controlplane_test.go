@@ -65,7 +65,7 @@ func TestTheUnitOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(page), "\nExecStart=")
-	line, _, _ := strings.Cut(rest, "\n")
+	line, _, _ := strings.Cut(strings.ReplaceAll(rest, "\\\n", ""), "\n")
 	words := strings.Fields(line)
 	if !found || words[0] != "/usr/local/bin/ebbtide-agent" {
 		t.Fatalf("the unit starts %q", line)

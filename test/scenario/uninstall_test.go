@@ -366,10 +366,10 @@ func (l *leaving) shell(command string) printed {
 	return l.launch(l.cluster.Kubeconfig, "sh", "-c", command)
 }
 
-// page are the blocks of docs/operations.md with a marker.
+// page are the blocks of docs/uninstall.md with a marker.
 func (l *leaving) page(marker string) (blocks []string) {
 	l.t.Helper()
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../docs/uninstall.md")
 	l.must("read the page", err)
 	for _, block := range regexp.MustCompile("(?s)<!-- "+regexp.QuoteMeta(marker)+" -->\n```\n(.*?)```").FindAllSubmatch(text, -1) {
 		blocks = append(blocks, string(block[1]))
