@@ -15,12 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/maintenance"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// usualNamespace is where the README installs Ebbtide.
+// usualNamespace is the namespace in which the README installs Ebbtide.
 const usualNamespace = "ebbtide-system"
 
 type agentsOptions struct {
@@ -33,21 +32,19 @@ func newAgents(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &agentsOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use:   "agents [NODE...]",
-		Short: "Show which nodes keep static pods away or are about to shut down",
-		Long: `Show which nodes keep static pods away or are about to shut down.
+		Short: "List node agents and the static pods that they manage",
+		Long: `List node agents and the static pods that they manage.
 
-Each line is the agent of a node. RUNNING static pods can be taken down, those
-that are HELD are away or on their way, and those that are LEFT stay whatever
-happens: name the node to read why.
+Each line is the agent of a node. RUNNING static pods can be taken down, HELD
+ones are away or leaving, and LEFT ones stay. Name a node to see its pods.
 
-An agent answers if its pod is ready, or, where it is a unit of the host, if it
-renews its Lease. Both are looked for in namespace ` + usualNamespace + ` unless
---namespace says where Ebbtide is installed. You need the verb list on
-nodeagents, and on pods and Leases in that namespace.`,
-		Example: `  # Which agents are there, and do they answer?
+An agent answers if its pod is ready or, if it is a unit of the host, if it
+renews its Lease. Use --namespace if Ebbtide is not in ` + usualNamespace + `.
+Requires the verb list on nodeagents, and on pods and Leases in that namespace.`,
+		Example: `  # List the agents
   kubectl ebbtide agents
 
-  # What is it about the static pods of a node?
+  # Show the static pods of a node
   kubectl ebbtide agents node-7`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Nodes = args
@@ -59,9 +56,9 @@ nodeagents, and on pods and Leases in that namespace.`,
 	return cmd
 }
 
-// Run prints the agents, and the static pods of those that are named.
+// Run prints the agents, and the static pods of named ones.
 func (o *agentsOptions) Run(ctx context.Context) error {
-	reached, clock, _, err := o.reach()
+	reached, clock, _, err := o.reach(io.Discard)
 	if err != nil {
 		return err
 	}
@@ -70,7 +67,7 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 		return err
 	}
 	if len(agents) == 0 {
-		fmt.Fprintln(o.ErrOut, "No node has an agent. Install them with the chart's value agent.enabled=true, see docs/static-pods.md")
+		fmt.Fprintln(o.ErrOut, "No node has an agent. Install them with the chart value agent.enabled=true; see docs/static-pods.md")
 		return nil
 	}
 	now, err := clock.now()
@@ -79,8 +76,8 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 	}
 	signs := o.signs(ctx, reached, agents)
 	signs.Now = now
-	o.unread("pods", signs.PodNamespace, signs.PodsUnread)
-	o.unread("leases", signs.Namespace, signs.LeasesUnread)
+	o.reportUnread("pods", signs.PodNamespace, signs.PodsUnread)
+	o.reportUnread("leases", signs.Namespace, signs.LeasesUnread)
 	shown := make([]view.Agent, len(agents))
 	for i := range agents {
 		shown[i] = view.AgentOf(agents[i], signs)
@@ -91,7 +88,7 @@ func (o *agentsOptions) Run(ctx context.Context) error {
 	return printStaticPods(o.Out, shown, now)
 }
 
-// agents lists those that are meant, by name.
+// agents lists the named agents, or all.
 func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]*v1alpha1.NodeAgent, error) {
 	all, err := pages(ctx, reached, &v1alpha1.NodeAgentList{}, whole[*v1alpha1.NodeAgent])
 	if err != nil {
@@ -103,19 +100,19 @@ func (o *agentsOptions) agents(ctx context.Context, reached client.Client) ([]*v
 	named := slices.DeleteFunc(all, func(a *v1alpha1.NodeAgent) bool { return !slices.Contains(o.Nodes, a.Name) })
 	for _, node := range o.Nodes {
 		if !slices.ContainsFunc(named, func(a *v1alpha1.NodeAgent) bool { return a.Name == node }) {
-			return nil, fmt.Errorf("node %s has no agent: see which have one with %s", excerpt.Line(node, 253), o.command("agents"))
+			return nil, fmt.Errorf("node %q has no agent. List the agents with\n  %s", node, o.command("agents"))
 		}
 	}
 	return named, nil
 }
 
-func (o *agentsOptions) unread(kind, namespace string, err error) {
+func (o *agentsOptions) reportUnread(kind, namespace string, err error) {
 	if err != nil {
-		fmt.Fprintf(o.ErrOut, "Whether the agents answer is unknown: list %s in namespace %s: %v\n", kind, namespace, err)
+		fmt.Fprintf(o.ErrOut, "Cannot determine whether the agents answer: list %s in namespace %s: %v\n", kind, namespace, err)
 	}
 }
 
-// signs are the signs of life of the kinds that these agents give.
+// signs reads the heartbeats that these agents give.
 func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents []*v1alpha1.NodeAgent) view.AgentSigns {
 	signs := view.AgentSigns{Namespace: o.ebbtide()}
 	unit := func(a *v1alpha1.NodeAgent) bool { return a.Status.PodName == "" }
@@ -128,8 +125,8 @@ func (o *agentsOptions) signs(ctx context.Context, reached client.Client, agents
 	return signs
 }
 
-// podNamespace is the namespace in which most agents have their pods; empty if none has one.
-// A node that names another one by itself has nobody read there.
+// podNamespace returns the namespace in which most agents have their pods, so that one node
+// cannot redirect the reads; empty if none has one.
 func podNamespace(agents []*v1alpha1.NodeAgent, own string) string {
 	most, counts := "", map[string]int{}
 	for _, agent := range agents {
@@ -144,7 +141,7 @@ func podNamespace(agents []*v1alpha1.NodeAgent, own string) string {
 	return most
 }
 
-// byName are the objects of a namespace.
+// byName reads the objects of a namespace.
 func byName[P listable](ctx context.Context, reached client.Client, list client.ObjectList, namespace string) (map[string]P, error) {
 	all, err := pages(ctx, reached, list, whole[P], client.InNamespace(namespace))
 	named := make(map[string]P, len(all))
@@ -155,7 +152,7 @@ func byName[P listable](ctx context.Context, reached client.Client, list client.
 }
 
 func printAgents(to io.Writer, agents []view.Agent, now time.Time) error {
-	p := &printer{to: to, gap: 3}
+	p := &printer{to: to}
 	var rows [][]string
 	var notes []string
 	for _, a := range agents {
@@ -172,7 +169,7 @@ func printAgents(to io.Writer, agents []view.Agent, now time.Time) error {
 }
 
 func printStaticPods(to io.Writer, agents []view.Agent, now time.Time) error {
-	p := &printer{to: to, gap: 3}
+	p := &printer{to: to}
 	p.line("")
 	var rows [][]string
 	for _, a := range agents {
@@ -186,11 +183,4 @@ func printStaticPods(to io.Writer, agents []view.Agent, now time.Time) error {
 	}
 	p.table("STATIC POD\tSTATE\tSINCE\tMAINTENANCE\tMESSAGE", rows)
 	return p.err
-}
-
-func dash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

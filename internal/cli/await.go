@@ -15,7 +15,7 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// within limits what is waited for; 0 is no limit.
+// within bounds how long a verb waits; 0 is no bound.
 func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit <= 0 {
 		return context.WithCancel(ctx)
@@ -23,11 +23,10 @@ func within(ctx context.Context, limit time.Duration) (context.Context, context.
 	return context.WithTimeoutCause(ctx, limit, errTimeout)
 }
 
-// await watches a maintenance until done returns true, and calls it for every state that it
-// sees; nil is that there is none any more. A connection that is lost is made again.
+// await watches a maintenance until done returns true for its state, which is nil once it is
+// deleted. It reconnects after a lost connection.
 //
-// Errors: context.Canceled; errTimeout if the time of ctx is over; the cluster does not
-// answer at first.
+// Errors: context.Canceled; errTimeout after the deadline of ctx; the first connection fails.
 func await(ctx context.Context, reached client.WithWatch, name string, done func(*v1alpha1.NodeMaintenance) bool) error {
 	w := &watcher{reached: reached, names: []string{name}}
 	err := w.run(ctx, func(s sight) error {
@@ -49,7 +48,7 @@ func await(ctx context.Context, reached client.WithWatch, name string, done func
 	return err
 }
 
-// watching lists and watches those objects that have these fields.
+// watching lists and watches the objects that have these fields.
 func watching(reached client.WithWatch, list client.ObjectList, having fields.Selector) cache.ListerWatcher {
 	options := func(raw metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{FieldSelector: having, Raw: &raw}

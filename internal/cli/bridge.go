@@ -11,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/uninstall"
 )
 
-// bridgeOptions is what bridge release is told.
+// bridgeOptions are the options of bridge release.
 type bridgeOptions struct {
 	genericiooptions.IOStreams
 	connection
@@ -21,7 +21,7 @@ type bridgeOptions struct {
 func newBridge(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bridge",
-		Short: "Let Machines of Cluster API and OpenShift go",
+		Short: "Manage Machines of Cluster API and OpenShift",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,34 +33,34 @@ func newBridgeRelease(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &bridgeOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use:   "release [NAME ...]",
-		Short: "Have Machines not wait for Ebbtide any more",
-		Long: `Have Machines of Cluster API and OpenShift not wait for Ebbtide any more.
+		Short: "Remove Ebbtide's hook from Machines",
+		Long: `Remove Ebbtide's hook from Machines of Cluster API and OpenShift.
 
-They wait at its hook when they are deleted, for as long as no manager of
-Ebbtide runs. This takes the hook off, with your own rights and without the
-manager; their controller goes on and drains by itself.
+A deleted Machine waits at this hook while no manager is running. The command
+removes the hook with your own rights, and the Machine's controller then drains
+the node itself.
 
-A manager that runs puts the hook on again, unless the Machine is being deleted
-or label ebbtide.dev/drain does not ask for it any more.`,
-		Example: `  # Two Machines
+A running manager adds the hook again, unless the Machine is being deleted or no
+longer selected by the label ebbtide.dev/drain.`,
+		Example: `  # Release two Machines
   kubectl ebbtide bridge release -n infra worker-1 worker-2
 
-  # All Machines of all namespaces
+  # Release all Machines in all namespaces
   kubectl ebbtide bridge release --all`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.Run(cmd.Context(), args) },
 	}
-	cmd.Flags().BoolVar(&o.All, "all", false, "all Machines of all namespaces")
-	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only tell which they are")
+	cmd.Flags().BoolVar(&o.All, "all", false, "select all Machines in all namespaces")
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only list the Machines")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// Run takes the hooks off.
+// Run removes the hooks.
 func (o *bridgeOptions) Run(ctx context.Context, names []string) error {
 	if o.All == (len(names) > 0) {
-		return errors.New("name Machines, or add --all, and not both")
+		return errors.New("specify Machine names or --all, not both")
 	}
-	reached, _, namespace, err := o.reachWarned(o.ErrOut)
+	reached, _, namespace, err := o.reach(o.ErrOut)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *bridgeOptions) Run(ctx context.Context, names []string) error {
 	hooks := uninstall.Hooks{Client: reached, Namespace: namespace, Names: names, DryRun: o.DryRun, Out: o.Out}
 	count, err := hooks.Run(ctx)
 	if count == 0 && err == nil {
-		fmt.Fprintln(o.Out, "No Machine has the hook of Ebbtide")
+		fmt.Fprintln(o.Out, "No Machine has Ebbtide's hook")
 	}
 	return err
 }

@@ -8,19 +8,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/internal/core/excerpt"
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// maxNamed is how many of many names a sentence has.
+// maxNamed bounds how many of many names a sentence lists.
 const maxNamed = 10
 
-// someOf joins names as a list, and says how many are left out.
+// someOf joins names as a list, and counts those that are left out.
 func someOf(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("%d more", more))
@@ -28,15 +26,12 @@ func someOf(names []string) string {
 	return phrase.And(names)
 }
 
-// nodeKinds are the names of the kind that kubectl takes.
-var nodeKinds = []string{"node", "nodes", "no"}
-
-// choice is which nodes are meant: by name, or by labels.
+// choice selects nodes by name or by labels.
 type choice struct {
 	Selector string
-	// Yes says that a selector may mean all nodes.
+	// Yes allows a selector that matches all nodes.
 	Yes bool
-	// Names are the nodes that are named, each once, in the order of the arguments.
+	// Names are the named nodes, each once, in the order of the arguments.
 	Names []string
 
 	writes bool
@@ -46,62 +41,38 @@ type choice struct {
 // addFlags adds --selector and, for a verb that writes, --yes.
 func (c *choice) addFlags(cmd *cobra.Command, writes bool, to *connection) {
 	c.writes = writes
-	cmd.Flags().StringVarP(&c.Selector, "selector", "l", "", "the nodes with these labels, such as pool=a,zone!=b, instead of names")
+	cmd.Flags().StringVarP(&c.Selector, "selector", "l", "", "label selector to choose nodes by, instead of names (e.g. pool=a,zone!=b)")
 	_ = cmd.RegisterFlagCompletionFunc("selector", to.suggestLabels)
 	if writes {
-		cmd.Flags().BoolVar(&c.Yes, "yes", false, "do it although the labels are those of all nodes")
+		cmd.Flags().BoolVar(&c.Yes, "yes", false, "allow a selector that matches all nodes")
 	}
 }
 
-// complete reads the arguments: NODE, node/NODE, and "node NODE...". It asks nobody.
-func (c *choice) complete(args []string) (err error) {
-	if len(args) > 1 && isNodeKind(args[0]) {
-		args = args[1:]
-	}
+// complete takes the nodes that the arguments name.
+func (c *choice) complete(subjects []subject) (err error) {
 	c.Names = nil
-	for _, arg := range args {
-		name, err := nodeName(arg)
-		if err != nil {
-			return err
-		}
-		if strings.Contains(name, ",") {
-			return fmt.Errorf("%q is no node: put blanks between nodes, not commas", excerpt.Line(arg, 260))
-		}
-		if name != "" && !slices.Contains(c.Names, name) {
-			c.Names = append(c.Names, name)
+	for _, s := range subjects {
+		if !slices.Contains(c.Names, s.name) {
+			c.Names = append(c.Names, s.name)
 		}
 	}
 	switch {
 	case len(c.Names) > 0 && c.Selector != "":
-		return errors.New("name nodes, or choose them by labels with -l, not both")
+		return errors.New("specify node names or -l, not both")
 	case len(c.Names) == 0 && strings.TrimSpace(c.Selector) == "":
-		return errors.New("name a node, or choose nodes by labels with -l")
+		return errors.New("specify node names or -l")
 	}
 	if c.labels, err = labels.Parse(c.Selector); err != nil {
-		return fmt.Errorf("-l %q is no label selector: %w", c.Selector, err)
+		return fmt.Errorf("invalid selector -l %q: %w", c.Selector, err)
 	}
 	return nil
 }
 
-func isNodeKind(word string) bool { return slices.Contains(nodeKinds, strings.ToLower(word)) }
-
-// nodeName reads NODE and node/NODE.
-func nodeName(arg string) (string, error) {
-	kind, name, found := strings.Cut(arg, "/")
-	switch {
-	case !found:
-		return arg, nil
-	case !isNodeKind(kind), name == "", strings.Contains(name, "/"):
-		return "", fmt.Errorf("%q is no node: name nodes as NAME or node/NAME", excerpt.Line(arg, 260))
-	}
-	return name, nil
-}
-
-// pick returns those nodes of the cluster that are meant: the named ones in the order of
-// the arguments, others in their own.
+// pick returns the nodes of the cluster that are chosen: named ones in the order of the
+// arguments, others in their own.
 //
-// Errors: a name that no node has, with names that are near; labels that no node has; for
-// a verb that writes, labels of all nodes without --yes.
+// Errors: a name that no node has, with similar names; labels that no node has; for a verb that
+// writes, labels of all nodes without --yes.
 func pick[N metav1.Object](c *choice, cluster []N) ([]N, error) {
 	if len(c.Names) > 0 {
 		return named(c.Names, cluster)
@@ -114,19 +85,17 @@ func pick[N metav1.Object](c *choice, cluster []N) ([]N, error) {
 	}
 	switch {
 	case len(picked) == 0:
-		return nil, fmt.Errorf("no node has the labels %s; kubectl get nodes --show-labels shows which there are", c.Selector)
+		return nil, fmt.Errorf("no node matches -l %s. See the labels with\n  kubectl get nodes --show-labels", c.Selector)
 	case len(picked) == len(cluster) && c.writes && !c.Yes:
-		return nil, fmt.Errorf("the labels %s are those of every node of the cluster (%d), and no node would be left for their pods: say --yes if you mean that", c.Selector, len(cluster))
+		return nil, fmt.Errorf("-l %s matches every node of the cluster (%d), so their pods would have no node left; add --yes to proceed", c.Selector, len(cluster))
 	}
 	return picked, nil
 }
 
 func named[N metav1.Object](names []string, cluster []N) ([]N, error) {
 	known := make(map[string]N, len(cluster))
-	all := make([]string, 0, len(cluster))
 	for _, node := range cluster {
 		known[node.GetName()] = node
-		all = append(all, node.GetName())
 	}
 	var picked []N
 	var unknown []string
@@ -138,18 +107,26 @@ func named[N metav1.Object](names []string, cluster []N) ([]N, error) {
 		unknown = append(unknown, name)
 	}
 	if len(unknown) > 0 {
-		return nil, unknownNames("node", unknown, all)
+		return nil, notFound("node", unknown, namesOf(cluster))
 	}
 	return picked, nil
 }
 
-// unknownNames says that there is nothing of these names, and which are near.
-func unknownNames(kind string, unknown, all []string) error {
+func namesOf[N metav1.Object](objects []N) []string {
+	names := make([]string, len(objects))
+	for i := range objects {
+		names[i] = objects[i].GetName()
+	}
+	return names
+}
+
+// notFound is the error of names that no object of a kind has; it suggests similar names.
+func notFound(kind string, unknown, all []string) error {
 	words := make([]string, 0, min(len(unknown), maxNamed))
 	for _, name := range unknown[:min(len(unknown), maxNamed)] {
-		word := excerpt.Line(name, 253)
+		word := fmt.Sprintf("%q", name)
 		if meant := near(name, all); len(meant) > 0 {
-			word += " (do you mean " + phrase.Or(meant) + "?)"
+			word += " (did you mean " + phrase.Or(meant) + "?)"
 		}
 		words = append(words, word)
 	}
@@ -157,16 +134,10 @@ func unknownNames(kind string, unknown, all []string) error {
 	if more := len(unknown) - len(words); more > 0 {
 		rest = fmt.Sprintf(", and %d more", more)
 	}
-	return fmt.Errorf("there is no %s %s%s", kind, strings.Join(words, ", "), rest)
+	return fmt.Errorf("%s not found: %s%s", kind, strings.Join(words, ", "), rest)
 }
 
-// nodes reads the nodes of the cluster without their status, as far as pick needs them.
+// nodes lists the metadata of all nodes.
 func nodes(ctx context.Context, reached client.Client) ([]*metav1.PartialObjectMetadata, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	all, err := pages(ctx, reached, list, whole[*metav1.PartialObjectMetadata])
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	return all, nil
+	return metadataList(ctx, reached, nodeKind)
 }

@@ -1,7 +1,7 @@
-// Package cli is the kubectl plugin: one file for each verb, whose options are completed,
-// validated and then run. Results go to standard output, progress and errors to standard error.
-// Errors say what to do or which value is wrong. Exit codes: 0 done, 1 error, 2 blocked or not
-// done in time, 3 no manager acts, 4 a right is missing, 130 interrupted.
+// Package cli is the kubectl plugin, with one file for each verb. Results go to standard output,
+// progress and errors to standard error. Errors name the invalid value or what to do.
+// Exit codes: 0 done, 1 error, 2 blocked or not done in time, 3 no manager acts, 4 a right is
+// missing, 130 interrupted.
 package cli
 
 import (
@@ -20,22 +20,18 @@ import (
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	root := newRoot(streams)
 	root.SetArgs(args)
-	if word := unknownVerb(root, args); word != "" {
-		return report(streams.ErrOut, noVerb(root, word))
-	}
 	return report(streams.ErrOut, root.ExecuteContext(ctx))
 }
 
 func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
-	var asksVersion bool
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "kubectl-ebbtide",
-		Short: "Empty Kubernetes nodes on purpose and bring them back",
+		Short: "Drain nodes for maintenance and return them to service",
 		// kubectl shows the plugin as a command of its own.
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl ebbtide"},
-		Args:        cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !asksVersion {
+			if !showVersion {
 				return cmd.Help()
 			}
 			_, err := fmt.Fprintln(streams.Out, version.Line("kubectl-ebbtide"))
@@ -44,23 +40,22 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.Flags().BoolVarP(&asksVersion, "version", "v", false, "version of the plugin")
+	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version of the plugin")
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetUsageFunc(usage)
-	group(root, "See:", newPlan(streams), newStatus(streams), newWatch(streams), newWhy(streams), newLint(streams), newAgents(streams))
-	group(root, "Act:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
-	group(root, "Locks:", newLock(streams), newUnlock(streams))
+	addGroup(root, "Inspection Commands:", newPlan(streams), newStatus(streams), newWatch(streams), newWhy(streams), newLint(streams), newAgents(streams))
+	addGroup(root, "Maintenance Commands:", newDrain(streams), newCordon(streams), newComplete(streams), newRelease(streams), newBridge(streams))
+	addGroup(root, "Lock Commands:", newLock(streams), newUnlock(streams))
 	root.AddCommand(newVersion(streams))
 	return root
 }
 
-// verb is what a command of the plugin does.
+// verb is a command of the plugin.
 type verb interface {
-	// Complete reads the arguments, Validate refuses what no cluster would make right. Both
-	// ask nobody.
+	// Complete reads the arguments and Validate checks them, both without a cluster.
 	Complete(args []string) error
 	Validate() error
 	Run(ctx context.Context) error
@@ -78,8 +73,8 @@ func runs(v verb) func(*cobra.Command, []string) error {
 	}
 }
 
-// group adds verbs that help shows under a title.
-func group(root *cobra.Command, title string, verbs ...*cobra.Command) {
+// addGroup adds verbs below a title of the help.
+func addGroup(root *cobra.Command, title string, verbs ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, verb := range verbs {
 		verb.GroupID = title
@@ -87,8 +82,8 @@ func group(root *cobra.Command, title string, verbs ...*cobra.Command) {
 	root.AddCommand(verbs...)
 }
 
-// commandName is how the user calls the plugin: through kubectl where it is
-// installed, otherwise from the checkout.
+// commandName returns how the user calls the plugin: through kubectl if it is installed, otherwise
+// from the checkout.
 func commandName() command.Quoted {
 	if _, err := exec.LookPath("kubectl-ebbtide"); err == nil {
 		return command.Join("kubectl ebbtide")

@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -22,16 +22,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/maintenance/cordon"
 )
 
-// completeOptions is what complete is told. Of maintainOptions it has no nodes to choose
-// and no name to give.
+// completeOptions are the options of complete. It takes no new nodes and no --name.
 type completeOptions struct {
 	maintainOptions
-	args []string
+	subjects []subject
 
 	cluster []*metav1.PartialObjectMetadata
-	// meant are by maintenance the nodes of it that are named; those that are named themselves
-	// have none.
-	meant map[string][]string
+	// named are the named nodes by maintenance; a maintenance that is named itself has none.
+	named map[string][]string
 }
 
 func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
@@ -39,58 +37,51 @@ func newComplete(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "complete NAME... | NODE...",
 		Aliases: []string{"uncordon"},
-		Short:   "Give nodes back, and end maintenances",
-		Long: `Give nodes back, and end maintenances.
+		SuggestFor: []string{
+			"cancel", "abort", "stop", "end", "finish", "undo", "delete", "pause", "suspend", "hold",
+		},
+		Short: "Complete maintenances and return nodes to service",
+		Long: `Complete maintenances and return nodes to service.
 
-With the name of a maintenance, stage Complete is set, which is final, and all
-of its nodes are given back. With nodes, these are given back and the others go
-on; the maintenance ends with its last node. A drain that is not through is
-cancelled.
+Given a maintenance, the command sets stage Complete, which is final. Given
+nodes, it completes these and the maintenance continues for the others; it ends
+with its last node. A drain in progress is cancelled.
 
-It waits until the nodes are what they were before: schedulable, unless somebody
-else had cordoned them or another maintenance has them. A node that several
-maintenances hold is refused, unless you say --yes.
+The command waits until the nodes are as they were before: schedulable, unless
+they had been cordoned or another maintenance holds them. --yes completes a node
+for all maintenances that hold it.
 
-You need the verbs get, list, watch and patch on nodemaintenances, list and
+Requires the verbs get, list, watch and patch on nodemaintenances, list and
 watch on nodes, and delete on the nodes.`,
-		Example: `  # The work on a node is done
+		Example: `  # Return a node to service
   kubectl ebbtide complete node-7
 
-  # That on all nodes of a maintenance
+  # Complete a maintenance
   kubectl ebbtide complete kernel-update`,
 		RunE: runs(o),
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Yes, "yes", false, "give a node back for all maintenances that hold it")
-	flags.BoolVar(&o.Wait, "wait", true, "wait until the nodes have been given back")
-	flags.DurationVar(&o.Timeout, "timeout", 0, "how long to wait; 0 is as long as it takes")
-	o.output.addFlag(cmd, "Print the NodeMaintenance instead of sentences", formatJSON, formatYAML, formatName)
+	flags.BoolVar(&o.Yes, "yes", false, "complete a node for all maintenances that hold it")
+	flags.BoolVar(&o.Wait, "wait", true, "wait until the nodes are released")
+	flags.DurationVar(&o.Timeout, "timeout", 0, "time to wait; 0 waits forever")
+	o.output.addFlag(cmd, formatJSON, formatYAML, formatName)
 	o.dryRun.addFlag(cmd)
 	o.connection.addFlags(cmd)
-	// Nodes have none.
+	// Nodes have no namespace.
 	cmd.Flags().Lookup("namespace").Hidden = true
 	cmd.ValidArgsFunction = o.suggest(suggestMaintenances, suggestNodes)
 	return cmd
 }
 
-// Complete reads the arguments. It asks nobody.
-func (o *completeOptions) Complete(args []string) error {
-	o.args = nil
-	kind := ""
-	for _, arg := range args {
-		if len(args) > 1 && arg == args[0] && (isNodeKind(arg) || isMaintenanceKind(arg)) {
-			kind = arg + "/"
-			continue
-		}
-		o.args = append(o.args, kind+arg)
+// Complete reads the arguments.
+func (o *completeOptions) Complete(args []string) (err error) {
+	if o.subjects, err = subjectsOf(args, kindAny, kindMaintenance, kindNode); err == nil && len(o.subjects) == 0 {
+		err = errors.New("specify a NodeMaintenance or a node. List them with kubectl ebbtide status")
 	}
-	if len(o.args) == 0 {
-		return errors.New("name a NodeMaintenance or a node; kubectl get nodemaintenances shows which there are")
-	}
-	return nil
+	return err
 }
 
-// Run sets the stage, and waits for the nodes.
+// Run completes the maintenances or nodes, and waits for the nodes.
 func (o *completeOptions) Run(ctx context.Context) (err error) {
 	if err := o.open(); err != nil {
 		return err
@@ -110,102 +101,95 @@ func (o *completeOptions) Run(ctx context.Context) (err error) {
 		}
 		endings = append(endings, one)
 	}
-	// What ends is decided before anything does.
+	// All errors are found before the first write.
 	for _, one := range endings {
 		if err := o.end(ctx, one); err != nil {
 			return err
 		}
 	}
 	for _, one := range endings {
-		if err := o.show(one.NodeMaintenance, func(to io.Writer) error { return o.told(ctx, to, one) }); err != nil {
+		if err := o.show(one.NodeMaintenance, func(to io.Writer) error { return o.printResult(ctx, to, one) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// names are the maintenances that are meant, each once.
+// names returns the maintenances that the arguments mean, each once.
 //
-// Errors: nothing has such a name; nobody holds a node, or several maintenances do, without
-// --yes.
+// Errors: an object does not exist; a node is held by no maintenance, or by several without --yes.
 func (o *completeOptions) names() (names []string, err error) {
-	o.meant = map[string][]string{}
+	o.named = map[string][]string{}
 	var whole []string
-	for _, arg := range o.args {
-		of, node, err := o.meantBy(arg)
+	for _, s := range o.subjects {
+		holders, isNode, err := o.resolve(s)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range of {
+		for _, name := range holders {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
-			o.meant[name] = append(o.meant[name], node)
+			o.named[name] = append(o.named[name], s.name)
 		}
-		if node == "" {
-			whole = append(whole, of...)
+		if !isNode {
+			whole = append(whole, holders...)
 		}
 	}
 	for _, name := range whole {
-		o.meant[name] = nil
+		o.named[name] = nil
 	}
 	return names, nil
 }
 
-// meantBy are the maintenances that an argument means, and the node of them that it names, if
-// it does. A word that is the name of a node is a node; any other is a maintenance.
-func (o *completeOptions) meantBy(arg string) (names []string, node string, err error) {
-	kind, name, found := strings.Cut(arg, "/")
-	if !found {
-		name = arg
-	}
-	at := slices.IndexFunc(o.cluster, func(node *metav1.PartialObjectMetadata) bool { return node.Name == name })
+// resolve returns the maintenances that an argument means, and whether it names a node. A name
+// without a kind is that of a node if there is one, otherwise of a maintenance.
+func (o *completeOptions) resolve(s subject) (names []string, isNode bool, err error) {
+	at := slices.IndexFunc(o.cluster, func(node *metav1.PartialObjectMetadata) bool { return node.Name == s.name })
 	switch {
-	case found && isMaintenanceKind(kind), !found && at < 0:
-		return []string{name}, "", nil
-	case found && !isNodeKind(kind):
-		return nil, "", fmt.Errorf("%q is neither a NodeMaintenance nor a node: name NAME, nodemaintenance/NAME or node/NAME", excerpt.Line(arg, 300))
+	case s.kind == kindMaintenance, s.kind == kindAny && at < 0:
+		return []string{s.name}, false, nil
 	case at < 0:
-		return nil, "", unknownNames("node", []string{name}, namesOf(o.cluster))
+		return nil, true, notFound("node", []string{s.name}, namesOf(o.cluster))
 	}
 	names, err = o.holders(o.cluster[at])
-	return names, name, err
+	return names, true, err
 }
 
-// holders are the maintenances that hold a node, if it is clear that they are meant.
+// holders returns the maintenances that hold a node.
 func (o *completeOptions) holders(node *metav1.PartialObjectMetadata) ([]string, error) {
 	holders := holdersOf(node)
 	switch {
 	case len(holders) == 0:
-		return nil, fmt.Errorf("no maintenance holds node %s; if somebody has cordoned it, give it back with\n  %s", node.Name, o.kubectl("uncordon %s", node.Name))
+		return nil, fmt.Errorf("no maintenance holds node %q. If it is cordoned, uncordon it with\n  %s", node.Name, o.kubectl("uncordon %s", node.Name))
 	case len(holders) > 1 && !o.Yes:
-		return nil, fmt.Errorf("node %s is held by %s: name the one that is done, or say --yes to give it back for all of them", node.Name, someOf(holders))
+		return nil, fmt.Errorf("node %q is held by %s; specify one of them, or add --yes to complete the node for all", node.Name, someOf(holders))
 	}
 	return holders, nil
 }
 
-// holdersOf are the maintenances that a node says hold it. Whoever may annotate the node
-// says so; what cannot be the name of one is left out.
+// holdersOf returns the maintenances in the annotation of a node, without invalid names: other
+// clients can write it.
 func holdersOf(node *metav1.PartialObjectMetadata) []string {
 	return slices.DeleteFunc(cordon.Holders(&corev1.Node{ObjectMeta: node.ObjectMeta}), func(name string) bool {
 		return len(validation.IsDNS1123Subdomain(name)) > 0
 	})
 }
 
-// end has nodes given back, and waits until they are.
+// end completes a maintenance or nodes of it, and waits for the nodes.
 func (o *completeOptions) end(ctx context.Context, one ending) error {
 	m := one.NodeMaintenance
 	switch {
 	case m.DeletionTimestamp != nil:
-		o.say(fmt.Sprintf("NodeMaintenance %s is being deleted, which completes it", m.Name))
+		o.warn(fmt.Sprintf("NodeMaintenance %s is already being deleted, which completes it", m.Name))
 	case m.Spec.Stage == v1alpha1.StageComplete:
-		o.say(fmt.Sprintf("NodeMaintenance %s is complete already", m.Name))
+		o.warn(fmt.Sprintf("NodeMaintenance %s is already complete", m.Name))
 	case len(one.nodes) > 0:
-		if err := o.giveBack(ctx, one); err != nil {
+		if err := o.completeNodes(ctx, one); err != nil {
 			return err
 		}
 	default:
-		o.say(o.warnings(m)...)
+		o.warn(o.warnings(m)...)
 		if err := o.setStage(ctx, m, v1alpha1.StageComplete); err != nil {
 			return err
 		}
@@ -221,7 +205,7 @@ func (o *completeOptions) end(ctx context.Context, one ending) error {
 	return o.awaitEnd(limited, m)
 }
 
-// awaitEnd waits until the maintenance is over.
+// awaitEnd waits until the maintenance has finished.
 func (o *completeOptions) awaitEnd(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
 	err := await(ctx, o.reached, m.Name, func(now *v1alpha1.NodeMaintenance) bool {
 		if now == nil {
@@ -233,43 +217,36 @@ func (o *completeOptions) awaitEnd(ctx context.Context, m *v1alpha1.NodeMaintena
 	})
 	switch {
 	case errors.Is(err, errTimeout):
-		return notDone("not over within %s: NodeMaintenance %s is complete, and has not given back %s yet. See what it waits for with\n  %s",
+		return notDone("Timed out after %s: NodeMaintenance %s is complete but has not released %s yet. See why with\n  %s",
 			o.Timeout, m.Name, someOf(selectedBy(m, o.cluster)), o.kubectl("describe nodemaintenance %s", m.Name))
 	case errors.Is(err, context.Canceled):
-		return detached{fmt.Sprintf("NodeMaintenance %s is complete; its nodes are given back without us", m.Name)}
+		return detached("NodeMaintenance %s is complete; its nodes will be released in the background", m.Name)
 	}
 	return err
 }
 
-// warnings are what somebody should know who ends a maintenance.
+// warnings returns what the user should know before a maintenance is completed.
 func (o *completeOptions) warnings(m *v1alpha1.NodeMaintenance) (lines []string) {
 	if owner := metav1.GetControllerOf(m); owner != nil {
-		lines = append(lines, fmt.Sprintf("NodeMaintenance %s belongs to %s %s, which may make another one", m.Name, excerpt.Line(owner.Kind, 63), excerpt.Line(owner.Name, 253)))
+		lines = append(lines, fmt.Sprintf("NodeMaintenance %s is owned by %s %s, which may create another one", m.Name, excerpt.Line(owner.Kind, 63), excerpt.Line(owner.Name, 253)))
 	}
 	if node := maintenance.OfShutdown(m); node != "" {
-		lines = append(lines, fmt.Sprintf("NodeMaintenance %s was made because node %s shuts down, and would end by itself when that is over", m.Name, node))
+		lines = append(lines, fmt.Sprintf("NodeMaintenance %s was created for the shutdown of node %s and completes automatically afterwards", m.Name, node))
 	}
 	drained := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionDrained)
 	if m.Spec.Stage == v1alpha1.StageDrain && (drained == nil || drained.Status != metav1.ConditionTrue) {
-		lines = append(lines, fmt.Sprintf("NodeMaintenance %s was not drained, and is cancelled: %s", m.Name, summary(m)))
+		lines = append(lines, fmt.Sprintf("NodeMaintenance %s is cancelled before its nodes are drained: %s", m.Name, cmp.Or(m.Status.Summary, "no status yet")))
 	}
 	return lines
 }
 
-func summary(m *v1alpha1.NodeMaintenance) string {
-	if m.Status.Summary == "" {
-		return "nobody has reported on it yet"
-	}
-	return m.Status.Summary
-}
-
-// selectedBy are the nodes that a maintenance selects.
+// selectedBy returns the nodes that a maintenance selects.
 func selectedBy(m *v1alpha1.NodeMaintenance, cluster []*metav1.PartialObjectMetadata) (names []string) {
 	all := make([]*corev1.Node, len(cluster))
 	for i := range cluster {
 		all[i] = &corev1.Node{ObjectMeta: cluster[i].ObjectMeta}
 	}
-	// A selector that cannot be understood selects none.
+	// An invalid selector selects none.
 	matching, _ := maintenance.Matching(&m.Spec, all)
 	for _, node := range matching {
 		names = append(names, node.Name)
@@ -277,60 +254,58 @@ func selectedBy(m *v1alpha1.NodeMaintenance, cluster []*metav1.PartialObjectMeta
 	return names
 }
 
-// told says what has become of the nodes.
-func (o *completeOptions) told(ctx context.Context, to io.Writer, one ending) error {
+// printResult prints which nodes were released.
+func (o *completeOptions) printResult(ctx context.Context, to io.Writer, one ending) error {
 	state := "is complete"
 	if len(one.nodes) > 0 {
-		state = "goes on without " + someOf(one.nodes)
+		state = "continues without " + someOf(one.nodes)
 	}
 	if !o.Wait || o.dryRun.Mode != dryRunNone {
-		_, err := fmt.Fprintf(to, "NodeMaintenance %s %s%s\n", one.Name, state, o.only())
+		_, err := fmt.Fprintf(to, "NodeMaintenance %s %s%s\n", one.Name, state, o.suffix())
 		return err
 	}
 	nodes := one.nodes
 	if len(nodes) == 0 {
 		nodes = selectedBy(one.NodeMaintenance, o.cluster)
 	}
-	given, kept, err := o.givenBack(ctx, nodes)
+	released, kept, err := o.released(ctx, nodes)
 	if err != nil {
 		return err
 	}
-	if len(given) > 0 {
-		state += "; schedulable again: " + someOf(given)
+	if len(released) > 0 {
+		state += "; schedulable again: " + someOf(released)
 	}
 	_, err = fmt.Fprintf(to, "NodeMaintenance %s %s\n", one.Name, state)
 	for _, line := range kept[:min(len(kept), maxNamed)] {
-		o.say(line)
+		o.warn(line)
 	}
 	if more := len(kept) - maxNamed; more > 0 {
-		o.say(fmt.Sprintf("and %d more stay cordoned", more))
+		o.warn(fmt.Sprintf("and %d more nodes stay cordoned", more))
 	}
 	return err
 }
 
-// givenBack are the nodes that take pods again, and for the others a line each why not.
-func (o *completeOptions) givenBack(ctx context.Context, names []string) (given, kept []string, err error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	cordoned, err := pages(ctx, o.reached, list, whole[*metav1.PartialObjectMetadata], client.MatchingFields{"spec.unschedulable": "true"})
+// released returns the schedulable nodes, and a line for each other one that gives the reason.
+func (o *completeOptions) released(ctx context.Context, names []string) (released, kept []string, err error) {
+	unschedulable, err := metadataList(ctx, o.reached, nodeKind, client.MatchingFields{"spec.unschedulable": "true"})
 	if err != nil {
-		return nil, nil, fmt.Errorf("list nodes: %w", err)
+		return nil, nil, err
 	}
-	closed := map[string]*metav1.PartialObjectMetadata{}
-	for _, node := range cordoned {
-		closed[node.Name] = node
+	cordoned := map[string]*metav1.PartialObjectMetadata{}
+	for _, node := range unschedulable {
+		cordoned[node.Name] = node
 	}
 	for _, name := range names {
-		node, is := closed[name]
+		node, is := cordoned[name]
 		if !is {
-			given = append(given, name)
+			released = append(released, name)
 			continue
 		}
-		why := "as it was before: " + o.kubectl("uncordon %s", name)
+		why := "as it was cordoned before. Uncordon it with\n  " + o.kubectl("uncordon %s", name)
 		if holders := holdersOf(node); len(holders) > 0 {
-			why = "because of NodeMaintenance " + someOf(holders)
+			why = "as it is held by NodeMaintenance " + someOf(holders)
 		}
 		kept = append(kept, fmt.Sprintf("%s stays cordoned, %s", name, why))
 	}
-	return given, kept, nil
+	return released, kept, nil
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -27,31 +28,30 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// connection is how the user reaches the cluster: the flags of kubectl, by their
-// names and with their meaning. They come from client-go: cli-runtime would make
-// the plugin nearly twice as large for the same.
+// connection are the flags of kubectl that choose a cluster and a user. They come from client-go:
+// cli-runtime would make the plugin nearly twice as large.
 type connection struct {
 	kubeconfig string
 	overrides  clientcmd.ConfigOverrides
 	flags      *pflag.FlagSet
 }
 
-// shownFlags are those that help lists. The others are for scripts.
+// shownFlags are listed in the help; the others work, too.
 var shownFlags = []string{"as", "context", "kubeconfig", "namespace"}
 
-// repeatedFlags go into the commands that we propose. None of them is a secret.
+// repeatedFlags go into suggested commands. None of them is a secret.
 var repeatedFlags = []string{"as", "cluster", "context", "kubeconfig", "server", "user"}
 
-// addFlags adds them to a verb, whose errors are put into words from then on, see inWords.
+// addFlags adds the flags to a verb, and inWords to its errors.
 func (c *connection) addFlags(cmd *cobra.Command) {
 	c.flags = cmd.Flags()
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ClusterOverrideFlags.APIServer.ShortName = "s"
 	names.Timeout.Default = answerWithin.String()
-	names.Timeout.Description = "how long a request to the cluster may take, such as 5s; 0 is as long as it takes"
+	names.Timeout.Description = "time to wait for a single request (e.g. 5s); 0 waits forever"
 	clientcmd.BindOverrideFlags(&c.overrides, all, names)
-	all.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "Path to the kubeconfig file to use for CLI requests.")
+	all.StringVar(&c.kubeconfig, clientcmd.RecommendedConfigPathFlag, "", "path to the kubeconfig file")
 	all.VisitAll(func(flag *pflag.Flag) { flag.Hidden = !slices.Contains(shownFlags, flag.Name) })
 	c.flags.AddFlagSet(all)
 	verbosity := flag.NewFlagSet("", flag.ContinueOnError)
@@ -63,7 +63,7 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 	}
 }
 
-// ebbtide is Ebbtide's namespace: that which the user names, or where it usually is.
+// ebbtide returns Ebbtide's namespace: that of --namespace, otherwise the usual one.
 func (c *connection) ebbtide() string {
 	if c.overrides.Context.Namespace != "" {
 		return c.overrides.Context.Namespace
@@ -71,36 +71,29 @@ func (c *connection) ebbtide() string {
 	return usualNamespace
 }
 
-// verbose are -v and -v=6, which kubectl has too.
+// verbose matches -v and -v=6, as in kubectl.
 var verbose = regexp.MustCompile(`^--?v(=?\d+)?$`)
 
-// Verbose returns true if the user wants to read what libraries log, such as requests.
+// Verbose reports whether the user asks for the logs of libraries.
 func Verbose(args []string) bool { return slices.ContainsFunc(args, verbose.MatchString) }
 
-// open returns the clients of the cluster, its clock and the namespace that is meant.
+// open returns the clients of the cluster, its clock and the chosen namespace. Warnings of the API
+// server are printed.
 func (c *connection) open(warnings io.Writer) (clients kubernetes.Interface, now *clock, namespace string, err error) {
-	config, now, namespace, err := c.config()
+	config, now, namespace, err := c.config(warnings)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	clients, err = kubernetes.NewForConfig(config)
 	return clients, now, namespace, err
 }
 
-// reach is open with a client for kinds of Kubernetes and for ours. Warnings of the API
-// server are left out.
-func (c *connection) reach() (reached client.WithWatch, now *clock, namespace string, err error) {
-	return c.reachWarned(io.Discard)
-}
-
-// reachWarned is reach for a verb that writes, whose user reads the API server's warnings.
-func (c *connection) reachWarned(warnings io.Writer) (reached client.WithWatch, now *clock, namespace string, err error) {
-	config, now, namespace, err := c.config()
+// reach is open with a client for the kinds of Kubernetes and of Ebbtide.
+func (c *connection) reach(warnings io.Writer) (reached client.WithWatch, now *clock, namespace string, err error) {
+	config, now, namespace, err := c.config(warnings)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, nil, "", err
@@ -109,22 +102,22 @@ func (c *connection) reachWarned(warnings io.Writer) (reached client.WithWatch, 
 	return reached, now, namespace, err
 }
 
-// noCluster is the error of a user who has named no cluster.
-func noCluster() error {
-	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" {
-		return fmt.Errorf("no cluster is named in KUBECONFIG=%s; see whether the file exists, or use --kubeconfig or --server", excerpt.Line(files, maxSaid))
+// noCluster is the error of a user without a kubeconfig.
+func (c *connection) noCluster() error {
+	if files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar); files != "" && c.kubeconfig == "" {
+		return fmt.Errorf("KUBECONFIG=%s names no cluster; check that the file exists, or use --kubeconfig or --server", excerpt.Line(files, maxSaid))
 	}
-	return errors.New("no cluster is named; set KUBECONFIG or use --kubeconfig or --server")
+	return errors.New("no cluster is configured; set KUBECONFIG or use --kubeconfig or --server")
 }
 
-// config is how to reach the cluster; its clock is that of the answers.
-func (c *connection) config() (config *rest.Config, now *clock, namespace string, err error) {
+// config returns how to reach the cluster, and its clock.
+func (c *connection) config(warnings io.Writer) (config *rest.Config, now *clock, namespace string, err error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &c.overrides)
 	config, err = loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		err = noCluster()
+		err = c.noCluster()
 	}
 	if err != nil {
 		return nil, nil, "", err
@@ -133,20 +126,20 @@ func (c *connection) config() (config *rest.Config, now *clock, namespace string
 		return nil, nil, "", err
 	}
 	now = &clock{}
-	// How much it takes, the API server says itself.
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
+	// Priority and fairness of the API server limits the rate.
 	config.QPS = -1
+	// The timeout of a client would end watches, too.
 	within := config.Timeout
-	// It would end watches, too.
 	config.Timeout = 0
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hurried{now.wrap(next), within} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hurried{dated{next, now}, within} })
 	if config.Dial == nil {
-		config.Dial = dialer(connectWithin)
+		config.Dial = (&net.Dialer{Timeout: connectWithin, KeepAlive: 30 * time.Second}).DialContext
 	}
 	return config, now, namespace, nil
 }
 
-// again returns the user's flags for a command about the same cluster and, unless
-// it is empty, this namespace.
+// again returns the flags that choose the same cluster and, unless it is empty, this namespace.
 func (c *connection) again(namespace string) (words command.Quoted) {
 	if namespace != "" {
 		words = command.Join(" -n %s", command.Quote(namespace))
@@ -159,17 +152,17 @@ func (c *connection) again(namespace string) (words command.Quoted) {
 	return words
 }
 
-// kubectl is a command of kubectl about the same cluster.
+// kubectl returns a command of kubectl for the same cluster.
 func (c *connection) kubectl(format string, args ...any) string {
 	return command.Of("kubectl %s%s", command.Join(format, args...), c.again(""))
 }
 
-// command is one of ours about the same cluster.
+// command returns a command of the plugin for the same cluster.
 func (c *connection) command(format string, args ...any) string {
 	return command.Of("%s %s%s", commandName(), command.Join(format, args...), c.again(""))
 }
 
-// viewConfig is the command that shows which cluster is meant.
+// viewConfig returns the command that shows the chosen cluster.
 func (c *connection) viewConfig() string {
 	words := command.Join("kubectl config view --minify")
 	for _, name := range []string{"context", "kubeconfig"} {
@@ -180,26 +173,24 @@ func (c *connection) viewConfig() string {
 	return words.String()
 }
 
-// clock is that of the API server, by its answers. Who is right about when a lock
-// ends is no question of the clock of the machine that asks.
+// clock is that of the API server, by the dates of its answers. The clock of this machine may
+// differ.
 type clock struct {
 	mu   sync.Mutex
 	last time.Time
 }
 
-func (c *clock) wrap(next http.RoundTripper) http.RoundTripper { return dated{next, c} }
-
-// now is when the API server has last answered.
+// now returns the date of the last answer.
 func (c *clock) now() (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.last.IsZero() {
-		return time.Time{}, errors.New("the answers of the API server do not say what time it is: a proxy on the way must not take their Date away")
+		return time.Time{}, errors.New("the answers of the API server have no Date header; check the proxies in between")
 	}
 	return c.last, nil
 }
 
-// dated notes the dates of answers.
+// dated records the dates of answers.
 type dated struct {
 	http.RoundTripper
 	*clock

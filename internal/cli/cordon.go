@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,31 +26,29 @@ func newCordon(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &cordonOptions{maintainOptions{IOStreams: streams, stage: v1alpha1.StageCordon, verb: "cordon"}}
 	cmd := &cobra.Command{
 		Use:   "cordon NODE... | -l LABELS | nodemaintenance/NAME",
-		Short: "Have nodes take no new pods, and keep it so",
-		Long: `Have nodes take no new pods, and keep it so.
+		Short: "Keep nodes unschedulable with a NodeMaintenance",
+		Long: `Keep nodes unschedulable with a NodeMaintenance.
 
-It asks for one NodeMaintenance in stage Cordon: its nodes are unschedulable
-until it is complete, whoever uncordons them meanwhile, and afterwards they are
-what they were before. No pod leaves; "drain nodemaintenance/NAME" goes on from
-there.
+The command creates one NodeMaintenance in stage Cordon. Its nodes stay
+unschedulable until it is complete, even after kubectl uncordon, and are then
+restored. No pod leaves; "drain nodemaintenance/NAME" continues from here.
 
-nodemaintenance/NAME begins one that is planned (stage Idle). You need the verbs
-list and watch on nodes, create and get on nodemaintenances, and delete on the
-nodes.`,
-		Example: `  # Let no new pods come to a node
+nodemaintenance/NAME starts a planned one (stage Idle). Requires the verbs list
+and watch on nodes, create and get on nodemaintenances, and delete on the nodes.`,
+		Example: `  # Keep new pods away from a node
   kubectl ebbtide cordon node-7 --reason "disk is failing"
 
-  # Give it back
+  # Return the node to service
   kubectl ebbtide complete node-7`,
 		RunE: runs(o),
 	}
 	cmd.Flags().BoolVar(&o.Wait, "wait", true, "wait until the nodes are unschedulable")
-	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "how long to wait; 0 is as long as it takes")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", time.Minute, "time to wait; 0 waits forever")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// Run asks for the maintenance, and waits until its nodes take no pods.
+// Run creates the maintenance, and waits until its nodes are unschedulable.
 func (o *cordonOptions) Run(ctx context.Context) error {
 	if err := o.open(); err != nil {
 		return err
@@ -70,20 +67,20 @@ func (o *cordonOptions) Run(ctx context.Context) error {
 		if !o.Wait || o.dryRun.Mode != dryRunNone {
 			words = "cordons %s%s\n"
 		}
-		_, err := fmt.Fprintf(to, "NodeMaintenance %s "+words, m.Name, meant(m), o.only())
+		_, err := fmt.Fprintf(to, "NodeMaintenance %s "+words, m.Name, selectionOf(m), o.suffix())
 		return err
 	})
 }
 
-// begin creates the maintenance, or sets the stage of the one that is there. The names are
-// those of its nodes.
+// begin creates the maintenance, or sets the stage of an existing one, and returns the names of its
+// nodes.
 func (o *cordonOptions) begin(ctx context.Context) (*v1alpha1.NodeMaintenance, []string, error) {
 	if !o.existing {
 		m, picked, err := o.planned(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		return m, namesOf(picked), o.ask(ctx, m, picked)
+		return m, namesOf(picked), o.start(ctx, m, picked)
 	}
 	m, err := o.promote(ctx)
 	if err != nil {
@@ -100,43 +97,40 @@ func (o *cordonOptions) await(ctx context.Context, name string, nodes []string) 
 	open, err := awaitNodes(limited, o.reached, nodes, func(cordoned *metav1.PartialObjectMetadata) bool { return cordoned != nil })
 	switch {
 	case errors.Is(err, errTimeout):
-		return notDone("not cordoned within %s: %s. NodeMaintenance %s goes on in the cluster; see what it waits for with\n  %s",
+		return notDone("Timed out after %s: %s not cordoned yet. NodeMaintenance %s continues in the background; see why with\n  %s",
 			o.Timeout, someOf(open), name, o.kubectl("describe nodemaintenance %s", name))
 	case errors.Is(err, context.Canceled):
-		return detached{fmt.Sprintf("detached from NodeMaintenance %s, which goes on in the cluster. End it with\n  %s", name, o.command("complete %s", name))}
+		return detached("NodeMaintenance %s continues in the background. Complete it with\n  %s", name, o.command("complete %s", name))
 	}
 	return err
 }
 
-// awaitNodes waits until all of these nodes are as they should be. That is asked with what is
-// known of each that takes no new pods, and with nil of others. It returns those that are not
-// when it ends before.
-func awaitNodes(ctx context.Context, reached client.WithWatch, names []string, is func(cordoned *metav1.PartialObjectMetadata) bool) (left []string, err error) {
+// awaitNodes waits until isDone holds for all of these nodes, given an unschedulable node or nil.
+// It returns those that are left.
+func awaitNodes(ctx context.Context, reached client.WithWatch, names []string, isDone func(cordoned *metav1.PartialObjectMetadata) bool) (left []string, err error) {
 	cordoned := map[string]*metav1.PartialObjectMetadata{}
 	left = names
-	look := func() bool {
-		left = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return is(cordoned[name]) })
+	check := func() bool {
+		left = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return isDone(cordoned[name]) })
 		return len(left) == 0
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	one := &metav1.PartialObjectMetadata{}
-	one.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	unschedulable := watching(reached, list, fields.OneTermEqualSelector("spec.unschedulable", "true"))
+	one.SetGroupVersionKind(nodeKind)
+	unschedulable := watching(reached, listKind(nodeKind), fields.OneTermEqualSelector("spec.unschedulable", "true"))
 	_, err = watchtools.UntilWithSync(ctx, unschedulable, one, func(known cache.Store) (bool, error) {
 		for _, object := range known.List() {
 			if node, ok := object.(*metav1.PartialObjectMetadata); ok {
 				cordoned[node.Name] = node
 			}
 		}
-		return look(), nil
+		return check(), nil
 	}, func(event watch.Event) (bool, error) {
 		if node, ok := event.Object.(*metav1.PartialObjectMetadata); ok && event.Type == watch.Deleted {
 			delete(cordoned, node.Name)
 		} else if ok {
 			cordoned[node.Name] = node
 		}
-		return look(), nil
+		return check(), nil
 	})
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

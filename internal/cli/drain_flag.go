@@ -10,55 +10,51 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// drainFlag is a flag of kubectl drain that has another meaning here than there, or none.
-// Those that mean the same (--selector, --dry-run, --timeout, and the flags that choose a
-// cluster) are flags of their own.
+// drainFlag is a flag of kubectl drain that has a different meaning here, or none. Flags with the
+// same meaning are defined by the verb.
 type drainFlag struct {
 	name, usage string
-	// standard is the value that asks for nothing, by which also its type is known.
+	// standard is the default, which also determines the type.
 	standard string
-	// becomes says to somebody who has given it what it is here; refused instead says why
-	// nothing is done, and what to use in its place.
+	// becomes describes the meaning here; refused instead is the error, with an alternative.
 	becomes, refused string
 }
 
-// drainFlags are the flags of kubectl drain. They are refused where somebody would be harmed
-// who relies on what they do there.
+// drainFlags are the flags of kubectl drain. They are refused where ignoring them could do harm.
 var drainFlags = []drainFlag{
 	{
-		name: "ignore-daemonsets", usage: "of kubectl drain: leave pods of DaemonSets, as --depth=Default", standard: "false",
-		becomes: "is spec.drainDepth: Default here: pods of DaemonSets stay on the nodes, and so do static pods",
+		name: "ignore-daemonsets", usage: "as in kubectl drain: same as --depth=Default", standard: "false",
+		becomes: "sets spec.drainDepth to Default: pods of DaemonSets and static pods stay on the nodes",
 	},
 	{
-		name: "delete-emptydir-data", usage: "of kubectl drain: changes nothing, emptyDir volumes go with their pods", standard: "false",
-		becomes: "changes nothing: what a pod has in emptyDir volumes always goes with it",
+		name: "delete-emptydir-data", usage: "no effect: emptyDir volumes are always deleted with their pods", standard: "false",
+		becomes: "has no effect: emptyDir volumes are always deleted with their pods",
 	},
 	{
-		name: "force", usage: "of kubectl drain: changes nothing, pods that nobody owns leave, too", standard: "false",
-		becomes: "changes nothing: pods that nobody owns are evicted in any case, and nobody makes them again. Budgets are respected",
+		name: "force", usage: "no effect: pods without a controller are always evicted", standard: "false",
+		becomes: "has no effect: pods without a controller are always evicted, within their PodDisruptionBudgets, and not recreated",
 	},
 	{
-		name: "skip-wait-for-delete-timeout", usage: "of kubectl drain: changes nothing, every pod is waited for", standard: "0",
-		becomes: "changes nothing: a node is drained when its pods are gone. Those that do not end are shown as blockers, with what helps",
+		name: "skip-wait-for-delete-timeout", usage: "no effect: the drain waits for every pod", standard: "0",
+		becomes: "has no effect: the drain waits for every pod, and shows those that do not terminate as blockers",
 	},
 	{
-		name: "chunk-size", usage: "of kubectl drain: changes nothing", standard: "500",
-		becomes: "changes nothing: lists are always read in pages",
+		name: "chunk-size", usage: "no effect: lists are always read in pages", standard: "500",
+		becomes: "has no effect: lists are always read in pages",
 	},
 	{
-		name: "grace-period", usage: "of kubectl drain: refused, each pod has its own", standard: "-1",
-		refused: "would end pods sooner or later than they say themselves, and is not possible here: each has the terminationGracePeriodSeconds of its spec. " +
-			"Leave the flag out. To be through by a given time, use --deadline",
+		name: "grace-period", usage: "rejected: pods keep their own grace period", standard: "-1",
+		refused: "is not supported: each pod has the terminationGracePeriodSeconds of its spec. To finish by a given time, use --deadline",
 	},
 	{
-		name: "disable-eviction", usage: "of kubectl drain: refused, see --deadline", standard: "false",
-		refused: "would delete pods past their PodDisruptionBudgets and is not possible here: pods are evicted. " +
-			"To delete at a given time what is left then, use --deadline with --on-deadline=Delete, for which you need the verb bypass-budgets on nodemaintenances",
+		name: "disable-eviction", usage: "rejected: use --deadline", standard: "false",
+		refused: "is not supported, as it bypasses PodDisruptionBudgets. To delete the remaining pods at a given time, " +
+			"use --deadline with --on-deadline=Delete, which requires the verb bypass-budgets on nodemaintenances",
 	},
 	{
-		name: "pod-selector", usage: "of kubectl drain: refused, a drain is for all pods", standard: "",
-		refused: "would drain some of the pods and call the node drained, and is not possible here: a drain is for all pods. " +
-			"Label those that shall stay " + v1alpha1.DrainLabel + "=skip, or have a MachineDrainRule skip them; their order is spec.drainPlan",
+		name: "pod-selector", usage: "rejected: a drain covers all pods", standard: "",
+		refused: "is not supported, as the node would count as drained with pods left. To keep pods, label them " +
+			v1alpha1.DrainLabel + "=skip or skip them by a MachineDrainRule; to order them, use spec.drainPlan",
 	},
 }
 
@@ -78,10 +74,9 @@ func addDrainFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// translate returns a line for each flag of kubectl drain that the user has given, which
-// says what it is here.
+// translate returns the meaning of each flag of kubectl drain that was given.
 //
-// Errors: flags that are refused, all of them.
+// Errors: all flags that are refused.
 func translate(flags *pflag.FlagSet) (lines []string, err error) {
 	for _, f := range drainFlags {
 		given := flags.Lookup(f.name)

@@ -17,72 +17,69 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
-// askedOneByOne is of how many nodes the pods are asked for node by node; of more, all
-// pods of the cluster are read.
-const askedOneByOne = 20
+// maxListedNodes bounds the nodes whose pods are listed one by one; for more, all pods of the
+// cluster are read.
+const maxListedNodes = 20
 
-// maxLost is how many losses, or outages, of a sort a warning names.
+// maxLost bounds the losses or outages of a kind that a warning names.
 const maxLost = 5
 
-// warnOfLoss says what the drain takes for good, before it is asked for. kubectl drain
-// refuses it until somebody agrees by a flag; who has given the flag knows. That pods
-// cannot be read is said, and is no obstacle.
+// warnLoss warns of what the drain destroys, unless the flag of kubectl drain for it is given.
 //
-// Errors: something is lost, or that is unknown, and --refuse-loss was said.
-func (o *drainOptions) warnOfLoss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) error {
+// Errors: something is lost, or that is unknown, with --refuse-loss.
+func (o *drainOptions) warnLoss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) error {
 	given := func(flag string) bool { return o.flags.Lookup(flag).Value.String() == "true" }
 	loss, err := o.loss(ctx, nodes)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil && o.RefuseLoss:
-		return fmt.Errorf("whether pods lose data is unknown, and --refuse-loss is said: %w", err)
+		return fmt.Errorf("cannot determine whether pods lose data, as --refuse-loss requires: %w", err)
 	case err != nil:
-		o.say(fmt.Sprintf("whether pods lose data is unknown: %s", excerpt.Line(err.Error(), maxSaid)))
+		o.warn("cannot determine whether pods lose data: " + excerpt.Line(err.Error(), maxSaid))
 	}
 	if len(loss.Data) > 0 && (o.RefuseLoss || !given("delete-emptydir-data")) {
-		o.say("goes with its pod: " + phrase.Some(loss.Data, maxLost))
+		o.warn("data lost with its pod: " + phrase.Some(loss.Data, maxLost))
 	}
 	if len(loss.Unreplaced) > 0 && (o.RefuseLoss || !given("force")) {
-		o.say("made again by nobody: " + phrase.Some(loss.Unreplaced, maxLost))
+		o.warn("not recreated: " + phrase.Some(loss.Unreplaced, maxLost))
 	}
 	if len(loss.Failed) > 0 {
-		o.say("fails for good: " + phrase.Some(loss.Failed, maxLost))
+		o.warn("fails permanently: " + phrase.Some(loss.Failed, maxLost))
 	}
 	if o.RefuseLoss && loss.Any() {
-		return errors.New("nothing was asked for, as the drain loses what is named above; without --refuse-loss it begins")
+		return errors.New("refused because of the losses above; drain without --refuse-loss to accept them")
 	}
 	return nil
 }
 
-// loss is what the pods on these nodes lose. Where Jobs cannot be read, that of others is
-// known all the same.
+// loss forecasts what the pods on these nodes lose. An error to read Jobs leaves the rest valid.
 func (o *drainOptions) loss(ctx context.Context, nodes []*metav1.PartialObjectMetadata) (preflight.Loss, error) {
 	pods, err := o.podsOn(ctx, nodes)
 	if err != nil {
 		return preflight.Loss{}, err
 	}
 	var jobs []*batchv1.Job
-	if slices.ContainsFunc(pods, ofJob) {
-		jobs, err = pages(ctx, o.reached, &batchv1.JobList{}, slimJob)
+	if slices.ContainsFunc(pods, isOfJob) {
+		jobs, err = pages(ctx, o.reached, &batchv1.JobList{}, whole[*batchv1.Job])
 	}
 	return preflight.LossOf(pods, jobs), err
 }
 
-// ofJob is true of a pod that a Job has made.
-func ofJob(pod *corev1.Pod) bool {
+// isOfJob reports whether a Job owns the pod.
+func isOfJob(pod *corev1.Pod) bool {
 	owner := podclass.Owner(pod)
 	return owner != nil && owner.Kind == "Job"
 }
 
-// podsOn are the pods on these nodes, without what nobody needs here.
+// podsOn lists the pods on these nodes, reduced to what a loss depends on.
 func (o *drainOptions) podsOn(ctx context.Context, nodes []*metav1.PartialObjectMetadata) (pods []*corev1.Pod, err error) {
-	meant := map[string]bool{}
+	chosen := map[string]bool{}
 	for _, node := range nodes {
-		meant[node.Name] = true
+		chosen[node.Name] = true
 	}
 	slim := func(p *corev1.Pod) *corev1.Pod {
-		if !meant[p.Spec.NodeName] {
+		if !chosen[p.Spec.NodeName] {
 			return nil
 		}
 		return &corev1.Pod{
@@ -90,7 +87,7 @@ func (o *drainOptions) podsOn(ctx context.Context, nodes []*metav1.PartialObject
 			Spec:       corev1.PodSpec{Volumes: p.Spec.Volumes}, Status: corev1.PodStatus{Phase: p.Status.Phase},
 		}
 	}
-	if len(nodes) > askedOneByOne {
+	if len(nodes) > maxListedNodes {
 		return pages(ctx, o.reached, &corev1.PodList{}, slim)
 	}
 	for _, node := range nodes {

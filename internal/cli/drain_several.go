@@ -14,8 +14,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
-// refuseSeveral returns an error if more than one node would be emptied at the same time and
-// nobody has said --all-at-once. It names what would be down, and the loop to use.
+// refuseSeveral rejects the drain of several nodes without --all-at-once. The error names what would
+// be down, and a loop.
 func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMaintenance, names []string) error {
 	if o.AllAtOnce || len(names) < 2 {
 		return nil
@@ -32,24 +32,24 @@ func (o *drainOptions) refuseSeveral(ctx context.Context, m *v1alpha1.NodeMainte
 	snapshot.Maintenance, snapshot.Place = m.DeepCopy(), nil
 	snapshot.Maintenance.Spec.Stage = v1alpha1.StageDrain
 	slices.Sort(names)
-	return said{fmt.Errorf("%d nodes would be emptied at the same time: %s. %s\nEmpty them one after the other, with your command in place of WORK:\n  %s\nTo empty all of them at the same time, add --all-at-once",
-		len(names), someOf(names), downWords(preflight.Of(snapshot)), o.loop(names))}
+	return final(fmt.Errorf("%d nodes would be drained at the same time: %s. %s\nDrain one node after the other with this loop, where WORK is your command:\n  %s\nTo drain all at the same time, add --all-at-once",
+		len(names), someOf(names), downWords(preflight.Of(snapshot)), o.loop(names)))
 }
 
-// downWords says which applications a drain takes down.
+// downWords describes which applications would be down.
 func downWords(f preflight.Forecast) string {
 	for _, u := range f.Unread {
 		if u.Kind == "Pod" || u.Kind == "PodDisruptionBudget" {
-			return fmt.Sprintf("Which applications would be down is unknown: %s could not be read: %s.", u.Kind, excerpt.Line(u.Why, maxText))
+			return fmt.Sprintf("Cannot determine which applications would be down: list %s: %s.", u.Kind, excerpt.Line(u.Why, maxText))
 		}
 	}
 	if len(f.Outages) == 0 {
-		return "Ready replicas elsewhere or PodDisruptionBudgets keep applications of several pods up."
+		return "Applications with several pods stay up by ready replicas elsewhere or PodDisruptionBudgets."
 	}
-	return "These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: " + phrase.Some(outages(f.Outages), maxLost) + "."
+	return "These applications would be down, because all of their pods leave without a PodDisruptionBudget: " + phrase.Some(outages(f.Outages), maxLost) + "."
 }
 
-// loop is the command that empties nodes one after the other, as the flags say.
+// loop returns the command that drains the nodes one after the other with the given flags.
 func (o *drainOptions) loop(names []string) string {
 	nodes := command.Names(names...)
 	switch {

@@ -13,14 +13,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// drainSpec is what a drain is like, as far as flags say it.
+// drainSpec are the flags that set fields of a drain.
 type drainSpec struct {
 	Depth      string
 	InPlace    time.Duration
 	Deadline   string
 	OnDeadline string
 
-	inPlaceSaid func() bool
+	isInPlaceSet func() bool
 }
 
 var (
@@ -30,18 +30,16 @@ var (
 
 func (d *drainSpec) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&d.Depth, "depth", "", "the deepest pods that leave: Default, DaemonSet or Static (default Static, which is all)")
-	flags.DurationVar(&d.InPlace, "in-place", 0, "the nodes come back within this time with their disks, as after a reboot: pods that ask for it stay, see docs/in-place.md")
-	flags.StringVar(&d.Deadline, "deadline", "", "until when the nodes are to be empty: a time such as 2026-03-01T22:00:00Z, or from now, such as 30m")
-	flags.StringVar(&d.OnDeadline, "on-deadline", "", "what becomes of pods that are left then: Wait, or Delete past their budgets (default Wait)")
-	d.inPlaceSaid = func() bool { return flags.Changed("in-place") }
-	for name, words := range map[string][]string{"depth": depths, "on-deadline": deadlineActions} {
-		// The flag is not missing.
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	}
+	flags.StringVar(&d.Depth, "depth", "", "deepest type of pods to drain: Default, DaemonSet or Static (default Static, which is all)")
+	flags.DurationVar(&d.InPlace, "in-place", 0, "expected downtime of nodes that return with their disks, for example after a reboot; pods can opt in to stay (see docs/in-place.md)")
+	flags.StringVar(&d.Deadline, "deadline", "", "time by which the nodes must be drained (e.g. 2026-03-01T22:00:00Z), or duration from now (e.g. 30m)")
+	flags.StringVar(&d.OnDeadline, "on-deadline", "", "action on pods that remain at the deadline: Wait, or Delete regardless of PodDisruptionBudgets (default Wait)")
+	d.isInPlaceSet = func() bool { return flags.Changed("in-place") }
+	fixedValues(cmd, "depth", depths...)
+	fixedValues(cmd, "on-deadline", deadlineActions...)
 }
 
-// validate refuses what means nothing.
+// validate rejects invalid flags.
 func (d *drainSpec) validate() (err error) {
 	if d.Depth, err = oneOf("depth", d.Depth, depths...); err != nil {
 		return err
@@ -51,15 +49,15 @@ func (d *drainSpec) validate() (err error) {
 	}
 	switch {
 	case d.OnDeadline != "" && d.Deadline == "":
-		return errors.New("--on-deadline is about a --deadline, and there is none")
-	case d.inPlaceSaid() && (d.InPlace < time.Second || d.InPlace > time.Hour || d.InPlace%time.Second != 0):
-		return fmt.Errorf("--in-place is how long a node is away, in whole seconds from 1s to 1h, not %s", d.InPlace)
+		return errors.New("--on-deadline requires --deadline")
+	case d.isInPlaceSet() && (d.InPlace < time.Second || d.InPlace > time.Hour || d.InPlace%time.Second != 0):
+		return fmt.Errorf("--in-place must be whole seconds from 1s to 1h, not %s", d.InPlace)
 	}
 	_, err = d.deadline(time.Time{})
 	return err
 }
 
-// oneOf finds a word, whatever its case.
+// oneOf returns the value that equals a word regardless of its case.
 func oneOf(flag, word string, words ...string) (string, error) {
 	if word == "" {
 		return "", nil
@@ -72,7 +70,7 @@ func oneOf(flag, word string, words ...string) (string, error) {
 	return "", fmt.Errorf("--%s must be %s, not %q", flag, phrase.Or(words), word)
 }
 
-// deadline is the deadline that is asked for; nil if none is.
+// deadline returns the requested deadline; nil if there is none.
 func (d *drainSpec) deadline(now time.Time) (*v1alpha1.Deadline, error) {
 	if d.Deadline == "" {
 		return nil, nil
@@ -84,14 +82,14 @@ func (d *drainSpec) deadline(now time.Time) (*v1alpha1.Deadline, error) {
 	}
 	at, err := time.Parse(time.RFC3339, d.Deadline)
 	if err != nil {
-		return nil, fmt.Errorf("--deadline must be a time such as 2026-03-01T22:00:00Z, or from now, such as 30m, not %q", d.Deadline)
+		return nil, fmt.Errorf("--deadline must be a time such as 2026-03-01T22:00:00Z or a duration such as 30m, not %q", d.Deadline)
 	}
 	deadline.Time = metav1.NewTime(at.UTC())
 	return deadline, nil
 }
 
-// shape has a maintenance drain as the flags say.
-func (d *drainSpec) shape(spec *v1alpha1.NodeMaintenanceSpec, now time.Time) (err error) {
+// apply sets the fields of a maintenance.
+func (d *drainSpec) apply(spec *v1alpha1.NodeMaintenanceSpec, now time.Time) (err error) {
 	spec.DrainDepth = v1alpha1.PodType(d.Depth)
 	if d.InPlace > 0 {
 		spec.InPlace = &v1alpha1.InPlace{ExpectedDowntimeSeconds: int32(d.InPlace / time.Second)}

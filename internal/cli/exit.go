@@ -10,8 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Exit codes of the plugin. Whoever is interrupted gets what a shell says of any program
-// that a signal has ended.
+// Exit codes of the plugin. 130 is what a shell reports for a program that a signal ended.
 const (
 	codeDone        = 0
 	codeError       = 1
@@ -21,71 +20,74 @@ const (
 	codeInterrupted = 130
 )
 
-// NotDone is the error of a verb that has done what it could and has not reached what was
-// asked for: pods are blocked, or --timeout is over. The plugin ends with exit code 2, and
-// with 3 if no manager acts.
-type NotDone struct {
-	// Text says what is not done, and what to do about it. It is printed as it is, without
-	// the word "error"; empty prints nothing because all has been said.
-	Text string
-	// NoManager is true if no manager acts.
-	NoManager bool
+// ended is the error of a verb that has done what it could. Its text is printed without the word
+// "error", or not at all if it is empty.
+type ended struct {
+	code int
+	text string
 }
 
 // Error implements error.
-func (n NotDone) Error() string { return n.Text }
+func (e ended) Error() string { return e.text }
 
-// notDone is a NotDone whose text is formatted.
-func notDone(format string, args ...any) error { return NotDone{Text: fmt.Sprintf(format, args...)} }
+// notDone is the error of a goal that was not reached: pods are blocked, or --timeout is over.
+func notDone(format string, args ...any) error {
+	return ended{codeNotDone, fmt.Sprintf(format, args...)}
+}
 
-// coded is an error with an exit code of its own.
-type coded struct {
+// detached is the error of an interrupted verb whose request continues without it.
+func detached(format string, args ...any) error {
+	return ended{codeInterrupted, fmt.Sprintf(format, args...)}
+}
+
+// withManager returns the code for no manager if none acts, otherwise the given one.
+func withManager(away bool, code int) int {
+	if away {
+		return codeNoManager
+	}
+	return code
+}
+
+// failed is an error whose text and exit code are final: inWords leaves it alone.
+type failed struct {
 	error
 	code int
 }
 
 // Unwrap returns the error within.
-func (c coded) Unwrap() error { return c.error }
+func (f failed) Unwrap() error { return f.error }
 
-// detached is the error of a verb that was interrupted after it had asked for what goes on
-// without it, and what it has to say about that; empty if that has been said. The plugin
-// ends as if it had been interrupted otherwise.
-type detached struct{ text string }
+// final marks an error whose text says all that there is to say.
+func final(err error) error { return failed{err, codeOf(err)} }
 
-// Error implements error.
-func (d detached) Error() string { return d.text }
+// codeOf returns the exit code of an error by its cause.
+func codeOf(err error) int {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return codeNoRight
+	}
+	return codeError
+}
 
-// report tells standard error how a run has ended, and returns its exit code.
+// report prints how a run has ended, and returns its exit code.
 func report(to io.Writer, err error) int {
-	var left NotDone
-	var gone detached
-	code := coded{code: codeError}
+	var end ended
+	var failure failed
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		// A reader such as head leaves when it has what it wants.
 		return codeDone
-	case errors.Is(err, syscall.EPIPE):
-		// The reader has gone, as head does with what it wanted.
-		return codeDone
-	case errors.As(err, &left):
-		if left.Text != "" {
-			fmt.Fprintln(to, left.Text)
+	case errors.As(err, &end):
+		if end.text != "" {
+			fmt.Fprintln(to, end.text)
 		}
-		if left.NoManager {
-			return codeNoManager
-		}
-		return codeNotDone
-	case errors.As(err, &gone):
-		if gone.text != "" {
-			fmt.Fprintln(to, gone.text)
-		}
-		return codeInterrupted
+		return end.code
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(to, "interrupted")
 		return codeInterrupted
 	}
 	fmt.Fprintln(to, "error:", err)
-	if !errors.As(err, &code) && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)) {
-		return codeNoRight
+	if errors.As(err, &failure) {
+		return failure.code
 	}
-	return code.code
+	return codeOf(err)
 }

@@ -4,74 +4,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"ebbtide.dev/ebbtide/api/v1alpha1"
 	"ebbtide.dev/ebbtide/internal/core/command"
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// following tells what becomes of maintenances as it happens, until they are drained or
-// complete: a line for each change, or on a terminal one picture of all.
+// following prints the changes of maintenances until they are drained or complete: one line each,
+// or on a terminal a live view of all.
 type following struct {
 	genericiooptions.IOStreams
 	*connection
-	// Names are those that are followed. All that are at work if there are none.
+	// Names are the followed maintenances; all active ones if empty.
 	Names []string
-	// Timeout is how long it may take; 0 is as long as it takes.
+	// Timeout is the time to wait; 0 waits forever.
 	Timeout time.Duration
-	// Live shows one picture instead of lines where there is a terminal.
+	// Live shows the live view on a terminal.
 	Live bool
 
-	watcher *watcher
-	// clock is that of a test; nil is that of the cluster.
+	subjects []subject
+	watcher  *watcher
+	// clock is set by tests.
 	clock func() time.Time
 	// ahead is how far the clock of the cluster is ahead of ours.
 	ahead  time.Duration
 	memory view.Memory
-	// before is what was shown last, by name; over are those that were deleted since.
+	// before are the statuses shown last, by name; over are those deleted since.
 	before map[string]*view.Status
 	over   map[string]bool
 	lost   bool
-	// manager is what was wrong with the manager when it was last asked.
+	// manager are the problems of the manager at the last check; away is true if none acted.
 	manager []string
-	// away is true if no manager acted then.
-	away bool
+	away    bool
 }
 
-// errEnded says that there is nothing more to follow.
 var errEnded = errors.New("ended")
-
-func onlyName(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 
 // follow returns nil when every maintenance is drained, or complete if that is its stage.
 //
-// Errors: NotDone when the timeout is over, context.Canceled when the user has ended it;
-// both have been told how to come back, and that the drain goes on. A maintenance that is
-// not there, or is deleted before it is drained.
+// Errors: a timeout or interrupt, with the command to follow again; a maintenance that does not exist,
+// or is deleted before it is drained.
 func (f *following) follow(ctx context.Context) error {
-	reached, clock, _, err := f.reach()
+	reached, clock, _, err := f.reach(io.Discard)
 	if err != nil {
 		return err
 	}
-	if f.Names, err = f.ofNodes(ctx, reached, f.Names); err != nil {
+	if f.Names, err = f.maintenancesOf(ctx, reached, f.subjects); err != nil {
 		return err
 	}
 	f.before, f.over = map[string]*view.Status{}, map[string]bool{}
 	f.watcher = &watcher{reached: reached, names: f.Names}
 	ctx, stop := within(ctx, f.Timeout)
 	defer stop()
-	if f.Live && f.onTerminal() {
-		err = f.picture(ctx, reached, clock)
+	if f.Live && f.isOnTerminal() {
+		err = f.liveView(ctx, reached, clock)
 	} else {
 		err = f.lines(ctx, reached, clock)
 	}
@@ -81,37 +75,37 @@ func (f *following) follow(ctx context.Context) error {
 		return f.noMaintenance(ctx, reached, string(missing))
 	case errors.Is(err, errEnded):
 		return nil
-	case errors.Is(err, errLeft):
-		// Whoever goes on in a shell with what needs empty nodes must not take this for done.
-		return NotDone{Text: f.goesOn(), NoManager: f.away}
+	case errors.Is(err, errQuit):
+		// A script must not take this for drained nodes.
+		return ended{withManager(f.away, codeNotDone), f.resumeWith()}
 	case errors.Is(err, errTimeout):
-		return NotDone{Text: f.late(), NoManager: f.away}
+		return ended{withManager(f.away, codeNotDone), f.unfinished()}
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(f.ErrOut, f.goesOn())
+		fmt.Fprintln(f.ErrOut, f.resumeWith())
 	}
 	return err
 }
 
 var errTimeout = errors.New("timeout")
 
-// onTerminal is true if a person sees what is printed, and can press keys.
-func (f *following) onTerminal() bool {
+// isOnTerminal reports whether both input and output are a terminal.
+func (f *following) isOnTerminal() bool {
 	in, _ := f.In.(*os.File)
-	return in != nil && terminalOf(in).file != nil && terminalOf(f.Out).live()
+	return in != nil && terminalOf(in).file != nil && terminalOf(f.Out).isLive()
 }
 
 // lines prints a line for each change.
 func (f *following) lines(ctx context.Context, reached client.Client, clock *clock) error {
 	return f.watcher.run(ctx, func(s sight) error {
-		if f.tellLost(s, clock); s.lost != nil {
+		if f.printLost(s, clock); s.lost != nil {
 			return nil
 		}
 		if s.listed {
 			var notes []string
-			notes, f.away = f.ofManager(ctx, reached, clock, f.ebbtide())
-			f.tellManager(notes)
+			notes, f.away = f.managerNotes(ctx, reached, clock, f.ebbtide())
+			f.printManager(notes)
 		}
-		list := f.see(s)
+		list := f.statuses(s)
 		for i := range list.Items {
 			if err := f.print(&list.Items[i]); err != nil {
 				return err
@@ -121,23 +115,23 @@ func (f *following) lines(ctx context.Context, reached client.Client, clock *clo
 	})
 }
 
-// tellLost says when the cluster has ceased to answer, and when it answers again.
-func (f *following) tellLost(s sight, clock *clock) {
+// printLost prints when the connection is lost and restored.
+func (f *following) printLost(s sight, clock *clock) {
 	if s.listed {
 		f.synchronise(clock)
 	}
 	switch {
 	case s.lost != nil && !f.lost:
-		fmt.Fprintf(f.ErrOut, "%s the connection is lost: %v; it is tried again\n", f.stamp(), s.lost)
+		fmt.Fprintf(f.ErrOut, "%s connection lost, retrying: %v\n", f.stamp(), s.lost)
 	case s.lost == nil && f.lost:
-		fmt.Fprintf(f.ErrOut, "%s the connection is back\n", f.stamp())
+		fmt.Fprintf(f.ErrOut, "%s connection restored\n", f.stamp())
 	}
 	f.lost = s.lost != nil
 }
 
-// tellManager says what is wrong with the manager, once. It is asked whenever maintenances
-// are listed, which is every five minutes at least.
-func (f *following) tellManager(notes []string) {
+// printManager prints each problem of the manager once. They are read whenever maintenances are
+// listed, at least every five minutes.
+func (f *following) printManager(notes []string) {
 	for _, note := range notes {
 		if !slices.Contains(f.manager, note) {
 			fmt.Fprintln(f.ErrOut, f.stamp(), note)
@@ -155,15 +149,15 @@ func (f *following) print(one *view.Status) error {
 	return nil
 }
 
-// see is what is shown of a sight.
-func (f *following) see(s sight) view.StatusList {
+// statuses returns the statuses of the followed maintenances.
+func (f *following) statuses(s sight) view.StatusList {
 	now := f.now()
 	shown := &view.Snapshot{Now: now, Maintenances: s.maintenances, Seen: f.memory.See(now, s.maintenances)}
 	list := view.Of(shown)
 	if len(f.Names) > 0 {
 		return list
 	}
-	// Of all, those are left out that were over before anybody looked.
+	// Maintenances that were complete at the start are left out.
 	kept := list.Items[:0]
 	for _, one := range list.Items {
 		if one.State != view.StateComplete || f.before[one.Name] != nil {
@@ -174,7 +168,7 @@ func (f *following) see(s sight) view.StatusList {
 	return list
 }
 
-// conclude remembers what has been shown, and finds out whether there is more to come.
+// conclude remembers the statuses, and returns errEnded if no further change is expected.
 func (f *following) conclude(list view.StatusList) error {
 	before, moves := f.before, false
 	f.before = map[string]*view.Status{}
@@ -186,11 +180,11 @@ func (f *following) conclude(list view.StatusList) error {
 	for _, name := range f.Names {
 		one := f.before[name]
 		if one == nil {
-			if err := f.gone(name, before[name]); err != nil {
+			if err := f.deleted(name, before[name]); err != nil {
 				return err
 			}
 		}
-		// Somebody may ask for the next stage of one that rests.
+		// The next stage of an idle one may be set.
 		moves = moves || one != nil && !one.Ended()
 	}
 	if !moves {
@@ -199,8 +193,8 @@ func (f *following) conclude(list view.StatusList) error {
 	return nil
 }
 
-// gone is the error of a maintenance that is not there; nil if it has done its work.
-func (f *following) gone(name string, before *view.Status) error {
+// deleted returns the error of a missing maintenance; nil if it was drained before.
+func (f *following) deleted(name string, before *view.Status) error {
 	switch {
 	case f.over[name]:
 		return nil
@@ -210,29 +204,29 @@ func (f *following) gone(name string, before *view.Status) error {
 		f.over[name] = true
 		return nil
 	}
-	return fmt.Errorf("NodeMaintenance %s was deleted before it was drained; it was in %s", name, before.Brief())
+	return fmt.Errorf("NodeMaintenance %s was deleted before its nodes were drained; last status: %s", name, before.Brief())
 }
 
-// missingMaintenance is the name of one that is not there.
+// missingMaintenance is the name of a maintenance that does not exist.
 type missingMaintenance string
 
 // Error implements error.
-func (m missingMaintenance) Error() string { return "there is no NodeMaintenance " + string(m) }
-
-// noMaintenance says that there is none of this name, and which are near.
-func (c *connection) noMaintenance(ctx context.Context, reached client.Client, name string) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("NodeMaintenanceList"))
-	known, err := pages(ctx, reached, list, whole[*metav1.PartialObjectMetadata])
-	if err != nil {
-		return fmt.Errorf("list nodemaintenances: %w", err)
-	}
-	return fmt.Errorf("%w. See which there are with\n  %s", unknownNames("NodeMaintenance", []string{name}, namesOf(known)), c.command("status"))
+func (m missingMaintenance) Error() string {
+	return fmt.Sprintf("NodeMaintenance not found: %q", string(m))
 }
 
-// late says what is not done when the time is over.
-func (f *following) late() string {
-	lines := []string{fmt.Sprintf("Not done within %s.", f.Timeout)}
+// noMaintenance returns the error of a missing maintenance, with similar names.
+func (c *connection) noMaintenance(ctx context.Context, reached client.Client, name string) error {
+	known, err := metadataList(ctx, reached, maintenanceKind)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w. List them with\n  %s", notFound("NodeMaintenance", []string{name}, namesOf(known)), c.command("status"))
+}
+
+// unfinished describes what is not done at the timeout.
+func (f *following) unfinished() string {
+	lines := []string{fmt.Sprintf("Timed out after %s.", f.Timeout)}
 	for _, name := range slices.Sorted(maps.Keys(f.before)) {
 		one := f.before[name]
 		if one.Ended() {
@@ -246,21 +240,21 @@ func (f *following) late() string {
 		}
 	}
 	if len(f.before) == 0 {
-		lines = append(lines, "The cluster has not answered.")
+		lines = append(lines, "The cluster did not answer.")
 	}
-	return strings.Join(append(lines, f.goesOn()), "\n")
+	return strings.Join(append(lines, f.resumeWith()), "\n")
 }
 
-// goesOn is what people read who look away.
-func (f *following) goesOn() string {
+// resumeWith returns how to follow the maintenances again.
+func (f *following) resumeWith() string {
 	back := f.command("watch")
 	if len(f.Names) > 0 {
 		back = f.command("watch %s", command.Names(f.Names...))
 	}
-	return "It goes on in the cluster without you. Come back with\n  " + back
+	return "The drain continues in the background. Watch it with\n  " + back
 }
 
-// synchronise has our clock tell the time of the cluster, by its last answer.
+// synchronise sets our clock by the last answer of the cluster.
 func (f *following) synchronise(clock *clock) {
 	if now, err := clock.now(); err == nil {
 		f.ahead = time.Until(now)
@@ -274,5 +268,5 @@ func (f *following) now() time.Time {
 	return time.Now().Add(f.ahead)
 }
 
-// stamp is the time, as messages of the cluster have it.
+// stamp returns the time of the cluster.
 func (f *following) stamp() string { return f.now().UTC().Format("15:04:05Z") }

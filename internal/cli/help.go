@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// columns is how many every terminal has.
+// columns is the width of the narrowest terminal.
 const columns = 80
 
-// usage prints what cobra prints by default, with flags that fit a terminal. A template would be
-// shorter. But a program that executes one keeps all methods of all types, which are 23 MB here.
+// usage prints cobra's default usage with flags wrapped to the terminal. A template would be
+// shorter, but keeps all methods of all types in the program, which are 23 MB.
 func usage(cmd *cobra.Command) error {
 	to := cmd.OutOrStderr()
 	defer cmd.SetOut(to)

@@ -24,7 +24,7 @@ type lintOptions struct {
 	genericiooptions.IOStreams
 	connection
 	output
-	// AllNamespaces is there because people type it; it is so anyway.
+	// AllNamespaces is the default; it only overrides --namespace.
 	AllNamespaces bool
 }
 
@@ -32,23 +32,23 @@ func newLint(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &lintOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use:   "lint",
-		Short: "Find what will trouble the next drain, whichever node it is of",
-		Long: `Find what will trouble the next drain, whichever node it is of.
+		Short: "Find problems that would block or disrupt a drain",
+		Long: `Find problems that would block or disrupt the drain of any node.
 
-  Error    holds a drain up until somebody does something: budgets that never
-           allow a disruption, pods under several budgets
-  Warning  takes an application down or leaves something behind: single replicas
-           that are not replaced first, pods that nobody owns, DaemonSets that
-           tolerate everything
+  Error    blocks a drain: budgets that never allow a disruption, pods under
+           several budgets
+  Warning  takes an application down or leaves pods behind: single replicas
+           without a surge, pods without a controller, DaemonSets that tolerate
+           everything
   Note     is worth knowing: data in volumes of a node
 
-It looks at all namespaces unless --namespace names one, works without Ebbtide
-in the cluster, and writes nothing. You need the verb list on what it reads;
-what you may not read is said and left out. It ends with 2 if there is an Error.`,
-		Example: `  # What would hold up a drain in this cluster?
+The command checks all namespaces unless --namespace is set, works without
+Ebbtide and writes nothing. The exit code is 2 if there are errors. Requires the
+verb list; kinds that cannot be read are named and skipped.`,
+		Example: `  # Check the cluster
   kubectl ebbtide lint
 
-  # All of one application's namespace, with what helps
+  # Check one namespace and show all findings
   kubectl ebbtide lint -n shop -o wide`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,25 +58,25 @@ what you may not read is said and left out. It ends with 2 if there is an Error.
 			return o.Run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "look at all namespaces, which is what it does unless --namespace names one")
-	o.addFlag(cmd, "Print the model, names, or more of each", formatJSON, formatYAML, formatWide, formatName)
+	cmd.Flags().BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "check all namespaces, the default without --namespace")
+	o.addFlag(cmd, formatJSON, formatYAML, formatWide, formatName)
 	o.addFlags(cmd)
 	return cmd
 }
 
-// Run prints what it finds.
+// Run prints the findings.
 func (o *lintOptions) Run(ctx context.Context) error {
-	reached, clock, _, err := o.reach()
+	reached, clock, _, err := o.reach(io.Discard)
 	if err != nil {
 		return err
 	}
-	snapshot, err := o.look(ctx, &survey{reached: reached})
+	snapshot, err := o.snapshot(ctx, &survey{reached: reached})
 	if err != nil {
 		return err
 	}
 	snapshot.Now = timeOf(clock)
 	report := lint.Of(snapshot)
-	if !o.forPrograms() {
+	if !o.isForPrograms() {
 		for _, line := range report.Unread {
 			fmt.Fprintln(o.ErrOut, line)
 		}
@@ -86,17 +86,16 @@ func (o *lintOptions) Run(ctx context.Context) error {
 		names = append(names, nameOf(report.Findings[i].Object))
 	}
 	err = o.print(o.Out, report, strings.Join(names, "\n"), func(to io.Writer) error {
-		return printLint(to, &report, o.wide())
+		return printLint(to, &report, o.isWide())
 	})
 	if err == nil && report.Count.Errors > 0 {
-		return NotDone{}
+		return ended{code: codeNotDone}
 	}
 	return err
 }
 
-// look reads what is looked at. Kinds that may not be read are noted, and the rest goes on;
-// without pods there is nothing to say.
-func (o *lintOptions) look(ctx context.Context, s *survey) (found lint.Snapshot, err error) {
+// snapshot reads the checked objects. Kinds that cannot be read are noted, except pods.
+func (o *lintOptions) snapshot(ctx context.Context, s *survey) (found lint.Snapshot, err error) {
 	in := client.InNamespace(o.overrides.Context.Namespace)
 	if o.AllNamespaces {
 		in = ""
@@ -104,23 +103,23 @@ func (o *lintOptions) look(ctx context.Context, s *survey) (found lint.Snapshot,
 	err = s.read(ctx,
 		of(s, &found.Pods, &corev1.PodList{}, slimPod, in),
 		of(s, &found.Budgets, &policyv1.PodDisruptionBudgetList{}, whole, in),
-		of(s, &found.Deployments, &appsv1.DeploymentList{}, slimDeployment, in),
+		of(s, &found.Deployments, &appsv1.DeploymentList{}, whole, in),
 		of(s, &found.ReplicaSets, &appsv1.ReplicaSetList{}, slimReplicaSet, in),
-		of(s, &found.StatefulSets, &appsv1.StatefulSetList{}, slimStatefulSet, in),
-		of(s, &found.DaemonSets, &appsv1.DaemonSetList{}, slimDaemonSet, in),
-		of(s, &found.Claims, &corev1.PersistentVolumeClaimList{}, slimClaim, in),
-		of(s, &found.Volumes, &corev1.PersistentVolumeList{}, slimVolume),
+		of(s, &found.StatefulSets, &appsv1.StatefulSetList{}, whole, in),
+		of(s, &found.DaemonSets, &appsv1.DaemonSetList{}, whole, in),
+		of(s, &found.Claims, &corev1.PersistentVolumeClaimList{}, whole, in),
+		of(s, &found.Volumes, &corev1.PersistentVolumeList{}, whole),
 	)
 	if err == nil && s.failed["Pod"] != nil {
 		err = fmt.Errorf("list pods: %w", s.failed["Pod"])
 	}
 	for _, u := range s.unread {
-		found.Unread = append(found.Unread, notKnown("list "+u.Kind, u.Why))
+		found.Unread = append(found.Unread, incomplete("list "+u.Kind, u.Why))
 	}
 	return found, err
 }
 
-// nameOf is an object as kubectl's -o name has it.
+// nameOf returns the name of an object for -o name.
 func nameOf(o v1alpha1.BlockerObject) string {
 	kind := strings.ToLower(o.Kind)
 	if group, _, found := strings.Cut(o.APIVersion, "/"); found {
@@ -129,10 +128,10 @@ func nameOf(o v1alpha1.BlockerObject) string {
 	return kind + "/" + o.Name
 }
 
-// shownFindings is how many findings fit a screen.
+// shownFindings bounds the findings on a screen.
 const shownFindings = 20
 
-// printLint prints a table of objects, and of each what will happen and what helps.
+// printLint prints each finding with its message and suggestion.
 func printLint(to io.Writer, report *lint.Report, wide bool) error {
 	p := &printer{to: to}
 	p.line("%s", lintVerdict(report.Count))
@@ -148,14 +147,14 @@ func printLint(to io.Writer, report *lint.Report, wide bool) error {
 		}
 	}
 	if more := len(report.Findings) - len(shown); more > 0 {
-		p.line("and %d more: -o wide shows all", more)
+		p.line("and %d more%s", more, wideHint)
 	}
 	return p.err
 }
 
 func lintVerdict(c lint.Count) string {
 	if c == (lint.Count{}) {
-		return "Nothing will trouble a drain, as far as this cluster shows now."
+		return "No problems found."
 	}
 	return fmt.Sprintf("%s, %s, %s.", phrase.Count(c.Errors, "error"), phrase.Count(c.Warnings, "warning"), phrase.Count(c.Notes, "note"))
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects per request.
 const pageSize = 500
 
 // listable are pointers to objects.
@@ -19,10 +19,9 @@ type listable interface {
 	client.Object
 }
 
-// pages lists objects some at a time, each page in memory of its own. It keeps of each what
-// slim leaves, and nothing of those for which that is nil.
+// pages lists objects page by page and keeps what slim returns of each, nothing if that is nil.
 //
-// Errors: those of the API server; what was read until then is returned beside them.
+// Errors: those of the API server, beside the objects that were read before.
 func pages[P listable](ctx context.Context, reached client.Client, list client.ObjectList, slim func(P) P, options ...client.ListOption) (all []P, err error) {
 	for next := ""; ; {
 		page, ok := list.DeepCopyObject().(client.ObjectList)

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -13,67 +15,64 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// live is one picture of maintenances and their nodes on a terminal, and the stories of
-// those that a person chooses. It is a state that messages change, and that is drawn; it
-// asks nobody itself.
+// live is the model of the live view: maintenances with their nodes, and explanations of chosen ones.
 type live struct {
 	*following
 	ctx      context.Context
 	terminal terminal
-	// asks answers why, with the pods of a node that were asked to leave.
-	asks func(context.Context, question) story
+	// explain explains a subject, with the evacuating pods of a node.
+	explain func(context.Context, subject) explanation
 
 	sight         sight
 	list          view.StatusList
 	rows          []row
 	width, height int
 	cursor        scroll
-	// stories are those that are open, the last one on top.
-	stories []*story
-	// end is why the picture is over; errLeft if a person has left it.
+	// open are the open explanations, the last one on top.
+	open []*explanation
+	// end is why the view has ended; errQuit if the user quit.
 	end error
 }
 
-// row is a line of the picture: a maintenance, or one of its nodes.
+// row is a line of the view: a maintenance, or one of its nodes.
 type row struct {
 	status *view.Status
 	node   *view.Node
 }
 
-// scroll is a place in a list of which a screen shows a part.
+// scroll is the selected line of a list, and the first visible one.
 type scroll struct{ at, top int }
 
-// story is why something is as it is, in lines, and the pods that can be asked about.
-type story struct {
-	about  question
-	lines  []string
-	pods   []view.Pod
-	wait   bool
-	cursor scroll
+// explanation explains a subject in lines, and lists the pods that can be explained next.
+type explanation struct {
+	about     subject
+	lines     []string
+	pods      []view.Pod
+	isLoading bool
+	cursor    scroll
 }
 
-// errLeft says that a person has left the picture.
-var errLeft = errors.New("left")
+// errQuit is the error of a user who quit the view.
+var errQuit = errors.New("quit")
 
-// Messages of the picture.
+// Messages of the view.
 type (
-	storyMsg struct {
-		of *story
-		is story
+	explainedMsg struct {
+		of     *explanation
+		result explanation
 	}
-	lostMsg struct{ error }
-	tickMsg struct{}
+	endedMsg struct{ error }
+	tickMsg  struct{}
 )
 
-// tick is how often times are drawn anew.
+// tick is the interval at which times are redrawn.
 const tick = time.Second
 
-// picture shows the maintenances on the terminal until they are drained, or somebody
-// leaves.
-func (f *following) picture(ctx context.Context, reached client.WithWatch, clock *clock) error {
+// liveView shows the maintenances on the terminal until they are drained or the user quits.
+func (f *following) liveView(ctx context.Context, reached client.WithWatch, clock *clock) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	model := &live{following: f, ctx: ctx, terminal: terminalOf(f.Out), asks: f.asker(reached, clock)}
+	model := &live{following: f, ctx: ctx, terminal: terminalOf(f.Out), explain: f.explainer(reached, clock)}
 	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithInput(f.In), tea.WithOutput(f.Out), tea.WithoutSignalHandler())
 	watched := make(chan struct{})
 	go func() {
@@ -81,12 +80,12 @@ func (f *following) picture(ctx context.Context, reached client.WithWatch, clock
 		err := f.watcher.run(ctx, func(s sight) error {
 			if s.listed {
 				f.synchronise(clock)
-				s.manager, f.away = f.ofManager(ctx, reached, clock, f.ebbtide())
+				s.manager, f.away = f.managerNotes(ctx, reached, clock, f.ebbtide())
 			}
 			program.Send(s)
 			return nil
 		})
-		program.Send(lostMsg{err})
+		program.Send(endedMsg{err})
 	}()
 	_, err := program.Run()
 	cause := context.Cause(ctx)
@@ -105,22 +104,22 @@ func (f *following) picture(ctx context.Context, reached client.WithWatch, clock
 	return err
 }
 
-// asker answers questions about what is shown.
-func (f *following) asker(reached client.WithWatch, clock *clock) func(context.Context, question) story {
-	return func(ctx context.Context, q question) story {
+// explainer returns a function that explains the shown subjects.
+func (f *following) explainer(reached client.WithWatch, clock *clock) func(context.Context, subject) explanation {
+	return func(ctx context.Context, s subject) explanation {
 		a := &asker{reached: reached, clock: clock}
-		lines, err := a.ask(ctx, q, q.namespace)
-		told := story{about: q, lines: append(lines, a.notes...)}
+		lines, err := a.ask(ctx, s, s.namespace)
+		found := explanation{about: s, lines: append(lines, a.notes...)}
 		if err != nil {
-			told.lines = append(told.lines, f.inWords(err).Error())
+			found.lines = append(found.lines, f.inWords(err).Error())
 		}
-		if q.kind == kindNode {
+		if s.kind == kindNode {
 			r := &reading{reached: reached}
 			r.Pods = map[string][]view.Leaving{}
-			r.leavingOf(ctx, q.name)
-			told.pods = view.PodsOf(r.Pods[q.name], a.blockers)
+			r.readLeavingOf(ctx, s.name)
+			found.pods = view.PodsOf(r.Pods[s.name], a.blockers)
 		}
-		return told
+		return found
 	}
 }
 
@@ -135,47 +134,46 @@ func (l *live) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		l.width, l.height = m.Width, m.Height
 	case sight:
-		return l, l.look(m)
-	case lostMsg:
-		return l, l.over(m.error)
+		return l, l.update(m)
+	case endedMsg:
+		return l, l.quit(m.error)
 	case tickMsg:
 		if l.sight.maintenances != nil {
-			l.show(l.see(l.sight))
+			l.show(l.statuses(l.sight))
 		}
 		return l, ticking()
-	case storyMsg:
-		m.of.lines, m.of.pods, m.of.wait = m.is.lines, m.is.pods, false
+	case explainedMsg:
+		m.of.lines, m.of.pods, m.of.isLoading = m.result.lines, m.result.pods, false
 	case tea.KeyPressMsg:
 		return l, l.press(m.String())
 	}
 	return l, nil
 }
 
-// look takes note of what has been seen.
-func (l *live) look(s sight) tea.Cmd {
+// update takes a new state of the maintenances.
+func (l *live) update(s sight) tea.Cmd {
 	if l.sight = s; s.listed {
 		l.manager = s.manager
 	}
 	if s.lost != nil {
 		return nil
 	}
-	list := l.see(s)
+	list := l.statuses(s)
 	l.show(list)
 	if err := l.conclude(list); err != nil {
-		return l.over(err)
+		return l.quit(err)
 	}
 	return nil
 }
 
-func (l *live) over(why error) tea.Cmd {
+func (l *live) quit(why error) tea.Cmd {
 	if l.end == nil {
 		l.end = why
 	}
 	return tea.Quit
 }
 
-// groups are the order of nodes in the picture: it changes only when a state does, so that
-// lines stay where they are while pods leave.
+// groups orders the nodes by state, so that lines do not move while pods leave.
 var groups = map[view.State]int{view.StateBlocked: 0, view.StateDraining: 1, view.StateWaiting: 2, view.StateReturned: 4, view.StateDrained: 4}
 
 func groupOf(node *view.Node) int {
@@ -185,11 +183,11 @@ func groupOf(node *view.Node) int {
 	return 3
 }
 
-// show makes the rows of what was seen. The cursor stays with its row.
+// show sets the rows. The cursor stays on its row.
 func (l *live) show(list view.StatusList) {
-	var chosen question
+	var chosen subject
 	if l.cursor.at < len(l.rows) {
-		chosen = l.rows[l.cursor.at].question()
+		chosen = l.rows[l.cursor.at].subject()
 	}
 	l.list, l.rows = list, nil
 	for i := range list.Items {
@@ -200,51 +198,38 @@ func (l *live) show(list view.StatusList) {
 			nodes[n] = &one.Nodes[n]
 		}
 		slices.SortStableFunc(nodes, func(a, b *view.Node) int {
-			if a, b := groupOf(a), groupOf(b); a != b {
-				return a - b
-			}
-			return compareNames(a.Name, b.Name)
+			// node-2 comes before node-10.
+			return cmp.Or(groupOf(a)-groupOf(b), len(a.Name)-len(b.Name), strings.Compare(a.Name, b.Name))
 		})
 		for _, node := range nodes {
 			l.rows = append(l.rows, row{one, node})
 		}
 	}
-	if at := slices.IndexFunc(l.rows, func(r row) bool { return r.question() == chosen }); at >= 0 {
+	if at := slices.IndexFunc(l.rows, func(r row) bool { return r.subject() == chosen }); at >= 0 {
 		l.cursor.at = at
 	}
 }
 
-// compareNames has node-2 before node-10.
-func compareNames(a, b string) int {
-	if len(a) != len(b) {
-		return len(a) - len(b)
-	}
-	if a < b {
-		return -1
-	}
-	return 1
-}
-
-// question is what a row is asked about.
-func (r row) question() question {
+// subject returns the object of a row.
+func (r row) subject() subject {
 	if r.node == nil {
-		return question{kind: kindMaintenance, name: r.status.Name}
+		return subject{kind: kindMaintenance, name: r.status.Name}
 	}
-	return question{kind: kindNode, name: r.node.Name}
+	return subject{kind: kindNode, name: r.node.Name}
 }
 
-// press does what a key asks for.
+// press handles a key.
 func (l *live) press(key string) tea.Cmd {
 	switch key {
 	case "q", "ctrl+c", "ctrl+d":
-		return l.over(errLeft)
+		return l.quit(errQuit)
 	case "esc", "left", "h", "backspace":
-		if n := len(l.stories); n > 0 {
-			l.stories = l.stories[:n-1]
+		if n := len(l.open); n > 0 {
+			l.open = l.open[:n-1]
 		}
 		return nil
 	case "enter", "right", "l":
-		return l.open()
+		return l.explainSelected()
 	}
 	on, of := &l.cursor, len(l.rows)
 	if top := l.top(); top != nil {
@@ -254,7 +239,7 @@ func (l *live) press(key string) tea.Cmd {
 	return nil
 }
 
-// move moves a place in a list of so many lines.
+// move handles a key in a list of so many lines.
 func (s *scroll) move(key string, of, page int) {
 	switch key {
 	case "up", "k":
@@ -273,37 +258,37 @@ func (s *scroll) move(key string, of, page int) {
 	s.at = max(0, min(s.at, of-1))
 }
 
-// part is which lines of a list a page shows, so that the place is on it.
-func (s *scroll) part(of, page int) (first, last int) {
+// visible returns the lines of a list that a page shows.
+func (s *scroll) visible(of, page int) (first, last int) {
 	s.at = max(0, min(s.at, of-1))
 	s.top = max(min(s.top, s.at), s.at-page+1)
 	s.top = max(0, min(s.top, of-page))
 	return s.top, min(of, s.top+page)
 }
 
-func (l *live) top() *story {
-	if len(l.stories) == 0 {
+func (l *live) top() *explanation {
+	if len(l.open) == 0 {
 		return nil
 	}
-	return l.stories[len(l.stories)-1]
+	return l.open[len(l.open)-1]
 }
 
-// open asks about what the cursor is on.
-func (l *live) open() tea.Cmd {
-	var about question
+// explainSelected opens the explanation of the selected line.
+func (l *live) explainSelected() tea.Cmd {
+	var about subject
 	switch top := l.top(); {
 	case top == nil && l.cursor.at < len(l.rows):
-		about = l.rows[l.cursor.at].question()
+		about = l.rows[l.cursor.at].subject()
 	case top != nil:
 		pod, on := top.pod(l.width)
 		if !on {
 			return nil
 		}
-		about = question{kind: kindPod, namespace: pod.Namespace, name: pod.Name}
+		about = subject{kind: kindPod, namespace: pod.Namespace, name: pod.Name}
 	default:
 		return nil
 	}
-	opened := &story{about: about, wait: true}
-	l.stories = append(l.stories, opened)
-	return func() tea.Msg { return storyMsg{opened, l.asks(l.ctx, about)} }
+	opened := &explanation{about: about, isLoading: true}
+	l.open = append(l.open, opened)
+	return func() tea.Msg { return explainedMsg{opened, l.explain(l.ctx, about)} }
 }

@@ -66,8 +66,8 @@ func TestThePictureOfADrain(t *testing.T) {
 	t.Parallel()
 	l := newPicture(100, 12)
 	l.draws(t, `
-Asking the cluster…
-    NODE  PROGRESS      LEFT  BLOCKED  WHO BLOCKS, OR WHAT IT DOES
+Loading…
+    NODE  PROGRESS      LEFT  BLOCKED  BLOCKERS OR STATUS
 
 
 
@@ -77,14 +77,14 @@ Asking the cluster…
 
 
 12:00:00Z
-up, down: choose   enter: why   q: leave, it goes on`)
+up, down: select   enter: explain   q: quit (the drain continues)`)
 	first := kernelUpdate()
 	first.Status.NodeStatuses[0].PodsEvacuating = 14
 	l.Update(seen(first))
 	l.Update(seen(kernelUpdate()))
 	l.draws(t, `
 1 NodeMaintenance, 2/5 nodes drained, 12 pods left, 3 blocked
-    NODE    PROGRESS      LEFT  BLOCKED  WHO BLOCKS, OR WHAT IT DOES
+    NODE    PROGRESS      LEFT  BLOCKED  BLOCKERS OR STATUS
 > kernel-update: stage Drain, blocked, 2 of 5 nodes drained, 12 pods left, 3 blocked (New kernel)
     node-1  ######......     7        3  PDBExhausted PodDisruptionBudget/shop/web, PDBLocked PodDi…
     node-5  ............     1        -  Evacuating
@@ -94,18 +94,18 @@ up, down: choose   enter: why   q: leave, it goes on`)
 
 
 12:00:00Z
-up, down: choose   enter: why   q: leave, it goes on`)
+up, down: select   enter: explain   q: quit (the drain continues)`)
 	l.Update(sight{maintenances: l.sight.maintenances, lost: errors.New("connection refused")})
 	l.Update(tea.WindowSizeMsg{Width: 60, Height: 7})
 	l.keys("end")
 	l.draws(t, `
 1 NodeMaintenance, 2/5 nodes drained, 12 pods left, 3 block…
-    NODE    PROGRESS      LEFT  BLOCKED  WHO BLOCKS, OR WHA…
+    NODE    PROGRESS      LEFT  BLOCKED  BLOCKERS OR STATUS
     node-2  ............     4        -  Waiting for node n…
     node-3  ############     -        -  Drained.
 >   node-4  ############     -        -  Drained.
-4-6 of 6 lines. 12:00:00Z the connection is lost, and is tr…
-up, down: choose   enter: why   q: leave, it goes on`)
+4-6 of 6 lines. 12:00:00Z connection lost, retrying: connec…
+up, down: select   enter: explain   q: quit (the drain cont…`)
 }
 
 // A picture that does not change may do so because nobody acts.
@@ -126,11 +126,11 @@ func TestThePictureSaysThatNoManagerActs(t *testing.T) {
 func TestTheStoryOfANodeAndOfItsPods(t *testing.T) {
 	t.Parallel()
 	l := newPicture(70, 12)
-	l.asks = func(_ context.Context, q question) story {
+	l.explain = func(_ context.Context, q subject) explanation {
 		if q.kind == kindPod {
-			return story{lines: []string{q.namespace + "/" + q.name + " is on node node-1.", "Its eviction is refused (PDBExhausted): The budget web needs 11 healthy pods and has 11."}}
+			return explanation{lines: []string{q.namespace + "/" + q.name + " is on node node-1.", "Its eviction is refused (PDBExhausted): The budget web needs 11 healthy pods and has 11."}}
 		}
-		return story{lines: []string{"Node " + q.name + " is cordoned."}, pods: []view.Pod{
+		return explanation{lines: []string{"Node " + q.name + " is cordoned."}, pods: []view.Pod{
 			{Namespace: "shop", Name: "web-1", State: view.PodRefused, Message: "It is used up."}, {Namespace: "shop", Name: "web-2", State: view.PodTerminating},
 		}}
 	}
@@ -139,7 +139,7 @@ func TestTheStoryOfANodeAndOfItsPods(t *testing.T) {
 	l.draws(t, `
 Why node/node-1
 
-  Asking the cluster…
+  Loading…
 
 
 
@@ -148,21 +148,21 @@ Why node/node-1
 
 
 12:00:00Z
-up, down: scroll   esc: back   q: leave, it goes on`)
+up, down: scroll   esc: back   q: quit (the drain continues)`)
 	l.Update(answer)
 	l.draws(t, `
 Why node/node-1
 
 > Node node-1 is cordoned.
 
-  Pods that were asked to leave:
+  Evacuating pods:
   shop/web-1 refused It is used up.
   shop/web-2 terminating
 
 
 
 12:00:00Z
-up, down: choose   enter: why of a pod   esc: back   q: leave, it goe…`)
+up, down: select   enter: explain a pod   esc: back   q: quit (the dr…`)
 	if asked := l.keys("enter"); asked != nil {
 		t.Errorf("a line that is no pod is asked about: %v", asked)
 	}
@@ -179,7 +179,7 @@ Why pod/shop/web-1
 
 
 12:00:00Z
-up, down: scroll   esc: back   q: leave, it goes on`)
+up, down: scroll   esc: back   q: quit (the drain continues)`)
 	l.keys("esc", "esc", "esc")
 	if frame := l.View().Content; !strings.HasPrefix(frame, "1 NodeMaintenance") || !strings.Contains(frame, ">   node-1") {
 		t.Errorf("back at the picture there is\n%s", frame)
@@ -192,10 +192,10 @@ func TestThePictureEnds(t *testing.T) {
 		after func(l *live) tea.Msg
 		want  error
 	}{
-		"somebody leaves":             {func(l *live) tea.Msg { return l.keys("q") }, errLeft},
-		"somebody leaves with Ctrl-C": {func(l *live) tea.Msg { return l.keys("ctrl+c") }, errLeft},
-		"somebody leaves a story":     {func(l *live) tea.Msg { l.asks = noStory; return l.keys("enter", "q") }, errLeft},
-		"the cluster refuses":         {func(l *live) tea.Msg { return after(l.Update(lostMsg{errTimeout})) }, errTimeout},
+		"somebody leaves":             {func(l *live) tea.Msg { return l.keys("q") }, errQuit},
+		"somebody leaves with Ctrl-C": {func(l *live) tea.Msg { return l.keys("ctrl+c") }, errQuit},
+		"somebody leaves a story":     {func(l *live) tea.Msg { l.explain = noExplanation; return l.keys("enter", "q") }, errQuit},
+		"the cluster refuses":         {func(l *live) tea.Msg { return after(l.Update(endedMsg{errTimeout})) }, errTimeout},
 		"all are drained": {func(l *live) tea.Msg {
 			m := kernelUpdate()
 			m.Status.Conditions[0].Type = v1alpha1.ConditionDrained
@@ -213,7 +213,7 @@ func TestThePictureEnds(t *testing.T) {
 	}
 }
 
-func noStory(context.Context, question) story { return story{} }
+func noExplanation(context.Context, subject) explanation { return explanation{} }
 
 func after(_ tea.Model, command tea.Cmd) tea.Msg { return command() }
 

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// frameLines are the lines of a frame besides the list: two above and two below it.
+	// frameLines are the two lines above and the two below a list.
 	frameLines = 4
-	// barCells is how wide the bar of a node is.
+	// barCells is the width of a progress bar.
 	barCells = 12
-	// widestName is how much of a name is shown.
+	// widestName bounds the width of names.
 	widestName = 32
 )
 
@@ -28,19 +28,19 @@ func (l *live) View() tea.View {
 	return drawn
 }
 
-// frame is the whole screen, no wider and no longer than that.
+// frame returns the screen, cut to its size.
 func (l *live) frame() string {
 	if l.width <= 0 || l.height <= 0 {
 		return ""
 	}
 	var lines []string
 	if top := l.top(); top != nil {
-		lines = l.storyLines(top)
+		lines = l.explanationLines(top)
 	} else {
-		lines = l.pictureLines()
+		lines = l.listLines()
 	}
 	if len(lines) > l.height {
-		// The last line says how to leave.
+		// The last line has the keys.
 		lines = append(lines[:max(0, l.height-1)], lines[len(lines)-1])
 	}
 	for i := range lines {
@@ -49,34 +49,44 @@ func (l *live) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-func (l *live) pictureLines() []string {
-	lines := []string{l.headline(), l.terminal.paint(bold, l.columns("NODE", "PROGRESS", "LEFT", "BLOCKED", "WHO BLOCKS, OR WHAT IT DOES"))}
+func (l *live) listLines() []string {
+	rows := make([]string, len(l.rows))
+	for i := range l.rows {
+		rows[i] = l.row(l.rows[i])
+	}
+	lines := []string{l.headline(), l.terminal.paint(bold, l.columns("NODE", "PROGRESS", "LEFT", "BLOCKED", "BLOCKERS OR STATUS"))}
+	lines, position := l.scrolled(lines, rows, &l.cursor, true)
+	return append(lines, position+l.state(), "up, down: select   enter: explain   q: quit (the drain continues)")
+}
+
+// scrolled appends the visible part of a list up to the last two lines of the screen, and returns the
+// position if a part is hidden.
+func (l *live) scrolled(lines, list []string, cursor *scroll, marked bool) (frame []string, position string) {
 	page := max(1, l.height-frameLines)
-	first, last := l.cursor.part(len(l.rows), page)
+	first, last := cursor.visible(len(list), page)
 	for i := first; i < last; i++ {
 		mark := "  "
-		if i == l.cursor.at {
+		if i == cursor.at && marked {
 			mark = "> "
 		}
-		lines = append(lines, mark+l.row(l.rows[i]))
+		lines = append(lines, mark+list[i])
 	}
 	for len(lines) < l.height-2 {
 		lines = append(lines, "")
 	}
-	where := ""
-	if len(l.rows) > page {
-		where = fmt.Sprintf("%d-%d of %d lines. ", first+1, last, len(l.rows))
+	if len(list) > page {
+		position = fmt.Sprintf("%d-%d of %d lines. ", first+1, last, len(list))
 	}
-	return append(lines, where+l.state(), "up, down: choose   enter: why   q: leave, it goes on")
+	return lines, position
 }
 
-// headline is all of it in a line.
+// headline returns the totals.
 func (l *live) headline() string {
 	switch {
 	case l.sight.maintenances == nil && l.sight.lost == nil:
-		return "Asking the cluster…"
+		return "Loading…"
 	case len(l.list.Items) == 0:
-		return "No NodeMaintenance is at work"
+		return "No active NodeMaintenances"
 	}
 	left, blocked, nodes, drained := 0, 0, 0, 0
 	for i := range l.list.Items {
@@ -87,10 +97,10 @@ func (l *live) headline() string {
 	return fmt.Sprintf("%s, %d/%d nodes drained, %s left, %d blocked", phrase.Count(len(l.list.Items), "NodeMaintenance"), drained, nodes, phrase.Count(left, "pod"), blocked)
 }
 
-// state is the time, and whether what is shown is news.
+// state returns the time and the most important problem.
 func (l *live) state() string {
 	if l.sight.lost != nil {
-		return l.terminal.paint(red, l.stamp()+" the connection is lost, and is tried again: "+l.sight.lost.Error())
+		return l.terminal.paint(red, l.stamp()+" connection lost, retrying: "+l.sight.lost.Error())
 	}
 	if len(l.manager) > 0 {
 		return l.terminal.paint(red, l.stamp()+" "+l.manager[0])
@@ -101,7 +111,7 @@ func (l *live) state() string {
 	return l.stamp()
 }
 
-// nameWidth is how wide names are shown.
+// nameWidth returns the width of the names.
 func (l *live) nameWidth() int {
 	widest := len("NODE")
 	for i := range l.rows {
@@ -130,8 +140,8 @@ func (l *live) row(r row) string {
 		}
 		return l.terminal.paintState(r.status.State, text)
 	}
-	// The mark of the cursor takes two of the columns.
-	text := l.columns(r.node.Name, bar(r.node), number(r.node.PodsLeft), number(r.node.PodsBlocked), doing(r.node))[2:]
+	// The cursor takes two columns.
+	text := l.columns(r.node.Name, bar(r.node), number(r.node.PodsLeft), number(r.node.PodsBlocked), activity(r.node))[2:]
 	return l.terminal.paintState(r.node.State, text)
 }
 
@@ -142,7 +152,7 @@ func number(n int) string {
 	return fmt.Sprint(n)
 }
 
-// bar is how much of what had to leave has left since somebody watches.
+// bar returns the progress of a node since the view was opened.
 func bar(node *view.Node) string {
 	full := 0
 	switch all := node.PodsGone + node.PodsLeft; {
@@ -154,8 +164,8 @@ func bar(node *view.Node) string {
 	return strings.Repeat("#", full) + strings.Repeat(".", barCells-full)
 }
 
-// doing is who blocks, most important first, or else what the node does.
-func doing(node *view.Node) string {
+// activity returns the blockers, most important first, otherwise the status.
+func activity(node *view.Node) string {
 	var words []string
 	for _, b := range node.Blockers {
 		if b.AtWork && !(b.Others() && node.State == view.StateCompleting) {
@@ -178,58 +188,46 @@ func doing(node *view.Node) string {
 	return string(node.State)
 }
 
-// storyLines are why something is as it is, and the pods that can be asked about.
-func (l *live) storyLines(s *story) []string {
-	title := "Why " + s.about.kind + "/" + s.about.name
-	if s.about.namespace != "" {
-		title = "Why " + s.about.kind + "/" + s.about.namespace + "/" + s.about.name
+// explanationLines shows an explanation, and the pods that can be explained next.
+func (l *live) explanationLines(e *explanation) []string {
+	title := "Why " + e.about.kind + "/" + e.about.name
+	if e.about.namespace != "" {
+		title = "Why " + e.about.kind + "/" + e.about.namespace + "/" + e.about.name
 	}
-	lines := []string{l.terminal.paint(bold, title), ""}
-	all := s.text(l.width)
-	page := max(1, l.height-frameLines)
-	first, last := s.cursor.part(len(all), page)
-	for i := first; i < last; i++ {
-		mark := "  "
-		if i == s.cursor.at && len(s.pods) > 0 {
-			mark = "> "
-		}
-		lines = append(lines, mark+all[i])
-	}
-	for len(lines) < l.height-2 {
-		lines = append(lines, "")
-	}
-	keys := "up, down: scroll   esc: back   q: leave, it goes on"
-	if len(s.pods) > 0 {
-		keys = "up, down: choose   enter: why of a pod   esc: back   q: leave, it goes on"
+	hasPods := len(e.pods) > 0
+	lines, _ := l.scrolled([]string{l.terminal.paint(bold, title), ""}, e.text(l.width), &e.cursor, hasPods)
+	keys := "up, down: scroll   esc: back   q: quit (the drain continues)"
+	if hasPods {
+		keys = "up, down: select   enter: explain a pod   esc: back   q: quit (the drain continues)"
 	}
 	return append(lines, l.state(), keys)
 }
 
-// text are the lines of a story as wide as a screen; pods come last, one a line.
-func (s *story) text(width int) []string {
-	if s.wait {
-		return []string{"Asking the cluster…"}
+// text returns the lines wrapped to the screen; pods come last, one a line.
+func (e *explanation) text(width int) []string {
+	if e.isLoading {
+		return []string{"Loading…"}
 	}
 	var all []string
-	for _, line := range s.lines {
+	for _, line := range e.lines {
 		all = append(all, strings.Split(ansi.Wrap(line, max(10, width-2), ""), "\n")...)
 	}
-	if len(s.pods) > 0 {
-		all = append(all, "", "Pods that were asked to leave:")
+	if len(e.pods) > 0 {
+		all = append(all, "", "Evacuating pods:")
 	}
-	for _, pod := range s.pods {
+	for _, pod := range e.pods {
 		all = append(all, fmt.Sprintf("%s/%s %s %s", pod.Namespace, pod.Name, pod.State, pod.Message))
 	}
 	return all
 }
 
-func (s *story) length(width int) int { return len(s.text(width)) }
+func (e *explanation) length(width int) int { return len(e.text(width)) }
 
-// pod is the pod that the cursor is on.
-func (s *story) pod(width int) (view.Pod, bool) {
-	at := s.cursor.at - (s.length(width) - len(s.pods))
-	if s.wait || at < 0 || at >= len(s.pods) {
+// pod returns the selected pod.
+func (e *explanation) pod(width int) (view.Pod, bool) {
+	at := e.cursor.at - (e.length(width) - len(e.pods))
+	if e.isLoading || at < 0 || at >= len(e.pods) {
 		return view.Pod{}, false
 	}
-	return s.pods[at], true
+	return e.pods[at], true
 }

@@ -24,38 +24,33 @@ func newLock(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &lockOptions{budgetOptions: budgetOptions{IOStreams: streams}}
 	cmd := &cobra.Command{
 		Use:   "lock pdb/NAME",
-		Short: "Let nobody disrupt the pods of a PodDisruptionBudget for a while",
-		Long: `Let nobody disrupt the pods of a PodDisruptionBudget for a while.
+		Short: "Lock a PodDisruptionBudget against disruptions",
+		Long: `Lock a PodDisruptionBudget against disruptions, for example while you rebalance
+storage.
 
-While you rebalance storage, say, and would rather not lose a replica, lock the
-budget. Ebbtide then evicts none of its pods and has everybody else who calls
-the eviction API wait: kubectl drain, autoscalers. Deleting pods is still
-possible.
+While the lock holds, Ebbtide evicts none of the budget's pods, and evictions by
+other clients are refused. Pods can still be deleted.
 
-A lock has an end. Lock again to renew it; until then, its reason stays unless
-you give another. Somebody else's lock has to end first. The lock is the
-annotation ` + v1alpha1.LockAnnotation + ` of the budget: you need the verbs get and patch on
-it.
-
-Those flags of kubectl that choose a cluster and a user and are not listed below
-(--server, --token, --as-group and so on) work, too.`,
+A lock expires. Lock again to renew it; its reason stays unless you specify
+another. The lock is the annotation ` + v1alpha1.LockAnnotation + `. Requires the verbs
+get and patch on the PodDisruptionBudget.`,
 		Example: `  # Lock a budget for an hour
   kubectl ebbtide lock pdb/web
 
-  # Lock it for longer, and tell those who wait what for
+  # Lock a budget for two hours, with a reason for those who wait
   kubectl ebbtide lock pdb/db -n shop --for 2h --reason "moving shards, ask #storage"
 
-  # Lock it in the name of a job rather than your own
+  # Lock a budget in the name of a job
   kubectl ebbtide lock pdb/db -n shop --holder rebalancer/nightly`,
 		RunE: runs(o),
 	}
-	cmd.Flags().DurationVar(&o.For, "for", time.Hour, "how long from now, at most 4h; less if the manager's --longest-lock is less")
-	cmd.Flags().StringVar(&o.Reason, "reason", "", "what for; everybody who has to wait is shown it")
+	cmd.Flags().DurationVar(&o.For, "for", time.Hour, "duration of the lock, at most 4h or the manager's --longest-lock")
+	cmd.Flags().StringVar(&o.Reason, "reason", "", "reason shown to everyone who waits")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// Validate refuses what no cluster would make right.
+// Validate rejects invalid flags.
 func (o *lockOptions) Validate() error {
 	if err := o.budgetOptions.Validate(); err != nil {
 		return err
@@ -63,7 +58,7 @@ func (o *lockOptions) Validate() error {
 	return budget.Claim{For: o.For, Reason: o.Reason}.Check()
 }
 
-// Run locks the budget or says who has.
+// Run locks the budget, or reports its holder.
 func (o *lockOptions) Run(ctx context.Context) error {
 	if err := o.open(); err != nil {
 		return err
@@ -84,44 +79,40 @@ func (o *lockOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.warnIfNobodyHonours(ctx)
+	o.warnWithoutEbbtide(ctx)
 	return o.report(b, claim.Now)
 }
 
-// instead says how to get on where there is a lock already.
+// instead returns what to do about the lock of another holder.
 func (o *lockOptions) instead(obstacle budget.Hold, now time.Time) string {
-	ends := "It ends in " + left(obstacle, now)
 	if maintenance, node, ok := drainOf(obstacle); ok {
-		return fmt.Sprintf("It is for the pods that stay on node %s, and is renewed until they are back. See how far that is with\n  %s",
-			node, o.look(maintenance))
+		return fmt.Sprintf("It protects the pods that stay on node %s and is renewed until they are back. See its progress with\n  %s",
+			node, o.describe(maintenance))
 	}
-	if obstacle.Unreadable != nil {
-		return fmt.Sprintf("%s, unless the budget is changed. Lock it then, or remove what is there with\n  %s", ends, o.unlock(" --force"))
-	}
-	return fmt.Sprintf("%s, unless it is renewed. Lock it then, or take it from its holder with\n  %s", ends, o.unlock(" --force"))
+	return fmt.Sprintf("It expires in %s unless it is renewed. Wait, or remove it with\n  %s", left(obstacle, now), o.unlock(" --force"))
 }
 
-// report says what holds now, as everybody else reads it.
+// report prints the lock that the budget now bears.
 func (o *lockOptions) report(b *policyv1.PodDisruptionBudget, now time.Time) error {
 	hold, locked := budget.LockOf(b, now, 0)
 	if !locked {
-		return fmt.Errorf("PodDisruptionBudget %s is not locked, although the API server took the lock: something else in the cluster changes annotation %s",
+		return fmt.Errorf("PodDisruptionBudget %q is not locked although the API server accepted the lock: another client changes annotation %s",
 			o.key, v1alpha1.LockAnnotation)
 	}
-	sentences := hold.Describe(b) + o.only()
+	sentences := hold.Describe(b) + o.suffix()
 	if o.dryRun.Mode == dryRunNone {
-		sentences += fmt.Sprintf("\nThat is %s from now. Lock again to renew it, or end it with\n  %s", left(hold, now), o.unlock(""))
+		sentences += fmt.Sprintf("\nIt expires in %s. Lock again to renew it, or remove it with\n  %s", left(hold, now), o.unlock(""))
 	}
 	return o.print(b, sentences)
 }
 
-// warnIfNobodyHonours warns where Ebbtide is not installed.
-func (o *lockOptions) warnIfNobodyHonours(ctx context.Context) {
+// warnWithoutEbbtide warns where Ebbtide is not installed.
+func (o *lockOptions) warnWithoutEbbtide(ctx context.Context) {
 	err := o.clients.Discovery().RESTClient().Get().AbsPath("/apis/" + v1alpha1.SchemeGroupVersion.Group).Do(ctx).Error()
 	switch {
 	case apierrors.IsNotFound(err):
-		fmt.Fprintf(o.ErrOut, "warning: Ebbtide is not installed in this cluster (nobody serves %s), and the lock protects nothing until it is\n", v1alpha1.SchemeGroupVersion.Group)
+		fmt.Fprintf(o.ErrOut, "warning: Ebbtide is not installed in this cluster, so the lock has no effect (%s is not served)\n", v1alpha1.SchemeGroupVersion.Group)
 	case err != nil:
-		fmt.Fprintln(o.ErrOut, "warning: Ebbtide may not be installed in this cluster, and then the lock protects nothing:", err)
+		fmt.Fprintln(o.ErrOut, "warning: cannot check whether Ebbtide is installed; without it the lock has no effect:", err)
 	}
 }

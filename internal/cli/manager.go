@@ -14,19 +14,19 @@ import (
 	"ebbtide.dev/ebbtide/internal/kube"
 )
 
-// ofManager says that no manager acts, and which parts of it do not run. Namespace is
-// Ebbtide's. Those who may not read the Lease there do not need to know.
-func (c *connection) ofManager(ctx context.Context, reached client.Client, clock *clock, namespace string) (notes []string, away bool) {
+// managerNotes reports that no manager acts, and which parts of it lack rights. The namespace is
+// Ebbtide's. Without the right to read the Lease there are no notes.
+func (c *connection) managerNotes(ctx context.Context, reached client.Client, clock *clock, namespace string) (notes []string, away bool) {
 	lease := &coordinationv1.Lease{}
 	if reached.Get(ctx, client.ObjectKey{Namespace: namespace, Name: kube.LeaderLease}, lease) != nil {
 		return nil, false
 	}
 	if note := view.ManagerNote(lease, timeOf(clock)); note != "" {
 		away = true
-		notes = append(notes, note+" See why: "+c.kubectl("get pods -n %s -l app.kubernetes.io/name=ebbtide", namespace))
+		notes = append(notes, note+" Check with "+c.kubectl("get pods -n %s -l app.kubernetes.io/name=ebbtide", namespace))
 	}
 	if missing := right.ParseLabel(lease.Labels[v1alpha1.MissingRightsLabel]); len(missing) > 0 {
-		notes = append(notes, fmt.Sprintf("Ebbtide runs without %s, as its account lacks rights. See which: %s | grep 'lacks rights'",
+		notes = append(notes, fmt.Sprintf("Ebbtide runs without %s because its service account lacks rights. Find them with %s | grep 'lacks rights'",
 			strings.Join(right.Names(missing), ", "), c.kubectl("logs -n %s -l app.kubernetes.io/name=ebbtide --tail=-1", namespace)))
 	}
 	return notes, away

@@ -7,13 +7,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// maxNear is how many names are suggested.
+// maxNear bounds the suggested names.
 const maxNear = 3
 
-// near returns up to three of these names, which somebody may have meant who wrote this one. Those
-// with the fewest characters that differ come alone.
+// near returns the names with the smallest edit distance from the written one, at most three.
 func near(written string, names []string) []string {
-	// No object has such a name.
+	// Such a name is invalid.
 	if written == "" || len(written) > 253 {
 		return nil
 	}

@@ -34,40 +34,45 @@ func newPlan(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &planOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use:   "plan NODE... | -l LABELS",
-		Short: "Say what would happen if nodes were drained, and change nothing",
-		Long: `Say what would happen if nodes were drained, and change nothing.
+		Short: "Preview a drain without changing anything",
+		Long: `Preview a drain without changing anything.
 
-For each pod it says in which wave it leaves, what is done to it and where its
-replacement would go; then who would not leave and why, what budgets do, which
-data is lost and which replacements fit nowhere. Of many nodes it tells what is
-amiss; -o wide tells all. Where replacements go is an estimate, and -o wide says
-what it leaves out.
+For each pod the preview shows its wave, the action and where its replacement
+would run; then the pods that would not leave and why, the PodDisruptionBudgets,
+lost data and replacements that fit nowhere. For many nodes it shows only
+problems, and all details with -o wide. Replacements are an estimate; -o wide
+lists what it ignores.
 
-It works without Ebbtide, too. It ends with 0 if everything leaves, and with 2
-if something would not, may not, or if nobody knows.
+The command works without Ebbtide. The exit code is 0 if everything leaves, and
+2 if something would not, might not or is unknown.
 
-You need the verb list on nodes. Of what else you may not list, it says what is
-not known for that reason. If Ebbtide is not in namespace ` + usualNamespace + `,
---namespace says where.`,
-		Example: `  # What stands in the way of this node?
+Requires the verb list on nodes. The preview names what it cannot read. Use
+--namespace if Ebbtide is not in ` + usualNamespace + `.`,
+		Example: `  # Preview the drain of a node
   kubectl ebbtide plan node-7
 
-  # What if a whole pool is rebooted, and pods that ask for it stay?
+  # Preview the reboot of a pool, where pods can opt in to stay
   kubectl ebbtide plan -l pool=a --in-place 5m -o wide`,
 		RunE: runs(o),
 	}
 	o.choice.addFlags(cmd, false, &o.connection)
 	o.drainSpec.addFlags(cmd)
-	o.output.addFlag(cmd, "Print the model, names of pods, or more of each", formatJSON, formatYAML, formatWide, formatName)
+	o.output.addFlag(cmd, formatJSON, formatYAML, formatWide, formatName)
 	o.connection.addFlags(cmd)
 	cmd.ValidArgsFunction = o.suggest(suggestNodes)
 	return cmd
 }
 
 // Complete reads the arguments.
-func (o *planOptions) Complete(args []string) error { return o.choice.complete(args) }
+func (o *planOptions) Complete(args []string) error {
+	subjects, err := subjectsOf(args, kindAny, kindNode)
+	if err != nil {
+		return err
+	}
+	return o.choice.complete(subjects)
+}
 
-// Validate refuses what no cluster would make right.
+// Validate rejects invalid flags.
 func (o *planOptions) Validate() error {
 	if err := o.drainSpec.validate(); err != nil {
 		return err
@@ -77,7 +82,7 @@ func (o *planOptions) Validate() error {
 
 // Run prints the forecast.
 func (o *planOptions) Run(ctx context.Context) error {
-	reached, clock, _, err := o.reach()
+	reached, clock, _, err := o.reach(io.Discard)
 	if err != nil {
 		return err
 	}
@@ -98,25 +103,21 @@ func (o *planOptions) Run(ctx context.Context) error {
 	}
 	forecast := preflight.Of(snapshot)
 	err = o.print(o.Out, forecast, podNames(&forecast), func(to io.Writer) error {
-		return printForecast(to, &forecast, planStyle{wide: o.wide(), terminal: terminalOf(o.Out)})
+		return printForecast(to, &forecast, textStyle{wide: o.isWide(), terminal: terminalOf(o.Out)})
 	})
 	if err != nil || forecast.Outcome == preflight.OutcomeLeaves || forecast.Outcome == preflight.OutcomeCompletes {
 		return err
 	}
-	return NotDone{}
+	return ended{code: codeNotDone}
 }
 
-// maintenance is the one that a drain would ask for.
+// maintenance returns the one that a drain would create.
 func (o *planOptions) maintenance(picked []*corev1.Node, now time.Time) (m *v1alpha1.NodeMaintenance, err error) {
-	names := make([]string, len(picked))
-	for i, node := range picked {
-		names[i] = node.Name
-	}
-	m = &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain, NodeSelector: nodesNamed(names)}}
-	return m, o.shape(&m.Spec, now)
+	m = &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Stage: v1alpha1.StageDrain, NodeSelector: nodesNamed(namesOf(picked))}}
+	return m, o.apply(&m.Spec, now)
 }
 
-// snapshot is what a forecast is made of.
+// snapshot returns the input of a forecast.
 func (s *survey) snapshot(now time.Time) preflight.Snapshot {
 	world := maintenance.Snapshot{
 		Now: now, Maintenances: s.maintenances, Nodes: s.nodes, Namespace: s.ebbtide,
@@ -172,7 +173,7 @@ func (s *survey) podsByNode() (pods map[string][]maintenance.Pod, unscheduled []
 	return pods, unscheduled
 }
 
-// drainRules are the rules, and what they ask about.
+// drainRules returns the rules and the facts that they select on.
 func (s *survey) drainRules() (drainrule.Set, drainrule.Facts) {
 	if why := s.whyUnread("MachineDrainRule"); why != "" {
 		return drainrule.Unread(s.ebbtide, why), drainrule.Facts{}
@@ -189,7 +190,7 @@ func (s *survey) drainRules() (drainrule.Set, drainrule.Facts) {
 	return drainrule.Compile(s.rules), facts
 }
 
-// agentsAt are the agents; one that gives no sign of life now is thought to be silent.
+// agentsAt returns the agents; one without a current heartbeat is silent.
 func (s *survey) agentsAt(now time.Time) map[string]maintenance.Agent {
 	running := map[types.NamespacedName]bool{}
 	for _, pod := range s.pods {

@@ -8,35 +8,41 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
-// notes tells what else people should know before.
+// notes prints further consequences of the drain.
 func (p *planPrinter) notes() {
-	var lost, nowhere, unreplaced, failing, objecting noteList
+	var lost, nowhere, unreplaced, failing, objecting grouped
 	p.each(func(pod *preflight.PodForecast) {
 		if len(pod.DataLost) > 0 {
-			lost.add(pod, strings.Join(pod.DataLost, ", "))
+			note(&lost, pod, strings.Join(pod.DataLost, ", "))
 		}
 		if r := pod.Replacement; r != nil && r.Unplaceable {
-			nowhere.add(pod, r.Why)
+			note(&nowhere, pod, r.Why)
 		}
 		if r := pod.Replacement; r != nil && r.JobFails {
-			failing.add(pod, r.Why)
+			note(&failing, pod, r.Why)
 		}
 		if pod.Owner == nil && pod.Type != "Static" && pod.Action != preflight.ActionSurge && pod.Outcome == preflight.OutcomeLeaves {
-			unreplaced.add(pod, "it has no controller")
+			note(&unreplaced, pod, "it has no controller")
 		}
 		if pod.Objection != "" {
-			objecting.add(pod, pod.Objection)
+			note(&objecting, pod, pod.Objection)
 		}
 	})
-	p.part("Down until replaced, as all pods leave and no PodDisruptionBudget protects them:", outages(p.Outages))
-	p.part("Data that is lost:", lost.lines())
-	p.part("Replacements that fit nowhere:", nowhere.lines())
-	p.part("Made again by nobody:", unreplaced.lines())
-	p.part("Jobs that fail for good:", failing.lines())
-	p.part("Ask to be left alone:", objecting.lines())
+	p.part("Down until replaced, because all pods leave without a PodDisruptionBudget:", outages(p.Outages))
+	p.part("Data that is lost:", lost.lines(maxNotedPods))
+	p.part("Replacements that fit nowhere:", nowhere.lines(maxNotedPods))
+	p.part("Not recreated:", unreplaced.lines(maxNotedPods))
+	p.part("Jobs that fail permanently:", failing.lines(maxNotedPods))
+	p.part("Annotated not to be disrupted:", objecting.lines(maxNotedPods))
 }
 
-// outages names the applications that go down.
+// note adds a pod to those that a text is about.
+func note(to *grouped, pod *preflight.PodForecast, text string) {
+	text = excerpt.Line(text, maxText)
+	to.add(text, text, pod.Namespace+"/"+pod.Name)
+}
+
+// outages lists the applications that would be down.
 func outages(all []preflight.Outage) []string {
 	lines := make([]string, len(all))
 	for i := range all {
@@ -46,7 +52,7 @@ func outages(all []preflight.Outage) []string {
 	return lines
 }
 
-// others tells who else drains the nodes.
+// others prints other drains of the nodes.
 func (p *planPrinter) others() {
 	var lines []string
 	for i := range p.Nodes {
@@ -54,10 +60,10 @@ func (p *planPrinter) others() {
 			lines = append(lines, excerpt.Line(note, 2*maxText))
 		}
 	}
-	p.part("Others at these nodes:", lines)
+	p.part("Other drains of these nodes:", lines)
 }
 
-// meetings tells which other maintenances the nodes have.
+// meetings prints the other maintenances of the nodes.
 func (p *planPrinter) meetings() {
 	var lines []string
 	for _, m := range p.Meetings {
@@ -66,15 +72,15 @@ func (p *planPrinter) meetings() {
 	p.part("Other maintenances:", lines)
 }
 
-// unknowns tells what could not be read, and what an estimate is worth.
+// unknowns prints what could not be read, and what the estimate ignores.
 func (p *planPrinter) unknowns() {
 	if len(p.Unread) > 0 {
-		p.line("\nNot known:")
+		p.line("\nUnknown:")
 	}
 	for _, u := range p.Unread {
 		p.line("  %s: %s could not be read: %s", dash(u.Consequence), u.Kind, excerpt.Line(u.Why, maxText))
 	}
 	if p.wide && len(p.Ignores) > 0 {
-		p.line("\nThis is an estimate. It leaves out:\n  %s", strings.Join(p.Ignores, "\n  "))
+		p.line("\nThis is an estimate. It ignores:\n  %s", strings.Join(p.Ignores, "\n  "))
 	}
 }

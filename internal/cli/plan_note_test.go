@@ -19,14 +19,14 @@ func TestAForecastTellsWhoElseIsAtTheNodes(t *testing.T) {
 	}
 	short := shownForecast(t, f, false)
 	for _, want := range []string{
-		"\nOthers at these nodes:\n  Karpenter drains node node-0. [2J\n", "node-7. [2J\n  and 12 more, which -o wide tells\n",
-		"\nAsk to be left alone:\n  shop/web", ": it asks Karpenter\n",
+		"\nOther drains of these nodes:\n  Karpenter drains node node-0. [2J\n", "node-7. [2J\n  and 12 more; use -o wide to list them\n",
+		"\nAnnotated not to be disrupted:\n  shop/web", ": it asks Karpenter\n",
 	} {
 		if !strings.Contains(short, want) {
 			t.Errorf("want %q in\n%s", want, short)
 		}
 	}
-	if wide := shownForecast(t, f, true); !strings.Contains(wide, "node node-19.") || strings.Contains(wide, "which -o wide") {
+	if wide := shownForecast(t, f, true); !strings.Contains(wide, "node node-19.") || strings.Contains(wide, "use -o wide") {
 		t.Errorf("not all of it is told:\n%s", wide)
 	}
 }

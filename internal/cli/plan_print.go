@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
@@ -11,29 +12,26 @@ import (
 )
 
 const (
-	// maxRows is of how many pods or nodes a screen tells each, and maxNotes how many
-	// lines a part of it has, maxNotedPods how many pods
-	// a line names.
+	// maxRows bounds the rows of pods or nodes, maxNotes the lines of a section, and maxNotedPods
+	// the pods that a line names.
 	maxRows, maxNotes, maxNotedPods = 30, 8, 2
-	// maxText is how much of a sentence is told, maxOwner of what a pod says of its owner.
+	// maxText bounds a sentence, maxOwner the name of an owner.
 	maxText, maxOwner = 400, 80
+
+	wideHint = "; use -o wide to list them"
 )
 
-type planStyle struct {
-	wide     bool
-	terminal terminal
-}
-
-// planPrinter prints a forecast for people; the first error of a write ends it.
+// planPrinter prints a forecast as text.
 type planPrinter struct {
 	*preflight.Forecast
-	planStyle
+	textStyle
 	printer
-	said map[string]bool // what holds pods up, which budgets need not say again
+	// said are the printed messages of blockers, which budgets need not repeat.
+	said map[string]bool
 }
 
-func printForecast(to io.Writer, f *preflight.Forecast, style planStyle) error {
-	p := &planPrinter{Forecast: f, planStyle: style, printer: printer{to: to, gap: 2}, said: map[string]bool{}}
+func printForecast(to io.Writer, f *preflight.Forecast, style textStyle) error {
+	p := &planPrinter{Forecast: f, textStyle: style, printer: printer{to: to}, said: map[string]bool{}}
 	p.line("%s", style.terminal.paint(verdictColour(f.Outcome), f.Verdict))
 	if !p.wide && (len(f.Nodes) > 1 && f.Total.Pods > maxRows) {
 		p.nodes()
@@ -59,7 +57,7 @@ func verdictColour(o preflight.Outcome) colour {
 	return yellow
 }
 
-// pods tells each pod, in the order in which they leave.
+// pods prints each pod, in the order in which they leave.
 func (p *planPrinter) pods() {
 	for i := range p.Nodes {
 		node := &p.Nodes[i]
@@ -71,19 +69,19 @@ func (p *planPrinter) pods() {
 		for j := range node.Pods {
 			pod := &node.Pods[j]
 			if !p.wide && len(rows) == maxRows {
-				rows = append(rows, []string{fmt.Sprintf("and %d more, which -o wide tells", len(node.Pods)-maxRows)})
+				rows = append(rows, []string{fmt.Sprintf("and %d more%s", len(node.Pods)-maxRows, wideHint)})
 				break
 			}
 			row := []string{
 				wave(pod), pod.Namespace + "/" + pod.Name, ownerWords(pod.Owner), string(pod.Type), fmt.Sprint(pod.Priority),
-				what(pod), successor(pod),
+				actionOf(pod), successor(pod),
 			}
 			if p.wide {
 				row = append(row, dash(excerpt.Line(because(pod), maxText)))
 			}
 			rows = append(rows, row)
 		}
-		heading := "WAVE\tPOD\tOWNER\tTYPE\tPRIORITY\tWHAT\tTHEN"
+		heading := "WAVE\tPOD\tOWNER\tTYPE\tPRIORITY\tACTION\tREPLACEMENT"
 		if p.wide {
 			heading += "\tWHY"
 		}
@@ -105,27 +103,27 @@ func ownerWords(o *preflight.Owner) string {
 	return excerpt.Line(o.Kind+"/"+o.Name, maxOwner)
 }
 
-// whats are the words for what is done to pods.
-var whats = map[preflight.Action]string{
+// actions describes what is done to pods.
+var actions = map[preflight.Action]string{
 	preflight.ActionEvict: "evict", preflight.ActionSurge: "surge", preflight.ActionEvacuator: "evacuator", preflight.ActionDaemonSet: "delete",
-	preflight.ActionStatic: "put aside", preflight.ActionDelete: "delete", preflight.ActionWait: "wait for completion", preflight.ActionNone: "nothing",
+	preflight.ActionStatic: "take down", preflight.ActionDelete: "delete", preflight.ActionWait: "wait for completion", preflight.ActionNone: "nothing",
 	preflight.ActionAlreadyLeaving: "already leaving", preflight.ActionKeep: "stays", preflight.ActionWithNode: "goes with the node",
 }
 
-// outcomes are the words for pods that do not just leave.
+// outcomes describes pods that do not just leave.
 var outcomes = map[preflight.Outcome]string{
 	preflight.OutcomeBlocked: "BLOCKED", preflight.OutcomeMayBeBlocked: "MAY BE BLOCKED", preflight.OutcomeWaits: "waits for others", preflight.OutcomeUnknown: "UNKNOWN",
 }
 
-func what(pod *preflight.PodForecast) string {
-	text := whats[pod.Action]
+func actionOf(pod *preflight.PodForecast) string {
+	text := actions[pod.Action]
 	if worse := outcomes[pod.Outcome]; worse != "" {
 		text += ", " + worse
 	}
 	return text
 }
 
-// successor is where the replacement of a pod goes.
+// successor returns where the replacement of a pod would run.
 func successor(pod *preflight.PodForecast) string {
 	switch r := pod.Replacement; {
 	case r == nil:
@@ -138,7 +136,7 @@ func successor(pod *preflight.PodForecast) string {
 	return "-"
 }
 
-// because is what there is to say about a pod.
+// because explains the outcome of a pod.
 func because(pod *preflight.PodForecast) string {
 	var parts []string
 	if pod.Blocker != nil {
@@ -154,16 +152,11 @@ func because(pod *preflight.PodForecast) string {
 	return strings.Join(nonempty(parts), "; ")
 }
 
-func nonempty(texts []string) (kept []string) {
-	for _, text := range texts {
-		if text != "" {
-			kept = append(kept, text)
-		}
-	}
-	return kept
+func nonempty(texts []string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// nodes tells each node on which something is amiss, and counts the others.
+// nodes prints each node with a problem, and counts the others.
 func (p *planPrinter) nodes() {
 	var rows [][]string
 	quiet, more := 0, 0
@@ -182,10 +175,10 @@ func (p *planPrinter) nodes() {
 	p.line("")
 	p.table("NODE\tPODS\tLEAVE\tBLOCKED\tMAYBE\tWAIT\tUNKNOWN\tSTAY\tNOWHERE\tDATA LOST", rows)
 	if more > 0 {
-		p.line("and %d more nodes with trouble, which -o wide tells", more)
+		p.line("and %d more nodes with problems%s", more, wideHint)
 	}
 	if quiet > 0 {
-		p.line("%s: all pods that have to leave do so", phrase.Count(quiet, "other node"))
+		p.line("%s without problems", phrase.Count(quiet, "other node"))
 	}
 }
 
@@ -205,44 +198,9 @@ func nodeWords(node *preflight.NodeForecast) string {
 	return text
 }
 
-// part prints lines under a title, no more than fit a screen unless -o wide is given.
+// part prints lines below a title, as many as fit a screen unless -o wide is given.
 func (p *planPrinter) part(title string, lines []string) {
-	if len(lines) > 0 {
-		p.line("\n%s", title)
-	}
-	for i, line := range lines {
-		if !p.wide && i == maxNotes {
-			p.line("  and %d more, which -o wide tells", len(lines)-maxNotes)
-			return
-		}
-		p.line("  %s", line)
-	}
-}
-
-// noteList are sentences and the pods that they are about.
-type noteList struct {
-	texts []string
-	of    map[string][]string
-}
-
-func (n *noteList) add(pod *preflight.PodForecast, text string) {
-	if n.of == nil {
-		n.of = map[string][]string{}
-	}
-	text = excerpt.Line(text, maxText)
-	if len(n.of[text]) == 0 {
-		n.texts = append(n.texts, text)
-	}
-	n.of[text] = append(n.of[text], pod.Namespace+"/"+pod.Name)
-}
-
-// lines are the sentences, each below the pods that it is about.
-func (n *noteList) lines() []string {
-	lines := make([]string, len(n.texts))
-	for i, text := range n.texts {
-		lines[i] = phrase.Some(n.of[text], maxNotedPods) + ": " + text
-	}
-	return lines
+	p.section(title, lines, p.most(maxNotes, len(lines)), wideHint)
 }
 
 func (p *planPrinter) each(visit func(pod *preflight.PodForecast)) {
@@ -253,30 +211,25 @@ func (p *planPrinter) each(visit func(pod *preflight.PodForecast)) {
 	}
 }
 
-// blocked tells who does not leave, and what helps.
+// blocked prints the pods that do not leave, with suggestions.
 func (p *planPrinter) blocked() {
-	var never, perhaps, unknown noteList
+	by := map[preflight.Outcome]*grouped{preflight.OutcomeBlocked: {}, preflight.OutcomeMayBeBlocked: {}, preflight.OutcomeUnknown: {}}
 	p.each(func(pod *preflight.PodForecast) {
 		text := because(pod)
 		if pod.Blocker != nil {
 			p.said[pod.Blocker.Message] = true
 			text = strings.Join(nonempty([]string{pod.Blocker.Message, pod.Blocker.Suggestion}), " ")
 		}
-		switch pod.Outcome {
-		case preflight.OutcomeBlocked:
-			never.add(pod, text)
-		case preflight.OutcomeMayBeBlocked:
-			perhaps.add(pod, text)
-		case preflight.OutcomeUnknown:
-			unknown.add(pod, text)
+		if group := by[pod.Outcome]; group != nil {
+			note(group, pod, text)
 		}
 	})
-	p.part("Would not leave:", never.lines())
-	p.part("May not leave:", perhaps.lines())
-	p.part("Nobody knows whether they leave:", unknown.lines())
+	p.part("Would not leave:", by[preflight.OutcomeBlocked].lines(maxNotedPods))
+	p.part("Might not leave:", by[preflight.OutcomeMayBeBlocked].lines(maxNotedPods))
+	p.part("Unknown whether they leave:", by[preflight.OutcomeUnknown].lines(maxNotedPods))
 }
 
-// budgets tells which budgets matter.
+// budgets prints the budgets that affect the drain.
 func (p *planPrinter) budgets() {
 	lines := make([]string, len(p.Budgets))
 	for i := range p.Budgets {
@@ -286,15 +239,15 @@ func (p *planPrinter) budgets() {
 			lines[i] += ": " + why
 		}
 	}
-	p.part("Budgets:", lines)
+	p.part("PodDisruptionBudgets:", lines)
 }
 
 var effects = map[preflight.BudgetEffect]string{
-	preflight.BudgetSlows: "slows", preflight.BudgetHolds: "holds up", preflight.BudgetNever: "never allows the eviction of",
-	preflight.BudgetSeveral: "is not the only one of", preflight.BudgetLocked: "is locked, with",
+	preflight.BudgetSlows: "slows", preflight.BudgetHolds: "blocks", preflight.BudgetNever: "never allows the eviction of",
+	preflight.BudgetSeveral: "overlaps with others for", preflight.BudgetLocked: "is locked and blocks",
 }
 
-// podNames are the pods that would leave.
+// podNames lists the pods that would leave.
 func podNames(f *preflight.Forecast) string {
 	var names []string
 	for i := range f.Nodes {

@@ -15,7 +15,7 @@ import (
 func shownForecast(t *testing.T, f *preflight.Forecast, wide bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := printForecast(&out, f, planStyle{wide: wide}); err != nil {
+	if err := printForecast(&out, f, textStyle{wide: wide}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -47,13 +47,13 @@ func TestAForecastOfANodeFitsAScreen(t *testing.T) {
 	if lines := strings.Count(short, "\n"); lines > 50 {
 		t.Errorf("%d lines", lines)
 	}
-	for _, want := range []string{"and 270 more, which -o wide tells", "  shop/web-0, shop/web-1 and 18 more: The budget web-0 is exhausted.", "  and 7 more, which -o wide tells"} {
+	for _, want := range []string{"and 270 more; use -o wide to list them", "  shop/web-0, shop/web-1 and 18 more: The budget web-0 is exhausted.", "  and 7 more; use -o wide to list them"} {
 		if !strings.Contains(short, want) {
 			t.Errorf("want %q in\n%s", want, short)
 		}
 	}
 	wide := shownForecast(t, f, true)
-	if !strings.Contains(wide, "shop/web-299") || !strings.Contains(wide, "It leaves out:\n  preemption") || strings.Contains(wide, "-o wide") {
+	if !strings.Contains(wide, "shop/web-299") || !strings.Contains(wide, "It ignores:\n  preemption") || strings.Contains(wide, "-o wide") {
 		t.Errorf("not all of it is told:\n%s", wide)
 	}
 }
@@ -79,21 +79,21 @@ func TestAForecastOfManyNodesTellsThoseWithTrouble(t *testing.T) {
 	f.Meetings = []preflight.Meeting{{Maintenance: "kernel", Message: "NodeMaintenance kernel has 3 of the nodes, too."}}
 	want := `1000 nodes would not be drained.
 
-NODE    PODS  LEAVE  BLOCKED  MAYBE  WAIT  UNKNOWN  STAY  NOWHERE  DATA LOST
-node-7  1     0      1        0      0     0        0     0        0
-999 other nodes: all pods that have to leave do so
+NODE     PODS   LEAVE   BLOCKED   MAYBE   WAIT   UNKNOWN   STAY   NOWHERE   DATA LOST
+node-7   1      0       1         0       0      0         0      0         0
+999 other nodes without problems
 
 Would not leave:
   shop/web-7: The budget web is exhausted. Wait.
 
-Budgets:
-  pdb/web -n shop holds up 1 pod
+PodDisruptionBudgets:
+  pdb/web -n shop blocks 1 pod
   pdb/db -n shop slows 2 pods: 1 of 2 at a time.
 
 Other maintenances:
   NodeMaintenance kernel has 3 of the nodes, too.
 
-Not known:
+Unknown:
   whether Jobs make other pods: they are thought to: Job could not be read: for [31mbidden
 `
 	if diff := cmp.Diff(want, shownForecast(t, f, false)); diff != "" {

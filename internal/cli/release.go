@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/uninstall"
 )
 
-// releaseOptions is what release is told.
+// releaseOptions are the options of release.
 type releaseOptions struct {
 	genericiooptions.IOStreams
 	connection
@@ -21,41 +22,41 @@ func newRelease(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &releaseOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use:   "release",
-		Short: "Remove everything that a manager has left which is gone",
-		Long: `Remove everything that a manager has left which is gone.
+		Short: "Clean up after a manager that is gone",
+		Long: `Clean up after a manager that is gone.
 
-Nodes become what they were before their maintenance. Finalizers, scheduling
-gates, taints, conditions, locks and annotations of Ebbtide go. Detached pods go
-back to their ReplicaSets. NodeMaintenances that had begun are Complete, planned
-ones stay. Machines of Cluster API and OpenShift do not wait for Ebbtide any
-more. No pod is evicted or deleted. Our webhook configurations go first: while
-nobody answers them, what they guard cannot be written.
+The command restores nodes to their state before the maintenance, and removes
+Ebbtide's finalizers, scheduling gates, taints, conditions, locks and
+annotations. Detached pods return to their ReplicaSets. Started NodeMaintenances
+become Complete; planned ones stay. Machines of Cluster API and OpenShift no
+longer wait for Ebbtide. No pod is evicted or deleted. Ebbtide's webhook
+configurations are removed first, as nothing serves them.
 
-Without --yes it only tells what it would do. It asks for nothing but your own
-rights, tells what you may not do, and does the rest.
+Without --yes, the command only lists the changes. It uses your own rights,
+reports what you may not change, and continues with the rest.
 
-While a manager runs it does all of this itself, at the end of each maintenance
-or by helm uninstall; then this command is refused.`,
-		Example: `  # What would be done?
+A running manager does all of this at the end of each maintenance and during
+helm uninstall, so the command is refused while one leads.`,
+		Example: `  # List the changes
   kubectl ebbtide release
 
-  # Do it
+  # Make the changes
   kubectl ebbtide release --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.Context()) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.Yes, "yes", false, "do it")
-	flags.BoolVar(&o.Force, "force", false, "do it although a manager leads, or nobody knows whether one does; it may do again what is undone")
-	flags.BoolVar(&o.Machines, "machines", false, "let go of Machines and Clusters too: from then on nobody drains their nodes when they are deleted")
+	flags.BoolVar(&o.Yes, "yes", false, "make the changes")
+	flags.BoolVar(&o.Force, "force", false, "proceed although a manager leads, which may redo the changes")
+	flags.BoolVar(&o.Machines, "machines", false, "also release Ebbtide's Machines and Clusters, whose nodes are then deleted without a drain")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// Run tells what would be removed, or removes it.
+// Run makes or lists the changes.
 func (o *releaseOptions) Run(ctx context.Context) error {
-	// Our policies warn of each node that is uncordoned, which is what is asked for here.
-	reached, clock, _, err := o.reach()
+	// Our policies warn of each node that is uncordoned, which is intended here.
+	reached, clock, _, err := o.reach(io.Discard)
 	if err != nil {
 		return err
 	}

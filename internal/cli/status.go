@@ -20,51 +20,47 @@ type statusOptions struct {
 	genericiooptions.IOStreams
 	connection
 	output
-	// Name is the maintenance that is shown; all if it is empty.
-	Name string
-	// All shows those that are over, too.
+	// about is the maintenance or node that is shown; nil shows all maintenances.
+	about *subject
+	// All includes complete ones.
 	All bool
 }
 
 func newStatus(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &statusOptions{IOStreams: streams}
 	cmd := &cobra.Command{
-		Use:   "status [NAME|NODE]",
-		Short: "Show how far maintenances are, and who blocks them",
-		Long: `Show how far maintenances are, and who blocks them.
+		Use:        "status [NAME|NODE]",
+		SuggestFor: []string{"get", "list", "ls", "show", "describe"},
+		Short:      "Show the progress of maintenances and what blocks them",
+		Long: `Show the progress of maintenances and what blocks them.
 
-Without a name, each maintenance is a line: how many of its nodes are drained,
-how many pods are left, how many of them something holds up, and about how long
-it takes. Below are the nodes that they keep cordoned, and since when. That is
-estimated from how its nodes were drained so far; "kubectl ebbtide watch" sees
-single pods go and knows it sooner. Those that are complete are left out unless
-you say --all.
+Without a name, each maintenance is a line with its drained nodes, remaining and
+blocked pods, and an estimate of the remaining time. The nodes that they keep
+cordoned follow. Completed maintenances require --all.
 
-With a name, its nodes are told with what is left on them and who blocks, what
-matters most first. The name of a node means the maintenance that holds it. The
-exit code is 2 if it is blocked, and 3 if no manager acts.
+With a name, the nodes of the maintenance are listed with their pods and
+blockers, most important first. A node stands for the maintenance that holds it.
+The exit code is 2 if the maintenance is blocked, and 3 if no manager acts.
 
-You need the verbs get and list on nodemaintenances. What you may not read of
-nodes, pods, evacuations, budgets and drainrecords is said. Parts of Ebbtide
-that do not run because its account lacks rights are listed first, if you may
-get the Lease of its leader in namespace ` + usualNamespace + ` or the one in
---namespace.`,
-		Example: `  # What is going on?
+Requires the verbs get and list on nodemaintenances. The command names other
+objects that it cannot read. If you may get the leader's Lease in namespace
+` + usualNamespace + ` or in --namespace, it also names parts of Ebbtide that lack
+rights.`,
+		Example: `  # Show all maintenances
   kubectl ebbtide status
 
-  # What is in the way of one maintenance?
+  # Show one maintenance and its blockers
   kubectl ebbtide status kernel-update`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := maintenanceNames(args)
 			switch {
-			case err != nil:
-				return err
-			case len(names) > 1:
-				return fmt.Errorf("one NodeMaintenance at a time, not also %s; without a name all are shown", strings.Join(names[1:], " "))
-			case len(names) == 1 && o.All:
-				return errors.New("name a NodeMaintenance, or show --all of them, not both")
-			case len(names) == 1:
-				o.Name = names[0]
+			case len(args) > 0 && o.All:
+				return errors.New("specify a NodeMaintenance or --all, not both")
+			case len(args) > 0:
+				s, err := oneSubject(args, kindAny, kindMaintenance, kindNode)
+				if err != nil {
+					return err
+				}
+				o.about = &s
 			}
 			if err := o.check(); err != nil {
 				return err
@@ -72,103 +68,102 @@ get the Lease of its leader in namespace ` + usualNamespace + ` or the one in
 			return o.Run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&o.All, "all", false, "show those that are complete, too")
-	o.addFlag(cmd, "Print the model, names, or more of each", formatJSON, formatYAML, formatWide, formatName)
+	cmd.Flags().BoolVar(&o.All, "all", false, "include complete maintenances")
+	o.addFlag(cmd, formatJSON, formatYAML, formatWide, formatName)
 	o.addFlags(cmd)
 	cmd.ValidArgsFunction = o.suggest(suggestMaintenances)
 	return cmd
 }
 
-// Run prints what is going on.
+// Run prints the maintenances, or one of them.
 func (o *statusOptions) Run(ctx context.Context) error {
-	reached, clock, _, err := o.reach()
+	reached, clock, _, err := o.reach(io.Discard)
 	if err != nil {
 		return err
 	}
-	if o.Name != "" {
-		names, err := o.ofNodes(ctx, reached, []string{o.Name})
+	r := &reading{reached: reached}
+	var away bool
+	if o.about != nil {
+		names, err := o.maintenancesOf(ctx, reached, []subject{*o.about})
 		switch {
 		case err != nil:
 			return err
 		case len(names) > 1:
-			return fmt.Errorf("%s is held by %s: name one of them", o.Name, someOf(names))
+			return fmt.Errorf("node %q is held by %s; specify one of them", o.about.name, someOf(names))
 		}
-		o.Name = names[0]
-		return o.one(ctx, reached, clock)
+		r.Unread, away = o.managerNotes(ctx, reached, clock, o.ebbtide())
+		return o.one(ctx, r, names[0], clock, away)
 	}
-	r := &reading{reached: reached}
-	var away bool
-	r.Unread, away = o.ofManager(ctx, reached, clock, o.ebbtide())
+	r.Unread, away = o.managerNotes(ctx, reached, clock, o.ebbtide())
+	if err := o.list(ctx, r, clock); err != nil {
+		return err
+	}
+	if away {
+		return ended{code: codeNoManager}
+	}
+	return nil
+}
+
+// list prints a table of maintenances and of cordoned nodes.
+func (o *statusOptions) list(ctx context.Context, r *reading, clock *clock) error {
 	leftOut, err := r.all(ctx, o.All)
 	if err != nil {
 		return err
 	}
 	r.Now = timeOf(clock)
 	list := view.Of(&r.Snapshot)
+	o.reportUnread(list.Unread)
+	if len(list.Items) == 0 && !o.isForPrograms() {
+		fmt.Fprintln(o.ErrOut, noneFound(leftOut))
+	}
+	if len(list.Items)+len(list.Cordoned) == 0 && !o.isForPrograms() {
+		return nil
+	}
 	var names []string
 	for i := range list.Items {
-		names = append(names, "nodemaintenance.ebbtide.dev/"+list.Items[i].Name)
+		names = append(names, outputName(list.Items[i].Name))
 	}
-	if !o.forPrograms() {
-		o.tellUnread(list.Unread)
-	}
-	if len(list.Items) == 0 && !o.forPrograms() {
-		fmt.Fprintln(o.ErrOut, nothingThere(leftOut))
-	}
-	if len(list.Items)+len(list.Cordoned) == 0 && !o.forPrograms() {
-		// There is nothing to print.
-	} else if err := o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
-		return printStatusTable(to, &list, statusStyle{wide: o.wide(), leftOut: leftOut, tree: o.tree()})
-	}); err != nil {
-		return err
-	}
-	if away {
-		return NotDone{NoManager: true}
-	}
-	return nil
+	return o.print(o.Out, list, strings.Join(names, "\n"), func(to io.Writer) error {
+		return printStatusTable(to, &list, textStyle{wide: o.isWide()}, leftOut, o.command("status NAME"))
+	})
 }
 
-func nothingThere(leftOut int) string {
+func noneFound(leftOut int) string {
 	if leftOut == 0 {
-		return "There is no NodeMaintenance"
+		return "No NodeMaintenances found."
 	}
-	return fmt.Sprintf("No NodeMaintenance is at work or planned, and %d complete; --all shows them", leftOut)
+	return fmt.Sprintf("No active NodeMaintenances. Use --all to show %d complete.", leftOut)
 }
 
-// tree is the command that shows one of them.
-func (o *statusOptions) tree() string { return o.command("status NAME") }
-
-func (o *statusOptions) tellUnread(lines []string) {
+func (o *statusOptions) reportUnread(lines []string) {
+	if o.isForPrograms() {
+		return
+	}
 	for _, line := range lines {
 		fmt.Fprintln(o.ErrOut, line)
 	}
 }
 
-// one prints a maintenance and what is left of it.
-func (o *statusOptions) one(ctx context.Context, reached client.Client, clock *clock) error {
+// one prints a maintenance with its nodes and blockers.
+func (o *statusOptions) one(ctx context.Context, r *reading, name string, clock *clock, away bool) error {
 	m := &v1alpha1.NodeMaintenance{}
-	err := reached.Get(ctx, client.ObjectKey{Name: o.Name}, m)
+	err := r.reached.Get(ctx, client.ObjectKey{Name: name}, m)
 	switch {
 	case apierrors.IsNotFound(err):
-		return o.noMaintenance(ctx, reached, o.Name)
+		return o.noMaintenance(ctx, r.reached, name)
 	case err != nil:
-		return fmt.Errorf("get nodemaintenance %s: %w", o.Name, err)
+		return fmt.Errorf("get nodemaintenance %s: %w", name, err)
 	}
-	r := &reading{reached: reached}
-	var away bool
-	r.Unread, away = o.ofManager(ctx, reached, clock, o.ebbtide())
 	r.Now = timeOf(clock)
 	r.one(ctx, m)
 	r.Now = timeOf(clock)
 	status := view.One(&r.Snapshot)
-	if !o.forPrograms() {
-		o.tellUnread(status.Unread)
-	}
-	err = o.print(o.Out, status, "nodemaintenance.ebbtide.dev/"+status.Name, func(to io.Writer) error {
-		return printStatus(to, &status, r.Now, statusStyle{wide: o.wide(), terminal: terminalOf(o.Out)})
+	o.reportUnread(status.Unread)
+	err = o.print(o.Out, status, outputName(status.Name), func(to io.Writer) error {
+		return printStatus(to, &status, r.Now, textStyle{wide: o.isWide(), terminal: terminalOf(o.Out)})
 	})
 	if err == nil && (away || status.State == view.StateBlocked || status.State == view.StateInvalid) {
-		return NotDone{NoManager: away}
+		return ended{code: withManager(away, codeNotDone)}
 	}
 	return err
 }

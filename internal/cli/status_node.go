@@ -8,15 +8,11 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// nodes prints those that are not drained: nodes of which the same is to be said in one line,
-// and why pods stay once for all nodes.
+// nodes prints the nodes that are not drained. Nodes with the same text share a line, and so do
+// retained pods with the same reason.
 func (p *tree) nodes(s *view.Status) {
-	most := shownNodes
-	if p.style.wide {
-		most = wideNodes
-	}
 	var drained []string
-	groups, stays := newTexts(), newTexts()
+	var left, retained grouped
 	for i := range s.Nodes {
 		node := &s.Nodes[i]
 		if node.State == view.StateDrained && node.PodsRetained == 0 {
@@ -25,31 +21,33 @@ func (p *tree) nodes(s *view.Status) {
 		}
 		text := p.node(node)
 		if len(node.Pods) > 0 {
-			groups.add(text+node.Name, text, node.Name).node = node
+			left.add(text+node.Name, text, node.Name).node = node
 		} else {
-			groups.add(text, text, node.Name)
+			left.add(text, text, node.Name)
 		}
 		for n := range node.Retained {
 			b := &node.Retained[n]
-			stays.add(string(b.Type)+b.Message, b.Message, b.Object).pods += b.PodCount
+			retained.add(string(b.Type)+b.Message, b.Message, b.Object).pods += b.PodCount
 		}
 	}
-	p.groups(groups, most, s.OmittedNodesCount+s.UnlistedCount)
-	p.stays(stays)
+	p.left(&left, s.OmittedNodesCount+s.UnlistedCount)
+	lines := make([]string, len(retained.all))
+	for i, one := range retained.all {
+		lines[i] = fmt.Sprintf("%s: %s. %s", phrase.Some(one.names, 1), phrase.Count(one.pods, "pod"), one.text)
+	}
+	p.section("Retained:", lines, p.most(shownPods, wideNodes), "")
 	if len(drained) > 0 {
-		if len(groups.all) == 0 {
-			p.line("")
-		}
-		p.line("Drained: %s", phrase.Some(drained, most))
+		p.line("\nDrained: %s", phrase.Some(drained, p.most(shownNodes, wideNodes)))
 	}
 }
 
-func (p *tree) groups(groups *texts, most, more int) {
-	if len(groups.all) > 0 {
-		p.line("")
-		p.line("Nodes:")
+// left prints nodes with their pods.
+func (p *tree) left(nodes *grouped, more int) {
+	most := p.most(shownNodes, wideNodes)
+	if len(nodes.all) > 0 {
+		p.line("\nNodes:")
 	}
-	for n, one := range groups.all {
+	for n, one := range nodes.all {
 		if n >= most {
 			more += len(one.names)
 			continue
@@ -64,50 +62,7 @@ func (p *tree) groups(groups *texts, most, more int) {
 	}
 }
 
-func (p *tree) stays(stays *texts) {
-	if len(stays.all) > 0 {
-		p.line("")
-		p.line("Stays:")
-	}
-	most := shownPods
-	if p.style.wide {
-		most = wideNodes
-	}
-	for _, one := range stays.all[:min(most, len(stays.all))] {
-		p.line("  %s: %s. %s", phrase.Some(one.names, 1), phrase.Count(one.pods, "pod"), one.text)
-	}
-	if more := len(stays.all) - most; more > 0 {
-		p.line("  and %s", phrase.Count(more, "more reason"))
-	}
-}
-
-// texts are names of which the same is to be said, in the order of the first of each.
-type texts struct {
-	all []*sharedText
-	by  map[string]*sharedText
-}
-
-type sharedText struct {
-	text  string
-	names []string
-	pods  int
-	// node is the one that it is about, if its pods are told; nil otherwise.
-	node *view.Node
-}
-
-func newTexts() *texts { return &texts{by: map[string]*sharedText{}} }
-
-func (t *texts) add(key, text, name string) *sharedText {
-	one := t.by[key]
-	if one == nil {
-		one = &sharedText{text: text}
-		t.all, t.by[key] = append(t.all, one), one
-	}
-	one.names = append(one.names, name)
-	return one
-}
-
-// node is what is said of a node, without its name and pods.
+// node describes a node without its name and pods.
 func (p *tree) node(node *view.Node) string {
 	words := []string{p.state(node.State)}
 	if node.PodsLeft > 0 {
@@ -124,19 +79,16 @@ func (p *tree) node(node *view.Node) string {
 }
 
 func (p *tree) pods(node *view.Node) {
-	most := shownPods
-	if p.style.wide {
-		most = len(node.Pods)
-	}
-	for i := range node.Pods[:min(most, len(node.Pods))] {
+	most := min(p.most(shownPods, len(node.Pods)), len(node.Pods))
+	for i := range node.Pods[:most] {
 		p.pod(&node.Pods[i])
 	}
-	if more := node.PodsEvacuating - min(most, len(node.Pods)); more > 0 {
+	if more := node.PodsEvacuating - most; more > 0 {
 		p.line("    and %s", phrase.Count(more, "more pod"))
 	}
 }
 
-// pod prints a pod. Of what has been said before only the reason is said again.
+// pod prints a pod. A message that was printed before is replaced by its reason.
 func (p *tree) pod(pod *view.Pod) {
 	text := fmt.Sprintf("    %s/%s %s", pod.Namespace, pod.Name, pod.State)
 	if pod.SinceTime != nil {
@@ -149,7 +101,7 @@ func (p *tree) pod(pod *view.Pod) {
 		text += ", " + pod.Message
 		p.said[pod.Message] = pod.Reason != ""
 	}
-	if !p.style.wide {
+	if !p.wide {
 		text = shorten(text, 150)
 	}
 	p.line("%s", text)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,18 +13,10 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// statusStyle is how a status is printed.
-type statusStyle struct {
-	// wide has more columns, more nodes, and times that are absolute.
-	wide     bool
-	terminal terminal
-	// leftOut is how many are not shown because they are over, tree what shows one.
-	leftOut int
-	tree    string
-}
-
-func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) error {
-	p := &printer{to: to, gap: 3}
+// printStatusTable prints a line for each maintenance; leftOut complete ones are not listed, and detail
+// is the command that shows one.
+func printStatusTable(to io.Writer, list *view.StatusList, style textStyle, leftOut int, detail string) error {
+	p := &printer{to: to}
 	header := "NAME\tSTAGE\tSTATE\tDRAINED\tPODS LEFT\tBLOCKED\tETA\tREASON\tAGE"
 	if style.wide {
 		header = "NAME\tSTAGE\tSTATE\tDRAINED\tPODS LEFT\tBLOCKED\tRETAINED\tFINISH\tREASON\tCREATED\tSUMMARY"
@@ -47,28 +38,25 @@ func printStatusTable(to io.Writer, list *view.StatusList, style statusStyle) er
 	if list.OmittedCount > 0 {
 		p.line("and %d more", list.OmittedCount)
 	}
-	if style.leftOut > 0 && len(list.Items) > 0 {
-		p.line("%d complete: --all shows them", style.leftOut)
+	if leftOut > 0 && len(list.Items) > 0 {
+		p.line("%d complete; use --all to show them", leftOut)
 	}
 	for _, circle := range list.Circles {
 		p.line("%s", circle)
 	}
 	if blocked {
-		p.line("Who blocks, and what helps: %s", style.tree)
+		p.line("See the blockers with\n  %s", detail)
 	}
 	p.cordons(list, style)
 	return p.err
 }
 
-// cordons prints the nodes that are kept cordoned, the longest first.
-func (p *printer) cordons(list *view.StatusList, style statusStyle) {
+// cordons prints the cordoned nodes, the longest first.
+func (p *printer) cordons(list *view.StatusList, style textStyle) {
 	if len(list.Cordoned) == 0 {
 		return
 	}
-	most := shownNodes
-	if style.wide {
-		most = wideNodes
-	}
+	most := style.most(shownNodes, wideNodes)
 	var rows [][]string
 	for _, c := range list.Cordoned[:min(most, len(list.Cordoned))] {
 		since, by := "unknown", strings.Join(c.Maintenances, ", ")
@@ -97,7 +85,7 @@ func atLeast(one *view.Status) string {
 	return fmt.Sprint(one.PodsLeft)
 }
 
-// eta is an estimate in a column.
+// eta returns an estimate for a column.
 func eta(e view.Estimate, now time.Time) string {
 	switch {
 	case e.Known:
@@ -123,43 +111,16 @@ func shorten(text string, characters int) string {
 	return text
 }
 
-// printer prints lines and tables, and remembers the first error.
-type printer struct {
-	to io.Writer
-	// gap is how many blanks are between columns.
-	gap int
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.to, format+"\n", args...)
-	}
-}
-
-// table prints rows under a heading, if there are any.
-func (p *printer) table(heading string, rows [][]string) {
-	if p.err != nil || len(rows) == 0 {
-		return
-	}
-	table := tabwriter.NewWriter(p.to, 0, 8, p.gap, ' ', 0)
-	fmt.Fprintln(table, heading)
-	for _, row := range rows {
-		fmt.Fprintln(table, strings.Join(row, "\t"))
-	}
-	p.err = table.Flush()
-}
-
-// How much of a maintenance is shown, and how much with -o wide.
+// Bounds of what is shown of a maintenance, and of what -o wide shows.
 const (
 	shownNodes, wideNodes       = 10, 100
 	shownBlockers, wideBlockers = 5, 50
 	shownPods, shownLocks       = 4, 10
 )
 
-// printStatus prints a maintenance: how far it is, who blocks, its nodes, its locks.
-func printStatus(to io.Writer, s *view.Status, now time.Time, style statusStyle) error {
-	p := &tree{printer: printer{to: to}, now: now, style: style, said: map[string]bool{}}
+// printStatus prints the progress of a maintenance, its blockers, nodes and locks.
+func printStatus(to io.Writer, s *view.Status, now time.Time, style textStyle) error {
+	p := &tree{printer: printer{to: to}, textStyle: style, now: now, said: map[string]bool{}}
 	head := fmt.Sprintf("NodeMaintenance %s, stage %s", s.Name, s.Stage)
 	if s.StageTime != nil {
 		head += " since " + p.since(s.StageTime)
@@ -183,28 +144,28 @@ func printStatus(to io.Writer, s *view.Status, now time.Time, style statusStyle)
 
 type tree struct {
 	printer
-	now   time.Time
-	style statusStyle
+	textStyle
+	now time.Time
 	// said are the reasons and messages that have been printed.
 	said map[string]bool
 }
 
-// since is how long ago something began, or with -o wide when.
+// since returns the age of an event, or with -o wide its time.
 func (p *tree) since(t *metav1.Time) string {
-	if p.style.wide {
+	if p.wide {
 		return absolute(t)
 	}
 	return duration.HumanDuration(p.now.Sub(t.Time))
 }
 
-// progress is how far it is, in a line.
+// progress returns the totals in a line.
 func (p *tree) progress(s *view.Status) string {
 	words := []string{p.state(s.State)}
 	if s.NodeCount > 0 {
 		words = append(words, fmt.Sprintf("%d/%d nodes drained", s.DrainedCount, s.NodeCount))
 	}
 	if s.CompletedCount > 0 {
-		words = append(words, fmt.Sprintf("%d given back", s.CompletedCount))
+		words = append(words, fmt.Sprintf("%d completed", s.CompletedCount))
 	}
 	if s.PodsLeft > 0 {
 		words = append(words, s.PodsText())
@@ -213,7 +174,7 @@ func (p *tree) progress(s *view.Status) string {
 		words = append(words, fmt.Sprintf("%d blocked", s.PodsBlocked))
 	}
 	if s.PodsRetained > 0 {
-		words = append(words, phrase.Count(s.PodsRetained, "stays", "stay"))
+		words = append(words, fmt.Sprintf("%d retained", s.PodsRetained))
 	}
 	text := strings.Join(words, ", ") + "."
 	switch {
@@ -225,51 +186,45 @@ func (p *tree) progress(s *view.Status) string {
 	return text
 }
 
-// state is a state in its colour.
+// state returns a state in its colour.
 func (p *tree) state(state view.State) string {
-	return p.style.terminal.paintState(state, string(state))
+	return p.terminal.paintState(state, string(state))
 }
 
 func (p *tree) blockers(s *view.Status) {
-	most := shownBlockers
-	if p.style.wide {
-		most = wideBlockers
-	}
-	var shown, others []view.Blocker
+	var blocking, foreign []view.Blocker
 	for _, b := range s.Blockers {
 		switch {
 		case b.Others():
-			others = append(others, b)
+			foreign = append(foreign, b)
 		case !b.AtWork:
-			shown = append(shown, b)
+			blocking = append(blocking, b)
 		}
 	}
-	p.blockersOf("Who blocks:", shown, most)
-	if more := len(shown) - most + s.OmittedBlockersCount; more > 0 {
-		p.line("  and %d more", more)
-	}
-	p.blockersOf("Who else drains:", others, most)
-	if more := len(others) - most; more > 0 {
-		p.line("  and %d more", more)
-	}
+	p.blockersOf("Blockers:", blocking, s.OmittedBlockersCount)
+	p.blockersOf("Other drains:", foreign, 0)
 }
 
-func (p *tree) blockersOf(heading string, shown []view.Blocker, most int) {
-	if len(shown) > 0 {
-		p.line("")
-		p.line("%s", heading)
+func (p *tree) blockersOf(heading string, all []view.Blocker, more int) {
+	shown := all[:min(p.most(shownBlockers, wideBlockers), len(all))]
+	if len(all) > 0 {
+		p.line("\n%s", heading)
 	}
-	for _, b := range shown[:min(most, len(shown))] {
-		p.line("  %s", p.blocker(&b))
+	for i := range shown {
+		b := &shown[i]
+		p.line("  %s", p.blocker(b))
 		p.line("    %s", b.Message)
 		p.said[string(b.Type)+": "+b.Message] = true
 		if b.Suggestion != "" {
 			p.line("    What helps: %s", b.Suggestion)
 		}
 	}
+	if more += len(all) - len(shown); more > 0 {
+		p.line("  and %d more", more)
+	}
 }
 
-// blocker is what blocks, and how much, without why.
+// blocker describes the object of a blocker and what it affects.
 func (p *tree) blocker(b *view.Blocker) string {
 	text := string(b.Type)
 	if b.Object != "" {
@@ -288,16 +243,9 @@ func (p *tree) blocker(b *view.Blocker) string {
 }
 
 func (p *tree) locks(s *view.Status) {
-	if len(s.Locks) > 0 {
-		p.line("")
-		p.line("Locks:")
-	}
+	lines := make([]string, len(s.Locks))
 	for i, lock := range s.Locks {
-		if i == shownLocks && !p.style.wide {
-			p.line("  and %d more", len(s.Locks)-i)
-			break
-		}
-		text := "  " + lock.Budget + " is locked by " + lock.Holder
+		text := lock.Budget + " is locked by " + lock.Holder
 		if lock.Maintenance != "" && lock.Maintenance != s.Name {
 			text += " (NodeMaintenance " + lock.Maintenance + ")"
 		}
@@ -310,6 +258,7 @@ func (p *tree) locks(s *view.Status) {
 		if lock.Reason != "" {
 			text += ": " + lock.Reason
 		}
-		p.line("%s", text)
+		lines[i] = text
 	}
+	p.section("Locks:", lines, p.most(shownLocks, len(lines)), "")
 }

@@ -93,10 +93,10 @@ func kernelSnapshot() *view.Snapshot {
 }
 
 const inShort = `NodeMaintenance kernel-update, stage Drain since 6m: New kernel
-blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 stays. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
+blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 retained. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
 Started by anna.
 
-Who blocks:
+Blockers:
   PodDisruptionBudget/shop/web (PDBExhausted): 2 pods, since 3m
     The budget web needs 11 healthy pods and has 11.
     What helps: kubectl -n shop get pods -l app=web
@@ -114,8 +114,9 @@ Nodes:
   node-2: waiting, 4 pods left. Waiting for node node-1.
   node-5: draining, 1 pod left. Evacuating
 
-Stays:
+Retained:
   Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+
 Drained: node-3, node-4
 
 Locks:
@@ -123,10 +124,10 @@ Locks:
 `
 
 const inFull = `NodeMaintenance kernel-update, stage Drain since 2026-03-01T11:54:00Z: New kernel
-blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 stays. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
+blocked, 2/5 nodes drained, 12 pods left, 3 blocked, 1 retained. ETA: about 9 min, without 3 blocked pods (2 nodes were drained in 6 min).
 Started by anna.
 
-Who blocks:
+Blockers:
   PodDisruptionBudget/shop/web (PDBExhausted): 2 pods, since 2026-03-01T11:57:00Z
     The budget web needs 11 healthy pods and has 11.
     What helps: kubectl -n shop get pods -l app=web
@@ -145,8 +146,9 @@ Nodes:
   node-2: waiting, 4 pods left. Waiting for node node-1.
   node-5: draining, 1 pod left. Evacuating
 
-Stays:
+Retained:
   Pod/kube-system/proxy-node-5: 1 pod. The pod is of type Static, and nobody keeps it from coming back.
+
 Drained: node-3, node-4
 
 Locks:
@@ -156,11 +158,11 @@ Locks:
 func TestAMaintenanceAsPeopleReadIt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		style statusStyle
+		style textStyle
 		want  string
 	}{
-		"in short": {statusStyle{}, inShort},
-		"in full":  {statusStyle{wide: true}, inFull},
+		"in short": {textStyle{}, inShort},
+		"in full":  {textStyle{wide: true}, inFull},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,11 +197,11 @@ func TestAPoolAsPeopleReadIt(t *testing.T) {
 	}
 	status := view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{maintenanceOf("pool", "", nodes...)}})
 	var text strings.Builder
-	if err := printStatus(&text, &status, noon, statusStyle{}); err != nil {
+	if err := printStatus(&text, &status, noon, textStyle{}); err != nil {
 		t.Fatal(err)
 	}
 	want := `
-Who blocks:
+Blockers:
   PodDisruptionBudget/shop/web (PDBExhausted): 30 pods on 15 nodes
     The budget web needs 11 healthy pods and has 11.
     What helps: Wait for web.
@@ -207,7 +209,7 @@ Who blocks:
 Nodes:
   node-00, node-01, node-02, node-03, node-04, node-05, node-06, node-07, node-08, node-09 and 5 more: blocked, 2 pods left, 2 blocked. Evacuating
 
-Stays:
+Retained:
   Pod/kube-system/proxy-node-00 and 14 more: 15 pods. Rule keep skips it.
 `
 	if _, got, _ := strings.Cut(text.String(), "held up.\n"); got != want {
@@ -223,20 +225,21 @@ func TestMaintenancesInATable(t *testing.T) {
 	s.Maintenances = append(s.Maintenances, planned, maintenanceOf("firmware", "", v1alpha1.NodeMaintenanceNodeStatus{NodeRef: v1alpha1.NodeReference{Name: "a"}, PodsEvacuating: 2}))
 	list := view.Of(s)
 	var text, wide strings.Builder
-	if err := printStatusTable(&text, &list, statusStyle{leftOut: 3, tree: "kubectl ebbtide status NAME"}); err != nil {
+	if err := printStatusTable(&text, &list, textStyle{}, 3, "kubectl ebbtide status NAME"); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAME            STAGE   STATE      DRAINED   PODS LEFT   BLOCKED   ETA       REASON                                     AGE
 firmware        Drain   draining   0/1       2           0         unknown   -                                          60m
 kernel-update   Drain   blocked    2/5       12          3         ~9m       New kernel                                 60m
 disks           Idle    planned    0/0       0           0         -         Change the disks of everything that is …   60m
-3 complete: --all shows them
-Who blocks, and what helps: kubectl ebbtide status NAME
+3 complete; use --all to show them
+See the blockers with
+  kubectl ebbtide status NAME
 `
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := printStatusTable(&wide, &list, statusStyle{wide: true}); err != nil {
+	if err := printStatusTable(&wide, &list, textStyle{wide: true}, 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	row := "kernel-update   Drain   blocked    2/5       12          3         1          2026-03-01T12:09:00Z   New kernel                                                     2026-03-01T11:00:00Z   2/5 nodes drained, 12 pods left, 3 blocked\n"
@@ -264,7 +267,7 @@ func TestCordonedNodesInATable(t *testing.T) {
 		"wide": {true, "\nCORDONED   SINCE                  BY\nnode-0     ", "kernel-update\nand 4000 more nodes\n"},
 	} {
 		var text strings.Builder
-		if err := printStatusTable(&text, &list, statusStyle{wide: tt.wide}); err != nil {
+		if err := printStatusTable(&text, &list, textStyle{wide: tt.wide}, 0, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := text.String(); !strings.HasPrefix(got, tt.begin) || !strings.HasSuffix(got, tt.end) {
@@ -285,7 +288,7 @@ func TestAStatusFillsOneScreen(t *testing.T) {
 	}
 	status := view.One(&view.Snapshot{Now: noon, Maintenances: []*v1alpha1.NodeMaintenance{m}})
 	var text strings.Builder
-	if err := printStatus(&text, &status, noon, statusStyle{}); err != nil {
+	if err := printStatus(&text, &status, noon, textStyle{}); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Count(text.String(), "\n"); lines > 40 || !strings.Contains(text.String(), "  and 990 more nodes\n") || !strings.Contains(text.String(), "  and 995 more\n") {

@@ -25,19 +25,15 @@ import (
 )
 
 const (
-	// atOnce is how many requests are under way at the same time.
+	// atOnce bounds concurrent requests.
 	atOnce = 16
-	// podNodes is of how many nodes pods are read, and maxAsked of how many pods the
-	// Evacuations.
+	// podNodes bounds the nodes whose pods are read, and maxAsked the Evacuations.
 	podNodes, maxAsked = 8, 200
-	// maxBudgets is how many budgets are read, maxRecords how many DrainRecords.
-	maxBudgets, maxRecords = 20, 50
-	// singly is up to how many nodes are read one by one.
-	singly = 20
+	maxBudgets         = 20
+	maxRecords         = 50
 )
 
-// reading fills a snapshot with what people are shown. What may not be read is noted, and
-// the rest goes on.
+// reading fills a snapshot. Objects that cannot be read are noted.
 type reading struct {
 	reached client.Client
 	view.Snapshot
@@ -45,11 +41,10 @@ type reading struct {
 	mu sync.Mutex
 }
 
-// all reads every maintenance, and of the rest what belongs to a table of them. Those that
-// are over are left out unless they are wanted, and counted.
-func (r *reading) all(ctx context.Context, over bool) (leftOut int, err error) {
+// all reads what a table of maintenances shows, and counts the finished ones that are left out.
+func (r *reading) all(ctx context.Context, finished bool) (leftOut int, err error) {
 	r.Maintenances, err = pages(ctx, r.reached, &v1alpha1.NodeMaintenanceList{}, func(m *v1alpha1.NodeMaintenance) *v1alpha1.NodeMaintenance {
-		if over || !maintenance.Finished(m) {
+		if finished || !maintenance.Finished(m) {
 			return m
 		}
 		leftOut++
@@ -66,7 +61,7 @@ func (r *reading) all(ctx context.Context, over bool) (leftOut int, err error) {
 	return leftOut, nil
 }
 
-// one reads a maintenance and what is known of its nodes and pods.
+// one reads the nodes, pods, records and budgets of a maintenance.
 func (r *reading) one(ctx context.Context, m *v1alpha1.NodeMaintenance) {
 	r.Maintenances = []*v1alpha1.NodeMaintenance{m}
 	if maintenance.Finished(m) {
@@ -82,25 +77,25 @@ func (r *reading) one(ctx context.Context, m *v1alpha1.NodeMaintenance) {
 	together.Wait()
 }
 
-// unread notes what could not be read; that something is gone is no fault.
-func (r *reading) unread(what string, err error) {
+// noteUnread notes what could not be read, unless it does not exist.
+func (r *reading) noteUnread(what string, err error) {
 	if err == nil || apierrors.IsNotFound(err) || lacksEbbtide(err) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	line := notKnown(what, err.Error())
+	line := incomplete(what, err.Error())
 	if len(r.Unread) < maxNamed && !slices.Contains(r.Unread, line) {
 		r.Unread = append(r.Unread, line)
 	}
 }
 
-// notKnown is the line about something that could not be read.
-func notKnown(what, why string) string {
-	return fmt.Sprintf("Not all is known: %s: %s", what, excerpt.Line(why, maxSaid))
+// incomplete returns the line about an object that could not be read.
+func incomplete(what, why string) string {
+	return fmt.Sprintf("Incomplete: %s: %s", what, excerpt.Line(why, maxSaid))
 }
 
-// readDrained reads since when nodes are drained, where that says how long others take.
+// readDrained reads the drained nodes, where their times estimate the rest of a drain.
 func (r *reading) readDrained(ctx context.Context) {
 	var names []string
 	for _, m := range r.Maintenances {
@@ -120,26 +115,25 @@ func (r *reading) readDrained(ctx context.Context) {
 	r.readNodes(ctx, names)
 }
 
-// readCordoned reads the nodes that are unschedulable. No more is kept of a node than what its
-// cordon needs.
+// readCordoned reads the unschedulable nodes, reduced to their cordons.
 func (r *reading) readCordoned(ctx context.Context) {
 	cordoned, err := pages(ctx, r.reached, &corev1.NodeList{}, func(node *corev1.Node) *corev1.Node {
 		slim := &corev1.Node{Spec: corev1.NodeSpec{Taints: node.Spec.Taints}}
 		slim.Name, slim.Annotations = node.Name, map[string]string{v1alpha1.CordonAnnotation: node.Annotations[v1alpha1.CordonAnnotation]}
 		return slim
 	}, client.MatchingFields{"spec.unschedulable": "true"})
-	r.unread("list nodes", err)
+	r.noteUnread("list nodes", err)
 	r.Cordoned = cordoned
 }
 
-// readNodes reads nodes by name, all at once if there are many.
+// readNodes reads nodes by name, or lists all if there are many.
 func (r *reading) readNodes(ctx context.Context, names []string) {
 	r.Nodes = map[string]*corev1.Node{}
-	if len(names) <= singly {
+	if len(names) <= maxListedNodes {
 		kube.Parallel(atOnce, len(names), func(i int) {
 			name, node := names[i], &corev1.Node{}
 			if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-				r.unread("get node "+name, err)
+				r.noteUnread("get node "+name, err)
 				return
 			}
 			r.mu.Lock()
@@ -149,15 +143,14 @@ func (r *reading) readNodes(ctx context.Context, names []string) {
 		return
 	}
 	_, err := pages(ctx, r.reached, &corev1.NodeList{}, func(node *corev1.Node) *corev1.Node {
-		// No more is kept of a node than what is read of it.
 		r.Nodes[node.Name] = &corev1.Node{Status: corev1.NodeStatus{Conditions: node.Status.Conditions}}
 		return nil
 	})
-	r.unread("list nodes", err)
+	r.noteUnread("list nodes", err)
 }
 
-// locking are the budgets that hold pods up by a lock, and those that nodes have locked; a
-// few of many.
+// locking returns the budgets that block pods by a lock or that nodes have locked, at most
+// maxBudgets.
 func (r *reading) locking() []client.ObjectKey {
 	known := map[client.ObjectKey]bool{}
 	for _, m := range r.Maintenances {
@@ -178,13 +171,13 @@ func (r *reading) locking() []client.ObjectKey {
 	return keys[:min(len(keys), maxBudgets)]
 }
 
-// readBudgets reads the budgets whose locks matter.
+// readBudgets reads the locked budgets.
 func (r *reading) readBudgets(ctx context.Context) {
 	keys := r.locking()
 	kube.Parallel(atOnce, len(keys), func(i int) {
 		key, b := keys[i], &policyv1.PodDisruptionBudget{}
 		if err := r.reached.Get(ctx, key, b); err != nil {
-			r.unread("get poddisruptionbudget "+key.String(), err)
+			r.noteUnread("get poddisruptionbudget "+key.String(), err)
 			return
 		}
 		r.mu.Lock()
@@ -196,7 +189,7 @@ func (r *reading) readBudgets(ctx context.Context) {
 	})
 }
 
-// readRecords reads what nodes have locked, if pods stay on them.
+// readRecords reads the locks of the nodes of an in-place maintenance.
 func (r *reading) readRecords(ctx context.Context, m *v1alpha1.NodeMaintenance) {
 	r.Records = map[string]*v1alpha1.DrainRecord{}
 	if m.Spec.InPlace == nil {
@@ -209,7 +202,7 @@ func (r *reading) readRecords(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	kube.Parallel(atOnce, min(len(names), maxRecords), func(i int) {
 		name, record := names[i], &v1alpha1.DrainRecord{}
 		if err := r.reached.Get(ctx, client.ObjectKey{Name: name}, record); err != nil {
-			r.unread("get drainrecord "+name, err)
+			r.noteUnread("get drainrecord "+name, err)
 			return
 		}
 		r.mu.Lock()
@@ -218,8 +211,7 @@ func (r *reading) readRecords(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	})
 }
 
-// readLeaving reads the pods that were asked to leave, of the nodes that are shown with
-// their pods.
+// readLeaving reads the evacuating pods of the nodes that are shown with their pods.
 func (r *reading) readLeaving(ctx context.Context, m *v1alpha1.NodeMaintenance) {
 	r.Pods = map[string][]view.Leaving{}
 	var names []string
@@ -228,18 +220,18 @@ func (r *reading) readLeaving(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 			names = append(names, node.Name)
 		}
 	}
-	kube.Parallel(atOnce, len(names), func(i int) { r.leavingOf(ctx, names[i]) })
+	kube.Parallel(atOnce, len(names), func(i int) { r.readLeavingOf(ctx, names[i]) })
 }
 
-// leavingOf reads the pods of a node that were asked to leave.
-func (r *reading) leavingOf(ctx context.Context, name string) {
+// readLeavingOf reads the evacuating pods of a node.
+func (r *reading) readLeavingOf(ctx context.Context, name string) {
 	pods, err := podsOf(ctx, r.reached, name)
-	r.unread("list pods of node "+name, err)
+	r.noteUnread("list pods of node "+name, err)
 	kube.Parallel(atOnce, min(len(pods), maxAsked/podNodes), func(i int) {
 		pod, e := pods[i], &v1alpha1.Evacuation{}
 		key := client.ObjectKey{Namespace: pod.Namespace, Name: evacuation.Name(pod)}
 		if err := r.reached.Get(ctx, key, e); err != nil {
-			r.unread("get evacuations", err)
+			r.noteUnread("get evacuations", err)
 			return
 		}
 		r.mu.Lock()
@@ -248,8 +240,7 @@ func (r *reading) leavingOf(ctx context.Context, name string) {
 	})
 }
 
-// podsOf are the pods of a node that have not finished: those that terminate first, then
-// by age.
+// podsOf returns the unfinished pods of a node by name.
 func podsOf(ctx context.Context, reached client.Client, node string) ([]*corev1.Pod, error) {
 	pods, err := pages(ctx, reached, &corev1.PodList{}, func(pod *corev1.Pod) *corev1.Pod {
 		if podclass.Terminal(pod) {
@@ -261,7 +252,7 @@ func podsOf(ctx context.Context, reached client.Client, node string) ([]*corev1.
 	return pods, err
 }
 
-// timeOf is the clock of the cluster, or ours if that says nothing.
+// timeOf returns the time of the cluster, or ours if that is unknown.
 func timeOf(clock *clock) time.Time {
 	if now, err := clock.now(); err == nil {
 		return now

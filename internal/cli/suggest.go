@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,18 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// suggestion completes words by the names of objects of a kind. A cluster that does not
-// answer soon suggests nothing, and says nothing: the person is in the middle of a line.
+// suggestion completes words by the names of objects. Errors are silent, as they would spoil the
+// line that is being typed.
 type suggestion struct {
 	resource schema.GroupVersionResource
-	// prefix is what comes before a name, such as "pdb/".
-	prefix string
-	// namespaced is true if the names are those of one namespace.
+	// prefix comes before a name, such as "pdb/".
+	prefix     string
 	namespaced bool
 }
 
@@ -34,14 +33,14 @@ var (
 	suggestMaintenances = suggestion{resource: v1alpha1.SchemeGroupVersion.WithResource("nodemaintenances")}
 )
 
-// under is the suggestion with another prefix.
+// under returns the suggestion with another prefix.
 func (s suggestion) under(prefix string) suggestion {
 	s.prefix = prefix
 	return s
 }
 
-// suggest returns what cobra asks to complete an argument: names that begin with what is
-// written and are no argument yet.
+// suggest completes an argument by names that begin with the written text and are not an argument
+// yet.
 func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, written string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), suggestWithin)
@@ -61,14 +60,12 @@ func (c *connection) suggest(of ...suggestion) cobra.CompletionFunc {
 	}
 }
 
-// metadata is a client that, unlike others, asks for nothing but names and labels.
+// metadata returns a client that reads nothing but metadata.
 func (c *connection) metadata() (reached metadata.Interface, namespace string, err error) {
-	config, _, namespace, err := c.config()
+	config, _, namespace, err := c.config(io.Discard)
 	if err != nil {
 		return nil, "", err
 	}
-	// What is shown in the middle of a line would spoil it.
-	config.WarningHandler = rest.NoWarnings{}
 	reached, err = metadata.NewForConfig(config)
 	return reached, namespace, err
 }
@@ -92,15 +89,15 @@ func (c *connection) suggestLabels(cmd *cobra.Command, _ []string, written strin
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// maxLabels is how many labels are suggested: nodes have a host name each.
+// maxLabels bounds the suggested labels, as each node has a host name.
 const maxLabels = 100
 
-// lastRequirement is the end of a selector: what is before it, a key, and, if that is over, an
-// operator and a value.
+// lastRequirement matches the text before the last requirement of a selector, its key, operator
+// and value.
 var lastRequirement = regexp.MustCompile(`^(.*,)?([^,=!]*)(?:(==|=|!=)([^,=!]*))?$`)
 
-// labelWords completes the last requirement of a selector: its key, which is open, as a value
-// follows, or its value.
+// labelWords completes the last requirement of a selector by a value, or by a key; it is then
+// open, as a value follows.
 func labelWords(written string, nodes []metav1.PartialObjectMetadata) (words []string, open bool) {
 	parts := lastRequirement.FindStringSubmatch(written)
 	if inSet := strings.LastIndex(written, "(") > strings.LastIndex(written, ")"); parts == nil || inSet {
@@ -122,7 +119,7 @@ func labelWords(written string, nodes []metav1.PartialObjectMetadata) (words []s
 	return words[:min(len(words), maxLabels)], operator == ""
 }
 
-// words are the names that there are, no more than a page of them.
+// words returns the first names.
 func (s suggestion) words(ctx context.Context, reached metadata.Interface, namespace string) (words []string) {
 	objects := metadata.ResourceInterface(reached.Resource(s.resource))
 	if s.namespaced {

@@ -23,8 +23,8 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/preflight"
 )
 
-// survey is a whole cluster as far as a forecast reads it. What could not be read is
-// noted and the rest goes on.
+// survey holds the objects of a cluster that a forecast depends on. Kinds that cannot be read are
+// noted.
 type survey struct {
 	reached client.Client
 	// ebbtide is Ebbtide's own namespace.
@@ -57,7 +57,7 @@ type survey struct {
 // reader reads one kind of objects.
 type reader func(ctx context.Context) error
 
-// read calls readers, some at the same time. It fails only if nobody waits any more.
+// read calls readers concurrently. It fails only if the context ends.
 func (s *survey) read(ctx context.Context, readers ...reader) error {
 	together := &errgroup.Group{}
 	together.SetLimit(atOnce)
@@ -72,11 +72,11 @@ func (s *survey) read(ctx context.Context, readers ...reader) error {
 	return nil
 }
 
-// of reads all objects of the kind of a list, and keeps of each what slim leaves.
+// of returns a reader of all objects of a kind, which keeps what slim returns of each.
 func of[P listable](s *survey, into *[]P, list client.ObjectList, slim func(P) P, options ...client.ListOption) reader {
 	return func(ctx context.Context) error {
 		err := error(nil)
-		// Pages go out of date where a cluster changes a lot.
+		// A page token expires if the cluster changes a lot.
 		for range 2 {
 			if *into, err = pages(ctx, s.reached, list, slim, options...); !apierrors.IsResourceExpired(err) {
 				break
@@ -97,19 +97,19 @@ func of[P listable](s *survey, into *[]P, list client.ObjectList, slim func(P) P
 	}
 }
 
-// everything are the readers of a forecast, besides those of the nodes.
+// everything returns the readers of a forecast, except that of nodes.
 func (s *survey) everything() []reader {
 	return []reader{
 		of(s, &s.pods, &corev1.PodList{}, slimPod),
 		of(s, &s.budgets, &policyv1.PodDisruptionBudgetList{}, whole),
-		of(s, &s.claims, &corev1.PersistentVolumeClaimList{}, slimClaim),
-		of(s, &s.volumes, &corev1.PersistentVolumeList{}, slimVolume),
+		of(s, &s.claims, &corev1.PersistentVolumeClaimList{}, whole),
+		of(s, &s.volumes, &corev1.PersistentVolumeList{}, whole),
 		of(s, &s.classes, &storagev1.StorageClassList{}, whole),
 		of(s, &s.namespaces, &corev1.NamespaceList{}, slimNamespace),
-		of(s, &s.deployments, &appsv1.DeploymentList{}, slimDeployment),
+		of(s, &s.deployments, &appsv1.DeploymentList{}, whole),
 		of(s, &s.replicaSets, &appsv1.ReplicaSetList{}, slimReplicaSet),
-		of(s, &s.statefulSets, &appsv1.StatefulSetList{}, slimStatefulSet),
-		of(s, &s.jobs, &batchv1.JobList{}, slimJob),
+		of(s, &s.statefulSets, &appsv1.StatefulSetList{}, whole),
+		of(s, &s.jobs, &batchv1.JobList{}, whole),
 		of(s, &s.maintenances, &v1alpha1.NodeMaintenanceList{}, whole),
 		of(s, &s.evacuations, &v1alpha1.EvacuationList{}, whole),
 		of(s, &s.records, &v1alpha1.DrainRecordList{}, whole),
@@ -119,9 +119,9 @@ func (s *survey) everything() []reader {
 	}
 }
 
-// leasesOfAgents are signs of life, where there may be any.
+// leasesOfAgents reads the Leases of agents. Only agents outside pods have one, so that an error is
+// ignored.
 func (s *survey) leasesOfAgents(ctx context.Context) error {
-	// Agents of pods need none, and a user who may not read Leases has said nothing wrong.
 	leases, err := pages(ctx, s.reached, &coordinationv1.LeaseList{}, whole[*coordinationv1.Lease], client.InNamespace(s.ebbtide))
 	if err == nil {
 		s.leases = leases
@@ -129,7 +129,7 @@ func (s *survey) leasesOfAgents(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// whyUnread is why a kind of objects could not be read; empty if it was.
+// whyUnread returns why a kind could not be read; empty if it was.
 func (s *survey) whyUnread(kind string) string {
 	for _, u := range s.unread {
 		if u.Kind == kind {

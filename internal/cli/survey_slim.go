@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,28 +12,21 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// maxKept is how long annotations of others may be to be kept: nothing that is decided
-// reads a longer one.
+// maxKept bounds kept annotations of others; no decision reads a longer one.
 const maxKept = 256
 
-// whole keeps all of an object.
+// whole keeps an object without managed fields and long annotations.
 func whole[P client.Object](object P) P {
 	object.SetManagedFields(nil)
+	maps.DeleteFunc(object.GetAnnotations(), func(key, value string) bool {
+		return len(value) > maxKept && !strings.Contains(key, v1alpha1.SchemeGroupVersion.Group)
+	})
 	return object
 }
 
-func slimMeta(from metav1.ObjectMeta) metav1.ObjectMeta {
-	from.ManagedFields = nil
-	maps.DeleteFunc(from.Annotations, func(key, value string) bool {
-		return len(value) > maxKept && !strings.Contains(key, v1alpha1.SchemeGroupVersion.Group)
-	})
-	return from
-}
-
-// slimPod is a pod without what neither the scheduler nor a drain looks at. It shares no
-// memory with the page that it came in but what it keeps.
+// slimPod keeps what the scheduler or a drain depends on, without the memory of the page.
 func slimPod(from *corev1.Pod) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: slimMeta(from.ObjectMeta), Spec: slimSpec(from.Spec)}
+	pod := &corev1.Pod{ObjectMeta: whole(from).ObjectMeta, Spec: slimSpec(from.Spec)}
 	status := &from.Status
 	pod.Status = corev1.PodStatus{
 		Phase: status.Phase, Reason: status.Reason, Conditions: status.Conditions, StartTime: status.StartTime,
@@ -47,7 +39,7 @@ func slimPod(from *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// slimStatuses keeps what a kubelet has granted.
+// slimStatuses keeps the resources that a kubelet has granted.
 func slimStatuses(from []corev1.ContainerStatus) (kept []corev1.ContainerStatus) {
 	for i := range from {
 		if from[i].Resources != nil || from[i].AllocatedResources != nil {
@@ -62,7 +54,7 @@ func slimSpec(spec corev1.PodSpec) corev1.PodSpec {
 	spec.EphemeralContainers, spec.ImagePullSecrets, spec.HostAliases, spec.SecurityContext, spec.DNSConfig = nil, nil, nil, nil, nil
 	var volumes []corev1.Volume
 	for i := range spec.Volumes {
-		// What else there is can be made anew, everywhere.
+		// Other volumes can be recreated on any node.
 		if v := &spec.Volumes[i]; v.EmptyDir != nil || v.HostPath != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil {
 			volumes = append(volumes, *v)
 		}
@@ -84,12 +76,8 @@ func slimContainers(from []corev1.Container) []corev1.Container {
 	return kept
 }
 
-func slimTemplate(from corev1.PodTemplateSpec) corev1.PodTemplateSpec {
-	return corev1.PodTemplateSpec{ObjectMeta: slimMeta(from.ObjectMeta), Spec: slimSpec(from.Spec)}
-}
-
 func slimNode(from *corev1.Node) *corev1.Node {
-	node := &corev1.Node{ObjectMeta: slimMeta(from.ObjectMeta), Spec: from.Spec}
+	node := &corev1.Node{ObjectMeta: whole(from).ObjectMeta, Spec: from.Spec}
 	node.Status.Allocatable, node.Status.Conditions = from.Status.Allocatable, from.Status.Conditions
 	node.Status.NodeInfo = corev1.NodeSystemInfo{BootID: from.Status.NodeInfo.BootID}
 	return node
@@ -99,40 +87,10 @@ func slimNamespace(from *corev1.Namespace) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: from.Name, Labels: from.Labels}}
 }
 
-func slimClaim(from *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
-	from.ObjectMeta = slimMeta(from.ObjectMeta)
-	return from
-}
-
-func slimVolume(from *corev1.PersistentVolume) *corev1.PersistentVolume {
-	from.ObjectMeta = slimMeta(from.ObjectMeta)
-	return from
-}
-
-func slimDeployment(from *appsv1.Deployment) *appsv1.Deployment {
-	from.ObjectMeta, from.Spec.Template = slimMeta(from.ObjectMeta), slimTemplate(from.Spec.Template)
-	return from
-}
-
-// slimReplicaSet keeps whose it is: a Deployment has many old ones.
+// slimReplicaSet keeps the owner: a Deployment has many old ReplicaSets.
 func slimReplicaSet(from *appsv1.ReplicaSet) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: from.Namespace, Name: from.Name, UID: from.UID, OwnerReferences: from.OwnerReferences},
 		Spec:       appsv1.ReplicaSetSpec{Replicas: from.Spec.Replicas},
 	}
-}
-
-func slimStatefulSet(from *appsv1.StatefulSet) *appsv1.StatefulSet {
-	from.ObjectMeta, from.Spec.Template = slimMeta(from.ObjectMeta), slimTemplate(from.Spec.Template)
-	return from
-}
-
-func slimDaemonSet(from *appsv1.DaemonSet) *appsv1.DaemonSet {
-	from.ObjectMeta, from.Spec.Template = slimMeta(from.ObjectMeta), slimTemplate(from.Spec.Template)
-	return from
-}
-
-func slimJob(from *batchv1.Job) *batchv1.Job {
-	from.ObjectMeta, from.Spec.Template = slimMeta(from.ObjectMeta), slimTemplate(from.Spec.Template)
-	return from
 }

@@ -9,7 +9,7 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// colour is how text is set off on a terminal.
+// colour is an escape sequence.
 type colour string
 
 const (
@@ -20,15 +20,14 @@ const (
 	plain  colour = "\x1b[0m"
 )
 
-// terminal is the terminal that a person looks at; the zero value is none, such as a file
-// or a pipe.
+// terminal is a terminal that is written to; the zero value is a file or a pipe.
 type terminal struct {
 	file *os.File
-	// coloured is true unless the terminal or the person (NO_COLOR) wants none.
+	// coloured is false if TERM is dumb or NO_COLOR is set.
 	coloured bool
 }
 
-// terminalOf returns the terminal that is written to.
+// terminalOf returns the terminal that out is.
 func terminalOf(out io.Writer) terminal {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -37,10 +36,10 @@ func terminalOf(out io.Writer) terminal {
 	return terminal{file, os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 }
 
-// live is true if what has been printed can be printed over.
-func (t terminal) live() bool { return t.file != nil && os.Getenv("TERM") != "dumb" }
+// isLive reports whether the screen can be redrawn.
+func (t terminal) isLive() bool { return t.file != nil && os.Getenv("TERM") != "dumb" }
 
-// paintState has a text in the colour of a state.
+// paintState returns a text in the colour of a state.
 func (t terminal) paintState(state view.State, text string) string {
 	switch state {
 	case view.StateBlocked, view.StateInvalid:
@@ -51,7 +50,7 @@ func (t terminal) paintState(state view.State, text string) string {
 	return text
 }
 
-// paint sets text off, where there is colour.
+// paint returns a text in a colour, if the terminal has colours.
 func (t terminal) paint(c colour, text string) string {
 	if !t.coloured || text == "" {
 		return text

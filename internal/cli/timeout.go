@@ -5,36 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 )
 
 const (
-	// connectWithin is how long the connection to a cluster may take, and answerWithin a
-	// request to it, unless --request-timeout says otherwise: a person waits. An API server
-	// may wait ten seconds for a webhook.
+	// connectWithin bounds the connection to a cluster, and answerWithin a request unless
+	// --request-timeout is set. An API server may wait ten seconds for a webhook.
 	connectWithin = 5 * time.Second
 	answerWithin  = 20 * time.Second
-	// suggestWithin is how long a shell waits that completes a word.
+	// suggestWithin bounds the completion of a word.
 	suggestWithin = 3 * time.Second
 )
 
-// dialer gives up on a cluster that is switched off sooner than the system does.
-func dialer(within time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return (&net.Dialer{Timeout: within, KeepAlive: 30 * time.Second}).DialContext
-}
-
-// noAnswer is what becomes of a request that takes too long.
+// noAnswer is the error of a request that takes too long.
 type noAnswer struct{ within time.Duration }
 
 func (n noAnswer) Error() string { return fmt.Sprintf("no answer within %s", n.within) }
 
-// Timeout says of what sort the error is, as those of package net do.
+// Timeout implements net.Error.
 func (n noAnswer) Timeout() bool { return true }
 
-// hurried ends requests that take too long, other than watches: these last as long as
-// somebody looks. A client with a timeout of its own would end them, too.
+// hurried ends requests that take too long, except watches, which the timeout of a client would
+// end as well.
 type hurried struct {
 	http.RoundTripper
 	within time.Duration
@@ -55,7 +48,7 @@ func (h hurried) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// late is the error of a request, which is that it took too long if it did.
+// late returns noAnswer if the request took too long, otherwise its error.
 func late(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.As(cause, new(noAnswer)) {
 		return cause
@@ -63,7 +56,7 @@ func late(ctx context.Context, err error) error {
 	return err
 }
 
-// hurriedBody is the rest of an answer, which has to come in time as well.
+// hurriedBody is the body of an answer, which has to arrive in time as well.
 type hurriedBody struct {
 	io.ReadCloser
 	ctx    context.Context

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
 
@@ -16,55 +17,47 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// maxSaid is how much is shown of what an API server or a proxy says.
+// maxSaid bounds the text of an API server or a proxy.
 const maxSaid = 1024
 
-// inWords says of an error, whichever verb has it, what is wrong and what shows or helps it,
-// where that does not depend on what the verb does: a cluster that does not answer, one
-// without Ebbtide, a right that is missing. Any other error is returned as it is.
+// inWords adds to the common errors of all verbs the cause and a command: a cluster that does not
+// answer, one without Ebbtide, a missing right. It returns other errors unchanged.
 func (c *connection) inWords(err error) error {
-	var said said
 	switch {
-	case err == nil, errors.As(err, &said), errors.As(err, new(NotDone)), errors.As(err, new(detached)), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, new(failed)), errors.As(err, new(ended)), errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, new(*url.Error)), errors.As(err, new(noAnswer)):
 		return c.unreachable(err)
 	case lacksEbbtide(err):
 		return c.missing()
 	case apierrors.IsUnauthorized(err):
-		return coded{c.unknownUser(err), codeNoRight}
+		return failed{c.unknownUser(err), codeNoRight}
 	case apierrors.IsForbidden(err):
-		return coded{c.forbidden(err), codeNoRight}
+		return failed{c.forbidden(err), codeNoRight}
 	case isOurs(apierror.UncalledWebhook(err.Error())):
-		return coded{c.noManager(err), codeNoManager}
+		return failed{c.noManager(err), codeNoManager}
 	}
 	return err
 }
 
-// said is an error in a verb's own words that cover all there is to say.
-type said struct{ error }
-
-// Unwrap returns the error within.
-func (s said) Unwrap() error { return s.error }
-
-// unreachable says which cluster does not answer, and what to look at.
+// unreachable names the cluster that does not answer.
 func (c *connection) unreachable(err error) error {
 	address := ""
-	if config, _, _, err := c.config(); err == nil {
+	if config, _, _, err := c.config(io.Discard); err == nil {
 		address = " at " + excerpt.Line(config.Host, 300)
 	}
-	return fmt.Errorf("the cluster%s does not answer: %s. Is it up, and the one that you mean? %s shows which it is",
+	return fmt.Errorf("the cluster%s does not answer: %s. Check that it is running and the right one with\n  %s",
 		address, excerpt.Line(cause(err).Error(), maxSaid), c.viewConfig())
 }
 
-// cause is what an error comes of, without what has been tried.
+// cause returns the innermost error.
 func cause(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {
 			return err
 		}
-		// What TLS and certificates say needs its own context.
+		// Errors of TLS and certificates need their context.
 		if strings.HasPrefix(err.Error(), "tls: ") {
 			return err
 		}
@@ -72,7 +65,7 @@ func cause(err error) error {
 	}
 }
 
-// lacksEbbtide returns true for the error of a kind of ours that nobody serves.
+// lacksEbbtide reports whether a kind of Ebbtide is not served.
 func lacksEbbtide(err error) bool {
 	var kind *meta.NoKindMatchError
 	if errors.As(err, &kind) {
@@ -82,25 +75,24 @@ func lacksEbbtide(err error) bool {
 	return errors.As(err, &resource) && resource.PartialResource.Group == v1alpha1.SchemeGroupVersion.Group
 }
 
-// missing says that Ebbtide is not there, and how to install it.
+// missing returns the error of a cluster without Ebbtide.
 func (c *connection) missing() error {
-	return fmt.Errorf("Ebbtide is not installed in this cluster, or is too old: nobody serves its kinds (%s). Install it as README.md says,\n  %s\n"+
+	return fmt.Errorf("Ebbtide is not installed in this cluster, or is too old (%s is not served). Install it with\n  %s\n"+
 		"or choose another cluster with --context", v1alpha1.SchemeGroupVersion.Group,
 		command.Of("helm upgrade --install ebbtide charts/ebbtide --namespace %s --create-namespace --set image.repository=REGISTRY/ebbtide --wait", usualNamespace))
 }
 
-// unknownUser says that the cluster does not accept the credentials.
+// unknownUser returns the error of rejected credentials.
 func (c *connection) unknownUser(err error) error {
 	text := err.Error()
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		text = status.Status().Message
 	}
-	return fmt.Errorf("the cluster does not accept your credentials: %s. Log in again, or choose another user; %s shows which it is",
+	return fmt.Errorf("the cluster rejects your credentials: %s. Log in again, or check the user with\n  %s",
 		excerpt.Line(text, maxSaid), c.viewConfig())
 }
 
-// forbidden says which right is missing, and the command that shows it. Who refuses for
-// other reasons, such as a webhook, has words of its own.
+// forbidden names the missing right. Refusals for other reasons, such as by a webhook, are unchanged.
 func (c *connection) forbidden(err error) error {
 	right, found := apierror.MissingRight(err.Error())
 	if !found {
@@ -118,13 +110,13 @@ func (c *connection) forbidden(err error) error {
 		flags = command.Join(" --subresource=%s%s", sub, flags)
 		sub = "/" + sub
 	}
-	return fmt.Errorf("%syou may not %s %s%s %s (you are user %q). Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  %s",
+	return fmt.Errorf("%syou may not %s %s%s %s (user %q). Ask an administrator for this verb, and check it with\n  %s",
 		before(err, right.Verb+" "+right.Resource), right.Verb, resource, sub, where, right.User,
 		command.Of("kubectl auth can-i %s %s%s", right.Verb, resource, flags))
 }
 
-// before is what a verb says before what the API server says, without what has been tried:
-// that is said anyway.
+// before returns the text of a verb before that of the API server, without the action: the error names
+// it anyway.
 func before(err error, tried string) string {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
@@ -134,13 +126,13 @@ func before(err error, tried string) string {
 	return strings.TrimSuffix(words, tried+": ")
 }
 
-// isOurs reports whether a webhook is one of Ebbtide.
+// isOurs reports whether a webhook is one of Ebbtide's.
 func isOurs(webhook string) bool {
 	return strings.HasSuffix(webhook, "."+v1alpha1.SchemeGroupVersion.Group)
 }
 
-// noManager says that nobody checks what is asked for, so that nothing can be asked.
+// noManager returns the error of requests that no manager checks.
 func (c *connection) noManager(err error) error {
-	return fmt.Errorf("no manager of Ebbtide answers, and without one nothing can be asked for: %s. Look after it with\n  %s",
+	return fmt.Errorf("no manager of Ebbtide is running to check the request: %s. Check it with\n  %s",
 		excerpt.Line(err.Error(), maxSaid), c.kubectl("get pods -n %s", usualNamespace))
 }

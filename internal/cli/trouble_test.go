@@ -61,7 +61,7 @@ func TestLongAClusterThatDoesNotAnswer(t *testing.T) {
 	t.Cleanup(func() { close(hung) })
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)
-	const look = ". Is it up, and the one that you mean? kubectl config view --minify --kubeconfig CONFIG shows which it is\n"
+	const look = ". Check that it is running and the right one with\n  kubectl config view --minify --kubeconfig CONFIG\n"
 	for name, tt := range map[string]struct {
 		address, why string
 		args         []string
@@ -117,20 +117,20 @@ func TestTroubleInWords(t *testing.T) {
 	}{
 		"a right in the cluster": {
 			fmt.Errorf("list nodes: %w", apierrors.NewForbidden(nodes, "", errors.New(`User "system:serviceaccount:ops:bot" cannot list resource "nodes" in API group "" at the cluster scope`))),
-			`you may not list nodes in the whole cluster (you are user "system:serviceaccount:ops:bot"). ` +
-				"Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i list nodes",
+			`you may not list nodes in the whole cluster (user "system:serviceaccount:ops:bot"). ` +
+				"Ask an administrator for this verb, and check it with\n  kubectl auth can-i list nodes",
 		},
 		"a right in a namespace": {
 			apierrors.NewForbidden(nodes, "", errors.New(`User "anna" cannot create resource "pods/eviction" in API group "policy" in the namespace "shop"`)),
-			`you may not create pods.policy/eviction in namespace shop (you are user "anna"). ` +
-				"Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i create pods.policy --subresource=eviction -n shop",
+			`you may not create pods.policy/eviction in namespace shop (user "anna"). ` +
+				"Ask an administrator for this verb, and check it with\n  kubectl auth can-i create pods.policy --subresource=eviction -n shop",
 		},
 		"a refusal for other reasons": {
 			apierrors.NewForbidden(nodes, "a", errors.New("no changes on Fridays")), `nodes "a" is forbidden: no changes on Fridays`,
 		},
 		"Ebbtide is missing": {
 			fmt.Errorf("list nodeagents: %w", &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "ebbtide.dev", Kind: "NodeAgent"}, SearchedVersions: []string{"v1alpha1"}}),
-			"Ebbtide is not installed in this cluster, or is too old: nobody serves its kinds (ebbtide.dev). Install it as README.md says,\n" +
+			"Ebbtide is not installed in this cluster, or is too old (ebbtide.dev is not served). Install it with\n" +
 				"  helm upgrade --install ebbtide charts/ebbtide --namespace ebbtide-system --create-namespace --set image.repository=REGISTRY/ebbtide --wait\n" +
 				"or choose another cluster with --context",
 		},
@@ -140,8 +140,8 @@ func TestTroubleInWords(t *testing.T) {
 		},
 		"no manager": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "validate.nodemaintenance.` + v1alpha1.SchemeGroupVersion.Group + `": connection refused`)),
-			"no manager of Ebbtide answers, and without one nothing can be asked for: Internal error occurred: failed calling webhook \"validate.nodemaintenance.ebbtide.dev\": " +
-				"connection refused. Look after it with\n  kubectl get pods -n ebbtide-system",
+			"no manager of Ebbtide is running to check the request: Internal error occurred: failed calling webhook \"validate.nodemaintenance.ebbtide.dev\": " +
+				"connection refused. Check it with\n  kubectl get pods -n ebbtide-system",
 		},
 		"another webhook": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "policy.example.com": connection refused`)),
@@ -149,9 +149,9 @@ func TestTroubleInWords(t *testing.T) {
 		},
 		"what a server says to terminals": {
 			apierrors.NewUnauthorized("\x1b[2Jgo away" + strings.Repeat("!", 5000)),
-			"the cluster does not accept your credentials: [2Jgo away" + strings.Repeat("!", 1011) + "…. Log in again, or choose another user; kubectl config view --minify shows which it is",
+			"the cluster rejects your credentials: [2Jgo away" + strings.Repeat("!", 1011) + "…. Log in again, or check the user with\n  kubectl config view --minify",
 		},
-		"words of its own": {said{errors.New("a lock is an annotation")}, "a lock is an annotation"},
+		"words of its own": {final(errors.New("a lock is an annotation")), "a lock is an annotation"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,9 +174,9 @@ func TestExitCodes(t *testing.T) {
 		"done":                         {nil, 0, ""},
 		"wrong":                        {errors.New("there is no node x"), 1, "error: there is no node x\n"},
 		"not done":                     {notDone("2 pods are blocked"), 2, "2 pods are blocked\n"},
-		"not done, and said before":    {fmt.Errorf("drain: %w", NotDone{}), 2, ""},
-		"no manager":                   {NotDone{Text: "Not done within 1m.", NoManager: true}, 3, "Not done within 1m.\n"},
-		"nobody checks what is asked":  {c.inWords(errors.New(`failed calling webhook "nodemaintenances.ebbtide.dev": refused`)), 3, "error: no manager of Ebbtide answers, and without one nothing can be asked for: failed calling webhook \"nodemaintenances.ebbtide.dev\": refused. Look after it with\n  kubectl get pods -n ebbtide-system\n"},
+		"not done, and said before":    {fmt.Errorf("drain: %w", ended{code: codeNotDone}), 2, ""},
+		"no manager":                   {ended{codeNoManager, "Timed out after 1m."}, 3, "Timed out after 1m.\n"},
+		"nobody checks what is asked":  {c.inWords(errors.New(`failed calling webhook "nodemaintenances.ebbtide.dev": refused`)), 3, "error: no manager of Ebbtide is running to check the request: failed calling webhook \"nodemaintenances.ebbtide.dev\": refused. Check it with\n  kubectl get pods -n ebbtide-system\n"},
 		"no right":                     {c.inWords(apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "a", errors.New("no"))), 4, "error: nodes \"a\" is forbidden: no\n"},
 		"interrupted":                  {fmt.Errorf("list nodes: %w", context.Canceled), 130, "interrupted\n"},
 		"nobody reads what is printed": {fmt.Errorf("print: %w", syscall.EPIPE), 0, ""},

@@ -25,25 +25,21 @@ func newUnlock(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Remove the lock of a PodDisruptionBudget",
 		Long: `Remove the lock of a PodDisruptionBudget.
 
-Your own lock goes; so does with --force that of anybody else. A drain whose
-lock is taken away takes it again while it needs it. That a budget is not locked
-is no error.
-
-Those flags of kubectl that choose a cluster and a user and are not listed below
-(--server, --token, --as-group and so on) work, too.`,
+Without --force, only your own lock is removed. A drain locks the budget again
+for as long as it needs the lock. Unlocking a budget without a lock succeeds.`,
 		Example: `  # Remove your own lock
   kubectl ebbtide unlock pdb/web
 
-  # Remove somebody else's lock, or one that nobody can read
+  # Remove the lock of another holder
   kubectl ebbtide unlock pdb/db -n shop --force`,
 		RunE: runs(o),
 	}
-	cmd.Flags().BoolVar(&o.Force, "force", false, "remove the lock whoever has it")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "remove the lock of any holder")
 	o.addFlags(cmd)
 	return cmd
 }
 
-// Run removes the lock or says why not.
+// Run removes the lock.
 func (o *unlockOptions) Run(ctx context.Context) error {
 	if err := o.open(); err != nil {
 		return err
@@ -65,7 +61,7 @@ func (o *unlockOptions) Run(ctx context.Context) error {
 			sentences = o.granted(hold)
 			return edit{v1alpha1.LockAnnotation: nil}, nil
 		case budget.ReleaseEnded:
-			sentences = fmt.Sprintf("PodDisruptionBudget %s is not locked: its last lock ended at %s", o.key, hold.Ends.UTC().Format(time.RFC3339))
+			sentences = fmt.Sprintf("PodDisruptionBudget %s is not locked: its last lock expired at %s", o.key, hold.Ends.UTC().Format(time.RFC3339))
 		default:
 			sentences = fmt.Sprintf("PodDisruptionBudget %s is not locked", o.key)
 		}
@@ -77,29 +73,24 @@ func (o *unlockOptions) Run(ctx context.Context) error {
 	return o.print(b, sentences)
 }
 
-// granted says what has gone. Who takes a lock from somebody else may want to
-// tell them.
+// granted reports which lock was removed.
 func (o *unlockOptions) granted(hold budget.Hold) string {
-	sentences := fmt.Sprintf("PodDisruptionBudget %s is unlocked%s", o.key, o.only())
+	sentences := fmt.Sprintf("PodDisruptionBudget %s is unlocked%s", o.key, o.suffix())
 	if o.Force {
-		sentences += fmt.Sprintf("\nIts lock was that of %q, until %s", hold.Holder, hold.Ends.UTC().Format(time.RFC3339))
+		sentences += fmt.Sprintf("\nIts holder was %q, until %s", hold.Holder, hold.Ends.UTC().Format(time.RFC3339))
 	}
 	if maintenance, _, ok := drainOf(hold); ok {
-		sentences += fmt.Sprintf("\nNodeMaintenance %s takes it again while it needs it. See how far it is with\n  %s", maintenance, o.look(maintenance))
+		sentences += fmt.Sprintf("\nNodeMaintenance %s locks it again while it needs the lock. See its progress with\n  %s", maintenance, o.describe(maintenance))
 	}
 	return sentences
 }
 
-// instead says how to get on where the lock is not one's own.
+// instead returns what to do about the lock of another holder.
 func (o *unlockOptions) instead(hold budget.Hold, holder string, now time.Time) string {
 	force := o.unlock(" --force")
 	if maintenance, node, ok := drainOf(hold); ok {
-		return fmt.Sprintf("It is for the pods that stay on node %s, and NodeMaintenance %s takes it again while it needs it. See how far it is with\n"+
-			"  %s\nor take it away all the same with\n  %s", node, maintenance, o.look(maintenance), force)
+		return fmt.Sprintf("It protects the pods that stay on node %s, and NodeMaintenance %s locks it again while it needs the lock. See its progress with\n"+
+			"  %s\nor remove it with\n  %s", node, maintenance, o.describe(maintenance), force)
 	}
-	if hold.Unreadable != nil {
-		return fmt.Sprintf("It ends in %s, unless the budget is changed. Remove it now with\n  %s", left(hold, now), force)
-	}
-	return fmt.Sprintf("You are %s, so it is not yours. It ends in %s, unless it is renewed. Take it from its holder with\n  %s",
-		holder, left(hold, now), force)
+	return fmt.Sprintf("You are %s. It expires in %s unless it is renewed. Remove it with\n  %s", holder, left(hold, now), force)
 }

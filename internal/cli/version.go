@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -21,24 +22,23 @@ import (
 	"ebbtide.dev/ebbtide/internal/version"
 )
 
-// versionPatience is how long the verb version waits for a cluster.
-const versionPatience = 5 * time.Second
+// versionWithin bounds the wait for a cluster.
+const versionWithin = 5 * time.Second
 
 type versionOptions struct {
 	genericiooptions.IOStreams
 	connection
 }
 
-// newVersion is the verb version, as people are used to from kubectl.
 func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 	o := &versionOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Say which versions the plugin and the manager are",
-		Long: `Say which versions the plugin and the manager are, and which manager leads.
+		Short: "Print the versions of the plugin and the manager",
+		Long: `Print the versions of the plugin and the manager, and the manager that leads.
 
-You need the verb list on pods and get on the Lease of the leader, in namespace
-` + usualNamespace + ` or the one in --namespace. Without a cluster it says the
+Requires the verb list on pods and get on the leader's Lease, in namespace
+` + usualNamespace + ` or in --namespace. Without a cluster, the command prints the
 version of the plugin.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.Context()) },
@@ -52,15 +52,15 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	if _, err := fmt.Fprintln(o.Out, version.Line("kubectl-ebbtide")); err != nil {
 		return err
 	}
-	reached, clock, _, err := o.reach()
+	reached, clock, _, err := o.reach(io.Discard)
 	if err != nil {
-		return nil // Nobody has named a cluster.
+		return nil // No cluster is configured.
 	}
-	ctx, cancel := context.WithTimeout(ctx, versionPatience)
+	ctx, cancel := context.WithTimeout(ctx, versionWithin)
 	defer cancel()
 	lines, err := o.managers(ctx, reached, clock)
 	if err != nil {
-		fmt.Fprintf(o.ErrOut, "The version of the manager is unknown: %s\n", excerpt.Line(err.Error(), maxSaid))
+		fmt.Fprintf(o.ErrOut, "Cannot read the version of the manager: %s\n", excerpt.Line(err.Error(), maxSaid))
 		return nil
 	}
 	for _, line := range lines {
@@ -71,7 +71,7 @@ func (o *versionOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// managers are the versions of the pods, and who leads.
+// managers returns the versions of the pods, and the leader.
 func (o *versionOptions) managers(ctx context.Context, reached client.Client, clock *clock) (lines []string, err error) {
 	pods, lease := &corev1.PodList{}, &coordinationv1.Lease{}
 	namespace := o.ebbtide()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -15,36 +14,36 @@ func newWatch(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [NAME|NODE...]",
 		Short: "Watch maintenances until their nodes are drained",
-		Long: `Watch maintenances until their nodes are drained, or until they are complete.
+		Long: `Watch maintenances until their nodes are drained, or the maintenances complete.
 
-On a terminal it is one picture: nodes, what has left them since you look, what
-is left, and who blocks; enter tells why. Elsewhere, with --lines or TERM=dumb,
-a line is printed for each change, with the time of the cluster. Without a name,
-all that is at work is watched. The name of a node means the maintenances that
-hold it. Ending it leaves the drains running.
+On a terminal, a live view shows the nodes, the pods that are left and the
+blockers; enter explains them. Otherwise, with --lines or TERM=dumb, each change
+is printed as a line with the time of the cluster. Without a name, all active
+maintenances are watched. A node stands for the maintenances that hold it.
+Leaving the command does not stop the drains.
 
-Exit code 0 if all that is watched is drained or complete, 2 if it is not at
---timeout or when you leave. You need the verbs list and watch on
+The exit code is 0 if all are drained or complete, and 2 if they are not at
+--timeout or when you leave. Requires the verbs list and watch on
 nodemaintenances.`,
-		Example: `  # What is going on?
+		Example: `  # Watch all active maintenances
   kubectl ebbtide watch
 
-  # Wait for one maintenance, for an hour at the most
+  # Wait at most one hour for a maintenance
   kubectl ebbtide watch kernel-update --timeout=1h`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.Timeout < 0 {
-				return errors.New("--timeout is how long to watch, such as 30m; 0 is as long as it takes")
+				return errors.New("--timeout must not be negative")
 			}
 			var err error
-			if f.Names, err = maintenanceNames(args); err != nil {
+			if f.subjects, err = subjectsOf(args, kindAny, kindMaintenance, kindNode); err != nil {
 				return err
 			}
 			f.Live = !lines
 			return f.follow(cmd.Context())
 		},
 	}
-	cmd.Flags().DurationVar(&f.Timeout, "timeout", 0*time.Second, "how long to watch, such as 30m; 0 is as long as it takes")
-	cmd.Flags().BoolVar(&lines, "lines", false, "print lines on a terminal, too")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 0, "time to wait; 0 waits forever")
+	cmd.Flags().BoolVar(&lines, "lines", false, "print lines instead of the live view")
 	c.addFlags(cmd)
 	cmd.ValidArgsFunction = c.suggest(suggestMaintenances)
 	return cmd

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,42 +19,37 @@ import (
 )
 
 const (
-	// firstPause and longestPause are how long a watch that has broken off waits before it
-	// begins again.
+	// firstPause and longestPause bound the pause after a lost connection.
 	firstPause, longestPause = time.Second, 15 * time.Second
-	// watchFor is how long one watch lasts: a connection that is dead without anybody
-	// knowing is not trusted for longer.
+	// watchFor bounds one watch, as its connection may be dead without an error.
 	watchFor = 5 * time.Minute
 )
 
-// sight is what is known of maintenances at one moment.
+// sight is the state of the maintenances at one moment.
 type sight struct {
-	// maintenances are all that are watched; lost is why there is nothing newer, or nil.
+	// lost is the error of a lost connection, or nil.
 	maintenances []*v1alpha1.NodeMaintenance
 	lost         error
-	// listed is true if the cluster has just answered; manager is then what is wrong with the
-	// manager, for a picture.
+	// listed is true after a list; manager are then the problems of the manager, for the live view.
 	listed  bool
 	manager []string
 }
 
-// watcher sees every change of maintenances. It lists and watches, again when a watch has
-// broken off, and never asks at intervals.
+// watcher lists and watches maintenances, and reconnects after a lost connection.
 type watcher struct {
 	reached client.WithWatch
-	// names are those that are watched; all if there are none.
+	// names are the watched maintenances; all if empty.
 	names []string
 
 	known map[string]*v1alpha1.NodeMaintenance
 	pause time.Duration
 }
 
-// halt is the error of who has seen enough.
+// halt is an error of the caller, which ends the watcher.
 type halt struct{ error }
 
-// run calls see for every change, one at a time, until that returns an error, which it
-// returns. That the cluster does not answer at first is an error, too; later it is shown,
-// and tried again.
+// run calls see for every change, one at a time, until see returns an error. It also returns an
+// error of the first connection; later ones are passed to see and retried.
 func (w *watcher) run(ctx context.Context, see func(sight) error) error {
 	for {
 		err := w.session(ctx, see)
@@ -62,7 +59,7 @@ func (w *watcher) run(ctx context.Context, see func(sight) error) error {
 			return stop.error
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && (w.known == nil || lasting(err)):
+		case err != nil && (w.known == nil || isPermanent(err)):
 			return err
 		case err == nil:
 			continue
@@ -70,19 +67,19 @@ func (w *watcher) run(ctx context.Context, see func(sight) error) error {
 		if err := see(sight{maintenances: w.all(), lost: err}); err != nil {
 			return err
 		}
-		if err := w.rest(ctx); err != nil {
+		if err := w.backOff(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// lasting is true of errors that no second try makes good.
-func lasting(err error) bool {
+// isPermanent reports whether a retry is useless.
+func isPermanent(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err)
 }
 
-// rest waits before the next try, each time for longer.
-func (w *watcher) rest(ctx context.Context) error {
+// backOff waits before the next attempt, longer each time.
+func (w *watcher) backOff(ctx context.Context) error {
 	w.pause = min(max(2*w.pause, firstPause), longestPause)
 	timer := time.NewTimer(w.pause)
 	defer timer.Stop()
@@ -94,13 +91,12 @@ func (w *watcher) rest(ctx context.Context) error {
 	}
 }
 
-// session lists once and watches from there. It returns nil when the watch has ended as
-// watches do.
+// session lists once and watches from there. It returns nil if the watch expired.
 func (w *watcher) session(ctx context.Context, see func(sight) error) error {
 	list := &v1alpha1.NodeMaintenanceList{}
 	options := &client.ListOptions{}
 	if len(w.names) == 1 {
-		options.FieldSelector = onlyName(w.names[0])
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", w.names[0])
 	}
 	if err := w.reached.List(ctx, list, options); err != nil {
 		return fmt.Errorf("list nodemaintenances: %w", err)
@@ -145,7 +141,7 @@ func (w *watcher) listen(to watch.Interface, see func(sight) error) error {
 		}
 	}
 	if time.Since(started) < firstPause {
-		return errors.New("watch nodemaintenances: the connection has ended")
+		return errors.New("watch nodemaintenances: connection closed")
 	}
 	return nil
 }
@@ -158,9 +154,5 @@ func (w *watcher) note(m *v1alpha1.NodeMaintenance) {
 }
 
 func (w *watcher) all() []*v1alpha1.NodeMaintenance {
-	all := make([]*v1alpha1.NodeMaintenance, 0, len(w.known))
-	for _, m := range w.known {
-		all = append(all, m)
-	}
-	return all
+	return slices.AppendSeq([]*v1alpha1.NodeMaintenance{}, maps.Values(w.known))
 }

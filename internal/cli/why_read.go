@@ -23,23 +23,21 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/view"
 )
 
-// maxHolders bounds the maintenances that are read: who may write a Node names them.
-const maxHolders = 8
+// maxHolders bounds the maintenances that are read, as other clients can annotate a node, and
+// maxClaims the claims of a pod.
+const maxHolders, maxClaims = 8, 8
 
-// maxClaims bounds the claims of a pod that are read.
-const maxClaims = 8
-
-// asker reads what is known of an object. It writes nothing.
+// asker reads what explains an object.
 type asker struct {
 	reached client.Client
 	clock   *clock
-	// blockers are those of the node that was asked about.
+	// blockers are those of the explained node.
 	blockers []v1alpha1.Blocker
-	// notes say what could not be read.
+	// notes name what could not be read.
 	notes []string
 }
 
-// noPod is the error of a pod that nobody knows.
+// noPod is the error of a pod that does not exist.
 type noPod struct{ error }
 
 func (a *asker) pod(ctx context.Context, key client.ObjectKey) ([]string, error) {
@@ -78,11 +76,11 @@ func (a *asker) pod(ctx context.Context, key client.ObjectKey) ([]string, error)
 	return facts.Why(), nil
 }
 
-// findAway looks among all agents for a static pod that has no mirror pod.
+// findAway looks for a static pod without a mirror pod in all agents.
 func (a *asker) findAway(ctx context.Context, key client.ObjectKey, facts *view.PodFacts) error {
 	_, err := pages(ctx, a.reached, &v1alpha1.NodeAgentList{}, func(agent *v1alpha1.NodeAgent) *v1alpha1.NodeAgent {
-		if said := saidOf(agent, key); said != nil {
-			facts.Node, facts.Static = agent.Name, said
+		if found := staticPodOf(agent, key); found != nil {
+			facts.Node, facts.Static = agent.Name, found
 		}
 		return nil
 	})
@@ -90,15 +88,15 @@ func (a *asker) findAway(ctx context.Context, key client.ObjectKey, facts *view.
 	case facts.Static != nil:
 		return nil
 	case err != nil && !meta.IsNoMatchError(err):
-		return noPod{fmt.Errorf("there is no pod %s, and whether an agent keeps a static pod of this name away is unknown: list nodeagents: %w", key, err)}
+		return noPod{fmt.Errorf("pod %q not found, and cannot search for a static pod that is down: list nodeagents: %w", key, err)}
 	}
-	return noPod{fmt.Errorf("there is no pod %s, and no agent of a node knows a static pod of this name; choose another namespace with -n", key)}
+	return noPod{fmt.Errorf("pod %q not found, neither running nor as a static pod that is down; use -n to choose another namespace", key)}
 }
 
 // Unwrap returns the error within.
 func (n noPod) Unwrap() error { return n.error }
 
-func saidOf(agent *v1alpha1.NodeAgent, key client.ObjectKey) *v1alpha1.StaticPod {
+func staticPodOf(agent *v1alpha1.NodeAgent, key client.ObjectKey) *v1alpha1.StaticPod {
 	for i := range agent.Status.StaticPods {
 		if one := &agent.Status.StaticPods[i]; one.Name == key.Name && one.Namespace == key.Namespace {
 			return one.DeepCopy()
@@ -107,17 +105,17 @@ func saidOf(agent *v1alpha1.NodeAgent, key client.ObjectKey) *v1alpha1.StaticPod
 	return nil
 }
 
-// static asks the agent of the node about a static pod.
+// static reads the state of a static pod from the agent of its node.
 func (a *asker) static(ctx context.Context, facts *view.PodFacts, key client.ObjectKey) {
 	agent := &v1alpha1.NodeAgent{}
 	if podclass.Mirror(facts.Pod) && a.read(ctx, &facts.Unknown, agent, client.ObjectKey{Name: facts.Node}) {
-		facts.Static = saidOf(agent, key)
+		facts.Static = staticPodOf(agent, key)
 	}
 }
 
-// stranded finds the first volume of a pod that is only on nodes that are held.
+// stranded finds the first volume of a pod that is only available on held nodes.
 func (a *asker) stranded(ctx context.Context, facts *view.PodFacts) {
-	// The pod is on no node, so it has no Evacuation that could be unknown.
+	// A pod without a node has no Evacuation that could be unknown.
 	unread := false
 	var cluster []*metav1.PartialObjectMetadata
 	for _, name := range claimsOf(facts.Pod) {
@@ -139,7 +137,7 @@ func (a *asker) stranded(ctx context.Context, facts *view.PodFacts) {
 	}
 }
 
-// claimsOf are the names of the first claims of a pod.
+// claimsOf returns the names of the first claims of a pod.
 func claimsOf(pod *corev1.Pod) (names []string) {
 	for i := range pod.Spec.Volumes {
 		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && len(names) < maxClaims {
@@ -149,7 +147,7 @@ func claimsOf(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-// volumeOf is the volume that is bound to a claim; nil if none is known.
+// volumeOf returns the volume that is bound to a claim; nil if there is none.
 func (a *asker) volumeOf(ctx context.Context, unread *bool, key client.ObjectKey) *corev1.PersistentVolume {
 	claim, found := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
 	if !a.read(ctx, unread, claim, key) || claim.Spec.VolumeName == "" || !a.read(ctx, unread, found, client.ObjectKey{Name: claim.Spec.VolumeName}) {
@@ -158,7 +156,7 @@ func (a *asker) volumeOf(ctx context.Context, unread *bool, key client.ObjectKey
 	return found
 }
 
-// maintenances are those that hold a node.
+// maintenances reads those that hold a node.
 func (a *asker) maintenances(ctx context.Context, unknown *bool, holders []string) []*v1alpha1.NodeMaintenance {
 	var found []*v1alpha1.NodeMaintenance
 	for _, name := range holders[:min(len(holders), maxHolders)] {
@@ -190,28 +188,28 @@ func (a *asker) node(ctx context.Context, name string) ([]string, error) {
 	return facts.Why(), nil
 }
 
-// noNode says that there is no node of this name, and which are near.
+// noNode returns the error of a missing node, with similar names.
 func (a *asker) noNode(ctx context.Context, name string, missing error) error {
 	known, err := nodes(ctx, a.reached)
 	if err != nil {
 		return missing
 	}
-	return absentNode{unknownNames("node", []string{name}, namesOf(known)), missing}
+	return absentNode{notFound("node", []string{name}, namesOf(known)), missing}
 }
 
-// absentNode is an error in our words that is still one of an API.
+// absentNode is an error with our text that is still the API server's.
 type absentNode struct {
 	error
 	missing error
 }
 
-// Unwrap returns what the API server said.
+// Unwrap returns the error of the API server.
 func (n absentNode) Unwrap() error { return n.missing }
 
 func (a *asker) budget(ctx context.Context, key client.ObjectKey) ([]string, error) {
 	facts := &view.BudgetFacts{Budget: &policyv1.PodDisruptionBudget{}}
 	if err := a.reached.Get(ctx, key, facts.Budget); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no PodDisruptionBudget %s; choose another namespace with -n", key)
+		return nil, fmt.Errorf("PodDisruptionBudget %q not found; use -n to choose another namespace", key)
 	} else if err != nil {
 		return nil, fmt.Errorf("get poddisruptionbudget %s: %w", key, err)
 	}
@@ -226,7 +224,7 @@ func (a *asker) budget(ctx context.Context, key client.ObjectKey) ([]string, err
 func (a *asker) machine(ctx context.Context, key client.ObjectKey) ([]string, error) {
 	m := &v1alpha1.Machine{}
 	if err := a.reached.Get(ctx, key, m); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no Machine %s; choose another namespace with -n", key)
+		return nil, fmt.Errorf("Machine %q not found; use -n to choose another namespace", key)
 	} else if err != nil {
 		return nil, fmt.Errorf("get machine %s: %w", key, err)
 	}
@@ -236,7 +234,7 @@ func (a *asker) machine(ctx context.Context, key client.ObjectKey) ([]string, er
 func (a *asker) maintenance(ctx context.Context, name string) ([]string, error) {
 	m := &v1alpha1.NodeMaintenance{}
 	if err := a.reached.Get(ctx, client.ObjectKey{Name: name}, m); apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no NodeMaintenance %s. See which there are with %s", name, command.Join("%s status", commandName()))
+		return nil, fmt.Errorf("NodeMaintenance %q not found. List them with\n  %s", name, command.Of("%s status", commandName()))
 	} else if err != nil {
 		return nil, fmt.Errorf("get nodemaintenance %s: %w", name, err)
 	}
@@ -248,8 +246,8 @@ func (a *asker) maintenance(ctx context.Context, name string) ([]string, error) 
 	return view.MaintenanceWhy(&status), nil
 }
 
-// read returns true if an object was read. That it cannot be is noted; that it is not there
-// is no fault, nor is a cluster that has no such kind.
+// read reports whether an object was read. Errors are noted, unless the object or its kind does not
+// exist.
 func (a *asker) read(ctx context.Context, unknown *bool, object client.Object, key client.ObjectKey) bool {
 	err := a.reached.Get(ctx, key, object)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -264,13 +262,13 @@ func (a *asker) note(unknown *bool, what string, err error) {
 		return
 	}
 	*unknown = true
-	line := notKnown(what, err.Error())
+	line := incomplete(what, err.Error())
 	if !slices.Contains(a.notes, line) {
 		a.notes = append(a.notes, line)
 	}
 }
 
-// listed are all objects of a list, as far as they may be read.
+// listed returns all objects of a list that can be read.
 func listed[T listable](ctx context.Context, a *asker, unknown *bool, list client.ObjectList, options ...client.ListOption) []T {
 	all, err := pages(ctx, a.reached, list, whole[T], options...)
 	if err != nil {

@@ -115,11 +115,11 @@ func oneOfTwo(pod string) v1alpha1.NodeAgentStatus {
 
 func TestWhoMayNotSeeTheAgentsIsToldWhatIsMissing(t *testing.T) {
 	c := cluster.Start(t, cluster.Spec{OnlyAPIServer: true})
-	if _, told, code := agents(t, c, "node-of-nobody"); code != 1 || !strings.HasPrefix(told, "error: node node-of-nobody has no agent: see which have one with ") {
+	if _, told, code := agents(t, c, "node-of-nobody"); code != 1 || !strings.HasPrefix(told, "error: node \"node-of-nobody\" has no agent. List the agents with\n") {
 		t.Errorf("%q, %d", told, code)
 	}
 	nobody, _ := c.User(t)
-	if _, told, code := agents(t, c, "--as", nobody); code != 4 || !strings.HasPrefix(told, `error: you may not list nodeagents.ebbtide.dev in the whole cluster (you are user "`+nobody+`"). `) ||
+	if _, told, code := agents(t, c, "--as", nobody); code != 4 || !strings.HasPrefix(told, `error: you may not list nodeagents.ebbtide.dev in the whole cluster (user "`+nobody+`"). `) ||
 		!strings.Contains(told, "\n  kubectl auth can-i list nodeagents.ebbtide.dev --as "+nobody+" --kubeconfig ") {
 		t.Errorf("%q, %d", told, code)
 	}
@@ -133,7 +133,7 @@ func TestWhoMayNotSeeTheAgentsIsToldWhatIsMissing(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	for _, kind := range []string{"pods", "leases"} {
-		if want := "Whether the agents answer is unknown: list " + kind + " in namespace ebbtide-system: " + kind; !strings.Contains(told, want) {
+		if want := "Cannot determine whether the agents answer: list " + kind + " in namespace ebbtide-system: " + kind; !strings.Contains(told, want) {
 			t.Errorf("want %q in\n%s", want, told)
 		}
 	}

@@ -26,9 +26,9 @@ func TestANodeCannotSayWhatIsEnded(t *testing.T) {
 	}}})
 
 	for node, want := range map[string]string{
-		"POOL-forged": "error: node POOL-forged says that NodeMaintenance POOL-planned holds it, which does not select the node. If you mean that one, name it:\n" +
+		"POOL-forged": "error: node \"POOL-forged\" names NodeMaintenance POOL-planned as its holder, but that does not select the node. Complete the maintenance with\n" +
 			"  kubectl ebbtide complete nodemaintenance/POOL-planned --kubeconfig CONFIG\n",
-		"POOL-evil": "error: no maintenance holds node POOL-evil; if somebody has cordoned it, give it back with\n  kubectl uncordon POOL-evil --kubeconfig CONFIG\n",
+		"POOL-evil": "error: no maintenance holds node \"POOL-evil\". If it is cordoned, uncordon it with\n  kubectl uncordon POOL-evil --kubeconfig CONFIG\n",
 	} {
 		if diff := cmp.Diff(printed{Code: 1, ErrOut: want}, d.run("complete", node)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", node, diff)
@@ -57,17 +57,17 @@ func TestCompleteGivesBackOneNodeOfSeveral(t *testing.T) {
 	}
 	d.create(object(t, maintenance(pool, "nodeSelector: {nodeSelectorTerms: ["+terms+"]}\nstage: Drain")))
 
-	goesOn := printed{Out: "NodeMaintenance POOL-pool goes on without POOL-x\n"}
+	goesOn := printed{Out: "NodeMaintenance POOL-pool continues without POOL-x\n"}
 	for _, one := range []struct {
 		args []string
 		want printed
 	}{
-		{[]string{"POOL-x", "--dry-run=server"}, printed{Out: "NodeMaintenance POOL-pool goes on without POOL-x (server dry run)\n"}},
+		{[]string{"POOL-x", "--dry-run=server"}, printed{Out: "NodeMaintenance POOL-pool continues without POOL-x (server dry run)\n"}},
 		{[]string{"POOL-x", "--wait=false"}, goesOn},
 		{[]string{"POOL-x", "--wait=false"}, goesOn},
 		{[]string{"POOL-y", "--wait=false", "-o", "name"}, printed{Out: "nodemaintenance.ebbtide.dev/POOL-pool\n"}},
 		// Nobody acts on it here.
-		{[]string{"POOL-y", "--timeout=1s"}, printed{Code: 2, ErrOut: "not over within 1s: NodeMaintenance POOL-pool has not given back POOL-y yet. See what it waits for with\n" +
+		{[]string{"POOL-y", "--timeout=1s"}, printed{Code: 2, ErrOut: "Timed out after 1s: NodeMaintenance POOL-pool has not released POOL-y yet. See why with\n" +
 			"  kubectl describe nodemaintenance POOL-pool --kubeconfig CONFIG\n"}},
 	} {
 		if diff := cmp.Diff(one.want, d.run(append([]string{"complete"}, one.args...)...)); diff != "" {

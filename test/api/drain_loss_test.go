@@ -27,16 +27,16 @@ func TestDrainEmptiesOneNodeAfterTheOther(t *testing.T) {
 		})
 	}
 	d.create(object(t, maintenance(d.Pool()+"-plan", "nodeSelector:\n  nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: In, values: ["+d.Pool()+"]}]}]\nstage: Idle")))
-	const down = ". These applications would be down, as they have no PodDisruptionBudget and all of their pods leave: POOL-ns ReplicaSet/web (2 pods).\n"
-	const up = ". Ready replicas elsewhere or PodDisruptionBudgets keep applications of several pods up.\n"
-	const instead = "Empty them one after the other, with your command in place of WORK:\n  for node in %s; do kubectl ebbtide drain $node --kubeconfig CONFIG%s && WORK && " +
-		"kubectl ebbtide complete $node --kubeconfig CONFIG || break; done\nTo empty all of them at the same time, add --all-at-once\n"
+	const down = ". These applications would be down, because all of their pods leave without a PodDisruptionBudget: POOL-ns ReplicaSet/web (2 pods).\n"
+	const up = ". Applications with several pods stay up by ready replicas elsewhere or PodDisruptionBudgets.\n"
+	const instead = "Drain one node after the other with this loop, where WORK is your command:\n  for node in %s; do kubectl ebbtide drain $node --kubeconfig CONFIG%s && WORK && " +
+		"kubectl ebbtide complete $node --kubeconfig CONFIG || break; done\nTo drain all at the same time, add --all-at-once\n"
 	for args, want := range map[string]string{
-		"drain POOL-b POOL-a --reason kernel": "2 nodes would be emptied at the same time: POOL-a and POOL-b" + down + fmt.Sprintf(instead, "POOL-a POOL-b", " --reason=kernel"),
-		"drain POOL-c POOL-a":                 "2 nodes would be emptied at the same time: POOL-a and POOL-c" + up + fmt.Sprintf(instead, "POOL-a POOL-c", ""),
-		"drain -l pool=POOL,node!=c --in-place 5m": "2 nodes would be emptied at the same time: POOL-a and POOL-b" + down +
+		"drain POOL-b POOL-a --reason kernel": "2 nodes would be drained at the same time: POOL-a and POOL-b" + down + fmt.Sprintf(instead, "POOL-a POOL-b", " --reason=kernel"),
+		"drain POOL-c POOL-a":                 "2 nodes would be drained at the same time: POOL-a and POOL-c" + up + fmt.Sprintf(instead, "POOL-a POOL-c", ""),
+		"drain -l pool=POOL,node!=c --in-place 5m": "2 nodes would be drained at the same time: POOL-a and POOL-b" + down +
 			fmt.Sprintf(instead, "$(kubectl get nodes -l 'pool=POOL,node!=c' -o name --kubeconfig CONFIG)", " --in-place=5m0s"),
-		"drain nm/POOL-plan": "3 nodes would be emptied at the same time: POOL-a, POOL-b and POOL-c" + down + fmt.Sprintf(instead, "POOL-a POOL-b POOL-c", ""),
+		"drain nm/POOL-plan": "3 nodes would be drained at the same time: POOL-a, POOL-b and POOL-c" + down + fmt.Sprintf(instead, "POOL-a POOL-b POOL-c", ""),
 	} {
 		got := d.run(strings.Fields(args)...)
 		got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(namespace, d.Pool(), "POOL"), "POOL-ns")
@@ -72,10 +72,10 @@ func (d *desk) losing(namespace string) {
 
 // What is told of them.
 const (
-	lostData  = "goes with its pod: POOL-ns/debug (emptyDir volume cache), POOL-ns/web (emptyDir volume cache)\n"
-	lostOwner = "made again by nobody: POOL-ns/debug\n"
-	emptyDir  = "--delete-emptydir-data changes nothing: what a pod has in emptyDir volumes always goes with it\n"
-	force     = "--force changes nothing: pods that nobody owns are evicted in any case, and nobody makes them again. Budgets are respected\n"
+	lostData  = "data lost with its pod: POOL-ns/debug (emptyDir volume cache), POOL-ns/web (emptyDir volume cache)\n"
+	lostOwner = "not recreated: POOL-ns/debug\n"
+	emptyDir  = "--delete-emptydir-data has no effect: emptyDir volumes are always deleted with their pods\n"
+	force     = "--force has no effect: pods without a controller are always evicted, within their PodDisruptionBudgets, and not recreated\n"
 )
 
 // kubectl drain refuses to lose data until somebody agrees. Here it is said before anything
@@ -96,7 +96,7 @@ func TestDrainSaysWhatIsLost(t *testing.T) {
 		t.Errorf("of another node: %q", got.ErrOut)
 	}
 	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
-	if got := d.run("drain", "POOL-a", "--dry-run=client", "--as", reader); got.Code != 0 || !strings.HasPrefix(got.ErrOut, "whether pods lose data is unknown: pods is forbidden: ") {
+	if got := d.run("drain", "POOL-a", "--dry-run=client", "--as", reader); got.Code != 0 || !strings.HasPrefix(got.ErrOut, "cannot determine whether pods lose data: pods is forbidden: ") {
 		t.Errorf("who may not see pods: %+v", got)
 	}
 }
@@ -106,7 +106,7 @@ func TestDrainRefusesLoss(t *testing.T) {
 	d := newDesk(t)
 	namespace := d.Namespace(t)
 	d.losing(namespace)
-	lossless := "error: nothing was asked for, as the drain loses what is named above; without --refuse-loss it begins\n"
+	lossless := "error: refused because of the losses above; drain without --refuse-loss to accept them\n"
 	got := d.run("drain", "POOL-a", "--refuse-loss", "--force", "--delete-emptydir-data")
 	got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(namespace, d.Pool(), "POOL"), "POOL-ns")
 	if want := (printed{Code: 1, ErrOut: emptyDir + force + lostData + lostOwner + lossless}); got != want || len(d.maintenances()) > 0 {
@@ -120,7 +120,7 @@ func TestDrainRefusesLoss(t *testing.T) {
 		t.Errorf("of another node: %+v", got)
 	}
 	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})
-	if got := d.run("drain", "POOL-a", "--dry-run=client", "--refuse-loss", "--as", reader); got.Code != 4 || !strings.HasPrefix(got.ErrOut, "error: whether pods lose data is unknown, and --refuse-loss is said: ") {
+	if got := d.run("drain", "POOL-a", "--dry-run=client", "--refuse-loss", "--as", reader); got.Code != 4 || !strings.HasPrefix(got.ErrOut, "error: cannot determine whether pods lose data, as --refuse-loss requires: ") {
 		t.Errorf("who may not see pods, and refuses loss: %+v", got)
 	}
 }

@@ -172,26 +172,23 @@ func TestDrainTakesTheFlagsOfKubectl(t *testing.T) {
 	d := newDesk(t)
 	const done = "NodeMaintenance POOL-x drains POOL-a (dry run)\n"
 	for flag, want := range map[string]printed{
-		"--ignore-daemonsets":            {Out: done, ErrOut: "--ignore-daemonsets is spec.drainDepth: Default here: pods of DaemonSets stay on the nodes, and so do static pods\n"},
-		"--ignore-daemonsets=false":      {Out: done},
-		"--delete-emptydir-data":         {Out: done, ErrOut: "--delete-emptydir-data changes nothing: what a pod has in emptyDir volumes always goes with it\n"},
-		"--force":                        {Out: done, ErrOut: "--force changes nothing: pods that nobody owns are evicted in any case, and nobody makes them again. Budgets are respected\n"},
-		"--skip-wait-for-delete-timeout": {Code: 1, ErrOut: "error: flag needs an argument: --skip-wait-for-delete-timeout\n"},
-		"--skip-wait-for-delete-timeout=30": {Out: done, ErrOut: "--skip-wait-for-delete-timeout changes nothing: a node is drained when its pods are gone. " +
-			"Those that do not end are shown as blockers, with what helps\n"},
-		"--chunk-size=100":  {Out: done, ErrOut: "--chunk-size changes nothing: lists are always read in pages\n"},
-		"--timeout=5m":      {Out: done},
-		"--grace-period=-1": {Out: done},
-		"--grace-period=0": {Code: 1, ErrOut: "error: --grace-period would end pods sooner or later than they say themselves, and is not possible here: " +
-			"each has the terminationGracePeriodSeconds of its spec. Leave the flag out. To be through by a given time, use --deadline\n"},
-		"--disable-eviction": {Code: 1, ErrOut: "error: --disable-eviction would delete pods past their PodDisruptionBudgets and is not possible here: pods are evicted. " +
-			"To delete at a given time what is left then, use --deadline with --on-deadline=Delete, for which you need the verb bypass-budgets on nodemaintenances\n"},
-		"--pod-selector=app=web": {Code: 1, ErrOut: "error: --pod-selector would drain some of the pods and call the node drained, and is not possible here: a drain is for all pods. " +
-			"Label those that shall stay cluster.x-k8s.io/drain=skip, or have a MachineDrainRule skip them; their order is spec.drainPlan\n"},
-		"--disable-eviction --grace-period=5": {Code: 1, ErrOut: "error: --grace-period would end pods sooner or later than they say themselves, and is not possible here: " +
-			"each has the terminationGracePeriodSeconds of its spec. Leave the flag out. To be through by a given time, use --deadline\n" +
-			"--disable-eviction would delete pods past their PodDisruptionBudgets and is not possible here: pods are evicted. " +
-			"To delete at a given time what is left then, use --deadline with --on-deadline=Delete, for which you need the verb bypass-budgets on nodemaintenances\n"},
+		"--ignore-daemonsets":               {Out: done, ErrOut: "--ignore-daemonsets sets spec.drainDepth to Default: pods of DaemonSets and static pods stay on the nodes\n"},
+		"--ignore-daemonsets=false":         {Out: done},
+		"--delete-emptydir-data":            {Out: done, ErrOut: "--delete-emptydir-data has no effect: emptyDir volumes are always deleted with their pods\n"},
+		"--force":                           {Out: done, ErrOut: "--force has no effect: pods without a controller are always evicted, within their PodDisruptionBudgets, and not recreated\n"},
+		"--skip-wait-for-delete-timeout":    {Code: 1, ErrOut: "error: flag needs an argument: --skip-wait-for-delete-timeout\n"},
+		"--skip-wait-for-delete-timeout=30": {Out: done, ErrOut: "--skip-wait-for-delete-timeout has no effect: the drain waits for every pod, and shows those that do not terminate as blockers\n"},
+		"--chunk-size=100":                  {Out: done, ErrOut: "--chunk-size has no effect: lists are always read in pages\n"},
+		"--timeout=5m":                      {Out: done},
+		"--grace-period=-1":                 {Out: done},
+		"--grace-period=0":                  {Code: 1, ErrOut: "error: --grace-period is not supported: each pod has the terminationGracePeriodSeconds of its spec. To finish by a given time, use --deadline\n"},
+		"--disable-eviction": {Code: 1, ErrOut: "error: --disable-eviction is not supported, as it bypasses PodDisruptionBudgets. To delete the remaining pods at a given time, " +
+			"use --deadline with --on-deadline=Delete, which requires the verb bypass-budgets on nodemaintenances\n"},
+		"--pod-selector=app=web": {Code: 1, ErrOut: "error: --pod-selector is not supported, as the node would count as drained with pods left. To keep pods, label them " +
+			"cluster.x-k8s.io/drain=skip or skip them by a MachineDrainRule; to order them, use spec.drainPlan\n"},
+		"--disable-eviction --grace-period=5": {Code: 1, ErrOut: "error: --grace-period is not supported: each pod has the terminationGracePeriodSeconds of its spec. To finish by a given time, use --deadline\n" +
+			"--disable-eviction is not supported, as it bypasses PodDisruptionBudgets. To delete the remaining pods at a given time, " +
+			"use --deadline with --on-deadline=Delete, which requires the verb bypass-budgets on nodemaintenances\n"},
 		"--request-timeout=5s --context=nowhere": {Code: 1, ErrOut: "error: context \"nowhere\" does not exist\n"},
 	} {
 		got := d.run(append([]string{"drain", "POOL-a", "--name", "POOL-x", "--dry-run=client"}, strings.Fields(flag)...)...)
@@ -206,38 +203,38 @@ func TestDrainIsRefused(t *testing.T) {
 	d := newDesk(t)
 	d.create(object(t, maintenance(d.Pool()+"-kernel", "nodeSelector:\n  nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: ["+d.Pool()+"-a]}]}]\nstage: Idle\nreason: New kernel")))
 	for args, want := range map[string]string{
-		"drain":                 "name a node, or choose nodes by labels with -l",
-		"drain POOL-a -l a=b":   "name nodes, or choose them by labels with -l, not both",
-		"drain POOL-A x POOL-c": "there is no node POOL-A (do you mean POOL-a?), x",
-		"drain -l pool=nothing": "no node has the labels pool=nothing; kubectl get nodes --show-labels shows which there are",
-		"cordon -l pool=":       "no node has the labels pool=; kubectl get nodes --show-labels shows which there are",
-		"drain POOL-a --name POOL-kernel": "there is a NodeMaintenance POOL-kernel already (New kernel): stage Idle, for POOL-a. Choose another --name, or start it with\n" +
+		"drain":                 "specify node names or -l",
+		"drain POOL-a -l a=b":   "specify node names or -l, not both",
+		"drain POOL-A x POOL-c": `node not found: "POOL-A" (did you mean POOL-a?), "x"`,
+		"drain -l pool=nothing": "no node matches -l pool=nothing. See the labels with\n  kubectl get nodes --show-labels",
+		"cordon -l pool=":       "no node matches -l pool=. See the labels with\n  kubectl get nodes --show-labels",
+		"drain POOL-a --name POOL-kernel": "NodeMaintenance POOL-kernel already exists (New kernel): stage Idle, for POOL-a. Choose another --name, or start it with\n" +
 			"  kubectl ebbtide drain nodemaintenance/POOL-kernel --kubeconfig CONFIG",
-		"drain POOL-a --name Kernel":                      `"Kernel" is no name of a NodeMaintenance: a lowercase RFC 1123 subdomain must consist of`,
+		"drain POOL-a --name Kernel":                      `invalid name "Kernel": a lowercase RFC 1123 subdomain must consist of`,
 		"drain POOL-a --depth all":                        `--depth must be Default, DaemonSet or Static, not "all"`,
-		"drain POOL-a --depth Static --ignore-daemonsets": "--ignore-daemonsets leaves pods of DaemonSets on the nodes, and --depth=Static does not: say one of them",
-		"drain POOL-a --on-deadline Delete":               "--on-deadline is about a --deadline, and there is none",
-		"drain POOL-a --deadline tomorrow":                `--deadline must be a time such as 2026-03-01T22:00:00Z, or from now, such as 30m, not "tomorrow"`,
-		"drain POOL-a --deadline -5m":                     `--deadline must be a time such as 2026-03-01T22:00:00Z, or from now, such as 30m, not "-5m"`,
-		"drain POOL-a --in-place 2h":                      "--in-place is how long a node is away, in whole seconds from 1s to 1h, not 2h0m0s",
-		"drain POOL-a --timeout=1m --wait=false":          "--timeout is how long to wait, and --wait=false does not wait: say one of them",
-		"drain POOL-a --timeout=-1s":                      "--timeout must be a time such as 5m, or 0 for as long as it takes, not -1s",
+		"drain POOL-a --depth Static --ignore-daemonsets": "--ignore-daemonsets and --depth=Static contradict each other",
+		"drain POOL-a --on-deadline Delete":               "--on-deadline requires --deadline",
+		"drain POOL-a --deadline tomorrow":                `--deadline must be a time such as 2026-03-01T22:00:00Z or a duration such as 30m, not "tomorrow"`,
+		"drain POOL-a --deadline -5m":                     `--deadline must be a time such as 2026-03-01T22:00:00Z or a duration such as 30m, not "-5m"`,
+		"drain POOL-a --in-place 2h":                      "--in-place must be whole seconds from 1s to 1h, not 2h0m0s",
+		"drain POOL-a --timeout=1m --wait=false":          "--timeout and --wait=false contradict each other",
+		"drain POOL-a --timeout=-1s":                      "--timeout must not be negative: -1s",
 		"drain POOL-a -o wide":                            `-o must be json, yaml or name, not "wide"`,
 		"drain POOL-a --dry-run=yes":                      `--dry-run must be none, server or client, not "yes"`,
-		"drain nm/POOL-kernel POOL-a":                     "one NodeMaintenance at a time, and no nodes besides: not also POOL-a",
-		"drain nm/POOL-kernel --name x":                   "nodemaintenance/POOL-kernel is there already, with its name and nodes: leave out --name and --selector",
-		"drain nm/POOL-kernel --reason x": "NodeMaintenance POOL-kernel is there already, so --reason says nothing new: change it with\n" +
+		"drain nm/POOL-kernel POOL-a":                     "specify nodes or one NodeMaintenance, not both",
+		"drain nm/POOL-kernel --name x":                   "--name and --selector require a new NodeMaintenance",
+		"drain nm/POOL-kernel --reason x": "--reason does not change the existing NodeMaintenance POOL-kernel. Change it with\n" +
 			"  kubectl edit nodemaintenance POOL-kernel --kubeconfig CONFIG",
-		"drain nm/POOL-kernl": "there is no NodeMaintenance POOL-kernl (do you mean POOL-kernel?). See which there are with\n" +
+		"drain nm/POOL-kernl": "NodeMaintenance not found: \"POOL-kernl\" (did you mean POOL-kernel?). List them with\n" +
 			"  kubectl ebbtide status --kubeconfig CONFIG",
-		"cordon --name POOL-nobody": "there is no NodeMaintenance POOL-nobody. See which there are with\n" +
+		"cordon --name POOL-nobody": "NodeMaintenance not found: \"POOL-nobody\". List them with\n" +
 			"  kubectl ebbtide status --kubeconfig CONFIG",
-		"complete": "name a NodeMaintenance or a node; kubectl get nodemaintenances shows which there are",
-		"complete POOL-kernl": "there is no NodeMaintenance POOL-kernl (do you mean POOL-kernel?). See which there are with\n" +
+		"complete": "specify a NodeMaintenance or a node. List them with kubectl ebbtide status",
+		"complete POOL-kernl": "NodeMaintenance not found: \"POOL-kernl\" (did you mean POOL-kernel?). List them with\n" +
 			"  kubectl ebbtide status --kubeconfig CONFIG",
-		"complete pod/x":         `"pod/x" is neither a NodeMaintenance nor a node: name NAME, nodemaintenance/NAME or node/NAME`,
-		"uncordon node POOL-d x": "there is no node POOL-d (do you mean POOL-a, POOL-b or POOL-c?)",
-		"uncordon POOL-b": "no maintenance holds node POOL-b; if somebody has cordoned it, give it back with\n" +
+		"complete pod/x":         `invalid argument "pod/x": use NAME, nodemaintenance/NAME or node/NAME`,
+		"uncordon node POOL-d x": `node not found: "POOL-d" (did you mean POOL-a, POOL-b or POOL-c?)`,
+		"uncordon POOL-b": "no maintenance holds node \"POOL-b\". If it is cordoned, uncordon it with\n" +
 			"  kubectl uncordon POOL-b --kubeconfig CONFIG",
 	} {
 		got := d.run(strings.Fields(args)...)
@@ -245,7 +242,7 @@ func TestDrainIsRefused(t *testing.T) {
 			t.Errorf("%s: %d %q\n%s\nwant\n%s", args, got.Code, got.Out, got.ErrOut, want)
 		}
 	}
-	if got := d.run("drain", "-l", "!nobody-has-this", "--wait=false"); !strings.HasPrefix(got.ErrOut, "error: the labels !nobody-has-this are those of every node of the cluster (") {
+	if got := d.run("drain", "-l", "!nobody-has-this", "--wait=false"); !strings.HasPrefix(got.ErrOut, "error: -l !nobody-has-this matches every node of the cluster (") {
 		t.Errorf("labels of all nodes: %+v", got)
 	}
 	if is := d.maintenances(); len(is) != 1 || is[0].Spec.Stage != v1alpha1.StageIdle {
@@ -259,8 +256,8 @@ func TestDrainWithoutRights(t *testing.T) {
 	reader, _ := d.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}})
 	nobody, _ := d.User(t)
 	for user, right := range map[string]string{nobody: "list nodes", reader: "create nodemaintenances.ebbtide.dev"} {
-		want := printed{Code: 4, ErrOut: "error: you may not " + right + " in the whole cluster (you are user \"USER\"). " +
-			"Ask whoever gives rights in this cluster for that verb; whether you have it shows\n  kubectl auth can-i " + right + " --as USER --kubeconfig CONFIG\n"}
+		want := printed{Code: 4, ErrOut: "error: you may not " + right + " in the whole cluster (user \"USER\"). " +
+			"Ask an administrator for this verb, and check it with\n  kubectl auth can-i " + right + " --as USER --kubeconfig CONFIG\n"}
 		got := d.run("drain", "POOL-a", "--as", user)
 		got.ErrOut = strings.ReplaceAll(got.ErrOut, strings.ReplaceAll(user, d.Pool(), "POOL"), "USER")
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -315,10 +312,10 @@ func TestCompleteSaysWhatItEnds(t *testing.T) {
 		}
 		d.create(o)
 	}
-	const cancelled = "NodeMaintenance POOL-NAME was not drained, and is cancelled: nobody has reported on it yet\n"
+	const cancelled = "NodeMaintenance POOL-NAME is cancelled before its nodes are drained: no status yet\n"
 	for name, want := range map[string]string{
 		"draining": cancelled,
-		"owned":    "NodeMaintenance POOL-NAME belongs to Upgrade pool-a, which may make another one\n" + cancelled,
+		"owned":    "NodeMaintenance POOL-NAME is owned by Upgrade pool-a, which may create another one\n" + cancelled,
 	} {
 		want := printed{Out: "nodemaintenance.ebbtide.dev/POOL-NAME\n", ErrOut: want}
 		got := d.run("complete", "nodemaintenance/POOL-"+name, "--wait=false", "-o", "name")
@@ -328,13 +325,13 @@ func TestCompleteSaysWhatItEnds(t *testing.T) {
 		}
 	}
 	// Nobody acts on it here, so that it is not over.
-	want := printed{Code: 2, ErrOut: "NodeMaintenance POOL-owned is complete already\n" +
-		"not over within 1s: NodeMaintenance POOL-owned is complete, and has not given back POOL-a yet. See what it waits for with\n" +
+	want := printed{Code: 2, ErrOut: "NodeMaintenance POOL-owned is already complete\n" +
+		"Timed out after 1s: NodeMaintenance POOL-owned is complete but has not released POOL-a yet. See why with\n" +
 		"  kubectl describe nodemaintenance POOL-owned --kubeconfig CONFIG\n"}
 	if diff := cmp.Diff(want, d.run("complete", "nm", "POOL-owned", "--timeout=1s")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff("not cordoned within 1s: POOL-a. NodeMaintenance cordon-POOL-a-RANDOM goes on in the cluster; see what it waits for with\n"+
+	if diff := cmp.Diff("Timed out after 1s: POOL-a not cordoned yet. NodeMaintenance cordon-POOL-a-RANDOM continues in the background; see why with\n"+
 		"  kubectl describe nodemaintenance cordon-POOL-a-RANDOM --kubeconfig CONFIG\n", d.run("cordon", "POOL-a", "--timeout=1s").ErrOut); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -126,7 +126,7 @@ func TestCtrlC(t *testing.T) {
 	const (
 		post    = "POST /apis/ebbtide.dev/v1alpha1/nodemaintenances"
 		created = "NodeMaintenance POOL-NAME drains POOL-a\n"
-		goesOn  = "It goes on in the cluster without you. Come back with\n  kubectl ebbtide watch POOL-NAME --kubeconfig CONFIG --server SERVER\n"
+		goesOn  = "The drain continues in the background. Watch it with\n  kubectl ebbtide watch POOL-NAME --kubeconfig CONFIG --server SERVER\n"
 	)
 	for name, tt := range map[string]interrupted{
 		"before": {held: "GET /api/v1/nodes", want: printed{Code: 130, ErrOut: "interrupted\n"}},
@@ -137,8 +137,8 @@ func TestCtrlC(t *testing.T) {
 			held: post, done: true, answered: true, exists: true, want: printed{Code: 130, Out: created, ErrOut: goesOn},
 		},
 		"while, and nobody says what became of it": {
-			held: post, done: true, exists: true, want: printed{Code: 1, ErrOut: "error: whether NodeMaintenance POOL-NAME was created is unknown: no answer within 3s. Look with\n" +
-				"  kubectl get nodemaintenance POOL-NAME --kubeconfig CONFIG --server SERVER\nand end it with\n  kubectl ebbtide complete POOL-NAME --kubeconfig CONFIG --server SERVER\n"},
+			held: post, done: true, exists: true, want: printed{Code: 1, ErrOut: "error: unknown whether NodeMaintenance POOL-NAME was created: no answer within 3s. Check with\n" +
+				"  kubectl get nodemaintenance POOL-NAME --kubeconfig CONFIG --server SERVER\nand complete it with\n  kubectl ebbtide complete POOL-NAME --kubeconfig CONFIG --server SERVER\n"},
 		},
 		"after": {held: "GET /apis/ebbtide.dev/v1alpha1/nodemaintenances", exists: true, want: printed{Code: 130, Out: created, ErrOut: goesOn}},
 	} {
@@ -205,9 +205,9 @@ func TestCtrlCWhileNodesChange(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	run(t, v1alpha1.StageCordon, "detached from NodeMaintenance POOL-held, which goes on in the cluster. End it with\n  kubectl ebbtide complete POOL-held --kubeconfig CONFIG\n",
+	run(t, v1alpha1.StageCordon, "NodeMaintenance POOL-held continues in the background. Complete it with\n  kubectl ebbtide complete POOL-held --kubeconfig CONFIG\n",
 		"cordon", d.Pool()+"-a", "--name", name)
-	run(t, v1alpha1.StageComplete, "NodeMaintenance POOL-held is complete; its nodes are given back without us\n", "complete", name)
+	run(t, v1alpha1.StageComplete, "NodeMaintenance POOL-held is complete; its nodes will be released in the background\n", "complete", name)
 }
 
 // Whoever does not read on, as head does, gets no complaint.

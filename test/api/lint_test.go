@@ -76,7 +76,7 @@ Note     Pod/NS/db-0 (LocalData, 1 pod)
 	// Who may see pods and nothing else is told what was not looked at.
 	watcher, _ := c.User(t, listing("", "pods"))
 	out, told, code = plugin(t, c, "lint", "-n", ns, "--as", watcher)
-	if strings.Count(told, "Not all is known: list ") != 7 || !strings.Contains(out, "0 errors, 1 warning, 1 note.") || code != 0 {
+	if strings.Count(told, "Incomplete: list ") != 7 || !strings.Contains(out, "0 errors, 1 warning, 1 note.") || code != 0 {
 		t.Errorf("with pods alone: exit code %d, it tells\n%s\n%s", code, told, out)
 	}
 	nobody, _ := c.User(t)

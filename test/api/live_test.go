@@ -114,7 +114,7 @@ func TestADrainIsWatchedOnATerminal(t *testing.T) {
 	s.types("\x1b")
 	s.shows("PROGRESS")
 	s.types("q")
-	if said := s.ends(2); !strings.Contains(said, "It goes on in the cluster without you. Come back with\n  ") || !strings.Contains(said, " watch "+name) {
+	if said := s.ends(2); !strings.Contains(said, "The drain continues in the background. Watch it with\n  ") || !strings.Contains(said, " watch "+name) {
 		t.Errorf("it says %q", said)
 	}
 	// What was there before is there again, and below it how far things are.

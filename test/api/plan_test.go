@@ -127,7 +127,7 @@ func TestAPlanOfAClusterThatHasNeverSeenEbbtide(t *testing.T) {
 
 const golden = `node-a would not be drained: 1 of 5 pods would not leave. 1 replacement fits nowhere, 1 pod loses data, 1 pod is made again by nobody.
 
-WAVE POD OWNER TYPE PRIORITY WHAT THEN
+WAVE POD OWNER TYPE PRIORITY ACTION REPLACEMENT
 1 shop/big-1 ReplicaSet/big Default 0 evict fits nowhere
 1 shop/db-0 StatefulSet/db Default 0 evict, BLOCKED -
 1 shop/shell - Default 0 evict -
@@ -137,10 +137,10 @@ WAVE POD OWNER TYPE PRIORITY WHAT THEN
 Would not leave:
   shop/db-0: PodDisruptionBudget db can never allow a disruption: minAvailable 1 needs 1 available pods and there are 1 in all. Run at least 2 replicas, or let one pod be unavailable: kubectl -n shop patch poddisruptionbudget db --type=merge -p '{"spec":{"minAvailable":null,"maxUnavailable":1}}'
 
-Budgets:
+PodDisruptionBudgets:
   pdb/db -n shop never allows the eviction of 1 pod
 
-Down until replaced, as all pods leave and no PodDisruptionBudget protects them:
+Down until replaced, because all pods leave without a PodDisruptionBudget:
   shop ReplicaSet/web (2 pods)
 
 Data that is lost:
@@ -149,7 +149,7 @@ Data that is lost:
 Replacements that fit nowhere:
   shop/big-1: 0/2 nodes fit: 1 is cordoned, 1 has too little cpu (needs 4)
 
-Made again by nobody:
+Not recreated:
   shop/shell: it has no controller
 `
 

@@ -69,7 +69,7 @@ func TestTheStatusOfAMaintenanceThatIsHeldUp(t *testing.T) {
 	}
 	out, told, code := plugin(t, c, "status", name)
 	shows(t, out, "NodeMaintenance "+name+", stage Drain since ", "blocked, 1/2 nodes drained, 2 pods left, 1 blocked. ETA: unknown yet.",
-		"Who blocks: PodDisruptionBudget/"+namespace+"/web (PDBLocked): 1 pod It is locked by user/anna. What helps: Wait.",
+		"Blockers: PodDisruptionBudget/"+namespace+"/web (PDBLocked): 1 pod It is locked by user/anna. What helps: Wait.",
 		"Nodes: "+node+": blocked, 2 pods left, 1 blocked. Evacuating "+namespace+"/web-1 refused since ", "PDBExhausted: web is used up. and 1 more pod",
 		"Drained: "+c.Pool()+"-node-2", "Locks: "+namespace+"/web is locked by user/anna", ": compaction")
 	if code != 2 || told != "" {
@@ -77,7 +77,7 @@ func TestTheStatusOfAMaintenanceThatIsHeldUp(t *testing.T) {
 	}
 	assertForPrograms(t, c, name)
 	table, told, code := plugin(t, c, "status")
-	shows(t, table, "NAME STAGE STATE DRAINED PODS LEFT BLOCKED ETA REASON AGE", name+" Drain blocked 1/2 2 1 unknown - ", "Who blocks, and what helps: ")
+	shows(t, table, "NAME STAGE STATE DRAINED PODS LEFT BLOCKED ETA REASON AGE", name+" Drain blocked 1/2 2 1 unknown - ", "See the blockers with")
 	if code != 0 || told != "" {
 		t.Errorf("exit code %d, and it tells %q", code, told)
 	}
@@ -110,7 +110,7 @@ func assertPartlyForbidden(t *testing.T, c *cluster.Cluster, name, namespace str
 	half, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"ebbtide.dev"}, Resources: []string{"nodemaintenances"}, Verbs: []string{"get", "list"}})
 	out, told, code := plugin(t, c, "status", name, "--as", half)
 	shows(t, out, "blocked, 1/2 nodes drained, 2 pods left", "blocked, 2 pods left, 1 blocked. Evacuating", "Drained: ")
-	shows(t, told, "Not all is known: ")
+	shows(t, told, "Incomplete: ")
 	if !strings.Contains(told, "get poddisruptionbudget "+namespace+"/web: ") || !strings.Contains(told, "list pods of node ") || code != 2 {
 		t.Errorf("exit code %d, and it tells %q", code, told)
 	}
@@ -147,11 +147,11 @@ func TestTheStatusOfWhatIsOverOrNotThere(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for args, want := range map[string]string{
-		name + "l":  "there is no NodeMaintenance " + name + "l (do you mean " + name + "?). See which there are with\n",
-		"a b":       "one NodeMaintenance at a time, not also b; without a name all are shown",
-		"a --all":   "name a NodeMaintenance, or show --all of them, not both",
-		"node/a":    "there is no node a. See which there are with\n",
-		"node/A":    `"node/A" is no name of a node: `,
+		name + "l":  "NodeMaintenance not found: \"" + name + "l\" (did you mean " + name + "?). List them with\n",
+		"a b":       "expected exactly one argument: NAME, nodemaintenance/NAME or node/NAME",
+		"a --all":   "specify a NodeMaintenance or --all, not both",
+		"node/a":    "node \"a\" not found. List the nodes with\n",
+		"node/A":    `node "A" not found. `,
 		"a -o html": `-o must be json, yaml, wide or name, not "html"`,
 	} {
 		if out, told, code := plugin(t, c, "status", strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {

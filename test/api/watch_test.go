@@ -158,7 +158,7 @@ func TestWhoStopsWatchingIsToldThatTheDrainGoesOn(t *testing.T) {
 	d := newDraining(t, c, name)
 	d.becomes("Blocked", "PDBExhausted", has("node-1", 1, webIsUsedUp()))
 	brief := name + ": stage Drain, blocked, 0 of 1 node drained, 1 pod left, 1 blocked"
-	comeBack := "It goes on in the cluster without you. Come back with\n  "
+	comeBack := "The drain continues in the background. Watch it with\n  "
 	w := follow(t, c, name)
 	w.sees(brief, "node-1: "+webHolds)
 	w.end()
@@ -167,7 +167,7 @@ func TestWhoStopsWatchingIsToldThatTheDrainGoesOn(t *testing.T) {
 	}
 	late := follow(t, c, name, "--timeout=1s")
 	late.sees(brief, "node-1: "+webHolds)
-	if said := late.ends(2); !strings.HasPrefix(said, "Not done within 1s.\n"+brief+"\n  "+webHolds+"\n"+comeBack) {
+	if said := late.ends(2); !strings.HasPrefix(said, "Timed out after 1s.\n"+brief+"\n  "+webHolds+"\n"+comeBack) {
 		t.Errorf("it says %q", said)
 	}
 }
@@ -177,7 +177,7 @@ func TestAMaintenanceThatIsDeletedOrNotThere(t *testing.T) {
 	name := c.Pool() + "-kernel"
 	d := newDraining(t, c, name)
 	d.becomes("", "", has("node-1", 3))
-	if said := follow(t, c, name[:len(name)-1]+"k").ends(1); !strings.HasPrefix(said, "error: there is no NodeMaintenance "+name[:len(name)-1]+"k (do you mean "+name+"?). See which there are with\n") {
+	if said := follow(t, c, name[:len(name)-1]+"k").ends(1); !strings.HasPrefix(said, "error: NodeMaintenance not found: \""+name[:len(name)-1]+"k\" (did you mean "+name+"?). List them with\n") {
 		t.Errorf("it says %q", said)
 	}
 	w := follow(t, c, name)
@@ -185,10 +185,10 @@ func TestAMaintenanceThatIsDeletedOrNotThere(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), d.NodeMaintenance); err != nil {
 		t.Fatal(err)
 	}
-	if said := w.ends(1); said != "error: NodeMaintenance "+name+" was deleted before it was drained; it was in stage Drain, draining, 0 of 1 node drained, 3 pods left\n" {
+	if said := w.ends(1); said != "error: NodeMaintenance "+name+" was deleted before its nodes were drained; last status: stage Drain, draining, 0 of 1 node drained, 3 pods left\n" {
 		t.Errorf("it says %q", said)
 	}
-	if _, said, code := plugin(t, c, "watch", "Kernel_1"); code != 1 || !strings.HasPrefix(said, `error: "Kernel_1" is no name of a NodeMaintenance: `) {
+	if _, said, code := plugin(t, c, "watch", "Kernel_1"); code != 1 || !strings.HasPrefix(said, `error: NodeMaintenance not found: "Kernel_1"`) {
 		t.Errorf("%d %q", code, said)
 	}
 	nobody, _ := c.User(t, rbacv1.PolicyRule{APIGroups: []string{"ebbtide.dev"}, Resources: []string{"nodemaintenances"}, Verbs: []string{"list"}})

@@ -114,12 +114,12 @@ func TestWhyIsUnknown(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	for _, kind := range []string{"evacuation", "node"} {
-		if !strings.Contains(told, "Not all is known: get "+kind+" ") {
+		if !strings.Contains(told, "Incomplete: get "+kind+" ") {
 			t.Errorf("of %s it tells nothing in\n%s", kind, told)
 		}
 	}
 	if _, told, code := why(t, a.Cluster, "pod/nobody", "-n", a.namespace, "--as", user); code != 4 ||
-		!strings.Contains(told, "there is no pod "+a.namespace+"/nobody, and whether an agent keeps a static pod of this name away is unknown: you may not list nodeagents.ebbtide.dev in the whole cluster ") {
+		!strings.Contains(told, "pod \""+a.namespace+"/nobody\" not found, and cannot search for a static pod that is down: you may not list nodeagents.ebbtide.dev in the whole cluster ") {
 		t.Errorf("%d %s", code, told)
 	}
 }
@@ -140,7 +140,7 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 	}
 	user, _ := a.User(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get"}})
 	_, told, code := why(t, a.Cluster, "pod/db-0", "-n", a.namespace, "--as", user)
-	if asked := strings.Count(told, "Not all is known: get nodemaintenance m-"); asked != 8 || code != 0 {
+	if asked := strings.Count(told, "Incomplete: get nodemaintenance m-"); asked != 8 || code != 0 {
 		t.Errorf("%d maintenances are asked for, want 8; exit code %d\n%s", asked, code, told)
 	}
 }
@@ -148,23 +148,23 @@ func TestWhyAsksForFewOfTheMaintenancesThatANodeNames(t *testing.T) {
 func TestWhyIsAskedInAWayThatNobodyUnderstands(t *testing.T) {
 	a := newAsking(t)
 	for args, want := range map[string]string{
-		"":                       "name what you ask about: a pod, a node, pdb/NAME, machine/NAME or nodemaintenance/NAME",
-		"pod":                    "name a pod: pod/NAME",
-		"pod/":                   "name a pod: pod/NAME",
-		"node":                   "name a node: node/NAME",
-		"nobody":                 "there is neither a pod default/nobody nor a node nobody; choose another namespace with -n",
-		"deployment/web":         `"deployment" is no kind that can be asked about: say pod/NAME, node/NAME, pdb/NAME, machine/NAME or nodemaintenance/NAME`,
-		"pod a b":                "one at a time, not also b",
-		"a b":                    "one at a time, not also b",
-		"node/a/b":               "one at a time, not also b",
-		"pod/A_b":                `"A_b" is no name of a pod: `,
-		"A_b":                    `"A_b" is no name of a pod or node: `,
-		"pod/nobody":             "there is no pod default/nobody, and no agent of a node knows a static pod of this name; choose another namespace with -n",
-		"pod/shop/nobody":        "there is no pod shop/nobody, ",
-		"node/" + a.node + "l":   "there is no node " + a.node + "l (do you mean " + a.node + "?)",
-		"pdb/nobody":             "there is no PodDisruptionBudget default/nobody; choose another namespace with -n",
-		"machine/nobody":         "there is no Machine default/nobody; choose another namespace with -n",
-		"nodemaintenance/nobody": "there is no NodeMaintenance nobody. See which there are with ",
+		"":                       "expected exactly one argument: NAME, pod/NAME, node/NAME, pdb/NAME, machine/NAME or nodemaintenance/NAME",
+		"pod":                    `neither pod "default/pod" nor node "pod" found`,
+		"pod/":                   `invalid argument "pod/": use `,
+		"node":                   `neither pod "default/node" nor node "node" found`,
+		"nobody":                 `neither pod "default/nobody" nor node "nobody" found; use -n to choose another namespace`,
+		"deployment/web":         `invalid argument "deployment/web": use NAME, pod/NAME, `,
+		"pod a b":                "expected exactly one argument: ",
+		"a b":                    "expected exactly one argument: ",
+		"node/a/b":               `invalid argument "node/a/b": use `,
+		"pod/A_b":                `pod "default/A_b" not found`,
+		"A_b":                    `neither pod "default/A_b" nor node "A_b" found`,
+		"pod/nobody":             `pod "default/nobody" not found, neither running nor as a static pod that is down; use -n to choose another namespace`,
+		"pod/shop/nobody":        `pod "shop/nobody" not found, `,
+		"node/" + a.node + "l":   "node not found: \"" + a.node + "l\" (did you mean " + a.node + "?)",
+		"pdb/nobody":             `PodDisruptionBudget "default/nobody" not found; use -n to choose another namespace`,
+		"machine/nobody":         `Machine "default/nobody" not found; use -n to choose another namespace`,
+		"nodemaintenance/nobody": "NodeMaintenance \"nobody\" not found. List them with\n",
 	} {
 		if out, told, code := why(t, a.Cluster, strings.Fields(args)...); code != 1 || out != "" || !strings.HasPrefix(told, "error: "+want) {
 			t.Errorf("why %s: %d %q %q, want %q", args, code, out, told, want)

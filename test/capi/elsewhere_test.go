@@ -103,7 +103,7 @@ func TestLongAMachineIsLetGoWithoutTheManager(t *testing.T) {
 	w.awaitGone(victim)
 	w.plugin("bridge", "release", "--all")
 	w.awaitHooks(0)
-	if out := w.plugin("bridge", "release", "--all"); out != "No Machine has the hook of Ebbtide\n" {
+	if out := w.plugin("bridge", "release", "--all"); out != "No Machine has Ebbtide's hook\n" {
 		t.Errorf("said: %s", out)
 	}
 }

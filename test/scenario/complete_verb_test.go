@@ -28,7 +28,7 @@ func TestOneOfThreeNodesIsGivenBack(t *testing.T) {
 		return got.Code == 2, got
 	})
 
-	if got := w.plugin(w.ctx, "complete", nodes[2]); got.Code != 0 || got.Out != "NodeMaintenance kernel goes on without three; schedulable again: three\n" {
+	if got := w.plugin(w.ctx, "complete", nodes[2]); got.Code != 0 || got.Out != "NodeMaintenance kernel continues without three; schedulable again: three\n" {
 		t.Errorf("%+v", got)
 	}
 	w.assertUnschedulable(nodes[2], false)
@@ -46,7 +46,7 @@ func TestOneOfThreeNodesIsGivenBack(t *testing.T) {
 			t.Errorf("node %s is not held any more: %+v", node, n)
 		}
 	}
-	w.tells([]string{"status", name}, "2/2 nodes drained, 1 given back.", "three: complete. Given back.", "Drained: one, two")
+	w.tells([]string{"status", name}, "2/2 nodes drained, 1 completed.", "three: complete. Given back.", "Drained: one, two")
 	w.tells([]string{"why", "node/" + nodes[2]}, "Node three takes pods")
 
 	err := w.client.Patch(w.ctx, w.maintenance("kernel"), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"completedNodes":[{"name":"`+nodes[2]+`"},{"name":"any"}]}}`)))

@@ -63,10 +63,10 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 	got := w.plugin(w.ctx, "drain", nodes[0], "--name", name, "--timeout", "5s")
 	for _, line := range []string{
 		" kernel: ",
-		"Not done within 5s.\nkernel: ",
+		"Timed out after 5s.\nkernel: ",
 		"PodDisruptionBudget db can never allow a disruption: ",
 		"kubectl -n NS patch poddisruptionbudget db ",
-		"Come back with\n  kubectl ebbtide watch kernel\n",
+		"Watch it with\n  kubectl ebbtide watch kernel\n",
 	} {
 		if !strings.Contains(got.ErrOut, line) {
 			t.Errorf("it does not tell %q in\n%s", line, got.ErrOut)
@@ -79,13 +79,13 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 2 || !strings.HasPrefix(got.Out, "NodeMaintenance kernel, ") || !strings.Contains(got.Out, "PDBUnsatisfiable") {
 		t.Errorf("status of the node: %+v", got)
 	}
-	if got := w.plugin(w.ctx, "watch", "node/"+nodes[0], "--timeout=1s"); got.Code != 2 || !strings.Contains(got.ErrOut, "Not done within 1s.\nkernel: ") {
+	if got := w.plugin(w.ctx, "watch", "node/"+nodes[0], "--timeout=1s"); got.Code != 2 || !strings.Contains(got.ErrOut, "Timed out after 1s.\nkernel: ") {
 		t.Errorf("watching the node: %+v", got)
 	}
 	w.awaitEvent("one", v1alpha1.EventBlocked)
 	w.awaitEvent("kernel", v1alpha1.EventBlocked)
 	w.deleteBudget("db")
-	want := said{Out: "NodeMaintenance kernel drains one\ndrained: one in TIME. When the work is done, give back what it has with\n  kubectl ebbtide complete kernel\n"}
+	want := said{Out: "NodeMaintenance kernel drains one\nDrained one in TIME. Return to service with\n  kubectl ebbtide complete kernel\n"}
 	got = w.plugin(w.ctx, "drain", "nodemaintenance/"+name)
 	if !strings.HasPrefix(got.ErrOut, "NodeMaintenance kernel is in stage Drain already\n") {
 		t.Errorf("it tells %q", got.ErrOut)
@@ -100,10 +100,10 @@ func TestADrainThatIsBlockedFromTheCommandLine(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	w.assertUnschedulable(nodes[0], false)
-	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: no maintenance holds node one. ") {
+	if got := w.plugin(w.ctx, "status", nodes[0]); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: no maintenance holds node \"one\". ") {
 		t.Errorf("status of a node that nobody holds: %+v", got)
 	}
-	want = said{Out: "NodeMaintenance kernel is complete; schedulable again: one\n", ErrOut: "NodeMaintenance kernel is complete already\n"}
+	want = said{Out: "NodeMaintenance kernel is complete; schedulable again: one\n", ErrOut: "NodeMaintenance kernel is already complete\n"}
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", name)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -123,17 +123,17 @@ func TestAPlannedMaintenanceIsStartedFromTheCommandLine(t *testing.T) {
 	}
 	w.assertUnschedulable(nodes[0], true)
 	w.assertUnschedulable(nodes[1], true)
-	if got := w.plugin(w.ctx, "drain", "--name", name); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: 2 nodes would be emptied at the same time: one and two. ") {
+	if got := w.plugin(w.ctx, "drain", "--name", name); got.Code != 1 || !strings.HasPrefix(got.ErrOut, "error: 2 nodes would be drained at the same time: one and two. ") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.plugin(w.ctx, "drain", "--name", name, "--all-at-once"); got.Code != 0 || !strings.Contains(got.Out, "\ndrained: nodes with kubernetes.io/hostname In one,two in TIME. ") {
+	if got := w.plugin(w.ctx, "drain", "--name", name, "--all-at-once"); got.Code != 0 || !strings.Contains(got.Out, "\nDrained nodes with kubernetes.io/hostname In one,two in TIME. ") {
 		t.Errorf("%+v", got)
 	}
 	w.awaitGone("web")
 	if got := w.plugin(w.ctx, "uncordon", nodes[0], nodes[1]); got.Code != 0 || got.Out != "NodeMaintenance plan is complete; schedulable again: one and two\n" {
 		t.Errorf("%+v", got)
 	}
-	want := said{Code: 1, ErrOut: "error: NodeMaintenance plan is in stage Complete, and stages only go forward; create another one: kubectl ebbtide drain NODE\n"}
+	want := said{Code: 1, ErrOut: "error: NodeMaintenance plan is in stage Complete and cannot go back. Create another one with\n  kubectl ebbtide drain NODE\n"}
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "drain", "nm/"+name)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -152,18 +152,18 @@ func TestTwoDrainsOfANodeFromTheCommandLine(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	got := w.plugin(w.ctx, "drain", nodes[0], "--name", w.name("kernel"))
-	if got.Code != 0 || !strings.HasPrefix(got.ErrOut, "NodeMaintenance disk has one already: both are one plan, and nodes are given back when both are complete\n") {
+	if got.Code != 0 || !strings.HasPrefix(got.ErrOut, "NodeMaintenance disk already holds one: the plans are combined, and the nodes are released when both are complete\n") {
 		t.Errorf("%+v", got)
 	}
-	want := said{Code: 1, ErrOut: "error: node one is held by disk and kernel: name the one that is done, or say --yes to give it back for all of them\n"}
+	want := said{Code: 1, ErrOut: "error: node \"one\" is held by disk and kernel; specify one of them, or add --yes to complete the node for all\n"}
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", nodes[0])); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want = said{Out: "NodeMaintenance disk is complete\n", ErrOut: "one stays cordoned, because of NodeMaintenance kernel\n"}
+	want = said{Out: "NodeMaintenance disk is complete\n", ErrOut: "one stays cordoned, as it is held by NodeMaintenance kernel\n"}
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", w.name("disk"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want = said{Out: "NodeMaintenance kernel is complete\n", ErrOut: "one stays cordoned, as it was before: kubectl uncordon one\n"}
+	want = said{Out: "NodeMaintenance kernel is complete\n", ErrOut: "one stays cordoned, as it was cordoned before. Uncordon it with\n  kubectl uncordon one\n"}
 	if diff := cmp.Diff(want, w.plugin(w.ctx, "complete", w.name("kernel"))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -183,7 +183,7 @@ func TestWithoutEbbtideTheCommandLineSaysHowToInstallIt(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, cluster.Spec{Workload: true})
 	nodes := w.nodes("one")
-	missing := said{Code: 1, ErrOut: "error: Ebbtide is not installed in this cluster, or is too old: nobody serves its kinds (ebbtide.dev). Install it as README.md says,\n" +
+	missing := said{Code: 1, ErrOut: "error: Ebbtide is not installed in this cluster, or is too old (ebbtide.dev is not served). Install it with\n" +
 		"  helm upgrade --install ebbtide charts/ebbtide --namespace ebbtide-system --create-namespace --set image.repository=REGISTRY/ebbtide --wait\n" +
 		"or choose another cluster with --context\n"}
 	for _, args := range [][]string{{"drain", nodes[0]}, {"cordon", nodes[0]}, {"drain", "nm/plan"}, {"complete", "plan"}} {

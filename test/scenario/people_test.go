@@ -39,7 +39,7 @@ func TestPeopleHaveRolesOfTheirOwn(t *testing.T) {
 
 	w.eventually("the colleague to have the role", func() (bool, any) {
 		got := w.plugin(w.ctx, "plan", nodes[0], "--as", colleague)
-		return got.Code == 2 && !strings.Contains(got.Out, "Not known"), got
+		return got.Code == 2 && !strings.Contains(got.Out, "\nUnknown:"), got
 	})
 	if got := w.plugin(w.ctx, "drain", nodes[0], "--name", name, "--wait=false", "--as", colleague); got.Code != 0 {
 		t.Fatalf("the colleague may not drain: %+v", got)
