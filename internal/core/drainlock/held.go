@@ -6,46 +6,43 @@ import (
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
-// Held reports whether every budget that the record needs is locked and confirmed, or
-// was until the node came back.
+// Held reports whether every budget that the record needs is locked and confirmed, or was until the
+// node came back.
 func Held(r *v1alpha1.DrainRecord) bool { return Returned(r) || Holds(r, r.Spec.Budgets) }
 
-// Holds reports whether the promise is on the node, and every one of these budgets is
-// locked and confirmed, and remains so. A record that asks for other pods than the status knows of does not
-// matter: what was confirmed and is asked for is never given back, and what is not
-// asked for is not confirmed any more before it is.
+// Holds reports whether the promise is on the node, and all of these budgets are locked and
+// confirmed and stay so. The record may ask for other pods than its status covers: what is asked
+// for and confirmed is never released, and what is no longer asked for loses its confirmation
+// first.
 func Holds(r *v1alpha1.DrainRecord, budgets []v1alpha1.BudgetReference) bool {
-	return stands(r) && !r.Spec.Emptying && !slices.ContainsFunc(budgets, func(b v1alpha1.BudgetReference) bool {
+	return hasPromise(r) && !r.Spec.Emptying && !slices.ContainsFunc(budgets, func(b v1alpha1.BudgetReference) bool {
 		return !confirmed(r, b) || !slices.Contains(r.Spec.Budgets, b)
 	})
 }
 
-// stands reports whether a promise is on the node and was not taken back.
-func stands(r *v1alpha1.DrainRecord) bool {
+// hasPromise reports whether a promise is on the node and was not withdrawn.
+func hasPromise(r *v1alpha1.DrainRecord) bool {
 	boots := r.Status.Boots
 	return boots != nil && boots.WithdrawnTime == nil && boots.RevokedTime == nil
 }
 
-// unconfirmed are the budgets that the record needs and has no confirmed lock of,
-// in order.
+// unconfirmed returns the budgets without a confirmed lock, in order.
 func unconfirmed(r *v1alpha1.DrainRecord) []v1alpha1.BudgetReference {
 	confirmed := map[v1alpha1.BudgetReference]bool{}
 	for _, lock := range r.Status.Locks {
-		confirmed[lock.BudgetReference] = lock.ConfirmedTime != nil && stands(r)
+		confirmed[lock.BudgetReference] = lock.ConfirmedTime != nil && hasPromise(r)
 	}
 	return slices.DeleteFunc(inOrder(r.Spec.Budgets), func(b v1alpha1.BudgetReference) bool { return confirmed[b] })
 }
 
-// confirmed reports whether the node was promised that it may go as far as the
-// budget is concerned.
 func confirmed(r *v1alpha1.DrainRecord, budget v1alpha1.BudgetReference) bool {
 	return r != nil && slices.ContainsFunc(r.Status.Locks, func(lock v1alpha1.RecordedLock) bool {
 		return lock.BudgetReference == budget && lock.ConfirmedTime != nil
 	})
 }
 
-// GivenUp reports whether the record has given up to lock the budget, so that its
-// pods do not stay. A record that does not exist has given up nothing.
+// GivenUp reports whether the record gave up locking the budget, so that its pods do not stay. A
+// missing record has given up nothing.
 func GivenUp(r *v1alpha1.DrainRecord, budget v1alpha1.BudgetReference) bool {
 	return r != nil && slices.ContainsFunc(r.Status.GivenUp, func(one v1alpha1.GivenUpBudget) bool {
 		return one.BudgetReference == budget

@@ -13,24 +13,22 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/excerpt"
 )
 
-// Keeping is what becomes of the lock that a budget bears, whoever took it.
+// Keeping is the decision about the lock annotation of a budget.
 type Keeping struct {
-	// Remove removes the annotation, under the resource version of the budget.
+	// Remove removes the annotation under the resource version of the budget.
 	Remove bool
-	// Stray is true if it is removed because its node has no record. That is to be
-	// read from the API server before.
+	// Stray is true if the lock is removed because its node has no record, which must be confirmed
+	// by a live read.
 	Stray bool
-	// Events become true with the removal. Without one they are warnings of a lock
-	// that nobody can read, to be published once for each content of the annotation.
-	Events []event.Event
-	// RequeueAfter is when time alone changes this; 0 is never.
+	// Events become true with the removal. Without a removal they warn of an unreadable lock, once
+	// for each content of the annotation.
+	Events       []event.Event
 	RequeueAfter time.Duration
 }
 
-// Keep decides what becomes of the lock of a budget. Of is the node that its holder
-// names if that has a record, or a promise of which a record is made again, and empty
-// if it has none or the lock is not a drain's: what that node has locked is its own
-// affair. Now and longest are those of budget.LockOf.
+// Keep decides whether the lock of a budget is removed. Of is the node that the lock names if it
+// has a record or a promise, and empty otherwise: locks of such a node are left to it. Now and
+// longest are those of budget.LockOf.
 func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest time.Duration) Keeping {
 	if _, present := b.Annotations[v1alpha1.LockAnnotation]; !present {
 		return Keeping{}
@@ -44,10 +42,10 @@ func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest tim
 		return Keeping{Remove: true, Events: []event.Event{event.LockEnded(b, ended(b, hold))}}
 	case drain:
 		return Keeping{Remove: true, Stray: true, Events: []event.Event{event.StrayLockRemoved(b, fmt.Sprintf(
-			"The lock of %s was removed, because node %s has no DrainRecord: %s", named(ReferenceTo(b)), excerpt.Of(node, longestText), sentence(hold.Describe(b))))}}
+			"Removed the lock of %s because node %s has no DrainRecord. %s", named(ReferenceTo(b)), excerpt.Of(node, maxQuote), sentence(hold.Describe(b))))}}
 	case hold.Unreadable != nil:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now), Events: []event.Event{event.LockUnreadable(b, fmt.Sprintf(
-			"%s If nobody needs it, remove it: %s", sentence(hold.Describe(b)),
+			"%s If it is not needed, remove it: %s", sentence(hold.Describe(b)),
 			command.Of("kubectl -n %s annotate poddisruptionbudget %s %s-", b.Namespace, b.Name, v1alpha1.LockAnnotation)))}}
 	default:
 		return Keeping{RequeueAfter: hold.Ends.Sub(now)}
@@ -56,8 +54,8 @@ func Keep(b *policyv1.PodDisruptionBudget, of string, now time.Time, longest tim
 
 func ended(b *policyv1.PodDisruptionBudget, hold budget.Hold) string {
 	if hold.Unreadable != nil {
-		return fmt.Sprintf("The lock of %s, which nobody can read, was removed %s after the budget was last changed.", named(ReferenceTo(b)), budget.UnreadableLock)
+		return fmt.Sprintf("Removed the unreadable lock of %s %s after the last change of the budget.", named(ReferenceTo(b)), budget.UnreadableLock)
 	}
-	return fmt.Sprintf("The lock of %s by %s has ended at %s and was removed.",
-		named(ReferenceTo(b)), excerpt.Of(hold.Holder, longestText), hold.Ends.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("Removed the lock of %s by %s, which expired at %s.",
+		named(ReferenceTo(b)), excerpt.Of(hold.Holder, maxQuote), hold.Ends.UTC().Format(time.RFC3339))
 }

@@ -6,31 +6,31 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
 )
 
 const (
-	// mutexDuration is how long the mutex is held at the most, unless it is taken again.
+	// mutexDuration is how long the mutex is held unless it is renewed.
 	mutexDuration = time.Minute
-	// clockSkew is how far the clocks of two managers may be apart.
-	clockSkew = 2 * time.Minute
+	clockSkew     = 2 * time.Minute
 )
 
-// mutexNode is the node that holds the mutex; empty if nobody does.
-func (p *pass) mutexNode() string {
-	if p.Mutex == nil || p.Mutex.Spec.HolderIdentity == nil {
+// mutexNode returns the node that holds the mutex, if any.
+func (p *planner) mutexNode() string {
+	if p.Mutex == nil {
 		return ""
 	}
-	_, node, _ := strings.Cut(*p.Mutex.Spec.HolderIdentity, "/")
+	_, node, _ := strings.Cut(ptr.Deref(p.Mutex.Spec.HolderIdentity, ""), "/")
 	return node
 }
 
-func (p *pass) mutexOwn() bool { return p.mutexNode() == p.Record.Name }
+func (p *planner) mutexOwn() bool { return p.mutexNode() == p.Record.Name }
 
-// mutexEnds is when the mutex is free although somebody holds it. A time that is
-// still to come is not believed, nor one that is longer than we ever ask for.
-func (p *pass) mutexEnds() time.Time {
+// mutexEnds returns when the mutex expires. A renew time in the future is not trusted, nor is a
+// duration longer than ours.
+func (p *planner) mutexEnds() time.Time {
 	spec := p.Mutex.Spec
 	if spec.RenewTime == nil || spec.RenewTime.After(p.Now.Add(clockSkew)) {
 		return p.Now
@@ -38,9 +38,8 @@ func (p *pass) mutexEnds() time.Time {
 	return spec.RenewTime.Add(mutexDuration)
 }
 
-// mutexFree is true if the mutex may be taken: nobody holds it, or nobody who
-// still needs it.
-func (p *pass) mutexFree() bool {
+// mutexFree reports whether the mutex has no holder that still needs it.
+func (p *planner) mutexFree() bool {
 	if p.mutexNode() == "" || !p.Now.Before(p.mutexEnds()) {
 		return true
 	}
@@ -48,9 +47,9 @@ func (p *pass) mutexFree() bool {
 	return other == nil || other.Spec.Complete || len(other.Spec.Budgets) == 0 || Returned(other)
 }
 
-// besideMutex is true while the mutex is held by a node that asks for none of the same
-// budgets. Its writes may hang, and neither can take half of what the other needs.
-func (p *pass) besideMutex() bool {
+// besideMutex reports whether the holder of the mutex shares no budget with this node. Then neither
+// can take half of what the other needs, even if writes of the holder hang.
+func (p *planner) besideMutex() bool {
 	if p.mutexOwn() || p.mutexFree() {
 		return false
 	}
@@ -58,24 +57,20 @@ func (p *pass) besideMutex() bool {
 	return !shared
 }
 
-// mutexStale is true of our mutex if it is too old to begin another write with it.
-func (p *pass) mutexStale() bool {
+// mutexStale reports whether our mutex is too old to start another write under it.
+func (p *planner) mutexStale() bool {
 	return p.mutexEnds().Sub(p.Now) < mutexDuration/2
 }
 
-// mutexAs returns the mutex as it is to be: held by holder, or by nobody.
-func (p *pass) mutexAs(holder string) *coordinationv1.Lease {
+// mutexAs returns the Lease to write; an empty holder releases it.
+func (p *planner) mutexAs(holder string) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DrainLockMutex}}
 	if p.Mutex != nil {
 		lease = p.Mutex.DeepCopy()
 	}
 	now := metav1.NewMicroTime(p.Now)
-	if holder != "" && (lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity != holder) {
-		var transitions int32
-		if lease.Spec.LeaseTransitions != nil {
-			transitions = max(*lease.Spec.LeaseTransitions, 0)
-		}
-		lease.Spec.LeaseTransitions = new(transitions + 1)
+	if holder != "" && ptr.Deref(lease.Spec.HolderIdentity, "") != holder {
+		lease.Spec.LeaseTransitions = new(max(ptr.Deref(lease.Spec.LeaseTransitions, 0), 0) + 1)
 		lease.Spec.AcquireTime = &now
 	}
 	lease.Spec.HolderIdentity = &holder

@@ -13,34 +13,31 @@ import (
 )
 
 const (
-	// MaxBudgetsOfPod is under how many budgets a pod may stay.
+	// MaxBudgetsOfPod is the number of budgets under which a pod may stay.
 	MaxBudgetsOfPod = 16
-	// MaxBudgets is how many budgets the pods of one node may stay under. A record of
-	// so many fits into the API server's storage whatever their names are.
+	// MaxBudgets is the number of budgets under which the pods of one node may stay. Such a record
+	// fits into etcd whatever the names are.
 	MaxBudgets = 256
-	// MaxPods is how many pods of one node may stay under budgets.
+	// MaxPods is the number of pods of one node that may stay under budgets.
 	MaxPods = 512
 )
 
-// Need is what the pods that stay on a node need.
+// Need holds the pods of a node under maintenance, and their budgets.
 type Need struct {
-	// Maintenance is the oldest one in place of the node.
+	// Maintenance is the oldest in-place maintenance of the node.
 	Maintenance *v1alpha1.NodeMaintenance
-	// Record is the record of the node; nil if there is none yet.
-	Record *v1alpha1.DrainRecord
-	// Staying are the pods that stay.
+	// Record is nil if there is none yet.
+	Record  *v1alpha1.DrainRecord
 	Staying []*corev1.Pod
-	// Leaving are the pods that have to leave and are still on the node.
+	// Leaving are the pods that must leave and are still on the node.
 	Leaving []*corev1.Pod
 	// Budgets are those of the namespaces of these pods.
 	Budgets []*policyv1.PodDisruptionBudget
 }
 
-// Needs returns the spec of the record of the node while its maintenance goes on.
-// Its budgets are empty if there is nothing to lock. While pods have to leave none
-// is added to those that were confirmed, as a node that waits for an eviction must
-// not have others wait for it; and none of these is in it, so that they can be
-// evicted.
+// Needs returns the spec of the record of the node during its maintenance. While pods must leave,
+// no budget is added to the confirmed ones, because a node that waits for an eviction must not
+// block others. Budgets of leaving pods are left out so that they can be evicted.
 func Needs(n Need) v1alpha1.DrainRecordSpec {
 	spec := v1alpha1.DrainRecordSpec{
 		MaintenanceRef: v1alpha1.MaintenanceReference{Name: n.Maintenance.Name, UID: n.Maintenance.UID},
@@ -67,8 +64,8 @@ func Needs(n Need) v1alpha1.DrainRecordSpec {
 	return spec
 }
 
-// fitting are the pods in order. Where there are too many, those without budgets are
-// left out, for which nothing is done.
+// fitting returns the pods in order. If there are too many, pods without budgets are left out;
+// nothing is done for them.
 func fitting(pods []v1alpha1.StayingPod) []v1alpha1.StayingPod {
 	if len(pods) > MaxPods {
 		pods = slices.DeleteFunc(pods, func(pod v1alpha1.StayingPod) bool { return len(pod.BudgetUIDs) == 0 })
@@ -79,7 +76,7 @@ func fitting(pods []v1alpha1.StayingPod) []v1alpha1.StayingPod {
 	return pods
 }
 
-// leftOut tells which budgets are not locked, or not now.
+// leftOut returns a predicate for the budgets that are not to be locked, or not yet.
 func (n Need) leftOut(budgets budget.Compiled) func(v1alpha1.BudgetReference) bool {
 	var ofLeaving []v1alpha1.BudgetReference
 	for _, pod := range n.Leaving {
@@ -92,7 +89,7 @@ func (n Need) leftOut(budgets budget.Compiled) func(v1alpha1.BudgetReference) bo
 	}
 }
 
-// inOrder returns the budgets in the order in which locks are taken, each once.
+// inOrder returns the budgets in locking order, without duplicates.
 func inOrder(budgets []v1alpha1.BudgetReference) []v1alpha1.BudgetReference {
 	return slices.Compact(slices.SortedFunc(slices.Values(budgets), compare))
 }
@@ -101,7 +98,7 @@ func compare(a, b v1alpha1.BudgetReference) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// ReferenceTo is how records name a budget.
+// ReferenceTo returns the reference by which records name a budget.
 func ReferenceTo(b *policyv1.PodDisruptionBudget) v1alpha1.BudgetReference {
 	return v1alpha1.BudgetReference{Namespace: b.Namespace, Name: b.Name, UID: b.UID}
 }

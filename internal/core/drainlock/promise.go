@@ -15,37 +15,33 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// promise is the value of v1alpha1.RebootPromiseAnnotation. Each node writes its own
-// before it looks at those of others, and is told that it may go down after that. So of
-// two nodes with pods under one budget at least one sees the other, whatever has become
-// of their records and of the budget.
+// promise is the value of v1alpha1.RebootPromiseAnnotation. A node writes its own before it reads
+// those of others, and may go down after that. Therefore at least one of two nodes with pods under
+// one budget sees the other, whatever happened to their records and the budget.
 type promise struct {
-	// RecordUID is that of the record by which it was written. By any other record the
-	// node may have been told already.
+	// RecordUID identifies the record that wrote it. A promise of another record may already have
+	// been acted on.
 	RecordUID string `json:"recordUID"`
 	// MaintenanceRef is the maintenance for which the reboot counts.
 	MaintenanceRef v1alpha1.MaintenanceReference `json:"maintenanceRef"`
-	// BootID is the boot after which another one is a reboot.
-	BootID string `json:"bootID"`
-	// ExpectedDowntimeSeconds is that of the maintenance.
-	ExpectedDowntimeSeconds int32 `json:"expectedDowntimeSeconds"`
-	// Time is when it was written.
-	Time metav1.Time `json:"time"`
+	// BootID is the boot before the reboot.
+	BootID                  string      `json:"bootID"`
+	ExpectedDowntimeSeconds int32       `json:"expectedDowntimeSeconds"`
+	Time                    metav1.Time `json:"time"`
 }
 
-// Promised reports whether a node may be away, or may go at any moment, for all that the
-// node itself shows.
+// Promised reports whether a node may be down or may go down at any moment, judged by the node
+// alone.
 func Promised(node *corev1.Node) bool {
 	_, promised := promiseOn(node)
 	return promised
 }
 
-// SamePromise reports whether two views of a node show the same promise.
 func SamePromise(a, b *corev1.Node) bool {
 	return Promised(a) && Promised(b) && a.Annotations[v1alpha1.RebootPromiseAnnotation] == b.Annotations[v1alpha1.RebootPromiseAnnotation]
 }
 
-// promiseOn reads the promise on a node. One that cannot be read is one of nobody knows when.
+// promiseOn reads the promise on a node. An unreadable one counts as a promise at an unknown time.
 func promiseOn(node *corev1.Node) (one promise, promised bool) {
 	if node == nil {
 		return promise{}, false
@@ -58,33 +54,33 @@ func promiseOn(node *corev1.Node) (one promise, promised bool) {
 	return one, promised
 }
 
-// told is true from when the node may have been told that it may go down until it is back,
-// or does not go any more.
-func (p *pass) told() bool {
+// isPromised reports whether the node may have been told that it may go down, and is not back
+// since.
+func (p *planner) isPromised() bool {
 	boots := p.status.Boots
 	return boots != nil && boots.ReturnedTime == nil && boots.RevokedTime == nil
 }
 
-// here is true of a node that was told and has not gone, for all that is seen.
-func (p *pass) here() bool {
-	return p.told() && NodeReady(p.Node) && p.status.Boots.RebootCount == 0 && p.status.Boots.BootID == bootID(p.Node)
+// isStillUp reports whether a promised node has not gone down yet.
+func (p *planner) isStillUp() bool {
+	return p.isPromised() && NodeReady(p.Node) && p.status.Boots.RebootCount == 0 && p.status.Boots.BootID == bootID(p.Node)
 }
 
-// withdraw takes a promise back that does not stand. Whoever has seen it may act on it for
-// as long as a reboot takes: only then the node is one that was told nothing.
-func (p *pass) withdraw() {
+// withdraw takes back a promise that no longer stands. A client may act on it for as long as a
+// reboot takes; only then is it revoked.
+func (p *planner) withdraw() {
 	boots := p.status.Boots
 	switch now := stamp(p.Now); {
-	case !p.told() || p.Record.Spec.Complete:
+	case !p.isPromised() || p.Record.Spec.Complete:
 		return
-	case p.promisable() && !p.unconfirmed():
+	case p.isPromisable() && !p.hasUnconfirmed():
 		boots.WithdrawnTime = nil
 		return
 	case boots.WithdrawnTime == nil || boots.WithdrawnTime.After(stampAfter(p.Now).Time):
 		boots.WithdrawnTime = &now
 	}
 	ends := boots.WithdrawnTime.Add(max(p.downtime(), reportSettle))
-	if p.wake(ends); p.ClockSkewed || p.Now.Before(ends) || !p.here() {
+	if p.wake(ends); p.ClockSkewed || p.Now.Before(ends) || !p.isStillUp() {
 		return
 	}
 	now := stamp(p.Now)
@@ -94,57 +90,53 @@ func (p *pass) withdraw() {
 	}
 }
 
-// adopt takes over a promise that was made before there was this record.
-func (p *pass) adopt() {
+// adopt takes over a promise that is older than this record.
+func (p *planner) adopt() {
 	if on, promised := promiseOn(p.Node); promised && p.status.Boots == nil && on.RecordUID != string(p.Record.UID) {
 		p.status.Boots = &v1alpha1.RecordedBoots{MaintenanceUID: on.MaintenanceRef.UID, BootID: on.BootID, Pods: p.runs(nil, true)}
 	}
 }
 
-// promisable is true while nothing but time is in the way of the promise.
-func (p *pass) promisable() bool {
+// isPromisable reports whether only time delays the promise.
+func (p *planner) isPromisable() bool {
 	spec := p.Record.Spec
-	return !spec.Complete && !spec.Emptying && !p.outdated && !p.returned() && len(p.obstacles) == 0 && !p.missing()
+	return !spec.Complete && !spec.Emptying && !p.outdated && !p.hasReturned() && len(p.obstacles) == 0 && !p.isMissing()
 }
 
-// fresh is true of a promise that was written for this maintenance and for what the node
-// is now.
-func (p *pass) fresh(on promise) bool {
+// isCurrent reports whether a promise was written for this maintenance and the current boot.
+func (p *planner) isCurrent(on promise) bool {
 	return on.RecordUID == string(p.Record.UID) && on.MaintenanceRef.UID == p.Record.Spec.MaintenanceRef.UID &&
 		on.BootID == bootID(p.Node) && !on.Time.After(p.Now.Add(clockSkew))
 }
 
-// vouched is true if the promise is on the node for so long that no other node can have
-// missed it, and a budget that was made anew would have been seen. A node that is gone
-// goes nowhere.
-func (p *pass) vouched() bool {
+// isPromiseVisible reports whether the promise has been on the node for so long that every other
+// node has seen it, and a recreated budget would have been seen. A node that is gone needs none.
+func (p *planner) isPromiseVisible() bool {
 	on, promised := promiseOn(p.Node)
-	return p.Node == nil || promised && p.Watched && (p.told() || p.fresh(on) && !p.Now.Before(on.Time.Add(Settle)))
+	return p.Node == nil || promised && p.Watched && (p.isPromised() || p.isCurrent(on) && !p.Now.Before(on.Time.Add(Settle)))
 }
 
-// Wavers reports whether a promise would be taken back if what was seen is so. Caches may
-// show a budget by which the pods of a node that has just gone are down, and these pods as
-// they were before.
+// Wavers reports whether a promise would be withdrawn if the observed state is current. Caches may
+// show a budget that counts the pods of a departed node as down beside older states of these pods.
 func Wavers(s Snapshot) bool {
 	s.Live = true
-	p := newPass(s)
-	p.weigh()
-	return p.here() && p.status.Boots.WithdrawnTime == nil &&
+	p := newPlanner(s)
+	p.assess()
+	return p.isStillUp() && p.status.Boots.WithdrawnTime == nil &&
 		slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return p.confirmed(o.BudgetReference) })
 }
 
-// elsewhere is in the way of a lock while another node that may be away has a pod under
-// the budget.
-func (p *pass) elsewhere(b v1alpha1.BudgetReference) (o obstacle, found bool) {
+// elsewhere returns the obstacle of another node that may be down with a pod under the budget.
+func (p *planner) elsewhere(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	node, found := p.Away[b.UID]
 	return obstacle{
-		BudgetReference: b, kind: v1alpha1.BlockerPDBLocked, turn: true, away: true,
-		message: fmt.Sprintf("Node %s may be away, and has a pod under %s.", node, named(b)),
+		BudgetReference: b, kind: v1alpha1.BlockerPDBLocked, ofDrain: true, away: true,
+		message: fmt.Sprintf("Node %s may be down and has a pod under %s.", node, named(b)),
 	}, found
 }
 
 // writePromise records on the node what it is about to be told, or was told.
-func writePromise(p *pass) (Step, bool) {
+func writePromise(p *planner) (Step, bool) {
 	on, promised := promiseOn(p.Node)
 	next := promise{
 		RecordUID: string(p.Record.UID), MaintenanceRef: p.Record.Spec.MaintenanceRef, BootID: bootID(p.Node),
@@ -152,41 +144,39 @@ func writePromise(p *pass) (Step, bool) {
 	}
 	var writes bool
 	switch boots := p.status.Boots; {
-	case p.Node == nil, p.refused(p.Node.UID):
-	case p.told() && !promised:
+	case p.Node == nil, p.isRefused(p.Node.UID):
+	case p.isPromised() && !promised:
 		next.MaintenanceRef.UID, next.BootID = boots.MaintenanceUID, boots.BootID
 		writes = !p.Record.Spec.Complete
-	case !p.told() || !countFor(p.Record, boots) && p.steady():
-		writes = p.promisable() && !(promised && p.fresh(on))
+	case !p.isPromised() || !countFor(p.Record, boots) && p.isSteady():
+		writes = p.isPromisable() && !(promised && p.isCurrent(on))
 	}
 	// Strings, numbers and times always marshal.
 	text, _ := json.Marshal(next)
 	return Step{Kind: WritePromise, Node: p.Node, Promise: string(text)}, writes
 }
 
-// removePromise takes it from a node that is back, or that was not told.
-func removePromise(p *pass) (Step, bool) {
-	if !Promised(p.Node) || p.refused(p.Node.UID) {
+func removePromise(p *planner) (Step, bool) {
+	if !Promised(p.Node) || p.isRefused(p.Node.UID) {
 		return Step{}, false
 	}
-	return Step{Kind: RemovePromise, Node: p.Node}, p.revocable()
+	return Step{Kind: RemovePromise, Node: p.Node}, p.isRevocable()
 }
 
-// revocable is true if the promise has to go. After the maintenance it goes when what is
-// said of every pod that stayed is from after a reboot, or the downtime has passed.
-func (p *pass) revocable() bool {
-	if p.told() {
-		return p.Record.Spec.Complete && !p.anyStale()
+// isRevocable reports whether the promise is to be removed: after the maintenance, once the status
+// of every staying pod dates from after a reboot or the downtime has passed.
+func (p *planner) isRevocable() bool {
+	if p.isPromised() {
+		return p.Record.Spec.Complete && !p.hasStale()
 	}
-	return !p.promisable()
+	return !p.isPromisable()
 }
 
-func (p *pass) anyStale() bool {
-	return slices.ContainsFunc(p.remaining(), func(pod *corev1.Pod) bool { return p.stale(pod.UID) })
+func (p *planner) hasStale() bool {
+	return slices.ContainsFunc(p.remaining(), func(pod *corev1.Pod) bool { return p.isStale(pod.UID) })
 }
 
-// promisedAt is when the promise on the node has been there for long enough.
-func (p *pass) promisedAt() time.Time {
+func (p *planner) promisedAt() time.Time {
 	on, promised := promiseOn(p.Node)
 	if !promised {
 		return time.Time{}
@@ -194,9 +184,8 @@ func (p *pass) promisedAt() time.Time {
 	return on.Time.Add(Settle)
 }
 
-// Remake returns the spec of a record for a node that bears a promise and has none any
-// more: that of a maintenance that is over, until one that goes on takes over. Pods beyond
-// what a record holds are left out.
+// Remake returns the spec of a completed record for a node that bears a promise but has no record.
+// Pods beyond the limits of a record are left out.
 func Remake(node *corev1.Node, pods []*corev1.Pod, budgets []*policyv1.PodDisruptionBudget) v1alpha1.DrainRecordSpec {
 	on, _ := promiseOn(node)
 	need := Need{Maintenance: &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{

@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"ebbtide.dev/ebbtide/api/v1alpha1"
+	"ebbtide.dev/ebbtide/internal/core/phrase"
 )
 
-// MaxEarlier is up to how many nodes are counted that wait for longer than another one.
+// MaxEarlier caps the number of nodes counted ahead of another one.
 const MaxEarlier = 100
 
-// Precedes reports whether the node of a record has its turn before another one: it
-// waits for locks, for longer, and for some of the same.
+// Precedes reports whether the node of a record goes before another one: it has waited longer for
+// one of the same budgets.
 func Precedes(r, other *v1alpha1.DrainRecord) bool {
 	since, otherSince := r.Status.WaitStartTime, other.Status.WaitStartTime
 	switch {
@@ -24,7 +25,6 @@ func Precedes(r, other *v1alpha1.DrainRecord) bool {
 	return shared
 }
 
-// firstShared is the first budget that both records ask for.
 func firstShared(r, other *v1alpha1.DrainRecord) (v1alpha1.BudgetReference, bool) {
 	for _, b := range r.Spec.Budgets {
 		if slices.Contains(other.Spec.Budgets, b) {
@@ -34,33 +34,32 @@ func firstShared(r, other *v1alpha1.DrainRecord) (v1alpha1.BudgetReference, bool
 	return v1alpha1.BudgetReference{}, false
 }
 
-// Contends reports whether a node would take its locks now, were there no other. One
-// that has some already goes on, and asks nobody: it may be on its way.
+// Contends reports whether a node would take its locks now if no other node were ahead. A node that
+// already holds a lock does not wait for others, as it may be on its way.
 func Contends(s Snapshot) bool {
 	s.Ahead = nil
-	p := newPass(s)
-	p.weigh()
-	return p.contends()
+	p := newPlanner(s)
+	p.assess()
+	return p.isContending()
 }
 
-// Obstructed reports whether something is in the way of the locks of a node that is
-// seen without looking at others.
+// Obstructed reports whether something other than another node prevents the locks of a node.
 func Obstructed(s Snapshot) bool {
 	s.Ahead, s.Away = nil, nil
-	p := newPass(s)
-	p.weigh()
+	p := newPlanner(s)
+	p.assess()
 	return len(p.obstacles) > 0
 }
 
-func (p *pass) contends() bool {
-	return p.taking() && !slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return p.budgets[b].own })
+func (p *planner) isContending() bool {
+	return p.isTaking() && !slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return p.budgets[b].own })
 }
 
-// queueUp lets the node go first that waits for longer and could go as well. Nobody
-// waits behind a node that cannot go, nor for long behind one that does not.
-func (p *pass) queueUp() {
+// yieldToAhead lets the node go first that has waited longer and could go as well. A node that
+// cannot go delays no other, and one that does not go delays others for a minute.
+func (p *planner) yieldToAhead() {
 	since := p.status.YieldStartTime
-	if p.status.YieldStartTime = nil; p.Ahead == nil || p.mutexOwn() || !p.contends() {
+	if p.status.YieldStartTime = nil; p.Ahead == nil || p.mutexOwn() || !p.isContending() {
 		return
 	}
 	b, shared := firstShared(p.Record, p.Ahead)
@@ -73,18 +72,18 @@ func (p *pass) queueUp() {
 	p.status.YieldStartTime = since
 	if ends := since.Add(mutexDuration); p.Now.Before(ends) {
 		p.obstacles = append(p.obstacles, obstacle{
-			BudgetReference: b, kind: v1alpha1.BlockerPDBLocked, turn: true, ends: ends,
-			message: fmt.Sprintf("Node %s waits for longer, and locks %s first.", p.Ahead.Name, named(b)),
+			BudgetReference: b, kind: v1alpha1.BlockerPDBLocked, ofDrain: true, ends: ends,
+			message: fmt.Sprintf("Node %s has waited longer and locks %s first.", p.Ahead.Name, named(b)),
 		})
 	}
 }
 
-// ahead is how many nodes wait for longer, as exactly as is worth a write: one node
-// that has had its turn must not have thousands written anew.
-func (p *pass) ahead() int32 {
+// ahead returns the number of nodes that have waited longer, rounded so that one node that goes
+// does not cause thousands of writes.
+func (p *planner) ahead() int32 {
 	const exact, step = 10, 10
 	switch {
-	case !p.unconfirmed() || p.mutexOwn():
+	case !p.hasUnconfirmed() || p.mutexOwn():
 		return 0
 	case p.Earlier <= exact:
 		return int32(p.Earlier)
@@ -93,18 +92,15 @@ func (p *pass) ahead() int32 {
 	}
 }
 
-// queued says how many nodes are before a node; empty for the first one.
 func queued(ahead int32) string {
 	switch {
 	case ahead == 0:
 		return ""
-	case ahead == 1:
-		return "1 node waits for longer"
 	case ahead <= 10:
-		return fmt.Sprintf("%d nodes wait for longer", ahead)
+		return phrase.Count(ahead, "node") + " ahead"
 	case ahead < MaxEarlier:
-		return fmt.Sprintf("about %d nodes wait for longer", ahead)
+		return fmt.Sprintf("about %d nodes ahead", ahead)
 	default:
-		return fmt.Sprintf("%d nodes or more wait for longer", ahead)
+		return fmt.Sprintf("at least %d nodes ahead", ahead)
 	}
 }

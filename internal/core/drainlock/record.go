@@ -14,14 +14,12 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// defaultLockTimeout is that of v1alpha1.InPlace.
 const defaultLockTimeout = 300 * time.Second
 
-// look brings the recorded locks to what the budgets bear. A lock that is needed
-// and not there was lost; one that is there and not recorded was taken just before
-// somebody died; one that is not needed any more is remembered until it is gone, and
-// is no promise from now on: whoever needs it again has it confirmed again.
-func (p *pass) look() {
+// updateLocks brings the recorded locks in line with the budgets. A recorded lock that is missing
+// was lost; one that is not recorded was taken just before a crash. A lock that is no longer needed
+// is remembered until it is removed, but loses its confirmation.
+func (p *planner) updateLocks() {
 	recorded := map[v1alpha1.BudgetReference]v1alpha1.RecordedLock{}
 	for _, lock := range p.status.Locks {
 		if _, twice := recorded[lock.BudgetReference]; !twice {
@@ -39,7 +37,7 @@ func (p *pass) look() {
 			lock.AcquiredTime = stampAfter(p.Now)
 			recorded[b] = lock
 		case !one.ours() && known:
-			p.lose(b, one)
+			p.reportLost(b, one)
 			delete(recorded, b)
 		}
 	}
@@ -53,40 +51,41 @@ func (p *pass) look() {
 		}
 	}
 	slices.SortFunc(p.status.Locks, func(a, b v1alpha1.RecordedLock) int { return compare(a.BudgetReference, b.BudgetReference) })
-	p.oppose()
+	p.findObstacles()
 }
 
-func (p *pass) lose(b v1alpha1.BudgetReference, one sight) {
-	why := "its annotation was removed"
+func (p *planner) reportLost(b v1alpha1.BudgetReference, one observedBudget) {
+	why := "the annotation was removed"
 	switch {
 	case one.locked:
-		why = excerpt.Of(one.hold.Describe(one.PodDisruptionBudget), longestText)
+		why = excerpt.Of(one.lock.Describe(one.PodDisruptionBudget), maxQuote)
 	case one.own:
-		why = "it had ended before it was renewed"
+		why = "it expired before it was renewed"
 	}
-	p.emit(event.LockLost(p.Record, fmt.Sprintf("The lock of %s for the pods that stay on node %s was lost, and is taken again as soon as it can be had: %s.",
+	p.emit(event.LockLost(p.Record, fmt.Sprintf("Lost the lock of %s for the pods that stay on node %s: %s. It will be taken again when possible.",
 		named(b), p.Record.Name, why)))
 }
 
-func (p *pass) emit(events []event.Event) { p.decision.Events = append(p.decision.Events, events...) }
+func (p *planner) emit(events []event.Event) {
+	p.decision.Events = append(p.decision.Events, events...)
+}
 
-// oppose finds what is in the way.
-func (p *pass) oppose() {
+func (p *planner) findObstacles() {
 	p.obstacles = nil
 	for _, b := range p.needs {
-		if o, found := p.opposes(b); found {
+		if o, found := p.obstacleFor(b); found {
 			p.obstacles = append(p.obstacles, o)
 		}
 	}
 }
 
-// opposes finds what is in the way of one budget. If its lock was confirmed, that is only
-// what the budget does not allow any more before the node goes.
-func (p *pass) opposes(b v1alpha1.BudgetReference) (o obstacle, found bool) {
+// obstacleFor returns what prevents the lock of one budget. Before the node goes, a confirmed lock
+// is only questioned by what the budget no longer allows.
+func (p *planner) obstacleFor(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	o, found = p.obstacle(b)
 	switch {
 	case p.confirmed(b):
-		return o, found && p.here() && (p.Live || p.status.Boots.WithdrawnTime != nil)
+		return o, found && p.isStillUp() && (p.Live || p.status.Boots.WithdrawnTime != nil)
 	case found:
 		return o, true
 	}
@@ -98,8 +97,7 @@ func (p *pass) opposes(b v1alpha1.BudgetReference) (o obstacle, found bool) {
 	return obstacle{BudgetReference: b, kind: v1alpha1.BlockerClockSkewed}, p.ClockSkewed
 }
 
-// lock returns what will be recorded of the lock of a budget.
-func (p *pass) lock(b v1alpha1.BudgetReference) *v1alpha1.RecordedLock {
+func (p *planner) lock(b v1alpha1.BudgetReference) *v1alpha1.RecordedLock {
 	i, found := slices.BinarySearchFunc(p.status.Locks, b, func(lock v1alpha1.RecordedLock, b v1alpha1.BudgetReference) int {
 		return compare(lock.BudgetReference, b)
 	})
@@ -109,14 +107,14 @@ func (p *pass) lock(b v1alpha1.BudgetReference) *v1alpha1.RecordedLock {
 	return &p.status.Locks[i]
 }
 
-func (p *pass) confirmed(b v1alpha1.BudgetReference) bool {
+func (p *planner) confirmed(b v1alpha1.BudgetReference) bool {
 	lock := p.lock(b)
 	return lock != nil && lock.ConfirmedTime != nil
 }
 
-// deadline is when the node stops to wait for its locks; false if it never does,
-// or has not begun.
-func (p *pass) deadline() (at time.Time, ends bool) {
+// deadline returns when the node stops waiting for its locks; false if it never does or has not
+// started.
+func (p *planner) deadline() (at time.Time, ends bool) {
 	since := p.status.TimeoutStartTime
 	if p.action() == v1alpha1.LockTimeoutWait || since == nil {
 		return time.Time{}, false
@@ -124,14 +122,14 @@ func (p *pass) deadline() (at time.Time, ends bool) {
 	return since.Add(p.timeout()), true
 }
 
-func (p *pass) timeout() time.Duration {
+func (p *planner) timeout() time.Duration {
 	if seconds := p.Record.Spec.InPlace.LockTimeoutSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
 	}
 	return defaultLockTimeout
 }
 
-func (p *pass) action() v1alpha1.LockTimeoutAction {
+func (p *planner) action() v1alpha1.LockTimeoutAction {
 	switch action := p.Record.Spec.InPlace.OnLockTimeout; action {
 	case "", v1alpha1.LockTimeoutEvict:
 		return v1alpha1.LockTimeoutEvict
@@ -142,51 +140,48 @@ func (p *pass) action() v1alpha1.LockTimeoutAction {
 	}
 }
 
-// runClock finds out since when the timeout counts. While nothing but the locks of
-// other drains is in the way it does not, and begins anew afterwards: who waits for
-// their turn, in a pool of any size, is in nobody's way. Nor does it while the clock is
-// skewed: what was written down then would be worth nothing afterwards.
-func (p *pass) runClock() {
+// updateTimeoutStart sets the start of the timeout. The timeout does not run while only other
+// drains are ahead, since a node that waits in the queue of a pool blocks nobody. It does not run
+// while the clock is skewed either.
+func (p *planner) updateTimeoutStart() {
 	since := p.status.TimeoutStartTime
 	switch now := stamp(p.Now); {
-	case !p.unconfirmed(), p.inTurn(), p.ClockSkewed:
+	case !p.hasUnconfirmed(), p.waitsForDrainsOnly(), p.ClockSkewed:
 		p.status.TimeoutStartTime = nil
 	case since == nil || since.After(stampAfter(p.Now).Time):
 		p.status.TimeoutStartTime = &now
 	}
 }
 
-// inTurn is true while only locks of other drains are in the way.
-func (p *pass) inTurn() bool {
-	return len(p.obstacles) > 0 && !slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return !o.turn })
+func (p *planner) waitsForDrainsOnly() bool {
+	return len(p.obstacles) > 0 && !slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return !o.ofDrain })
 }
 
-// takeBack has pods stay after all whose budget was given up because somebody had
-// locked it, and has not any more. The spec has to know before that it was given up.
-func (p *pass) takeBack() {
+// takeBack lets pods stay after all if their budget was given up while someone had locked it and
+// that lock is gone. The spec must have left out the budget first.
+func (p *planner) takeBack() {
 	if p.Record.Spec.Complete {
 		return
 	}
 	p.status.GivenUp = slices.DeleteFunc(p.status.GivenUp, func(given v1alpha1.GivenUpBudget) bool {
-		if !given.Locked || slices.Contains(p.Record.Spec.Budgets, given.BudgetReference) || !p.free(given) {
+		if !given.Locked || slices.Contains(p.Record.Spec.Budgets, given.BudgetReference) || !p.isFree(given) {
 			return false
 		}
-		p.emit(event.PodsStayAfterAll(p.Record, fmt.Sprintf("%s was given up because it was locked, and is free before its pods have left: they stay on node %s after all.",
+		p.emit(event.PodsStayAfterAll(p.Record, fmt.Sprintf("%s is no longer locked, so its remaining pods stay on node %s after all.",
 			named(given.BudgetReference), p.Record.Name)))
 		return true
 	})
 }
 
-// free is true of a budget that allows what is left of the pods for which it was
-// given up to go down.
-func (p *pass) free(given v1alpha1.GivenUpBudget) bool {
+// isFree reports whether a budget allows the remaining pods for which it was given up to go down.
+func (p *planner) isFree(given v1alpha1.GivenUpBudget) bool {
 	one := p.budgets[given.BudgetReference]
 	if one.PodDisruptionBudget == nil || one.locked {
 		return false
 	}
 	var left, needed int32
 	for _, uid := range given.PodUIDs {
-		if pod := p.pods[uid]; pod != nil && deletable(pod) {
+		if pod := p.pods[uid]; pod != nil && isDeletable(pod) {
 			left++
 			if podclass.Ready(pod) {
 				needed++
@@ -197,37 +192,35 @@ func (p *pass) free(given v1alpha1.GivenUpBudget) bool {
 	return left > 0 && known && allowed >= needed
 }
 
-// giveUp stops to wait for the budgets that could not be locked in time. The others
-// are locked when it is known what becomes of their pods. Nobody gives up the turn
-// that other drains have before, nor asks pods to leave that their owner's lock keeps:
-// when it goes they may stay after all.
-func (p *pass) giveUp() {
+// giveUp stops waiting for budgets that could not be locked in time. Locks of other drains are
+// never given up. Pods that their owner's lock keeps are not asked to leave, as they may stay once
+// it is gone.
+func (p *planner) giveUp() {
 	deadline, ends := p.deadline()
 	if len(p.obstacles) == 0 || !ends || p.Now.Before(deadline) {
 		return
 	}
-	become := "are drained as if they had no label " + v1alpha1.OnUpgradeLabel
+	become := "are drained"
 	if p.action() == v1alpha1.LockTimeoutDelete {
-		become = "are deleted past it"
+		become = "are deleted"
 	}
 	for _, o := range p.obstacles {
-		if o.turn || o.locked && p.action() == v1alpha1.LockTimeoutEvict {
+		if o.ofDrain || o.locked && p.action() == v1alpha1.LockTimeoutEvict {
 			continue
 		}
 		p.status.GivenUp = append(p.status.GivenUp, v1alpha1.GivenUpBudget{
 			BudgetReference: o.BudgetReference, Action: p.action(), GivenUpTime: stamp(p.Now), Message: excerpt.Of(o.message, maxMessage),
 			PodUIDs: p.stayers(o.BudgetReference), Locked: o.locked,
 		})
-		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods that stay on node %s %s: %s",
+		p.emit(event.LockTimedOut(p.Record, fmt.Sprintf("%s could not be locked within %s, so its pods on node %s %s. %s",
 			named(o.BudgetReference), p.timeout(), p.Record.Name, become, o.message)))
 	}
-	// Whoever makes a budget anew under its name must not fill the record: the oldest
-	// ones are forgotten, and waited for again if they are still needed.
+	// A budget that is recreated again and again must not fill the record. A forgotten one is
+	// waited for again.
 	p.status.GivenUp = p.status.GivenUp[max(0, len(p.status.GivenUp)-MaxBudgets):]
 }
 
-// stayers are the UIDs of the pods of the record under a budget.
-func (p *pass) stayers(b v1alpha1.BudgetReference) []types.UID {
+func (p *planner) stayers(b v1alpha1.BudgetReference) []types.UID {
 	var uids []types.UID
 	for _, pod := range p.staying[b.UID] {
 		uids = append(uids, pod.UID)
@@ -235,11 +228,10 @@ func (p *pass) stayers(b v1alpha1.BudgetReference) []types.UID {
 	return uids
 }
 
-// dropOutdated keeps no more than what was promised while the spec does not know yet that
-// a budget was given up: if its pods have to leave, the node must not hold locks
-// meanwhile. Two nodes that did would each wait to evict pods under a lock of the
+// dropOutdated releases all unconfirmed locks while the spec still contains a budget that was given
+// up. If its pods must leave, two nodes could otherwise each wait to evict pods under a lock of the
 // other.
-func (p *pass) dropOutdated() {
+func (p *planner) dropOutdated() {
 	given := func(b v1alpha1.BudgetReference) bool {
 		return slices.ContainsFunc(p.status.GivenUp, func(one v1alpha1.GivenUpBudget) bool { return one.BudgetReference == b })
 	}
@@ -252,19 +244,19 @@ func (p *pass) dropOutdated() {
 	p.obstacles = nil
 }
 
-// yield forgets what was taken and not confirmed if not everything can be had, so
-// that others can have it.
-func (p *pass) yield() {
+// dropUnconfirmed forgets unconfirmed locks while something is in the way, so that others can take
+// them.
+func (p *planner) dropUnconfirmed() {
 	if len(p.obstacles) == 0 {
 		return
 	}
 	p.status.Locks = slices.DeleteFunc(p.status.Locks, func(lock v1alpha1.RecordedLock) bool { return lock.ConfirmedTime == nil })
 }
 
-// confirm promises that the node may go, for all locks at once: a promise for some
-// of them would keep them while the node waits for others.
-func (p *pass) confirm() {
-	if !p.promisable() || !p.Live || p.Now.Before(p.settledAt()) || p.busy() || !p.vouched() {
+// confirm promises all locks at once: a partial promise would keep locks while the node waits for
+// others.
+func (p *planner) confirm() {
+	if !p.isPromisable() || !p.Live || p.Now.Before(p.settledAt()) || p.isBusy() || !p.isPromiseVisible() {
 		return
 	}
 	for _, b := range p.needs {
@@ -275,18 +267,18 @@ func (p *pass) confirm() {
 	}
 }
 
-// missing is true while a lock is to be taken.
-func (p *pass) missing() bool {
+// isMissing reports whether a lock is to be taken.
+func (p *planner) isMissing() bool {
 	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.budgets[b].ours() })
 }
 
-// unconfirmed is true while a lock is to be taken or confirmed.
-func (p *pass) unconfirmed() bool {
+// hasUnconfirmed reports whether a lock is to be taken or confirmed.
+func (p *planner) hasUnconfirmed() bool {
 	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.confirmed(b) })
 }
 
-// settledAt is when no eviction can land any more that was admitted before a lock.
-func (p *pass) settledAt() (at time.Time) {
+// settledAt returns when no eviction can land any more that was admitted before a lock.
+func (p *planner) settledAt() (at time.Time) {
 	for _, b := range p.needs {
 		lock := p.lock(b)
 		if lock != nil && lock.ConfirmedTime == nil && lock.AcquiredTime.Add(Settle).After(at) {
@@ -296,8 +288,8 @@ func (p *pass) settledAt() (at time.Time) {
 	return at
 }
 
-// busy is true while an eviction of our own is under way that began before a lock.
-func (p *pass) busy() bool {
+// isBusy reports whether an own eviction is in flight that began before a lock.
+func (p *planner) isBusy() bool {
 	return slices.ContainsFunc(p.needs, func(b v1alpha1.BudgetReference) bool {
 		return !p.confirmed(b) && p.Busy[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}]
 	})

@@ -14,54 +14,48 @@ import (
 
 // Snapshot is everything that the next step of one node depends on.
 type Snapshot struct {
-	// Now is the time of the decision.
 	Now time.Time
-	// ClockSkewed is true while that is not trusted; see package skew.
+	// ClockSkewed is true while Now is not trusted; see package skew.
 	ClockSkewed bool
-	// Record is the record of the node; its name is that of the node.
+	// Record has the name of the node.
 	Record *v1alpha1.DrainRecord
-	// Node is the node; nil if it is gone.
+	// Node is nil if it is gone.
 	Node *corev1.Node
-	// Pods are all pods of the node.
 	Pods []*corev1.Pod
-	// Budgets are all for whose locks the record asks, and one at least that concerns
-	// it without, if there is any; see Concerns. One that is asked for and missing
-	// does not exist.
+	// Budgets are all that the record asks for, and at least one that otherwise concerns it, if
+	// any; see Concerns. A missing one does not exist.
 	Budgets []*policyv1.PodDisruptionBudget
-	// Away are other nodes that bear a promise, by the UID of a budget that protects a pod
-	// there. It has those of budgets that the record asks for and that were not confirmed.
+	// Away maps UIDs of budgets to another node with a promise and a pod under the budget, for
+	// requested budgets that are not confirmed.
 	Away map[types.UID]string
-	// Watched is true if Away was read where the promise of this node was seen, too, so
-	// that every promise that is older was.
+	// Watched is true if Away was read from a cache that showed the promise of this node, and
+	// therefore all older ones.
 	Watched bool
-	// Live is true if the node, the budgets, and after them the pods were just read from
-	// the API server and not from a cache, as NeedsLive and Wavers ask for.
+	// Live is true if the node, the budgets, and after them the pods were read from the API server,
+	// as NeedsLive and Wavers request.
 	Live bool
-	// Busy are budgets for whose pods evictions of our own are under way.
+	// Busy are budgets with own evictions in flight.
 	Busy map[types.NamespacedName]bool
-	// Refused is why writes to budgets and deletions of pods failed lately, by the UID
-	// of the object. Nothing is done to it now.
+	// Refused holds the errors of recent writes by the UID of the object. Such an object is left
+	// alone for now.
 	Refused map[types.UID]string
-	// Mutex is v1alpha1.DrainLockMutex; nil if there is none.
-	Mutex *coordinationv1.Lease
-	// MutexRecord is the record of the node that holds the mutex; nil if there is
-	// none, or if nobody holds the mutex.
+	Mutex   *coordinationv1.Lease
+	// MutexRecord is the record of the node that holds the mutex, if any.
 	MutexRecord *v1alpha1.DrainRecord
-	// Ahead is the record of a node that has its turn before this one, and Earlier how
-	// many wait for longer; see Turn.
+	// Ahead is the record of a node that goes before this one, Earlier the number of nodes that
+	// have waited longer; see Precedes.
 	Ahead   *v1alpha1.DrainRecord
 	Earlier int
-	// Longest is how long a lock may hold; see budget.LockOf.
+	// Longest is the maximal duration of a lock; see budget.LockOf.
 	Longest time.Duration
 }
 
-// Decision is what happens next to the locks of one node: first the status is
-// written, then the step is done. Whoever has done a step decides again.
+// Decision is the next step for the locks of one node: the status is written first, then the step
+// is done and the record is decided again.
 type Decision struct {
-	// Status is to be written first; nil if the record says it already.
+	// Status is nil if the record already has it.
 	Status *v1alpha1.DrainRecordStatus
-	// Step is the one write that follows; its kind is empty if nothing is to be done.
-	Step Step
+	Step   Step
 	// Events become true with the status, those of the step with the step.
 	Events []event.Event
 	// RequeueAfter is when time alone changes the decision; 0 is never.
@@ -73,40 +67,32 @@ type StepKind string
 
 // The steps of the protocol.
 const (
-	// TakeMutex writes Step.Mutex, which names this node as the holder.
+	// TakeMutex writes Step.Mutex with this node as holder.
 	TakeMutex StepKind = "TakeMutex"
-	// GiveMutex writes Step.Mutex, which names nobody.
+	// GiveMutex writes Step.Mutex without a holder.
 	GiveMutex StepKind = "GiveMutex"
-	// WriteLock sets the annotation of Step.Budget to Step.Lock: to take a lock or to
-	// renew it.
-	WriteLock StepKind = "WriteLock"
-	// RemoveLock removes the annotation of Step.Budget.
+	// WriteLock takes or renews the lock of Step.Budget.
+	WriteLock  StepKind = "WriteLock"
 	RemoveLock StepKind = "RemoveLock"
-	// WritePromise sets the annotation of Step.Node to Step.Promise, RemovePromise removes it.
+	// WritePromise sets the annotation of Step.Node to Step.Promise.
 	WritePromise  StepKind = "WritePromise"
 	RemovePromise StepKind = "RemovePromise"
-	// DeletePod deletes Step.Pod, by UID, whatever its budgets allow.
+	// DeletePod deletes Step.Pod by UID, ignoring its budgets.
 	DeletePod StepKind = "DeletePod"
-	// Finish deletes the record.
-	Finish StepKind = "Finish"
+	Finish    StepKind = "Finish"
 )
 
-// Step is one write, under the resource version of what it changes.
+// Step is one write, under the resource version of the observed object.
 type Step struct {
 	Kind StepKind
-	// Mutex is the Lease as it is to be; without a resource version it is created.
-	// Only its spec counts, and its resource version.
-	Mutex *coordinationv1.Lease
-	// Budget is the budget as it was observed, Lock the annotation that it gets.
+	// Mutex is created if it has no resource version. Only its spec and resource version matter.
+	Mutex  *coordinationv1.Lease
 	Budget *policyv1.PodDisruptionBudget
 	Lock   string
-	// Stray is true of a lock that is removed and that the record does not ask for.
-	Stray bool
-	// Node is the node as it was observed, Promise the annotation that it gets.
+	// Stray is true if the record does not ask for the removed lock.
+	Stray   bool
 	Node    *corev1.Node
 	Promise string
-	// Pod is the pod as it was observed.
-	Pod *corev1.Pod
-	// Events become true with the step.
-	Events []event.Event
+	Pod     *corev1.Pod
+	Events  []event.Event
 }

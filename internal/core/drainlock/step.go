@@ -15,15 +15,14 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/podclass"
 )
 
-// shortestDuration is how long a lock of a drain holds at least.
+// shortestDuration is the minimal duration of a lock.
 const shortestDuration = 10 * time.Minute
 
-// steps are what may be done, the most urgent first. Locks that nobody asks for come
-// last: whoever writes them must not hold up what is asked for.
-var steps = []func(*pass) (Step, bool){renew, unlockOne, removePromise, giveMutex, takeMutex, lockOne, writePromise, deletePod, finish, removeStray}
+// steps lists the possible steps, the most urgent first. Stray locks come last, so that creating
+// them delays nothing.
+var steps = []func(*planner) (Step, bool){renew, unlockOne, removePromise, giveMutex, takeMutex, lockOne, writePromise, deletePod, finish, removeStray}
 
-// act chooses the one step that is done.
-func (p *pass) act() {
+func (p *planner) act() {
 	for _, step := range steps {
 		if chosen, found := step(p); found {
 			p.decision.Step = chosen
@@ -32,45 +31,42 @@ func (p *pass) act() {
 	}
 }
 
-// kept is true of a lock that is there and remains: what was not confirmed goes
-// while there are obstacles.
-func (p *pass) kept(b v1alpha1.BudgetReference) bool {
+// isKept reports whether a lock is there and stays. Unconfirmed locks are released while there are
+// obstacles.
+func (p *planner) isKept(b v1alpha1.BudgetReference) bool {
 	return p.budgets[b].ours() && (p.confirmed(b) || len(p.obstacles) == 0)
 }
 
-// renew prolongs a lock when half of its time is over, or when the maintenance
-// has handed the node over to another one.
-func renew(p *pass) (Step, bool) {
+// renew extends a lock after half of its time, or when another maintenance has taken over the node.
+func renew(p *planner) (Step, bool) {
 	for _, b := range p.needs {
-		if one := p.budgets[b]; p.kept(b) && !p.refused(one.UID) && (one.hold.Holder != p.holder() || !p.Now.Before(p.renewAt(one))) {
+		if one := p.budgets[b]; p.isKept(b) && !p.isRefused(one.UID) && (one.lock.Holder != p.holder() || !p.Now.Before(p.renewAt(one))) {
 			return p.write(b), true
 		}
 	}
 	return Step{}, false
 }
 
-// duration is how long a lock is taken for.
-func (p *pass) duration() time.Duration {
+func (p *planner) duration() time.Duration {
 	longest := cmp.Or(max(p.longest, 0), budget.LongestLock)
 	return min(max(shortestDuration, 2*p.downtime()), longest)
 }
 
-// renewAt is when half of the time of a lock is over. One that cannot be made any
-// longer is left to end.
-func (p *pass) renewAt(one sight) time.Time {
-	at := one.hold.Ends.Add(-p.duration() / 2)
-	if gain := p.Now.Add(p.duration()).Sub(one.hold.Ends); !p.Now.Before(at) && gain < 2*time.Second {
-		return one.hold.Ends
+// renewAt returns when half of the time of a lock is over. A lock that cannot be extended is left
+// to expire.
+func (p *planner) renewAt(one observedBudget) time.Time {
+	at := one.lock.Ends.Add(-p.duration() / 2)
+	if gain := p.Now.Add(p.duration()).Sub(one.lock.Ends); !p.Now.Before(at) && gain < 2*time.Second {
+		return one.lock.Ends
 	}
 	return at
 }
 
-func (p *pass) holder() string {
+func (p *planner) holder() string {
 	return budget.Holder(p.Record.Spec.MaintenanceRef.Name, p.Record.Name)
 }
 
-// write sets the lock of a budget, anew or to prolong it.
-func (p *pass) write(b v1alpha1.BudgetReference) Step {
+func (p *planner) write(b v1alpha1.BudgetReference) Step {
 	one, now := p.budgets[b], stamp(p.Now)
 	lock := budget.Lock{
 		Holder: p.holder(), AcquiredAt: now, ExpiresAt: stamp(p.Now.Add(p.duration())),
@@ -78,24 +74,24 @@ func (p *pass) write(b v1alpha1.BudgetReference) Step {
 	}
 	if one.ours() {
 		lock.RenewedAt = &now
-		if !one.hold.AcquiredAt.IsZero() {
-			lock.AcquiredAt = one.hold.AcquiredAt
+		if !one.lock.AcquiredAt.IsZero() {
+			lock.AcquiredAt = one.lock.AcquiredAt
 		}
 	}
 	return Step{Kind: WriteLock, Budget: one.PodDisruptionBudget, Lock: lock.Write()}
 }
 
-// unlockOne removes a lock of ours that has no reason any more, the last one first:
-// if it can be had again after all, none is taken below another that we still have.
-func unlockOne(p *pass) (Step, bool) {
+// unlockOne removes a lock without a purpose, the last one first: if it can be taken again, it is
+// not taken out of order.
+func unlockOne(p *planner) (Step, bool) {
 	for _, b := range slices.Backward(slices.SortedFunc(maps.Keys(p.budgets), compare)) {
 		one := p.budgets[b]
-		if !one.own || p.refused(one.UID) || !p.removable(b) {
+		if !one.own || p.isRefused(one.UID) || !p.isRemovable(b) {
 			continue
 		}
 		step := Step{Kind: RemoveLock, Budget: one.PodDisruptionBudget}
 		if waits := p.awaited(b); p.Record.Spec.Complete && len(waits) > 0 {
-			step.Events = event.LockRanOut(p.Record, fmt.Sprintf("The lock of %s has ended before every pod that stayed on node %s was ready again, such as %s/%s.",
+			step.Events = event.LockRanOut(p.Record, fmt.Sprintf("The lock of %s expired before all pods that stayed on node %s were ready again, such as %s/%s.",
 				named(b), p.Record.Name, waits[0].Namespace, waits[0].Name))
 		}
 		return step, true
@@ -103,47 +99,45 @@ func unlockOne(p *pass) (Step, bool) {
 	return Step{}, false
 }
 
-// removable is true of a lock that is not needed, that has to go so that others
-// can have it, or, after the maintenance, whose pods are ready again or gone.
-func (p *pass) removable(b v1alpha1.BudgetReference) bool {
+// isRemovable reports whether a lock is not needed, has to go so that others can have it, or, after
+// the maintenance, whether its pods are ready or gone.
+func (p *planner) isRemovable(b v1alpha1.BudgetReference) bool {
 	switch {
 	case p.Record.Spec.Complete:
 		return !p.budgets[b].locked || len(p.awaited(b)) == 0
 	case slices.Contains(p.needs, b):
-		return len(p.obstacles) > 0 && !p.kept(b)
+		return len(p.obstacles) > 0 && !p.isKept(b)
 	default:
 		return true
 	}
 }
 
-// taking is true while locks are to be taken and can be had.
-func (p *pass) taking() bool { return len(p.obstacles) == 0 && p.missing() }
+// isTaking reports whether locks are to be taken and can be.
+func (p *planner) isTaking() bool { return len(p.obstacles) == 0 && p.isMissing() }
 
-func giveMutex(p *pass) (Step, bool) {
-	return Step{Kind: GiveMutex, Mutex: p.mutexAs("")}, p.mutexOwn() && !p.taking()
+func giveMutex(p *planner) (Step, bool) {
+	return Step{Kind: GiveMutex, Mutex: p.mutexAs("")}, p.mutexOwn() && !p.isTaking()
 }
 
-func takeMutex(p *pass) (Step, bool) {
+func takeMutex(p *planner) (Step, bool) {
 	may := p.mutexFree()
 	if p.mutexOwn() {
 		may = p.mutexStale()
 	}
-	return Step{Kind: TakeMutex, Mutex: p.mutexAs(p.Record.Spec.MaintenanceRef.Name + "/" + p.Record.Name)}, p.taking() && may
+	return Step{Kind: TakeMutex, Mutex: p.mutexAs(p.Record.Spec.MaintenanceRef.Name + "/" + p.Record.Name)}, p.isTaking() && may
 }
 
-// lockOne takes the next lock in order, under the mutex or beside it.
-func lockOne(p *pass) (Step, bool) {
-	if !p.taking() || !p.mutexOwn() && !p.besideMutex() {
+func lockOne(p *planner) (Step, bool) {
+	if !p.isTaking() || !p.mutexOwn() && !p.besideMutex() {
 		return Step{}, false
 	}
 	next := slices.IndexFunc(p.needs, func(b v1alpha1.BudgetReference) bool { return !p.budgets[b].ours() })
 	return p.write(p.needs[next]), true
 }
 
-// deletePod deletes a pod whose budget was given up, as long as the maintenance
-// still asks for that: another one may have taken over since, whose author must
-// not bypass budgets.
-func deletePod(p *pass) (Step, bool) {
+// deletePod deletes a pod whose budget was given up, as long as the current maintenance asks for
+// it: the author of one that took over must not bypass budgets.
+func deletePod(p *planner) (Step, bool) {
 	if p.Record.Spec.Complete || p.action() != v1alpha1.LockTimeoutDelete {
 		return Step{}, false
 	}
@@ -153,10 +147,10 @@ func deletePod(p *pass) (Step, bool) {
 		}
 		for _, uid := range given.PodUIDs {
 			pod := p.pods[uid]
-			if pod == nil || !deletable(pod) || p.refused(pod.UID) {
+			if pod == nil || !isDeletable(pod) || p.isRefused(pod.UID) {
 				continue
 			}
-			message := fmt.Sprintf("Pod %s/%s on node %s was deleted past %s, as NodeMaintenance %s asks with onLockTimeout Delete: %s",
+			message := fmt.Sprintf("Deleted pod %s/%s on node %s despite %s because NodeMaintenance %s has onLockTimeout Delete. %s",
 				pod.Namespace, pod.Name, p.Record.Name, named(given.BudgetReference), p.Record.Spec.MaintenanceRef.Name, given.Message)
 			return Step{Kind: DeletePod, Pod: pod, Events: event.PodDeletedPastBudget(p.Record, pod, message)}, true
 		}
@@ -164,70 +158,67 @@ func deletePod(p *pass) (Step, bool) {
 	return Step{}, false
 }
 
-// deletable is true of a pod that still asks to stay and to nothing else: whoever
-// has relabelled it since has decided otherwise.
-func deletable(pod *corev1.Pod) bool {
+// isDeletable reports whether a pod still asks to stay and was not relabelled since.
+func isDeletable(pod *corev1.Pod) bool {
 	asks, _ := podclass.OnUpgrade(pod)
 	_, relabelled := pod.Labels[v1alpha1.DrainLabel]
 	return asks && !relabelled && pod.DeletionTimestamp == nil && !podclass.Terminal(pod)
 }
 
-// finish ends the record when nothing is left that it has to remember.
-func finish(p *pass) (Step, bool) {
-	own := slices.ContainsFunc(slices.Collect(maps.Values(p.budgets)), func(one sight) bool { return one.own })
+// finish deletes the record when nothing is left to remember.
+func finish(p *planner) (Step, bool) {
+	own := slices.ContainsFunc(slices.Collect(maps.Values(p.budgets)), func(one observedBudget) bool { return one.own })
 	return Step{Kind: Finish}, p.Record.Spec.Complete && p.Record.DeletionTimestamp == nil && !own && len(p.status.Locks) == 0 && !Promised(p.Node)
 }
 
-// removeStray removes a lock that names this node and that its record does not ask
-// for: it was needed when a manager died, or somebody has made it up.
-func removeStray(p *pass) (Step, bool) {
+// removeStray removes a lock that names this node and that its record does not ask for: it was
+// needed before a crash, or was forged.
+func removeStray(p *planner) (Step, bool) {
 	for _, b := range slices.SortedFunc(maps.Keys(p.budgets), compare) {
 		one := p.budgets[b]
-		if !one.stray || p.refused(one.UID) {
+		if !one.stray || p.isRefused(one.UID) {
 			continue
 		}
 		return Step{Kind: RemoveLock, Budget: one.PodDisruptionBudget, Stray: true, Events: []event.Event{
 			event.StrayLockRemoved(one.PodDisruptionBudget, fmt.Sprintf(
-				"The lock of %s was removed, because the DrainRecord of node %s does not ask for it: %s",
-				named(b), p.Record.Name, sentence(one.hold.Describe(one.PodDisruptionBudget)))),
+				"Removed the lock of %s because the DrainRecord of node %s does not request it. %s",
+				named(b), p.Record.Name, sentence(one.lock.Describe(one.PodDisruptionBudget)))),
 		}}, true
 	}
 	return Step{}, false
 }
 
-// wait finds out when time alone changes the decision.
-func (p *pass) wait() {
+func (p *planner) wait() {
 	for _, o := range p.obstacles {
 		p.wake(o.ends)
 	}
 	if at, ends := p.deadline(); ends && len(p.obstacles) > 0 {
 		p.wake(at)
 	}
-	if p.taking() && !p.mutexOwn() && !p.mutexFree() && !p.besideMutex() {
+	if p.isTaking() && !p.mutexOwn() && !p.mutexFree() && !p.besideMutex() {
 		p.wake(p.mutexEnds())
 	}
-	if !p.missing() && p.unconfirmed() {
+	if !p.isMissing() && p.hasUnconfirmed() {
 		p.wake(p.settledAt())
-		if p.Live && p.busy() {
+		if p.Live && p.isBusy() {
 			p.wake(p.Now.Add(Settle))
 		}
 	}
-	if p.promisable() && !countFor(p.Record, p.status.Boots) {
+	if p.isPromisable() && !countFor(p.Record, p.status.Boots) {
 		p.wake(p.promisedAt())
 	}
 	if p.awaitsReports() {
-		p.wake(p.believedTime())
+		p.wake(p.trustTime())
 	}
 	p.waitForLocks()
 }
 
-// waitForLocks finds out when locks end or are to be renewed.
-func (p *pass) waitForLocks() {
+func (p *planner) waitForLocks() {
 	for b, one := range p.budgets {
 		switch {
 		case !one.ours():
 		case p.Record.Spec.Complete:
-			p.wake(one.hold.Ends)
+			p.wake(one.lock.Ends)
 		case slices.Contains(p.needs, b):
 			p.wake(p.renewAt(one))
 		}

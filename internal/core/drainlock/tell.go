@@ -16,66 +16,63 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// namedObjects is how many objects a message names.
+// namedObjects is the number of objects that a message names.
 const namedObjects = 3
 
-// tell writes down how far the node is.
-func (p *pass) tell() {
+func (p *planner) report() {
 	p.status.ObservedGeneration = p.Record.Generation
 	p.status.NodesAheadCount = p.ahead()
-	if since := p.status.WaitStartTime; !p.unconfirmed() {
+	if since := p.status.WaitStartTime; !p.hasUnconfirmed() {
 		p.status.WaitStartTime, p.status.TimeoutStartTime = nil, nil
 	} else if now := stamp(p.Now); since == nil || since.After(stampAfter(p.Now).Time) {
 		p.status.WaitStartTime = &now
 	}
 	switch {
 	case p.Record.Spec.Complete:
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonReleasing, p.tellRelease())
-		p.tellReleased()
-	case p.returned():
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonReturned, p.tellReturn())
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonReleasing, p.releaseMessage())
+		p.reportReleased()
+	case p.hasReturned():
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonReturned, p.returnMessage())
 	case p.outdated:
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up, and spec does not say yet what is needed without it.")
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "A PodDisruptionBudget was given up. Waiting for spec to be updated.")
 	case len(p.obstacles) > 0 && p.ClockSkewed:
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonClockSkewed,
-			fmt.Sprintf("To be locked: %s. No lock is taken or given up now. %s", list(p.needs), skew.Message))
+			fmt.Sprintf("To be locked: %s. Locks are neither taken nor given up. %s", list(p.needs), skew.Message))
 	case len(p.obstacles) > 0:
-		p.set(metav1.ConditionFalse, p.waitReason(), p.tellObstacles())
-	case p.missing():
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, p.tellLocking())
-	case p.unconfirmed():
+		p.set(metav1.ConditionFalse, p.waitReason(), p.obstacleMessage())
+	case p.isMissing():
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, p.lockingMessage())
+	case p.hasUnconfirmed():
 		p.set(metav1.ConditionFalse, v1alpha1.ReasonSettling,
-			fmt.Sprintf("Locked: %s. %s", list(p.needs), p.tellPromise()))
+			fmt.Sprintf("Locked: %s. %s", list(p.needs), p.settlingMessage()))
 	case p.Record.Spec.Emptying:
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "Pods have to leave the node before it may go down.")
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonLocking, "Pods must leave the node before it may go down.")
 	case p.status.Boots == nil:
-		p.set(metav1.ConditionFalse, v1alpha1.ReasonSettling, "No PodDisruptionBudget is to be locked. "+p.tellPromise())
+		p.set(metav1.ConditionFalse, v1alpha1.ReasonSettling, "No PodDisruptionBudget needs a lock. "+p.settlingMessage())
 	default:
-		p.tellHeld()
+		p.reportHeld()
 	}
 }
 
-// tellPromise says what is waited for when all locks are there.
-func (p *pass) tellPromise() string {
-	if p.Node != nil && p.refused(p.Node.UID) {
+func (p *planner) settlingMessage() string {
+	if p.Node != nil && p.isRefused(p.Node.UID) {
 		return sentence("The node cannot be annotated: " + p.Refused[p.Node.UID])
 	}
-	return "Evictions that began before are waited for."
+	return "Waiting for earlier evictions."
 }
 
-func (p *pass) tellHeld() {
-	message := "No PodDisruptionBudget is to be locked."
+func (p *planner) reportHeld() {
+	message := "No PodDisruptionBudget needs a lock."
 	if len(p.needs) > 0 {
 		message = fmt.Sprintf("Locked: %s.", list(p.needs))
 	}
 	if len(p.needs) > 0 && !meta.IsStatusConditionTrue(p.Record.Status.Conditions, v1alpha1.ConditionLocked) {
-		p.emit(event.LocksHeld(p.Record, fmt.Sprintf("For the pods that stay on node %s these PodDisruptionBudgets are locked: %s.", p.Record.Name, list(p.needs))))
+		p.emit(event.LocksHeld(p.Record, fmt.Sprintf("Locked for the pods that stay on node %s: %s.", p.Record.Name, list(p.needs))))
 	}
 	p.set(metav1.ConditionTrue, v1alpha1.ReasonHeld, message)
 }
 
-// waitReason tells budgets that cannot be written from those that cannot be had.
-func (p *pass) waitReason() string {
+func (p *planner) waitReason() string {
 	if slices.ContainsFunc(p.obstacles, func(o obstacle) bool { return o.refused }) {
 		return v1alpha1.ReasonBudgetRefused
 	}
@@ -85,27 +82,27 @@ func (p *pass) waitReason() string {
 	return v1alpha1.ReasonWaitingForBudget
 }
 
-func (p *pass) tellObstacles() string {
+func (p *planner) obstacleMessage() string {
 	message := p.obstacles[0].message
 	if len(p.obstacles) > 1 {
 		var others []v1alpha1.BudgetReference
 		for _, o := range p.obstacles[1:] {
 			others = append(others, o.BudgetReference)
 		}
-		message += fmt.Sprintf(" Neither can be locked: %s.", list(others))
+		message += fmt.Sprintf(" Also not available: %s.", list(others))
 	}
 	if ahead := queued(p.status.NodesAheadCount); ahead != "" {
-		message += " In the queue " + ahead + "."
+		message += " In the queue: " + ahead + "."
 	}
 	return message
 }
 
-func (p *pass) tellReturn() string {
-	return fmt.Sprintf("The node is back%s, since %s. It holds no locks.",
+func (p *planner) returnMessage() string {
+	return fmt.Sprintf("The node is back%s since %s. Its locks are released.",
 		p.sinceBoots(), p.status.Boots.ReturnedTime.UTC().Format(time.RFC3339))
 }
 
-func (p *pass) tellLocking() string {
+func (p *planner) lockingMessage() string {
 	message := fmt.Sprintf("To be locked: %s.", list(p.needs))
 	if node := p.mutexNode(); !p.mutexOwn() && !p.mutexFree() && !p.besideMutex() {
 		message += fmt.Sprintf(" Node %s takes its locks first.", node)
@@ -113,8 +110,7 @@ func (p *pass) tellLocking() string {
 	return message
 }
 
-// tellRelease says what locks are kept for.
-func (p *pass) tellRelease() string {
+func (p *planner) releaseMessage() string {
 	var unready, unsure []string
 	for _, lock := range p.status.Locks {
 		for _, pod := range p.awaited(lock.BudgetReference) {
@@ -126,49 +122,45 @@ func (p *pass) tellRelease() string {
 		}
 	}
 	for _, pod := range p.remaining() {
-		if p.told() && Promised(p.Node) && podclass.Ready(pod) && p.stale(pod.UID) {
+		if p.isPromised() && Promised(p.Node) && podclass.Ready(pod) && p.isStale(pod.UID) {
 			unsure = append(unsure, pod.Namespace+"/"+pod.Name)
 		}
 	}
 	if len(unready)+len(unsure) == 0 {
-		return "The maintenance is over, and the locks are given free."
+		return "The maintenance is over. Releasing the locks."
 	}
 	message := "The maintenance is over."
 	if len(unready) > 0 {
 		message += fmt.Sprintf(" Locks are kept until these pods are ready: %s.", inWords(unready))
 	}
 	if len(unsure) > 0 {
-		message += p.tellUnsure(unsure)
+		message += p.staleMessage(unsure)
 	}
 	return message
 }
 
-// tellUnsure is about pods that look ready, and may do so from before a reboot. Where
-// none was seen, a person can end that.
-func (p *pass) tellUnsure(pods []string) string {
-	believed := p.believedTime().UTC().Format(time.RFC3339)
+func (p *planner) staleMessage(pods []string) string {
+	trusted := p.trustTime().UTC().Format(time.RFC3339)
 	if p.status.Boots.RebootCount > 0 {
-		return fmt.Sprintf(" Locks are kept until these pods are known to have been started since the reboot, or %s: %s.", believed, inWords(pods))
+		return fmt.Sprintf(" Locks are kept until %s or until these pods have started since the reboot: %s.", trusted, inWords(pods))
 	}
-	return fmt.Sprintf(" The node was not seen to reboot, so that what is said of its pods may be from before: it is believed from %s on. "+
-		"If the node is back, or has not rebooted: %s", believed, command.Of("kubectl annotate drainrecord %s %s=true", p.Record.Name, v1alpha1.BackAnnotation))
+	return fmt.Sprintf(" The node has not reported a reboot, so the status of its pods is trusted from %s on. "+
+		"If the node is back or does not reboot: %s", trusted, command.Of("kubectl annotate drainrecord %s %s=true", p.Record.Name, v1alpha1.BackAnnotation))
 }
 
-// inWords are names in order, each once, and no more than a message bears.
 func inWords(names []string) string {
 	slices.Sort(names)
 	return enumerate(slices.Compact(names))
 }
 
-// tellReleased tells once that the last lock is gone.
-func (p *pass) tellReleased() {
+func (p *planner) reportReleased() {
 	if len(p.Record.Status.Locks) > 0 && len(p.status.Locks) == 0 {
-		p.emit(event.LocksReleased(p.Record, fmt.Sprintf("The maintenance of node %s is over, and no PodDisruptionBudget is locked for it any more.", p.Record.Name)))
+		p.emit(event.LocksReleased(p.Record, fmt.Sprintf("Released all locks of node %s after its maintenance.", p.Record.Name)))
 	}
 }
 
 // set writes condition Locked. Its transition time changes only with its status.
-func (p *pass) set(status metav1.ConditionStatus, reason, message string) {
+func (p *planner) set(status metav1.ConditionStatus, reason, message string) {
 	changed := stamp(p.Now)
 	before := meta.FindStatusCondition(p.Record.Status.Conditions, v1alpha1.ConditionLocked)
 	if before != nil && before.Status == status && !before.LastTransitionTime.IsZero() {

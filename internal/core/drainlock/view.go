@@ -14,42 +14,40 @@ import (
 	"ebbtide.dev/ebbtide/internal/core/skew"
 )
 
-// view is what a record asks for, next to what the world shows.
+// view joins what a record asks for with what is observed.
 type view struct {
 	now     time.Time
 	record  *v1alpha1.DrainRecord
 	longest time.Duration
-	// pods are those of the node.
-	pods map[types.UID]*corev1.Pod
-	// staying are the pods of the record under each budget, by its UID.
+	pods    map[types.UID]*corev1.Pod
+	// staying are the pods of the record by the UID of each budget.
 	staying map[types.UID][]v1alpha1.StayingPod
-	budgets map[v1alpha1.BudgetReference]sight
-	// needs are the budgets to be locked, in order: those of the record that exist
-	// and were not given up; none after its maintenance, or when the node is back.
+	budgets map[v1alpha1.BudgetReference]observedBudget
+	// needs are the budgets to lock, in order: existing ones that were not given up. There are none
+	// after the maintenance or when the node is back.
 	needs []v1alpha1.BudgetReference
 }
 
-// sight is a budget with the lock that it bears.
-type sight struct {
+// observedBudget is a budget with its lock.
+type observedBudget struct {
 	*policyv1.PodDisruptionBudget
-	// hold is the lock; locked is true while it is in force.
-	hold   budget.Hold
+	// locked is true while the lock is in force.
+	lock   budget.Hold
 	locked bool
-	// own is true if a drain of this node has taken it, whatever its maintenance.
+	// own is true if a drain of this node has taken it, for any maintenance.
 	own bool
-	// stray is true if the lock says the same, and the record asks for none.
+	// stray is true if the lock names this node and the record does not ask for it.
 	stray bool
 }
 
-// ours is true while a lock of this node is in force.
-func (s sight) ours() bool { return s.own && s.locked }
+func (s observedBudget) ours() bool { return s.own && s.locked }
 
 func newView(f Facts) *view {
 	v := &view{
 		now: f.Now, record: f.Record, longest: f.Longest,
 		pods:    map[types.UID]*corev1.Pod{},
 		staying: map[types.UID][]v1alpha1.StayingPod{},
-		budgets: map[v1alpha1.BudgetReference]sight{},
+		budgets: map[v1alpha1.BudgetReference]observedBudget{},
 	}
 	for _, pod := range f.Pods {
 		v.pods[pod.UID] = pod
@@ -60,9 +58,9 @@ func newView(f Facts) *view {
 		}
 	}
 	for _, b := range f.Budgets {
-		one := sight{PodDisruptionBudget: b}
-		one.hold, one.locked = budget.LockOf(b, skew.Earliest(f.Now, f.ClockSkewed), f.Longest)
-		if locker(one.hold) == f.Record.Name {
+		one := observedBudget{PodDisruptionBudget: b}
+		one.lock, one.locked = budget.LockOf(b, skew.Earliest(f.Now, f.ClockSkewed), f.Longest)
+		if locker(one.lock) == f.Record.Name {
 			one.own = Asks(f.Record, b)
 			one.stray = !one.own
 		}
@@ -76,22 +74,25 @@ func newView(f Facts) *view {
 	return v
 }
 
-// there returns the pods of the record under a budget that are still on the node.
-func (v *view) there(b v1alpha1.BudgetReference) []*corev1.Pod {
-	var there []*corev1.Pod
-	for _, one := range v.staying[b.UID] {
-		pod := v.pods[one.UID]
-		if pod != nil && !podclass.Terminal(pod) && !slices.Contains(there, pod) {
-			there = append(there, pod)
-		}
-	}
-	return there
+// podsUnder returns the pods of the record under a budget that are still on the node.
+func (v *view) podsUnder(b v1alpha1.BudgetReference) []*corev1.Pod {
+	return v.onNode(v.staying[b.UID])
 }
 
-// cost is what a budget has to allow for the node to go: its pods that are ready
-// now. Dormant is true if there are others that stay under it.
+func (v *view) onNode(staying []v1alpha1.StayingPod) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, one := range staying {
+		if pod := v.pods[one.UID]; pod != nil && !podclass.Terminal(pod) && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// cost returns how many ready pods the budget must allow to go. Dormant is true if others stay
+// under it.
 func (v *view) cost(b v1alpha1.BudgetReference) (needed int32, dormant bool) {
-	for _, pod := range v.there(b) {
+	for _, pod := range v.podsUnder(b) {
 		switch {
 		case pod.DeletionTimestamp != nil:
 		case podclass.Ready(pod):
